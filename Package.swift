@@ -1,0 +1,96 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// One set of compiler settings for every module: the Swift 6 language mode, warnings as errors.
+let strict: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .treatAllWarnings(as: .error),
+]
+
+/// A module of Semel's own.
+func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+/// The tests of one module.
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+  .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strict)
+}
+
+let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
+let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let lifecycle: Target.Dependency = .product(
+  name: "ServiceLifecycle", package: "swift-service-lifecycle")
+
+let package = Package(
+  name: "semel",
+  platforms: [.macOS(.v26)],
+  products: [.executable(name: "semel", targets: ["semel"])],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+  ],
+  targets: [
+    .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .systemLibrary(name: "CHiredis", pkgConfig: "hiredis", providers: [.apt(["libhiredis-dev"])]),
+
+    module("Wire", [nioCore]),
+    module("Idempotency", ["Wire", nioCore, crypto]),
+    module("Loop", [nioCore]),
+    module("Settings", ["Idempotency", .product(name: "Yams", package: "Yams")]),
+    module("Telemetry", [logging, .product(name: "CoreMetrics", package: "swift-metrics")]),
+    module(
+      "Store",
+      [
+        "CHiredis", "Idempotency", "Loop", "Wire", nioCore, nioPosix, logging,
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
+    module("Transport", ["CCurl", "Idempotency", "Loop", "Wire", nioCore, logging]),
+    module(
+      "Proxy", ["Idempotency", "Loop", "Telemetry", "Wire", nioCore, nioPosix, logging]),
+    module(
+      "Admin",
+      [
+        "Telemetry", nioCore, logging, lifecycle,
+        .product(name: "Hummingbird", package: "hummingbird"),
+      ]),
+    .executableTarget(
+      name: "semel",
+      dependencies: [
+        "Admin", "Idempotency", "Loop", "Proxy", "Settings", "Store", "Telemetry", "Transport",
+        "Wire", nioCore, nioPosix, logging, lifecycle,
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Sources/CLI",
+      swiftSettings: strict),
+
+    .target(
+      name: "TestSupport",
+      dependencies: ["Idempotency", "Loop", "Wire", nioCore, nioPosix, logging],
+      path: "Tests/TestSupport",
+      swiftSettings: strict),
+    tests("WireTests", ["Wire", nioCore, nioEmbedded, nioHTTP1]),
+    tests("IdempotencyTests", ["Idempotency", "TestSupport", "Wire", nioCore, crypto]),
+    tests("LoopTests", ["Loop", nioCore, nioPosix]),
+    tests("SettingsTests", ["Settings", "Idempotency"]),
+    tests("TelemetryTests", ["Telemetry", logging]),
+    tests("StoreTests", ["Store", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioPosix, logging]),
+    tests(
+      "TransportTests",
+      ["Transport", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioPosix, logging]),
+    tests("ProxyTests", ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, logging]),
+    tests("EndToEndTests", ["TestSupport", "Wire", nioCore, nioPosix]),
+  ]
+)

@@ -1,0 +1,4 @@
+@main
+struct Semel {
+  static func main() {}
+}

@@ -1,0 +1,56 @@
+/// Where a request's idempotency key may stand.
+package enum KeySource: Hashable, Sendable {
+  /// A request field, its name in lower case.
+  case header(String)
+  /// A parameter of the query.
+  case query(String)
+  /// A member of a JSON body, by JSON pointer (RFC 6901).
+  case json(String)
+  /// A field of an `application/x-www-form-urlencoded` or `multipart/form-data` body.
+  case form(String)
+
+  /// Whether the body has to be read before the key is known.
+  package var isInBody: Bool {
+    switch self {
+    case .header, .query: false
+    case .json, .form: true
+    }
+  }
+}
+
+/// A route's rules for its key.
+package struct KeyPolicy: Hashable, Sendable {
+  package enum Format: String, Sendable, CaseIterable { case any, uuid }
+
+  /// The first source that yields a key counts.
+  package var from: [KeySource] = [.header("idempotency-key")]
+  package var format: Format = .any
+  /// In bytes.
+  package var minLength = 1
+  package var maxLength = 255
+
+  package init() {}
+}
+
+/// One part of who the caller is.
+package enum CallerPart: Hashable, Sendable {
+  /// A request field, its name in lower case.
+  case header(String)
+  case cookie(String)
+  /// The address of the connection's peer.
+  case address
+}
+
+/// A route's rule for its caller.
+package struct CallerPolicy: Hashable, Sendable {
+  package enum Anonymous: String, Sendable, CaseIterable { case refuse, allow }
+
+  package var parts: [CallerPart]
+  /// What a missing part means.
+  package var anonymous: Anonymous = .refuse
+
+  package init(parts: [CallerPart], anonymous: Anonymous = .refuse) {
+    self.parts = parts
+    self.anonymous = anonymous
+  }
+}

@@ -1,0 +1,43 @@
+/// What a complete answer of the backend means for its record.
+package enum OutcomeClass: String, Sendable, CaseIterable {
+  /// Stored and replayed.
+  case final
+  /// Not stored; the next delivery runs.
+  case retry
+  /// Nobody knows whether the backend did it.
+  case unknown
+}
+
+/// Which status belongs to which class: a table of the 500 codes from 100 to 599, made once for each route.
+package struct OutcomeTable: Hashable, Sendable {
+  /// A status code, or a hundred of them.
+  package enum Pattern: Hashable, Sendable {
+    case status(Int)
+    /// `2` for 2xx.
+    case hundred(Int)
+  }
+
+  private var classes: [OutcomeClass]
+
+  /// The defaults of the contract (section 4), then the route's own patterns over them: of a hundred first, of one
+  /// status after, so that the most specific wins.
+  package init(final: [Pattern] = [], retry: [Pattern] = [], unknown: [Pattern] = []) {
+    classes = Array(repeating: .final, count: 600)
+    for status in [401, 403, 407, 408, 421, 423, 425, 429, 503] { classes[status] = .retry }
+    for status in [502, 504] { classes[status] = .unknown }
+    let own = [(OutcomeClass.final, final), (.retry, retry), (.unknown, unknown)]
+    for (outcome, patterns) in own {
+      for case .hundred(let hundred) in patterns {
+        for status in hundred * 100..<hundred * 100 + 100 { classes[status] = outcome }
+      }
+    }
+    for (outcome, patterns) in own {
+      for case .status(let status) in patterns { classes[status] = outcome }
+    }
+  }
+
+  /// The class of a status; one outside 100 to 599 is unknown.
+  package subscript(status: Int) -> OutcomeClass {
+    (100..<600).contains(status) ? classes[status] : .unknown
+  }
+}

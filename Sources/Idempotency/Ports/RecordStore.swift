@@ -1,0 +1,164 @@
+/// What a newcomer asks the store for: to be the one owner of a record.
+package struct ClaimRequest: Sendable {
+  /// Whether a record of unknown outcome may be taken over.
+  package enum TakeOver: Sendable, Equatable {
+    /// Never: `on_unknown: hold`.
+    case never
+    /// Once this long has passed since the loss: `on_unknown: retry`.
+    case afterSettle(Milliseconds)
+  }
+
+  package var id: RecordID
+  package var owner: OwnerToken
+  package var fingerprint: Fingerprint
+  package var lease: Milliseconds
+  package var takeOver: TakeOver
+  /// How long an unknown record is kept before it ages to a tombstone.
+  package var unknownRetention: Milliseconds
+  /// How long after its end a record is remembered at all.
+  package var remember: Milliseconds
+
+  package init(
+    id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, lease: Milliseconds, takeOver: TakeOver,
+    unknownRetention: Milliseconds, remember: Milliseconds
+  ) {
+    self.id = id
+    self.owner = owner
+    self.fingerprint = fingerprint
+    self.lease = lease
+    self.takeOver = takeOver
+    self.unknownRetention = unknownRetention
+    self.remember = remember
+  }
+}
+
+/// A granted claim: all that its owner must hold to renew, complete or release it, and to make the record anew
+/// where the store has lost it.
+package struct Claim: Sendable, Equatable {
+  package var id: RecordID
+  package var owner: OwnerToken
+  package var fingerprint: Fingerprint
+  /// 1 for the first owner, and one more with each new one.
+  package var attempt: Int
+  /// When the first delivery came, by the store's clock.
+  package var firstSeen: StoreInstant
+  /// Whether an earlier attempt ended unknown: a 409 or 412 may then be the backend's own unique column speaking.
+  package var followsUnknown: Bool
+  /// Whether every attempt so far met only 401, 403 or 429 (true for the first one): such a record is not kept.
+  package var onlyRejectedSoFar: Bool
+  package var lease: Milliseconds
+  /// See `ClaimRequest`.
+  package var unknownRetention: Milliseconds
+  package var remember: Milliseconds
+  /// When this grant was *asked for*, by the owner's boot-time clock. The lease counts from here on the owner's side.
+  package var askedAt: BootInstant
+
+  package init(
+    id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
+    followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
+    remember: Milliseconds, askedAt: BootInstant
+  ) {
+    self.id = id
+    self.owner = owner
+    self.fingerprint = fingerprint
+    self.attempt = attempt
+    self.firstSeen = firstSeen
+    self.followsUnknown = followsUnknown
+    self.onlyRejectedSoFar = onlyRejectedSoFar
+    self.lease = lease
+    self.unknownRetention = unknownRetention
+    self.remember = remember
+    self.askedAt = askedAt
+  }
+}
+
+/// What the store says to a newcomer.
+package enum ClaimOutcome: Sendable, Equatable {
+  case granted(Claim)
+  /// The record is somebody else's or has ended. Never `absent` or `released`: those are claimed.
+  case taken(Standing)
+  /// The record was made with another payload, in whatever state it is.
+  case mismatch
+  /// The record's fingerprint was made by another recipe: make the newcomer's by this one and ask again.
+  case otherRecipe(Recipe)
+}
+
+/// What the store says to an owner.
+package enum OwnerOutcome: Sendable, Equatable {
+  /// Done; or had been done before under the same token.
+  case done
+  /// Somebody else took the record over, resolved or forgot it: this is where it stands now.
+  case lost(Standing)
+}
+
+/// A final outcome, and how long it counts.
+package struct Completion: Sendable, Equatable {
+  package var outcome: Outcome
+  /// From completion on, how long the answer is replayed.
+  package var retention: Milliseconds
+  /// From completion on, how long the record is remembered; at least `retention`.
+  package var remember: Milliseconds
+
+  package init(outcome: Outcome, retention: Milliseconds, remember: Milliseconds) {
+    self.outcome = outcome
+    self.retention = retention
+    self.remember = remember
+  }
+}
+
+/// How an owner gives a record back.
+package enum Release: Sendable, Equatable {
+  /// Nothing was executed, or the outcome was of a retryable class. The record stays for `remember`, free to claim.
+  case remembered
+  /// All that this record ever met was 401, 403 or 429, or it was claimed and never used: it is deleted.
+  case deleted
+}
+
+/// What an operator says about a record.
+package enum Resolution: Sendable, Equatable {
+  /// The backend did run it, and this is the outcome.
+  case applied(Completion)
+  /// The backend did not run it: the next delivery may.
+  case notApplied
+}
+
+/// Keeps records: one atomic step a call, judged by the store's own clock.
+///
+/// An implementation is confined to one event loop, or safe from any. Every method may be repeated with the same
+/// owner token when its reply was lost.
+package protocol RecordStore: Sendable {
+  associatedtype Watch: RecordWatch
+
+  /// Asks to own a record. A copy of the command that the store runs after this call has thrown claims nothing
+  /// (the claim carries a deadline in the store's own time). `fateUnknown`: the store may have granted it before;
+  /// the caller then gives it back with `release`.
+  func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome
+  /// Extends the lease from now on. A record that the store has lost is made anew, in flight; a lapsed lease that
+  /// nobody took over is renewed; a record marked unknown stays so.
+  func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome
+  /// Ends the record with its final outcome; also after its lease lapsed, after `markUnknown`, and where the store
+  /// has lost it.
+  func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
+  /// Gives the record back. One that is not there stays so.
+  func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome
+  /// Says that the backend may have run the request and the answer is lost. One that is not there is made anew.
+  func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome
+  /// Looks, and changes nothing.
+  func find(_ id: RecordID) async throws(StoreError) -> Standing
+  /// Removes a record whatever its state, leaving for `fence` a mark that keeps its owner from making it anew.
+  /// False where there was none.
+  func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool
+  /// Ends an unknown record by an operator's word. `lost` where it is not unknown.
+  func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome
+  /// Subscribes to the ends of a record. From its return on no end is missed.
+  func watch(_ id: RecordID) async throws(StoreError) -> Watch
+}
+
+/// A subscription to one record's ends, used by one task on one event loop.
+package protocol RecordWatch: Sendable {
+  /// Returns when the record may have changed (also after a resubscription, when a push may have been missed), or
+  /// when the span is over. Whoever gets an answer looks again: a wake-up is never the outcome itself.
+  func changed(within span: Milliseconds) async
+  /// Ends the subscription. Must be called once.
+  func cancel()
+}

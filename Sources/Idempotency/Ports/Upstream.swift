@@ -1,0 +1,101 @@
+import NIOCore
+import Wire
+
+/// A request as it goes to the backend.
+package struct UpstreamRequest: Sendable {
+  /// Which configured backend.
+  package var upstream: UpstreamSettings
+  /// The method as the client spelt it.
+  package var method: String
+  /// The origin-form target, path and query.
+  package var target: String
+  /// Field lines, each ended by CRLF, end-to-end ones only: no framing, no `Connection`, no `Expect`. `Host` is in it.
+  package var fields: ByteBuffer
+  package var body: RequestBody
+  /// Of a claimed request: what allows its one sending. `nil` for one that is passed through.
+  package var permit: SendPermit?
+
+  package init(
+    upstream: UpstreamSettings, method: String, target: String, fields: ByteBuffer, body: RequestBody,
+    permit: SendPermit?
+  ) {
+    self.upstream = upstream
+    self.method = method
+    self.target = target
+    self.fields = fields
+    self.body = body
+    self.permit = permit
+  }
+}
+
+package enum RequestBody: Sendable {
+  /// No content, and no `Content-Length`.
+  case none
+  /// Whole; sent with its length, also when empty.
+  case whole(ByteBuffer)
+  /// Read while it is sent; `length` in bytes where the client told it, else chunked.
+  case streamed(any RequestBodyStream, length: Int?)
+}
+
+/// The client's body, piece by piece, with back-pressure. Confined to the loop of its connection.
+package protocol RequestBodyStream: Sendable {
+  /// The next piece, `nil` at the end. Throws where the client went away or broke its framing.
+  func next() async throws(UpstreamFailure) -> ByteBuffer?
+}
+
+/// Why there is no complete answer, and what that says about the request.
+package enum UpstreamFailure: Error, Equatable, Sendable {
+  /// No byte of the request was written: it certainly was not executed.
+  case notSent(String)
+  /// A byte was written and no complete answer came: nobody knows.
+  case answerLost(String)
+  /// As `answerLost`: the time-out passed. The exchange is still open: reading may be tried again until `settle`.
+  case timedOut
+  /// The client's own body ended early or was malformed: a streamed request was cut.
+  case requestBody(String)
+}
+
+/// The backend's side. Confined to one event loop.
+package protocol Upstream: Sendable {
+  associatedtype Exchange: UpstreamExchange
+  /// Begins a request; what becomes of it is told by the exchange.
+  ///
+  /// Retries connecting by `connectRetries`, and nothing else: once a byte was written there is no second sending.
+  func begin(_ request: UpstreamRequest) -> Exchange
+}
+
+/// One request's way to the backend and back. Used by one task on its loop; must be finished with `close()`.
+package protocol UpstreamExchange: Sendable {
+  /// Waits for the final head of the answer (1xx are passed over). `span` begins with the request's last byte, or
+  /// with this call where that was sent before; over it, `timedOut`, which may be followed by another call.
+  func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead
+  /// Waits until the answer is whole or more than `limit` bytes of body are there. May be called again after a
+  /// time-out.
+  func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
+  /// The next piece of the body, `nil` at its end. Takes what `collect` left. Stops reading from the backend while
+  /// nobody asks (back-pressure).
+  func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer?
+  /// Trailer lines, each ended by CRLF; known once the body has ended.
+  var trailers: ByteBuffer { get }
+  /// Gives the connection back, or cuts it where the answer is not whole.
+  func close()
+}
+
+/// The head of a backend's answer.
+package struct UpstreamHead: Sendable {
+  package var head: MessageHead
+  /// Whether the answer ends where its connection does, with neither length nor chunks: its completeness cannot be told.
+  package var isDelimitedByClose: Bool
+
+  package init(head: MessageHead, isDelimitedByClose: Bool) {
+    self.head = head
+    self.isDelimitedByClose = isDelimitedByClose
+  }
+}
+
+package enum Collected: Sendable {
+  /// The whole body.
+  case whole(ByteBuffer)
+  /// The body is larger than the limit. What came so far is still to be had from `read`.
+  case tooLarge
+}

@@ -1,0 +1,43 @@
+import NIOCore
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// What every part of one event loop shares: its executor and its timers.
+package struct EventLoopContext: Sendable {
+  package let loop: any EventLoop
+  package let executor: LoopExecutor
+  package let timers: LoopTimers
+
+  package init(loop: any EventLoop) {
+    self.loop = loop
+    executor = LoopExecutor(loop: loop)
+    timers = LoopTimers(executor: executor)
+  }
+
+  /// Starts a task that lives on this loop.
+  package func task(_ body: @escaping @Sendable () async -> Void) {
+    _ = Task(executorPreference: executor) { await body() }
+  }
+
+  /// Waits without holding the loop.
+  package func sleep(milliseconds: Int64) async {
+    _ = await Signal(timers: timers).wait(milliseconds: milliseconds)
+  }
+}
+
+/// The boot-time clock in nanoseconds: it goes on while the machine sleeps and the process is stopped.
+package func bootTimeNanoseconds() -> Int64 {
+  var time = timespec()
+  #if os(Linux)
+    clock_gettime(CLOCK_BOOTTIME, &time)
+  #else
+    clock_gettime(CLOCK_MONOTONIC, &time)
+  #endif
+  return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+}

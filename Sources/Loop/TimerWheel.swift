@@ -1,0 +1,102 @@
+/// Many coarse timers, each started and stopped in constant time: a hashed wheel of ticks.
+///
+/// Pure: time comes in as a number of ticks. A timer fires at the first `advance` that reaches its tick, never before.
+package struct TimerWheel<Payload> {
+  /// Names one timer; a used name is never valid again.
+  package struct Token: Hashable, Sendable {
+    fileprivate var slot: Int32
+    fileprivate var generation: UInt32
+  }
+
+  private struct Entry {
+    var payload: Payload?
+    var tick: Int64
+    var generation: UInt32
+    var previous: Int32
+    var next: Int32
+  }
+
+  private static var none: Int32 { -1 }
+
+  private var entries: [Entry] = []
+  private var free: [Int32] = []
+  /// The first entry of each bucket's list.
+  private var buckets: [Int32]
+  private let mask: Int64
+  private(set) package var now: Int64
+  private(set) package var count = 0
+
+  /// - Parameters:
+  ///   - buckets: a power of two; timers further ahead than this many ticks share buckets with nearer ones.
+  package init(now: Int64, buckets: Int = 1024) {
+    precondition(buckets > 0 && buckets & (buckets - 1) == 0, "TimerWheel: \(buckets) buckets are no power of two")
+    self.buckets = Array(repeating: Self.none, count: buckets)
+    self.now = now
+    mask = Int64(buckets - 1)
+  }
+
+  /// Starts a timer that fires at `tick`, or at the next tick where that is over.
+  package mutating func start(at tick: Int64, _ payload: Payload) -> Token {
+    let tick = max(tick, now + 1)
+    let slot: Int32
+    if let reused = free.popLast() {
+      slot = reused
+    } else {
+      slot = Int32(entries.count)
+      entries.append(Entry(payload: nil, tick: 0, generation: 0, previous: Self.none, next: Self.none))
+    }
+    let bucket = Int(tick & mask)
+    let head = buckets[bucket]
+    entries[Int(slot)].payload = payload
+    entries[Int(slot)].tick = tick
+    entries[Int(slot)].previous = Self.none
+    entries[Int(slot)].next = head
+    if head != Self.none { entries[Int(head)].previous = slot }
+    buckets[bucket] = slot
+    count += 1
+    return Token(slot: slot, generation: entries[Int(slot)].generation)
+  }
+
+  /// Stops a timer; one that fired or was stopped before is left alone.
+  package mutating func stop(_ token: Token) {
+    guard Int(token.slot) < entries.count, entries[Int(token.slot)].generation == token.generation else { return }
+    _ = remove(token.slot)
+  }
+
+  /// Moves the time on and hands out the payloads of the timers that are due, by tick and bucket.
+  package mutating func advance(to tick: Int64) -> [Payload] {
+    guard tick > now else { return [] }
+    guard count > 0 else {
+      now = tick
+      return []
+    }
+    var due: [Payload] = []
+    // After a long sleep one turn over all the buckets meets every timer.
+    let first = max(now + 1, tick - mask)
+    for step in first...tick {
+      var slot = buckets[Int(step & mask)]
+      while slot != Self.none {
+        let next = entries[Int(slot)].next
+        if entries[Int(slot)].tick <= tick, let payload = remove(slot) { due.append(payload) }
+        slot = next
+      }
+    }
+    now = tick
+    return due
+  }
+
+  private mutating func remove(_ slot: Int32) -> Payload? {
+    let entry = entries[Int(slot)]
+    if entry.previous != Self.none {
+      entries[Int(entry.previous)].next = entry.next
+    } else {
+      buckets[Int(entry.tick & mask)] = entry.next
+    }
+    if entry.next != Self.none { entries[Int(entry.next)].previous = entry.previous }
+    entries[Int(slot)].payload = nil
+    entries[Int(slot)].generation &+= 1
+    free.append(slot)
+    count -= 1
+    return entry.payload
+  }
+}

@@ -91,7 +91,8 @@ let package = Package(
     tests(
       "TransportTests",
       ["Transport", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioPosix, logging]),
-    tests("ProxyTests", ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, logging]),
+    tests(
+      "ProxyTests", ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, logging]),
     tests("EndToEndTests", ["TestSupport", "semel"], resources: [.copy("Clients")]),
   ]
 )

@@ -4,13 +4,17 @@ import Testing
 
 /// `semel` on the command line.
 struct CommandLineTests {
-  private func semel(_ arguments: String...) async throws -> (exit: ManagedProcess.Exit, output: String, errors: String) {
+  private func semel(_ arguments: String...) async throws -> (
+    exit: ManagedProcess.Exit, output: String, errors: String
+  ) {
     let process = try ManagedProcess([SemelProcess.binary] + arguments)
     let exit = try await process.exit()
     return (exit, process.output, process.errors)
   }
 
-  private func check(_ text: String) async throws -> (exit: ManagedProcess.Exit, output: String, errors: String) {
+  private func check(_ text: String) async throws -> (
+    exit: ManagedProcess.Exit, output: String, errors: String
+  ) {
     let directory = TemporaryDirectory()
     try text.write(toFile: directory.file("config.yaml"), atomically: true, encoding: .utf8)
     return try await semel("check", directory.file("config.yaml"))

@@ -107,7 +107,6 @@ struct CrashTests {
         try await rig.redis?.start()
         return try await group.reduce(into: []) { $0.append($1) }
       }
-      try await rig.semel.page("/readyz", becomes: 200)
       for (key, answer) in answers {
         #expect(answer.status == 201 || answer.problem != nil, "\(answer.status) \(answer.text)")
         let last = try await rig.order(key) { $0.status == 201 || $0.problem?.retryable == false }

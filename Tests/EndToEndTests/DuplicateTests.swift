@@ -59,7 +59,9 @@ struct DuplicateTests {
     let key = "k\(rig.backend.requests.count)"
     rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
     async let first = rig.order(key)
-    try await rig.backend.log.until("the first delivery") { $0.requests.contains { $0["Idempotency-Key"] == key } ? () : nil }
+    try await rig.backend.log.until("the first delivery") {
+      $0.requests.contains { $0["Idempotency-Key"] == key } ? () : nil
+    }
     let rejected = try await rig.order(key, fields)
     expectRefused(rejected, 409, "in_flight", retryable: true)
     expectRetryAfter(rejected)

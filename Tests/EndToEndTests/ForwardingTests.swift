@@ -21,7 +21,8 @@ struct ForwardingTests {
   @Test func `the client's own words on this are dropped`() async throws {
     try await Rig.run { rig in
       let names = [
-        "Idempotency-Request-Id", "Idempotency-Attempt", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
+        "Idempotency-Request-Id", "Idempotency-Attempt", "X-Forwarded-For", "X-Forwarded-Proto",
+        "X-Forwarded-Host",
       ]
       let spoofed = names.flatMap { name in
         [name, name.lowercased(), name.replacing("-", with: "_")].map { ($0, "spoofed") }

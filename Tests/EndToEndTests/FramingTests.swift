@@ -46,7 +46,8 @@ struct FramingTests {
       for number in 0..<2 {
         let connection = try await RawConnection(port: rig.semel.ports.proxy)
         try await connection.send(
-          "POST /v1/orders HTTP/1.0\r\nHost: h\r\nAuthorization: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}")
+          "POST /v1/orders HTTP/1.0\r\nHost: h\r\nAuthorization: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}"
+        )
         let answer = try await connection.answer()
         #expect(answer.status == 201)
         #expect(answer.text == "chunked")
@@ -79,7 +80,9 @@ struct FramingTests {
       rig.backend.on("/v1/orders", script)
       rig.backend.on("/open", script)
       let connection = try await RawConnection(port: rig.semel.ports.proxy)
-      for text in [Rig.orderText("k"), Rig.orderText("k"), Rig.orderText(nil, path: "/open"), Rig.orderText("k")] {
+      for text in [
+        Rig.orderText("k"), Rig.orderText("k"), Rig.orderText(nil, path: "/open"), Rig.orderText("k"),
+      ] {
         try await connection.send(text)
         let answer = try await connection.answer()
         #expect(answer.status == 201)
@@ -94,7 +97,8 @@ struct FramingTests {
       let connection = try await RawConnection(port: rig.semel.ports.proxy)
       let fields = Rig.fields(key: "k") + [("Transfer-Encoding", "chunked"), ("Trailer", "X-Sum")]
       try await connection.send(
-        HTTPClient.request("POST", "/v1/orders", fields) + "5;ext=1\r\n{\"a\":\r\n2\r\n1}\r\n0\r\nX-Sum: 1\r\n\r\n")
+        HTTPClient.request("POST", "/v1/orders", fields)
+          + "5;ext=1\r\n{\"a\":\r\n2\r\n1}\r\n0\r\nX-Sum: 1\r\n\r\n")
       expectExecuted(try await connection.answer())
       // The same payload, framed by its length.
       expectReplayed(try await rig.order("k", body: #"{"a":1}"#), 201)

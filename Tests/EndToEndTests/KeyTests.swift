@@ -74,7 +74,8 @@ struct KeyTests {
       expectReplayed(try await send(json, body), 201)
       // The header's key is used with another payload: it counts, although the query has a new one.
       expectRefused(
-        try await send(path: "/v1/orders?key=k2", json + [("X-Request", "k1")], body), 409, "payload_mismatch",
+        try await send(path: "/v1/orders?key=k2", json + [("X-Request", "k1")], body), 409,
+        "payload_mismatch",
         retryable: false)
       expectExecuted(try await send(path: "/v1/orders?key=k2", json, "{}"))
       expectExecuted(try await send(form, "amount=1&request_id=k4"))

@@ -81,7 +81,9 @@ struct MismatchTests {
             ("Authorization", "a"), ("Idempotency-Key", "k"),
             ("Content-Type", "multipart/form-data; boundary=\(boundary)"),
           ],
-          body: "--\(boundary)\r\nContent-Disposition: form-data; name=\"amount\"\r\n\r\n\(amount)\r\n--\(boundary)--\r\n")
+          body:
+            "--\(boundary)\r\nContent-Disposition: form-data; name=\"amount\"\r\n\r\n\(amount)\r\n--\(boundary)--\r\n"
+        )
       }
       expectExecuted(try await send(boundary: "first", amount: 1))
       expectReplayed(try await send(boundary: "second", amount: 1), 201)

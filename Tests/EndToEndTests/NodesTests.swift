@@ -37,7 +37,8 @@ struct NodesTests {
       let other = try await rig.secondNode()
       let first = try await rig.order("k")
       expectReplayed(try await rig.order("k", at: other), of: first)
-      expectRefused(try await rig.order("k", body: "{}", at: other), 409, "payload_mismatch", retryable: false)
+      expectRefused(
+        try await rig.order("k", body: "{}", at: other), 409, "payload_mismatch", retryable: false)
       #expect(rig.backend.requests.count == 1)
       try await other.kill()
     }
@@ -52,7 +53,8 @@ struct NodesTests {
       try await rig.backend.arrived(1)
       let waiting = try await RawConnection(port: other.ports.proxy)
       try await waiting.send(Rig.orderText("k"))
-      expectRefused(try await rig.order("k", [("Prefer", "wait=1")], at: other), 409, "in_flight", retryable: true)
+      expectRefused(
+        try await rig.order("k", [("Prefer", "wait=1")], at: other), 409, "in_flight", retryable: true)
       let start = ContinuousClock.now
       gate.open()
       expectReplayed(try await waiting.answer(), 201)
@@ -72,7 +74,8 @@ struct NodesTests {
       try await rig.backend.arrived(1)
       let waiting = try await RawConnection(port: other.ports.proxy)
       try await waiting.send(Rig.orderText("k"))
-      expectRefused(try await rig.order("k", [("Prefer", "wait=0")], at: other), 409, "in_flight", retryable: true)
+      expectRefused(
+        try await rig.order("k", [("Prefer", "wait=0")], at: other), 409, "in_flight", retryable: true)
       try await rig.semel.kill()
       let start = ContinuousClock.now
       let answer = try await waiting.answer()

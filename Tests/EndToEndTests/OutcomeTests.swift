@@ -67,7 +67,9 @@ struct OutcomeTests {
   @Test func `a route has classes of its own, the most specific pattern first`() async throws {
     let outcomes = "{retry: [5xx], final: [503], unknown: [404]}"
     try await Rig.run(Configuration(route: ["outcomes": outcomes])) { rig in
-      for (status, expected) in [(500, "not-stored"), (599, "not-stored"), (404, "unknown"), (503, "executed")] {
+      for (status, expected) in [
+        (500, "not-stored"), (599, "not-stored"), (404, "unknown"), (503, "executed"),
+      ] {
         rig.backend.on("/v1/orders") { _ in Reply(status) }
         let answer = try await rig.order("k\(status)")
         #expect(answer.idempotencyStatus == expected, "\(status)")

@@ -15,7 +15,9 @@ struct ShutdownTests {
       rig.semel.terminate()
       try await idle.closedByPeer()
       // No longer accepted: refused, or cut before an answer.
-      if let late = try? await rig.order("late", within: .seconds(2)) { #expect(late.problem?.code == "overloaded") }
+      if let late = try? await rig.order("late", within: .seconds(2)) {
+        #expect(late.problem?.code == "overloaded")
+      }
       #expect(rig.semel.process.state.value.exit == nil)
       gate.open()
       let answer = try await connection.answer()

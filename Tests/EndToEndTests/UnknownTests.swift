@@ -65,7 +65,8 @@ struct UnknownTests {
 
   @Test(arguments: StoreKind.allCases)
   func `where the owner says retry, the next delivery after settle runs`(store: StoreKind) async throws {
-    let configuration = Configuration(store: store, upstream: ["settle": "1s"], route: ["on_unknown": "retry"])
+    let configuration = Configuration(
+      store: store, upstream: ["settle": "1s"], route: ["on_unknown": "retry"])
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders", inTurn: [.unanswered, Reply(201, body: "second")])
       let start = ContinuousClock.now

@@ -73,7 +73,8 @@ package final class RawConnection: Sendable {
   }
 
   /// The next answer, which is for a request of `method`. One of 1xx counts.
-  package func answer(to method: String = "POST", within span: Duration = .seconds(20)) async throws -> Answer {
+  package func answer(to method: String = "POST", within span: Duration = .seconds(20)) async throws -> Answer
+  {
     let parsed = try await inbox.until("an answer", within: span) { inbox -> Answer.Parsed? in
       switch Answer.parse(inbox.bytes, to: method, isClosed: inbox.isClosed) {
       case .incomplete: return inbox.isClosed ? .malformed("closed without an answer") : nil

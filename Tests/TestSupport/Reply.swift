@@ -45,7 +45,8 @@ package struct Reply: Sendable {
   package var delay: Duration = .zero
 
   package init(
-    _ status: Int = 201, _ fields: [(String, String)] = [("Content-Type", "application/json")], body: String = "",
+    _ status: Int = 201, _ fields: [(String, String)] = [("Content-Type", "application/json")],
+    body: String = "",
     framing: Framing = .length, ending: Ending = .whole, gate: Gate? = nil, delay: Duration = .zero
   ) {
     self.init(status, fields, content: .bytes(Array(body.utf8)), framing: framing, ending: ending)

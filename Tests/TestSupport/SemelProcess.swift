@@ -32,7 +32,9 @@ package final class SemelProcess: Sendable {
 
   /// The process as it runs now.
   package var process: ManagedProcess {
-    guard let process = running.withLockedValue({ $0 }) else { preconditionFailure("SemelProcess: not started") }
+    guard let process = running.withLockedValue({ $0 }) else {
+      preconditionFailure("SemelProcess: not started")
+    }
     return process
   }
 
@@ -93,7 +95,9 @@ package final class SemelProcess: Sendable {
   package func memory(_ field: String) throws -> Int {
     let status = try String(contentsOfFile: "/proc/\(process.id)/status", encoding: .utf8)
     guard let line = status.split(separator: "\n").first(where: { $0.hasPrefix("\(field):") }),
-      let figure = line.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first.flatMap({ Int($0) })
+      let figure = line.split(whereSeparator: { $0 == " " || $0 == "\t" }).dropFirst().first.flatMap({
+        Int($0)
+      })
     else { throw TestFailure("no \(field) in /proc/\(process.id)/status") }
     return figure
   }

@@ -14,7 +14,8 @@ package enum Spawner {
     return pool
   }()
 
-  private typealias CloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
+  private typealias CloseFrom =
+    @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
 
   /// `posix_spawn_file_actions_addclosefrom_np`, which glibc has since 2.34 and Swift's view of it lacks.
   private static let closeFrom: CloseFrom = {
@@ -47,7 +48,9 @@ package enum Spawner {
     }
     done.wait()
     let (code, process) = result.withLockedValue { $0 }
-    guard code == 0 else { throw TestFailure("cannot start \(arguments): \(String(cString: strerror(code)))") }
+    guard code == 0 else {
+      throw TestFailure("cannot start \(arguments): \(String(cString: strerror(code)))")
+    }
     return process
   }
 

@@ -40,7 +40,8 @@ func expectRefused(
   #expect(answer.status == status, "\(answer.text)", sourceLocation: sourceLocation)
   #expect(answer["Cache-Control"] == "no-store", sourceLocation: sourceLocation)
   #expect(
-    answer["Link"]?.hasSuffix(#">; rel="describedby""#) == true, "\(answer.fields)", sourceLocation: sourceLocation)
+    answer["Link"]?.hasSuffix(#">; rel="describedby""#) == true, "\(answer.fields)",
+    sourceLocation: sourceLocation)
   #expect(answer["X-Should-Retry"] == "\(retryable)", "\(answer.text)", sourceLocation: sourceLocation)
   guard let problem = answer.problem else {
     Issue.record("no problem document: \(answer.fields) \(answer.text)", sourceLocation: sourceLocation)
@@ -50,7 +51,8 @@ func expectRefused(
   #expect(problem.type == "/.well-known/idempotency#\(code)", sourceLocation: sourceLocation)
   #expect(problem.status == status, sourceLocation: sourceLocation)
   #expect(problem.retryable == retryable, sourceLocation: sourceLocation)
-  #expect(!problem.title.isEmpty && problem.detail.hasSuffix("."), "\(problem)", sourceLocation: sourceLocation)
+  #expect(
+    !problem.title.isEmpty && problem.detail.hasSuffix("."), "\(problem)", sourceLocation: sourceLocation)
 }
 
 /// `Retry-After` says whole seconds, at least one.

@@ -9,7 +9,8 @@ extension Rig {
 
   /// Places an order: `POST /v1/orders`.
   func order(
-    _ key: String?, body: String = #"{"amount":1999}"#, caller: String = "Bearer alice", path: String = "/v1/orders",
+    _ key: String?, body: String = #"{"amount":1999}"#, caller: String = "Bearer alice",
+    path: String = "/v1/orders",
     _ more: [(String, String)] = [], at node: SemelProcess? = nil, within span: Duration = .seconds(20)
   ) async throws -> Answer {
     try await (node ?? semel).client.send(
@@ -18,7 +19,8 @@ extension Rig {
 
   /// The same request by bytes, for a connection that the test holds.
   static func orderText(
-    _ key: String?, body: String = #"{"amount":1999}"#, path: String = "/v1/orders", _ more: [(String, String)] = []
+    _ key: String?, body: String = #"{"amount":1999}"#, path: String = "/v1/orders",
+    _ more: [(String, String)] = []
   ) -> String {
     HTTPClient.request("POST", path, fields(key: key) + more, body: body)
   }
@@ -32,7 +34,8 @@ extension Rig {
       let answer = try await order(key)
       if isReached(answer) { return answer }
       guard ContinuousClock.now < deadline else {
-        throw TestFailure("after \(span) the answer is still \(answer.status) \(answer.fields) \(answer.text)")
+        throw TestFailure(
+          "after \(span) the answer is still \(answer.status) \(answer.fields) \(answer.text)")
       }
       try await Task.sleep(for: .milliseconds(50))
     }

@@ -21,7 +21,8 @@ struct Rig: Sendable {
   ///   - backendIsUp: false leaves starting the backend to the test.
   ///   - span: how long `body` may take.
   static func run(
-    _ configuration: Configuration = Configuration(), backendIsUp: Bool = true, within span: Duration = .seconds(60),
+    _ configuration: Configuration = Configuration(), backendIsUp: Bool = true,
+    within span: Duration = .seconds(60),
     _ body: @escaping @Sendable (Rig) async throws -> Void
   ) async throws {
     try await withSlot {
@@ -30,7 +31,9 @@ struct Rig: Sendable {
       do {
         outcome = .success(try await withDeadline(span) { try await body(rig) })
       } catch {
-        Issue.record("what semel said:\n\(rig.semel.process.output.suffix(4000))\(rig.semel.process.errors.suffix(4000))")
+        Issue.record(
+          "what semel said:\n\(rig.semel.process.output.suffix(4000))\(rig.semel.process.errors.suffix(4000))"
+        )
         outcome = .failure(error)
       }
       try? await rig.semel.kill()
@@ -55,7 +58,8 @@ struct Rig: Sendable {
     directory = TemporaryDirectory()
     backend = OrdersBackend()
     if backendIsUp { try await backend.start() }
-    redis = configuration.store == .redis ? try await RedisServer(appendOnly: configuration.isAppendOnly) : nil
+    redis =
+      configuration.store == .redis ? try await RedisServer(appendOnly: configuration.isAppendOnly) : nil
     let ports = SemelProcess.Ports()
     semel = try await SemelProcess(
       ports: ports,
@@ -71,7 +75,9 @@ struct Rig: Sendable {
       configuration: configuration.text(ports: ports, backend: backend.port, storePath: "", redis: redis))
   }
 
-  private static func withDeadline(_ span: Duration, _ body: @escaping @Sendable () async throws -> Void) async throws {
+  private static func withDeadline(_ span: Duration, _ body: @escaping @Sendable () async throws -> Void)
+    async throws
+  {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask(operation: body)
       group.addTask {

@@ -10,7 +10,7 @@ struct CrashTests {
     try await Rig.run(Configuration(store: store, isAppendOnly: true)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       try await rig.backend.arrived(1)
       try await rig.semel.kill()
@@ -34,7 +34,7 @@ struct CrashTests {
     try await Rig.run(configuration) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders", inTurn: [Reply(gate: gate), Reply(201, body: "second")])
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       try await rig.backend.arrived(1)
       try await rig.semel.kill()
@@ -121,11 +121,11 @@ struct CrashTests {
     try await Rig.run(Configuration(store: store)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       try await rig.backend.arrived(1)
       try await connection.close()
-      let waiting = try await RawConnection(port: rig.semel.ports.proxy)
+      let waiting = try await RawClient(port: rig.semel.ports.proxy)
       try await waiting.send(Rig.orderText("k"))
       expectRefused(try await rig.order("k", [("Prefer", "wait=0")]), 409, "in_flight", retryable: true)
       gate.open()
@@ -138,7 +138,7 @@ struct CrashTests {
 
   @Test func `a client that hangs up before its body is whole claims nothing`() async throws {
     try await Rig.run { rig in
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(String(Rig.orderText("k").dropLast(3)))
       try await connection.close()
       expectExecuted(try await rig.order("k"))
@@ -154,7 +154,7 @@ struct CrashTests {
       let gate = Gate()
       rig.backend.on("/v1/orders", inTurn: [Reply(body: "first", gate: gate), Reply(body: "second")])
       let other = try await rig.secondNode()
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       try await rig.backend.arrived(1)
       rig.semel.freeze()

@@ -10,7 +10,7 @@ struct DuplicateTests {
       rig.backend.on("/v1/orders") { _ in Reply(body: #"{"order":1}"#, gate: gate) }
       async let first = rig.order("k")
       try await rig.backend.arrived(1)
-      let waiting = try await RawConnection(port: rig.semel.ports.proxy)
+      let waiting = try await RawClient(port: rig.semel.ports.proxy)
       try await waiting.send(Rig.orderText("k"))
       // One that gives up by itself comes after the other: by its end the other has been waiting.
       let impatient = try await rig.order("k", [("Prefer", "wait=1")])

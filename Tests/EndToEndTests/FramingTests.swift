@@ -16,7 +16,7 @@ struct FramingTests {
     let (method, reply) = Self.bare[index]
     try await Rig.run(Configuration(store: store)) { rig in
       rig.backend.on("/v1/orders") { _ in reply }
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       let text = HTTPClient.request(method, "/v1/orders", Rig.fields(key: "k"))
       var answers: [Answer] = []
       // On one connection: a byte of content too many would be the next answer's.
@@ -44,7 +44,7 @@ struct FramingTests {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, body: "chunked", framing: .chunked) }
       for number in 0..<2 {
-        let connection = try await RawConnection(port: rig.semel.ports.proxy)
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
         try await connection.send(
           "POST /v1/orders HTTP/1.0\r\nHost: h\r\nAuthorization: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}"
         )
@@ -61,7 +61,7 @@ struct FramingTests {
   @Test func `a client of HTTP/1.0 gets a passed through answer without chunks`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/open") { _ in Reply(200, body: "chunked", framing: .chunked) }
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send("GET /open HTTP/1.0\r\nHost: h\r\n\r\n")
       let answer = try await connection.answer(to: "GET")
       #expect(answer.text == "chunked")
@@ -79,7 +79,7 @@ struct FramingTests {
       }
       rig.backend.on("/v1/orders", script)
       rig.backend.on("/open", script)
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       for text in [
         Rig.orderText("k"), Rig.orderText("k"), Rig.orderText(nil, path: "/open"), Rig.orderText("k"),
       ] {
@@ -94,7 +94,7 @@ struct FramingTests {
 
   @Test func `a chunked request is understood`() async throws {
     try await Rig.run { rig in
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       let fields = Rig.fields(key: "k") + [("Transfer-Encoding", "chunked"), ("Trailer", "X-Sum")]
       try await connection.send(
         HTTPClient.request("POST", "/v1/orders", fields)

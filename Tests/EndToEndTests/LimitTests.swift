@@ -8,7 +8,7 @@ struct LimitTests {
       let declared = try await rig.order("k", body: String(repeating: "x", count: 1025))
       expectRefused(declared, 413, "request_too_large", retryable: false)
 
-      let chunked = try await RawConnection(port: rig.semel.ports.proxy)
+      let chunked = try await RawClient(port: rig.semel.ports.proxy)
       let fields = Rig.fields(key: "k") + [("Transfer-Encoding", "chunked")]
       let piece = "400\r\n" + String(repeating: "x", count: 1024) + "\r\n"
       try await chunked.send(HTTPClient.request("POST", "/v1/orders", fields) + piece + piece)
@@ -22,7 +22,7 @@ struct LimitTests {
 
   @Test func `a body that comes too slowly is refused, and the key stays free`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{body_timeout: 500ms}"])) { rig in
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k", [("Content-Length", "15")]).dropLast(5).description)
       let refused = try await connection.answer()
       #expect(refused.status == 408)
@@ -34,7 +34,7 @@ struct LimitTests {
 
   @Test func `a head that is too large is refused`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{header_bytes: 4KiB}"])) { rig in
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k", [("X-Long", String(repeating: "x", count: 5000))]))
       #expect(try await connection.answer().status == 431)
       try await connection.closedByPeer()
@@ -44,7 +44,7 @@ struct LimitTests {
 
   @Test func `a head that comes too slowly ends the connection`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{header_timeout: 500ms}"])) { rig in
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send("POST /v1/orders HTTP/1.1\r\nHost: h\r\n")
       let bytes = try await connection.closedByPeer(within: .seconds(5))
       if !bytes.isEmpty { #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("HTTP/1.1 408 ")) }
@@ -53,7 +53,7 @@ struct LimitTests {
 
   @Test func `an idle connection ends`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{idle_timeout: 500ms}"])) { rig in
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       expectExecuted(try await connection.answer())
       #expect(try await connection.closedByPeer(within: .seconds(5)).isEmpty)

@@ -51,7 +51,7 @@ struct NodesTests {
       let other = try await rig.secondNode()
       async let first = rig.order("k")
       try await rig.backend.arrived(1)
-      let waiting = try await RawConnection(port: other.ports.proxy)
+      let waiting = try await RawClient(port: other.ports.proxy)
       try await waiting.send(Rig.orderText("k"))
       expectRefused(
         try await rig.order("k", [("Prefer", "wait=1")], at: other), 409, "in_flight", retryable: true)
@@ -69,10 +69,10 @@ struct NodesTests {
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
       let other = try await rig.secondNode()
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       try await rig.backend.arrived(1)
-      let waiting = try await RawConnection(port: other.ports.proxy)
+      let waiting = try await RawClient(port: other.ports.proxy)
       try await waiting.send(Rig.orderText("k"))
       expectRefused(
         try await rig.order("k", [("Prefer", "wait=0")], at: other), 409, "in_flight", retryable: true)

@@ -77,7 +77,7 @@ struct RetentionTests {
         rig.backend.on("/v1/orders") { _ in
           Reply(201, [], content: .filler(300_000), framing: framing, ending: .cut(after: 200_000))
         }
-        let connection = try await RawConnection(port: rig.semel.ports.proxy)
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
         try await connection.send(Rig.orderText(key))
         let bytes = try await connection.closedByPeer()
         if case .whole = Answer.parse(bytes, to: "POST", isClosed: true) {

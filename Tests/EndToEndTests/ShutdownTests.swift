@@ -8,8 +8,8 @@ struct ShutdownTests {
     try await Rig.run(Configuration(store: store)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
-      let idle = try await RawConnection(port: rig.semel.ports.proxy)
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let idle = try await RawClient(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       try await rig.backend.arrived(1)
       rig.semel.terminate()
@@ -38,7 +38,7 @@ struct ShutdownTests {
     try await Rig.run(configuration) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       try await rig.backend.arrived(1)
       rig.semel.terminate()

@@ -84,7 +84,7 @@ struct SmugglingTests {
   {
     try await Rig.run { rig in
       for ambiguous in Self.cases {
-        let connection = try await RawConnection(port: rig.semel.ports.proxy)
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
         try await connection.send(ambiguous.bytes + "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")
         do {
           let answer = try await connection.answer()
@@ -102,7 +102,7 @@ struct SmugglingTests {
 
   @Test func `an ambiguous request that is passed through is refused too`() async throws {
     try await Rig.run { rig in
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(
         "POST /open HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
       #expect(try await connection.answer().status == 400)

@@ -11,7 +11,7 @@ struct StreamingTests {
   func `a download of one GiB leaves the memory small`(framing: Reply.Framing) async throws {
     try await Rig.run(within: .seconds(240)) { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(Self.gibibyte), framing: framing) }
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       connection.inbox.withValue { $0.isCounting = true }
       try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
       try await connection.closedByPeer(within: .seconds(200))
@@ -23,7 +23,7 @@ struct StreamingTests {
   @Test(arguments: [true, false])
   func `an upload of one GiB leaves the memory small`(isChunked: Bool) async throws {
     try await Rig.run(within: .seconds(240)) { rig in
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(Self.gibibyte)"
       try await connection.send("PUT /open HTTP/1.1\r\nHost: h\r\n\(framing)\r\n\r\n")
       let size = 1 << 20
@@ -40,7 +40,7 @@ struct StreamingTests {
   @Test func `a client that does not read holds the backend back`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(256 << 20)) }
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.setReading(false)
       try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
       try await rig.backend.arrived(1)
@@ -57,7 +57,7 @@ struct StreamingTests {
   @Test func `a protected answer that is large is streamed as well`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(256 << 20)) }
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       connection.inbox.withValue { $0.isCounting = true }
       try await connection.send(Rig.orderText("k", [("Connection", "close")]))
       try await connection.closedByPeer(within: .seconds(40))
@@ -70,7 +70,7 @@ struct StreamingTests {
   @Test func `the head of a passed through answer does not wait for its body`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(10), ending: .cut(after: 0)) }
-      let connection = try await RawConnection(port: rig.semel.ports.proxy)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\n\r\n")
       let bytes = try await connection.closedByPeer()
       #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("HTTP/1.1 200 "))

@@ -13,7 +13,7 @@ package struct HTTPClient: Sendable {
     _ method: String = "GET", _ target: String, _ fields: [(String, String)] = [], body: String? = nil,
     within span: Duration = .seconds(20)
   ) async throws -> Answer {
-    let connection = try await RawConnection(port: port)
+    let connection = try await RawClient(port: port)
     try await connection.send(Self.request(method, target, fields, body: body))
     while true {
       let answer = try await connection.answer(to: method, within: span)

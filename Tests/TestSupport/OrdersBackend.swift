@@ -22,20 +22,23 @@ package final class OrdersBackend: Sendable {
   private let scripts = Watched<[String: Script]>([:])
   private let earlyScripts = Watched<[String: Script]>([:])
   package let port: Int
+  private let path: String?
   private let listener = Watched<(any Channel)?>(nil)
   private let open = Watched<[ObjectIdentifier: any Channel]>([:])
 
-  /// - Parameter port: where it will listen on the loopback address.
-  package init(port: Int = FreePort.find()) {
+  /// - Parameters:
+  ///   - port: where it will listen on the loopback address.
+  ///   - path: of a unix socket, where it will listen instead.
+  package init(port: Int = FreePort.find(), path: String? = nil) {
     self.port = port
+    self.path = path
   }
 
   /// Starts to listen.
   package func start() async throws {
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 1024)
-      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: path == nil ? 1 : 0)
       .childChannelOption(.allowRemoteHalfClosure, value: false)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -49,7 +52,12 @@ package final class OrdersBackend: Sendable {
             decoder, BackendConnection(backend: self, number: number))
         }
       }
-    let channel = try await bootstrap.bind(host: "127.0.0.1", port: port).get()
+    let channel =
+      if let path {
+        try await bootstrap.bind(unixDomainSocketPath: path).get()
+      } else {
+        try await bootstrap.bind(host: "127.0.0.1", port: port).get()
+      }
     listener.withValue { $0 = channel }
   }
 

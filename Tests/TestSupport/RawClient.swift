@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 
 /// A client's TCP connection that sends and gets exactly the bytes that a test names.
-package final class RawConnection: Sendable {
+package final class RawClient: Sendable {
   /// What came from the other side.
   package struct Inbox: Sendable {
     package var bytes: [UInt8] = []
@@ -46,18 +46,27 @@ package final class RawConnection: Sendable {
   private let channel: any Channel
 
   /// Connects to a port of the loopback address.
-  package init(port: Int) async throws {
+  package convenience init(port: Int) async throws {
+    try await self.init(SocketAddress(ipAddress: "127.0.0.1", port: port))
+  }
+
+  /// Connects to a unix socket.
+  package convenience init(path: String) async throws {
+    try await self.init(SocketAddress(unixDomainSocketPath: path))
+  }
+
+  private init(_ address: SocketAddress) async throws {
     let inbox = Watched(Inbox())
     self.inbox = inbox
     channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .channelOption(.allowRemoteHalfClosure, value: true)
-      .channelOption(.socketOption(.tcp_nodelay), value: 1)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(Handler(inbox))
         }
       }
-      .connect(host: "127.0.0.1", port: port).get()
+      .connect(to: address).get()
+    if address.port != nil { try await channel.setOption(.socketOption(.tcp_nodelay), value: 1).get() }
   }
 
   deinit { channel.close(promise: nil) }

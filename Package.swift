@@ -1,11 +1,13 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// One set of compiler settings for every module: the Swift 6 language mode, warnings as errors.
+/// One set of compiler settings for every module: the Swift 6 language mode, warnings as errors, and in release one
+/// optimisation over all modules, without which the proxy's generic code would not be specialised for its store.
 let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),
   .treatAllWarnings(as: .error),
+  .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
 ]
 
 /// A module of Semel's own.

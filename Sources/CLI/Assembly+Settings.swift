@@ -34,3 +34,29 @@ extension LogFormat {
     }
   }
 }
+
+extension RedisEndpointSettings {
+  init(_ redis: RedisSettings, in store: StoreSettings) {
+    switch redis.endpoint {
+    case .tcp(let host, let port): self.init(address: .tcp(host: host, port: port))
+    case .unix(let path): self.init(address: .unix(path: path))
+    }
+    user = redis.user
+    password = redis.password
+    database = redis.database
+    timeout = redis.timeout
+    namespace = store.namespace
+    requireDurable = store.requireDurable
+  }
+}
+
+extension LocalCache {
+  /// Does what the subscription says.
+  func follow(_ event: RedisHub.Event) {
+    switch event {
+    case .up: subscriptionUp()
+    case .down: subscriptionDown()
+    case .invalidated(let id): invalidate(id)
+    }
+  }
+}

@@ -40,10 +40,19 @@ struct Assembly {
       switch settings.store.place {
       case .embedded(let path):
         let store = try EmbeddedStore(path: path, logger: logger)
-        try await serve(contexts, group, services) { _ in store }
+        let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
+        try await serve(contexts, group, services) { _ in CachedStore(store, cache: cache) }
         await store.close()
-      case .redis:
-        throw ExitCode.failure
+      case .redis(let redis):
+        let endpoint = RedisEndpointSettings(redis, in: settings.store)
+        // Not subscribed yet: until it is, the cache is passed by.
+        let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
+        let hub = RedisHub(context: contexts[0], settings: endpoint, logger: logger)
+        hub.observe { cache.follow($0) }
+        try await serve(contexts, group, services) { context in
+          CachedStore(RedisStore(context: context, settings: endpoint, logger: logger, hub: hub), cache: cache)
+        }
+        hub.close()
       }
     } catch {
       logger.critical("semel stops", metadata: ["error": "\(error)"])

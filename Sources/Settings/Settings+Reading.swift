@@ -83,10 +83,10 @@ extension Settings {
     let longest = upstreams.values.map(\.responseTimeout).max() ?? 0
     if shutdownGrace < longest {
       let place = document["shutdown_grace"] ?? document["upstreams"]
+      let (grace, answer) = (TimeSpan.text(shutdownGrace), TimeSpan.text(longest))
       place?.reader.warn(
         "shutdown_grace", at: place?.position ?? .start,
-        "\(TimeSpan.text(shutdownGrace)) is shorter than the longest response_timeout, \(TimeSpan.text(longest)): "
-          + "a stop may leave requests unknown")
+        "\(grace) is shorter than the longest response_timeout, \(answer): a stop may leave requests unknown")
     }
     if upstreams.count > 1, !routes.contains(where: { $0.match == RouteMatch() }) {
       (document["routes"] ?? document["upstreams"])?.warn(

@@ -7,7 +7,7 @@ package struct SettingsIssue: Hashable, Sendable {
   package var column: Int
   /// The member, such as `routes[0].lease`; empty where the file itself is meant.
   package var path: String
-  /// Says what is allowed, or what to do; never quotes a value, which may be a secret.
+  /// Says what is allowed, or what to do; of values it quotes numbers at most, since a text may be a secret.
   package var message: String
 
   package init(file: String, line: Int, column: Int, path: String, message: String) {
@@ -25,14 +25,4 @@ extension SettingsIssue: CustomStringConvertible {
     let place = "\(file):\(line):\(column): "
     return path.isEmpty ? place + message : place + path + ": " + message
   }
-}
-
-/// All that is wrong with a configuration file, in the order of the file.
-package struct SettingsErrors: Error, Hashable, CustomStringConvertible {
-  package var issues: [SettingsIssue]
-
-  package init(issues: [SettingsIssue]) { self.issues = issues }
-
-  /// A line for each issue.
-  package var description: String { issues.map(\.description).joined(separator: "\n") }
 }

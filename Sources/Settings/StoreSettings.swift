@@ -52,7 +52,8 @@ extension StoreSettings {
 
   private mutating func readRedis(_ section: Section) {
     var timeout = RedisSettings(endpoint: .unix(path: "")).timeout
-    section.duration("timeout", into: &timeout, atLeast: 1)
+    // Twice of it has to fit into a lease, which is 30 s where none is written.
+    section.duration("timeout", into: &timeout, atLeast: 1, atMost: .seconds(10))
     guard let url = section.member("url") else {
       section.refuseMissing("url", "is missing: write redis://host:port/0 or unix:/path")
       return

@@ -87,7 +87,6 @@ extension CurlUpstream {
     guard let transfer = exchange.pool.take(of: opaque) else { return exchange.wait() }
     exchange.run(on: transfer)
     guard let code = multi?.add(transfer.easy), code == CURLM_OK else {
-      exchange.pool.give(back: transfer)
       return exchange.fail("libcurl took no more transfers")
     }
     sending.append(exchange)

@@ -65,7 +65,9 @@ package final class RawConnection {
   package func write(_ bytes: [UInt8]) throws {
     var written = 0
     while written < bytes.count {
-      let count = bytes[written...].withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      let count = bytes[written...].withUnsafeBytes {
+        send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
       guard count > 0 else { throw RawServerError(call: "send", code: errno) }
       written += count
       server.count { $0.written += count }

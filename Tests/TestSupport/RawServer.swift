@@ -125,7 +125,9 @@ extension RawServer {
       withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
       code = withAddress(&address) { bind(descriptor, $0, $1) }
     }
-    guard code == 0, Glibc.listen(descriptor, backlog) == 0 else { throw RawServerError(call: "listen", code: errno) }
+    guard code == 0, Glibc.listen(descriptor, backlog) == 0 else {
+      throw RawServerError(call: "listen", code: errno)
+    }
     guard !isUnix else { return (descriptor, 0) }
     var bound = sockaddr_in()
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)

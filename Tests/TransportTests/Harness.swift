@@ -4,6 +4,7 @@ import Loop
 import NIOCore
 import NIOPosix
 import TestSupport
+import Wire
 
 @testable import Transport
 
@@ -25,7 +26,9 @@ final class Harness: Sendable {
   static func run<T: Sendable>(_ body: @escaping @Sendable (Harness) async throws -> T) async throws -> T {
     let harness = try Harness()
     let result: Result<T, any Error>
-    do { result = .success(try await harness.onLoop { try await body(harness) }) } catch { result = .failure(error) }
+    do { result = .success(try await harness.onLoop { try await body(harness) }) } catch {
+      result = .failure(error)
+    }
     try await harness.context.loop.submit { harness.upstream.shutdown() }.get()
     harness.watcher.shutdown()
     try await harness.group.shutdownGracefully()

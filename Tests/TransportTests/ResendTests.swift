@@ -10,14 +10,17 @@ import Testing
   private static func trap() throws -> RawServer {
     try RawServer { connection in
       try connection.readRequest()
-      guard connection.number == 1 else { return try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }
+      guard connection.number == 1 else {
+        return try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      }
       try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
       try connection.readRequest()
     }
   }
 
   static let bodies: [(String, RequestBody)] = [
-    ("POST", .whole(ByteBuffer(string: "{}"))), ("POST", .whole(ByteBuffer())), ("POST", .none), ("DELETE", .none),
+    ("POST", .whole(ByteBuffer(string: "{}"))), ("POST", .whole(ByteBuffer())), ("POST", .none),
+    ("DELETE", .none),
     ("PUT", .whole(ByteBuffer(repeating: 0x61, count: 300_000))), ("GET", .none),
   ]
 

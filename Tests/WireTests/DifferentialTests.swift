@@ -1,13 +1,13 @@
 import Testing
 
 struct DifferentialTests {
-  /// Half a second of streams in a debug build, by four seeds; a fuzzer takes it further with
+  /// Streams by four seeds, about a second in a debug build; a fuzzer takes it further with
   /// `WireFuzz.check`.
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
   func `whatever is accepted means the same to the oracle`(_ seed: UInt64) {
     var generator = RequestGenerator(seed: seed)
     var agreed = 0
-    for _ in 0..<2500 {
+    for _ in 0..<1500 {
       let bytes = generator.next()
       let verdict = WireFuzz.check(bytes)
       if case .broken(let fault) = verdict {
@@ -15,6 +15,6 @@ struct DifferentialTests {
       }
       if verdict == .agreed { agreed += 1 }
     }
-    #expect(agreed > 250, "the streams are too damaged to tell anything")
+    #expect(agreed > 150, "the streams are too damaged to tell anything")
   }
 }

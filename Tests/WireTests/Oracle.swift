@@ -31,11 +31,16 @@ enum Oracle {
         messages.append(
           Message(
             method: head.method.rawValue, target: head.uri,
-            fields: head.headers.map { "\($0.name): \($0.value)" }))
+            fields: head.headers.map { "\($0.name): \(trimmed($0.value))" }))
       case .body(let piece): messages[messages.count - 1].body += Array(piece.readableBytesView)
       case .end: messages[messages.count - 1].isComplete = true
       }
     }
     return (messages, refuses)
+  }
+
+  /// llhttp leaves tabs at the end of a value, which RFC 9112, section 5, takes off.
+  private static func trimmed(_ value: String) -> Substring {
+    value.dropLast(value.utf8.reversed().prefix { $0 == 0x20 || $0 == 0x09 }.count)
   }
 }

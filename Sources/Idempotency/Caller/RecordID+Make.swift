@@ -49,14 +49,16 @@ extension RecordID {
 
 /// What of a host tells one endpoint from another.
 enum HostName {
-  /// Without port; empty for an IP literal, since an address names a machine and not a service.
+  /// Without port and the dot of the root; empty for an IP literal, since an address names a machine and not a
+  /// service.
   static func identity(of host: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     guard host.first != UInt8(ascii: "[") else { return UnsafeRawBufferPointer(rebasing: host[..<0]) }
-    let name = UnsafeRawBufferPointer(rebasing: host[..<(host.firstIndex(of: ASCII.colon) ?? host.count)])
-    return isIPv4(name) ? UnsafeRawBufferPointer(rebasing: name[..<0]) : name
+    var name = host[..<(host.firstIndex(of: ASCII.colon) ?? host.count)]
+    if name.last == UInt8(ascii: ".") { name.removeLast() }
+    return UnsafeRawBufferPointer(rebasing: isIPv4(name) ? name[..<0] : name)
   }
 
-  private static func isIPv4(_ name: UnsafeRawBufferPointer) -> Bool {
+  private static func isIPv4(_ name: Slice<UnsafeRawBufferPointer>) -> Bool {
     guard let last = name.last, 0x30...0x39 ~= last else { return false }
     let parts = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     return parts.count == 4

@@ -52,6 +52,10 @@ package struct Recipe: Sendable {
   var leftOut: PointerTree { contents.leftOut }
 }
 
+extension Recipe: CustomStringConvertible {
+  package var description: String { text }
+}
+
 extension Recipe: Hashable {
   package static func == (left: Recipe, right: Recipe) -> Bool {
     left.contents === right.contents || left.text == right.text

@@ -15,7 +15,8 @@ extension KeyPolicy {
   }
 
   /// The key, from every source; `nil` where none yields one.
-  package func key(head: MessageHead, query: ByteBuffer?, body: ByteBuffer) throws(Problem) -> IdempotencyKey? {
+  package func key(head: MessageHead, query: ByteBuffer?, body: ByteBuffer) throws(Problem) -> IdempotencyKey?
+  {
     for source in from {
       let reading = source.readBeforeBody(head: head, query: query) ?? source.readBody(body, head: head)
       if let key = try key(of: reading) { return key }

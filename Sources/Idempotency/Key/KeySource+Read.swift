@@ -31,7 +31,9 @@ extension KeySource {
     return query.withUnsafeReadableBytes { pairs(name, in: $0, as: .decoded) }
   }
 
-  private static func readForm(_ name: String, in body: UnsafeRawBufferPointer, head: MessageHead) -> KeyReading {
+  private static func readForm(_ name: String, in body: UnsafeRawBufferPointer, head: MessageHead)
+    -> KeyReading
+  {
     guard let type = MediaType.of(head) else { return .none }
     switch type.kind {
     case .json, .other: return .none

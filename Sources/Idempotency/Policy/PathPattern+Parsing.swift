@@ -6,8 +6,8 @@ extension PathPattern {
     package let reason: String
   }
 
-  /// Reads `/v1/orders/{id}` or `/v1/**`. Literal segments are brought to the form that a normalised path has:
-  /// unreserved characters decoded, percent-encoding in upper case.
+  /// Reads `/v1/orders/{id}` or `/v1/**`. Literal segments are brought to the form that a normalised path
+  /// has: unreserved characters decoded, percent-encoding in upper case.
   package init(parsing text: String) throws(ParsingError) {
     guard text.utf8.first == Self.slash else {
       throw ParsingError(reason: "must begin with a slash, such as /v1/orders/{id} or /v1/**")

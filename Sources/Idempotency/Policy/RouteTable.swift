@@ -1,17 +1,5 @@
 import Wire
 
-/// One configured route, shared by all of its requests.
-package final class Route: Sendable {
-  package let policy: RoutePolicy
-  /// Its place in the configuration, from 0.
-  package let index: Int
-
-  package init(policy: RoutePolicy, index: Int) {
-    self.policy = policy
-    self.index = index
-  }
-}
-
 /// The routes in the order of the configuration: a request meets the first whose match fits.
 package struct RouteTable: Sendable {
   /// A route and its match as bytes, made once.
@@ -36,7 +24,8 @@ package struct RouteTable: Sendable {
 
   /// The first route that fits, or `nil`. Allocates nothing.
   ///
-  /// `method` is compared as it is spelt, `host` (without its port) in any letter case, `path` has to be normalised.
+  /// `method` is compared as it is spelt, `host` (without its port) in any letter case, `path` has to be
+  /// normalised.
   package func route(
     method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer, path: UnsafeRawBufferPointer
   ) -> Route? {

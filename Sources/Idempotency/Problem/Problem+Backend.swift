@@ -5,7 +5,7 @@ extension Problem {
     Problem(
       .upstreamUnreachable, status: 502,
       detail:
-        "Send the same request with the same key again; the backend was not reached and nothing was executed.",
+        "Send the same request with the same key again; the backend was not reached and this delivery was not executed.",
       isRetryable: true)
   }
 
@@ -21,9 +21,9 @@ extension Problem {
     let detail =
       switch overload {
       case .busy:
-        "Send the same request with the same key again later; too much is in progress and this one was not executed."
+        "Send the same request with the same key again later; too much is in progress and this delivery was not executed."
       case .draining:
-        "Send the same request with the same key again on a new connection; this server is shutting down and did not execute it."
+        "Send the same request with the same key again on a new connection; this server is shutting down and did not execute this delivery."
       }
     return Problem(
       .overloaded, status: 503, detail: detail, isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)

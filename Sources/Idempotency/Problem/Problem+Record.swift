@@ -63,7 +63,7 @@ extension Problem {
     Problem(
       .keyExpired, status: 409,
       detail:
-        "Do not repeat the operation under this key, which was completed and whose response is no longer kept.",
+        "Look the operation's result up, and use a new key only for a new operation; this key's response is no longer kept.",
       isRetryable: false)
   }
 
@@ -71,7 +71,7 @@ extension Problem {
     Problem(
       .storeUnavailable, status: 503,
       detail:
-        "Send the same request with the same key again later; it was not executed because it could not be recorded.",
+        "Send the same request with the same key again later; this delivery was not executed because it could not be recorded.",
       isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
   }
 

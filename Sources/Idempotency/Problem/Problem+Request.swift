@@ -14,7 +14,7 @@ extension Problem {
     let detail =
       switch fault {
       case .malformed:
-        "Send a request that follows the protocol to the letter; this one can be read in more than one way."
+        "Send a request that follows the protocol to the letter; this one cannot be read in only one way."
       case .ambiguousPath:
         "Send the path without encoded slashes, backslashes and NUL bytes, and without raw backslashes."
       case .connectionNamesIdentity:
@@ -75,7 +75,7 @@ extension Problem {
   package static func requestTooLarge(limit: Int) -> Problem {
     Problem(
       .requestTooLarge, status: 413,
-      detail: "Send a body of at most \(limit) bytes; nothing of this request was executed.",
+      detail: "Send a body of at most \(limit) bytes; this delivery was not executed.",
       isRetryable: false)
   }
 
@@ -84,14 +84,14 @@ extension Problem {
     Problem(
       .requestTimeout, status: 408,
       detail:
-        "Send the request again with the same key; its body did not arrive in time and nothing was executed.",
+        "Send the request again with the same key; its body did not arrive in time and this delivery was not executed.",
       isRetryable: true)
   }
 
   package static var headerTooLarge: Problem {
     Problem(
       .headerTooLarge, status: 431,
-      detail: "Send fewer or shorter header fields; nothing of this request was executed.",
+      detail: "Send fewer or shorter header fields; this delivery was not executed.",
       isRetryable: false)
   }
 

@@ -2,9 +2,9 @@ import Yams
 
 /// The nodes of one file, composed by Yams.
 ///
-/// Yams stops at a member that is given twice, and names only the first of the two. So that every other error is found
-/// as well, the first's initial letter is replaced by a scalar of the private use area, as wide as the letter was, and
-/// the file is composed again; `names` tells what such a member is called.
+/// Yams stops at a member that is given twice, and names only the first of the two. So that every other error
+/// is found as well, the first's initial letter is replaced by a scalar of the private use area, as wide as
+/// the letter was, and the file is composed again; `names` tells what such a member is called.
 struct Document {
   /// Why a text is no YAML.
   struct SyntaxError: Error {
@@ -42,10 +42,14 @@ struct Document {
   }
 
   private static func compose(_ text: String) throws -> Node? {
-    try Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot()
+    let root = try Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot()
+    // What `---` alone makes.
+    if case .scalar(let scalar) = root, scalar.style == .plain, scalar.string.isEmpty { return nil }
+    return root
   }
 
-  /// The text with the key's first letter replaced; `nil` where the key is not written as its plain or quoted name.
+  /// The text with the key's first letter replaced; `nil` where the key is not written as its plain or quoted
+  /// name.
   private static func standIn(for name: String, at position: Position, number: Int, in text: String)
     -> String?
   {
@@ -87,7 +91,7 @@ extension Document.SyntaxError {
   }
 
   private static func followsReference(_ index: String.Index, in text: String) -> Bool {
-    let line = text[..<index].split(separator: "\n", omittingEmptySubsequences: false).last ?? ""
+    let line = text[..<index].split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).last ?? ""
     return line.contains("${") || (line.hasSuffix("$") && text[index...].hasPrefix("{"))
   }
 }

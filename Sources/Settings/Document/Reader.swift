@@ -1,4 +1,5 @@
-/// What all parts of one reading share: the file's name, the environment, and what has been found wrong so far.
+/// What all parts of one reading share: the file's name, the environment, and what has been found wrong so
+/// far.
 final class Reader {
   let file: String
   let environment: [String: String]
@@ -26,7 +27,8 @@ final class Reader {
     doubts.append(issue(path, position, message))
   }
 
-  /// Whether this member, or something in it, has been refused, so that nothing more can be said of its value.
+  /// Whether this member, or something in it, has been refused, so that nothing more can be said of its
+  /// value.
   func hasRefused(_ path: String) -> Bool {
     refusedPaths.contains {
       $0.hasPrefix(path) && ["", ".", "["].contains($0.dropFirst(path.count).prefix(1))

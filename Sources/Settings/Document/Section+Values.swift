@@ -17,10 +17,14 @@ extension Section {
     if let parsed { target = parsed }
   }
 
-  func duration(_ name: String, into target: inout Milliseconds, atLeast least: Milliseconds = 0) {
+  func duration(
+    _ name: String, into target: inout Milliseconds, atLeast least: Milliseconds = 0,
+    atMost most: Milliseconds = TimeSpan.most
+  ) {
     let parsed = member(name)?.parsed("a duration such as 30s") { text throws(Refusal) in
       let span = try TimeSpan.parse(text)
       guard span >= least else { throw Refusal("must be at least \(TimeSpan.text(least))") }
+      guard span <= most else { throw Refusal("must be at most \(TimeSpan.text(most))") }
       return span
     }
     if let parsed { target = parsed }
@@ -46,7 +50,8 @@ extension Section {
     if let parsed { target = parsed }
   }
 
-  /// One of the words of a closed list; `unsupported` are those of the contract that this version does not build.
+  /// One of the words of a closed list; `unsupported` are those of the contract that this version does not
+  /// build.
   func choice<Choice: RawRepresentable<String> & CaseIterable>(
     _ name: String, into target: inout Choice, unsupported: [String] = []
   ) {

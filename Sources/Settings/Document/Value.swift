@@ -23,7 +23,8 @@ struct Value {
   func refuse(_ message: String) { reader.refuse(path, at: position, message) }
   func warn(_ message: String) { reader.warn(path, at: position, message) }
 
-  /// The text, with values of the environment in place. `wanted` names what may stand here, such as "a duration".
+  /// The text, with values of the environment in place. `wanted` names what may stand here, such as "a
+  /// duration".
   func text(_ wanted: String) -> String? {
     guard case .scalar(let scalar) = node, !isEmpty else {
       refuseKind(wanted)

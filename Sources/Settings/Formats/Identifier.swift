@@ -1,7 +1,7 @@
 import Wire
 
-/// Names that the configuration gives: of upstreams, routes and the store's namespace. They stand in logs, metrics and
-/// keys of a store, so that no one of these has to escape them.
+/// Names that the configuration gives: of upstreams, routes and the store's namespace. They stand in logs,
+/// metrics and keys of a store, so that no one of these has to escape them.
 enum Identifier {
   static func parse(_ text: String) throws(Refusal) -> String {
     let isValid = text.utf8.allSatisfy { ASCII.isLetterOrDigit($0) || "._-".utf8.contains($0) }
@@ -9,14 +9,5 @@ enum Identifier {
       throw Refusal("must be a name of 1 to 64 letters, digits, dots, hyphens and underscores")
     }
     return text
-  }
-}
-
-extension ASCII {
-  static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-    switch lowercased(byte) {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    default: false
-    }
   }
 }

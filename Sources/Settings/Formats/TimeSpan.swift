@@ -7,7 +7,7 @@ enum TimeSpan {
     ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
   ]
   /// A hundred years: far from what overflows a clock or a store's expiry.
-  private static let most: Int64 = 36_500 * 86_400_000
+  static let most: Milliseconds = .seconds(36_500 * 86_400)
 
   static func parse(_ text: String) throws(Refusal) -> Milliseconds {
     let (count, unit) = Quantity.split(text)
@@ -16,7 +16,7 @@ enum TimeSpan {
       throw Refusal("must be a whole number and a unit, which is ms, s, m, h or d")
     }
     let (product, overflow) = count.multipliedReportingOverflow(by: factor)
-    guard !overflow, product <= most else { throw Refusal("must be at most 36500d") }
+    guard !overflow, product <= most.count else { throw Refusal("must be at most \(Self.text(most))") }
     return Milliseconds(product)
   }
 

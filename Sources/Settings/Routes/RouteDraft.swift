@@ -41,14 +41,11 @@ struct RouteDraft {
 
   private mutating func readCaller(_ section: Section) {
     var caller = policy.caller ?? CallerPolicy(parts: [])
-    let parts = section.member("parts")
-    if let list = parts?.list("a list such as [header:Authorization]", of: "a part", CallerPart.parse) {
+    if let parts = section.member("parts"),
+      let list = parts.list("a list such as [header:Authorization]", of: "a part", CallerPart.parse)
+    {
+      if list.isEmpty, !parts.hasFault { parts.refuse("must name at least one part: \(CallerPart.allowed)") }
       caller.parts = list
-    }
-    if parts == nil, caller.parts.isEmpty {
-      section.refuseMissing("parts", "is missing: list who the caller is by \(CallerPart.allowed)")
-    } else if let parts, caller.parts.isEmpty, !parts.hasFault {
-      parts.refuse("must name at least one part: \(CallerPart.allowed)")
     }
     section.choice("anonymous", into: &caller.anonymous)
     policy.caller = caller
@@ -85,32 +82,14 @@ struct RouteDraft {
     hasRemember = hasRemember || section["remember"] != nil
     if !hasRemember { policy.remember = max(Self.leastRemember, policy.retention) }
     guard section.isSound("retention", "remember"), policy.remember < policy.retention else { return }
-    (section["remember"] ?? section["retention"])?.refuse(
-      "remember must not be shorter than retention: "
-        + "\(TimeSpan.text(policy.remember)) against \(TimeSpan.text(policy.retention))")
+    let (remember, retention) = (TimeSpan.text(policy.remember), TimeSpan.text(policy.retention))
+    if let member = section["remember"] {
+      member.refuse("must not be shorter than retention: \(remember) against \(retention)")
+    } else {
+      section["retention"]?.refuse("must not be longer than remember: \(retention) against \(remember)")
+    }
   }
 
   /// What `remember` is where neither it nor a longer retention is written.
   private static let leastRemember = Self().policy.remember
-}
-
-extension KeyPolicy {
-  mutating func read(_ section: Section) {
-    if let list = section.member("from")?
-      .list("a list such as [header:Idempotency-Key]", of: "a key source", KeySource.parse)
-    {
-      if list.isEmpty, let member = section["from"], !member.hasFault {
-        member.refuse("must name at least one source: header:NAME, query:NAME, json:/pointer or form:NAME")
-      }
-      from = list
-    }
-    section.choice("format", into: &format)
-    // Longer keys would fill a store's memory; RFC 9110 advises servers to take 8000 bytes of a line at least.
-    section.integer("min_length", into: &minLength, in: 1...8000)
-    section.integer("max_length", into: &maxLength, in: 1...8000)
-    if section.isSound("min_length", "max_length"), minLength > maxLength {
-      (section["min_length"] ?? section["max_length"])?.refuse(
-        "min_length must not exceed max_length: \(minLength) against \(maxLength)")
-    }
-  }
 }

@@ -49,22 +49,32 @@ struct RouteReader {
     }
     section.section("match") { draft.policy.match.read($0) }
     draft.read(section)
-    if draft.policy.idempotency != .off, draft.policy.caller == nil {
-      section.refuseMissing(
-        "caller",
-        "is missing: say who the caller is, such as {parts: [\"header:Authorization\"]}, or write idempotency: off"
-      )
-    }
+    checkCaller(draft, section)
     check(draft, section)
     if let upstream = upstream(of: draft, section) { draft.policy.upstream = upstream }
     return draft.policy
   }
 
-  /// Rules between a member of this section and another part of the document. What stands in `defaults` alone is told
-  /// once, there.
+  /// A protected route has to say who its caller is. What has been refused already is not asked for again.
+  private func checkCaller(_ draft: RouteDraft, _ section: Section) {
+    guard draft.policy.idempotency != .off, draft.policy.caller?.parts.isEmpty ?? true else { return }
+    guard section.isSound("caller", "idempotency"), !section.reader.hasRefused("defaults.caller") else {
+      return
+    }
+    if let caller = section["caller"] {
+      caller.refuse("must have parts that say who the caller is: \(CallerPart.allowed)")
+    } else {
+      let example = "{parts: [\"header:Authorization\"]}"
+      section.refuseMissing(
+        "caller", "is missing: say who the caller is, such as \(example), or write idempotency: off")
+    }
+  }
+
+  /// Rules between a member of this section and another part of the document. What stands in `defaults` alone
+  /// is told once, there.
   private func check(_ draft: RouteDraft, _ section: Section) {
     if let upstream = section["upstream"], let name = draft.upstream, !upstream.hasFault,
-      !upstreamNames.contains(name)
+      !upstreamNames.isEmpty, !upstreamNames.contains(name)
     {
       let near = Suggestion.nearest(to: name, in: upstreamNames)
       upstream.refuse("names no upstream; \(near.map { "did you mean \($0)?" } ?? allowedUpstreams)")
@@ -88,7 +98,7 @@ struct RouteReader {
 
   private func upstream(of draft: RouteDraft, _ section: Section) -> UpstreamSettings? {
     if let name = draft.upstream { return upstreams[name] }
-    if upstreamNames.count > 1, section.isSound("upstream") {
+    if upstreamNames.count > 1, section.isSound("upstream"), !section.reader.hasRefused("defaults.upstream") {
       section.refuseMissing("upstream", "is missing: there are several; \(allowedUpstreams)")
     }
     return upstreamNames.first.flatMap { upstreams[$0] }

@@ -17,17 +17,21 @@ package final class EmbeddedStore: RecordStore {
   /// Opens the file, or makes it. Blocks while it does: called once, at start.
   package init(path: String, logger: Logger) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
-    lock = try FileLock(of: path)
+    let lock = try FileLock(of: path)
     let (file, floor) = try StoreFile.opened(path)
     let writer = EmbeddedWriter(clock: StoreClock(floor: floor), logger: logger)
     self.file = file
     self.writer = writer
+    self.lock = lock
     file.asyncWriteWithoutTransaction { database in
-      do {
-        try writer.work(on: database)
-      } catch {
-        logger.critical("store: the writer could not start", metadata: ["error": "\(error)"])
-        writer.queue.close()
+      // A store that is dropped without `close` keeps the file until its last group is on the disk.
+      withExtendedLifetime(lock) {
+        do {
+          try writer.work(on: database)
+        } catch {
+          logger.critical("store: the writer could not start", metadata: ["error": "\(error)"])
+          writer.queue.close()
+        }
       }
     }
   }
@@ -42,6 +46,7 @@ package final class EmbeddedStore: RecordStore {
       file.asyncWriteWithoutTransaction { _ in continuation.resume() }
     }
     try? file.close()
+    lock.release()
   }
 
   /// How many groups were committed.

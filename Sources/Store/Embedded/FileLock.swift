@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -10,8 +12,9 @@
 /// however it dies. A second opening within the process is refused as well.
 ///
 /// The side file stays: removing it would let two processes lock two files of one name.
-struct FileLock: ~Copyable {
-  private let descriptor: Int32
+final class FileLock: Sendable {
+  /// `nil` once released.
+  private let descriptor: Mutex<Int32?>
 
   init(of path: String) throws(EmbeddedStoreError) {
     let descriptor = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -27,13 +30,20 @@ struct FileLock: ~Copyable {
       _ = close(descriptor)
       throw error
     }
-    self.descriptor = descriptor
+    self.descriptor = Mutex(descriptor)
     let text = Array("\(getpid())\n".utf8)
     // Only for the message that a second process shows: a failure to write it is no failure to lock.
     if ftruncate(descriptor, 0) == 0 { _ = pwrite(descriptor, text, text.count, 0) }
   }
 
-  deinit { _ = close(descriptor) }
+  deinit { release() }
+
+  func release() {
+    descriptor.withLock { descriptor in
+      if let descriptor { _ = close(descriptor) }
+      descriptor = nil
+    }
+  }
 
   private static func owner(_ descriptor: Int32) -> String {
     var bytes = [UInt8](repeating: 0, count: 16)

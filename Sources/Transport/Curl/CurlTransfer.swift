@@ -14,7 +14,6 @@ final class CurlTransfer {
   var exchange: CurlExchange?
 
   private var fields = FieldList()
-  private let errorText: UnsafeMutablePointer<CChar>
   private var mode: Mode?
   private var method = ""
   private var target = ""
@@ -23,22 +22,13 @@ final class CurlTransfer {
 
   init(for settings: UpstreamSettings, of upstream: UnsafeMutableRawPointer) {
     easy = EasyHandle()
-    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
-    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     setConstants(upstream: upstream)
     set(settings)
   }
 
-  deinit { errorText.deallocate() }
-
-  /// What libcurl says of the last failure.
-  func reason(_ code: CURLcode) -> String {
-    errorText[0] != 0 ? String(cString: errorText) : String(cString: curl_easy_strerror(code))
-  }
-
   /// Lays out a request. Everything it points to is kept until `finish`.
   func prepare(_ request: UpstreamRequest) {
-    errorText[0] = 0
+    easy.forgetReason()
     fields.fill(request.fields)
     if request.target != target {
       target = request.target
@@ -89,7 +79,6 @@ extension CurlTransfer {
   private func setConstants(upstream: UnsafeMutableRawPointer) {
     let own = Unmanaged.passUnretained(self).toOpaque()
     easy.set(CURLOPT_PRIVATE, pointer: own)
-    easy.set(CURLOPT_ERRORBUFFER, pointer: errorText)
     easy.setFields(fields.first)
     easy.set(CURLOPT_HEADERFUNCTION, callback: curlBringsLine)
     easy.set(CURLOPT_HEADERDATA, pointer: own)
@@ -138,4 +127,3 @@ extension CurlTransfer {
     easy.set(CURLOPT_FORBID_REUSE, seconds == 0)
   }
 }
-

@@ -3,13 +3,27 @@ import CCurl
 /// Owns a libcurl easy handle: one transfer after the other. Freed once.
 struct EasyHandle: ~Copyable {
   let raw: UnsafeMutableRawPointer
+  private let errorText: UnsafeMutablePointer<CChar>
 
   init() {
     guard CurlEnvironment.isReady, let raw = curl_easy_init() else { fatalError("libcurl is out of memory") }
     self.raw = raw
+    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    set(CURLOPT_ERRORBUFFER, pointer: errorText)
   }
 
-  deinit { curl_easy_cleanup(raw) }
+  deinit {
+    curl_easy_cleanup(raw)
+    errorText.deallocate()
+  }
+
+  /// What libcurl says of the last failure.
+  func reason(_ code: CURLcode) -> String {
+    errorText[0] != 0 ? String(cString: errorText) : String(cString: curl_easy_strerror(code))
+  }
+
+  func forgetReason() { errorText[0] = 0 }
 
   func set(_ option: CURLoption, _ value: Int) { check(semel_easy_set_long(raw, option, value), option) }
   func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }

@@ -21,7 +21,8 @@ struct FieldList: ~Copyable {
     nodes = .allocate(capacity: 2 + Self.suppressed.count)
     nodes.initialize(repeating: curl_slist(), count: 2 + Self.suppressed.count)
     for (index, name) in Self.suppressed.enumerated() {
-      nodes[2 + index].data = UnsafeMutableRawPointer(mutating: name.utf8Start).assumingMemoryBound(to: CChar.self)
+      nodes[2 + index].data = UnsafeMutableRawPointer(mutating: name.utf8Start).assumingMemoryBound(
+        to: CChar.self)
       nodes[2 + index].next = index + 1 < Self.suppressed.count ? nodes + 3 + index : nil
     }
     fill(ByteBuffer())

@@ -14,9 +14,10 @@ struct MultiHandle: ~Copyable {
   /// Names the functions that hear of sockets and timers; `owner` must outlive the handle.
   func setCallbacks(
     owner: UnsafeMutableRawPointer,
-    socket: @convention(c) (
-      UnsafeMutableRawPointer?, curl_socket_t, Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?
-    ) -> Int32,
+    socket:
+      @convention(c) (
+        UnsafeMutableRawPointer?, curl_socket_t, Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?
+      ) -> Int32,
     timer: @convention(c) (UnsafeMutableRawPointer?, Int, UnsafeMutableRawPointer?) -> Int32
   ) {
     let code = semel_multi_set_callbacks(raw, socket, timer, owner)
@@ -47,7 +48,9 @@ struct MultiHandle: ~Copyable {
   /// The owner of the next finished transfer, as it was set with `setPrivate`, and how it ended.
   func nextDone() -> (owner: UnsafeMutableRawPointer, code: CURLcode)? {
     var code = CURLE_OK
-    guard let easy = semel_multi_next_done(raw, &code), let owner = semel_easy_private(easy) else { return nil }
+    guard let easy = semel_multi_next_done(raw, &code), let owner = semel_easy_private(easy) else {
+      return nil
+    }
     return (owner, code)
   }
 }

@@ -73,7 +73,8 @@ struct AnswerReader {
 }
 
 extension AnswerReader {
-  private static func withoutEnd(_ line: UnsafeRawBufferPointer) throws(AnswerFault) -> UnsafeRawBufferPointer {
+  private static func withoutEnd(_ line: UnsafeRawBufferPointer) throws(AnswerFault) -> UnsafeRawBufferPointer
+  {
     var count = line.count
     if count > 0, line[count - 1] == ASCII.lineFeed { count -= 1 }
     if count > 0, line[count - 1] == ASCII.carriageReturn { count -= 1 }
@@ -98,7 +99,8 @@ extension AnswerReader {
 
   private mutating func takeField(_ line: UnsafeRawBufferPointer) throws(AnswerFault) {
     let field = try append(line)
-    let value = UnsafeRawBufferPointer(rebasing: line[Self.valueRange(of: line, after: Int(field.nameLength))])
+    let value = UnsafeRawBufferPointer(
+      rebasing: line[Self.valueRange(of: line, after: Int(field.nameLength))])
     switch field.name {
     case .contentLength:
       guard let length = Self.number(value), contentLength == nil || contentLength == length else {

@@ -29,7 +29,7 @@ extension CurlExchange {
   /// libcurl is done with the transfer.
   func end(_ code: CURLcode) {
     guard case .running(let transfer) = stage else { return }
-    let reason = transfer.reason(code)
+    let reason = code == CURLE_OK ? "" : transfer.easy.reason(code)
     leaveStage()
     if answer.isWhole { return signal.set() }
     if failure == nil, code == CURLE_OK {
@@ -63,7 +63,8 @@ extension CurlExchange {
   private func retry(after code: CURLcode) -> Bool {
     guard failure == nil, !gate.hasOpened else { return false }
     var random = SystemRandomNumberGenerator()
-    guard let delay = backoff.next(after: code, using: &random), gate.allowsRetry(after: delay, now: .now) else {
+    guard let delay = backoff.next(after: code, using: &random), gate.allowsRetry(after: delay, now: .now)
+    else {
       return false
     }
     upstream.countRetry()
@@ -99,7 +100,8 @@ extension CurlExchange {
     }
     guard answer.framing == .chunked, !answer.isWhole else { return }
     var byte: UInt8 = 0
-    let isOpen = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) != 0
+    let count = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+    let isOpen = count > 0 || count < 0 && errno == EAGAIN
     guard isOpen, (try? answer.finish()) != nil else { return }
     signal.set()
   }

@@ -59,8 +59,9 @@ package final class CurlExchange: UpstreamExchange, @unchecked Sendable {
     return UpstreamHead(head: head, isDelimitedByClose: answer.framing == .close)
   }
 
-  package func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected {
-    pauseAt = max(Self.highWater, limit + 1)
+  package func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
+  {
+    pauseAt = max(Self.highWater, min(limit, .max - 1) + 1)
     resumeReading()
     try await wait(for: .body(upTo: limit), within: span)
     pauseAt = Self.highWater
@@ -83,9 +84,14 @@ package final class CurlExchange: UpstreamExchange, @unchecked Sendable {
 
   package func close() {
     if failure == nil, !answer.isWhole { failure = gate.failure("the exchange was closed") }
+    guard isOpen else { return }
     leaveStage()
     signal.set()
     if !upstream.isTurning { upstream.turn() }
+  }
+
+  private var isOpen: Bool {
+    if case .ended = stage { false } else { true }
   }
 
   private func takeBody() -> ByteBuffer {

@@ -68,7 +68,7 @@ import Testing
         try EmbeddedStore(path: foreign, logger: Self.logger)
       }
       let newer = directory.file("newer.db")
-      await try EmbeddedStore(path: newer, logger: Self.logger).close()
+      try await EmbeddedStore(path: newer, logger: Self.logger).close()
       try edit(newer) { try $0.execute(sql: "PRAGMA user_version = 9") }
       #expect(
         throws: EmbeddedStoreError.newerFormat(path: StoreFile.resolved(newer), found: 9, known: 1)
@@ -124,8 +124,8 @@ import Testing
       let first = try EmbeddedStore(path: path, logger: Self.logger)
       let claim = try await first.granted(Samples.request())
       await first.close()
-      // As if the clock had stood an hour ahead when the file was last written.
-      let ahead = claim.firstSeen + .seconds(3600)
+      // As if the clock had stood five minutes ahead when the file was last written.
+      let ahead = claim.firstSeen + .seconds(300)
       try edit(path) { try $0.execute(sql: "UPDATE clock SET latest = ?", arguments: [ahead.milliseconds]) }
       let second = try EmbeddedStore(path: path, logger: Self.logger)
       #expect(try await second.find(claim.id).name == .unknown)

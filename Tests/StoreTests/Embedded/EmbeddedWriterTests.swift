@@ -18,14 +18,16 @@ import Testing
   }
 
   @Test func `commands that come together share a commit`() async throws {
-    try await withStore { store, _ in
+    try await withStore { store, _ async throws in
       var claims: [Claim] = []
       for _ in 0..<200 { claims.append(try await store.granted(Samples.request())) }
       let before = store.commitCount
       #expect(before == 200)
       try await withThrowingTaskGroup { group in
         for claim in claims {
-          group.addTask { #expect(try await store.complete(claim, with: Samples.completion()) == .done) }
+          group.addTask { () async throws in
+            #expect(try await store.complete(claim, with: Samples.completion()) == .done)
+          }
         }
         try await group.waitForAll()
       }
@@ -35,7 +37,7 @@ import Testing
   }
 
   @Test func `what changes nothing is not committed`() async throws {
-    try await withStore { store, _ in
+    try await withStore { store, _ async throws in
       let claim = try await store.completed()
       let before = store.commitCount
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
@@ -46,7 +48,7 @@ import Testing
   }
 
   @Test func `what is over is swept from the file`() async throws {
-    try await withStore { store, path in
+    try await withStore { store, path async throws in
       // More than one batch of the sweeper.
       let over = try await complete(600, Samples.completion(retention: 1, remember: 1), on: store)
       let tombstones = try await complete(10, Samples.completion(retention: 1), on: store)
@@ -82,7 +84,7 @@ import Testing
   }
 
   @Test func `an answer leaves the file with its record`() async throws {
-    try await withStore { store, path in
+    try await withStore { store, path async throws in
       let forgotten = try await store.completed()
       #expect(try await store.forget(forgotten.id, fence: .seconds(60)))
       let again = try await store.completed(with: Samples.completion(retention: 1, remember: 1))
@@ -95,7 +97,7 @@ import Testing
   }
 
   @Test func `a waiter that leaves is forgotten`() async throws {
-    try await withStore { store, _ in
+    try await withStore { store, _ async throws in
       let id = Samples.id()
       let watches = [
         try await store.watch(id), try await store.watch(id), try await store.watch(Samples.id()),
@@ -107,7 +109,7 @@ import Testing
   }
 
   @Test func `closing runs what waits, and refuses what comes after`() async throws {
-    try await withStore { store, _ in
+    try await withStore { store, _ async throws in
       await withTaskGroup(of: Void.self) { group in
         for _ in 0..<100 {
           group.addTask {

@@ -1,0 +1,86 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+extension RedisServer {
+  package enum CommandError: Error { case noAnswer }
+
+  /// Runs one command over a blocking connection of its own and returns its whole reply as the protocol spells it
+  /// (`+PONG`, `-ERR …`, `:1`), a bulk string as its bytes and an array's members one a line; `nil` for nil.
+  @discardableResult
+  package func command(_ words: [String]) throws -> String? {
+    let descriptor = try connect()
+    defer { close(descriptor) }
+    var command = "*\(words.count)\r\n"
+    for word in words { command += "$\(word.utf8.count)\r\n\(word)\r\n" }
+    guard send(descriptor, command, command.utf8.count, noSignal) == command.utf8.count else {
+      throw CommandError.noAnswer
+    }
+    return try reply(descriptor)
+  }
+
+  private func connect() throws -> Int32 {
+    #if canImport(Glibc)
+      let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    #else
+      let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+    #endif
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: socketPath.utf8) }
+    let connected = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+        #if canImport(Glibc)
+          Glibc.connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+        #elseif canImport(Musl)
+          Musl.connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+        #else
+          Darwin.connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+        #endif
+      }
+    }
+    guard connected else {
+      close(descriptor)
+      throw CommandError.noAnswer
+    }
+    return descriptor
+  }
+
+  private func reply(_ descriptor: Int32) throws -> String? {
+    let line = try line(descriptor)
+    guard line.hasPrefix("$") || line.hasPrefix("*") else { return line }
+    guard let count = Int(line.dropFirst()), count >= 0 else { return nil }
+    guard line.hasPrefix("$") else {
+      return try (0..<count).map { _ in try reply(descriptor) ?? "" }.joined(separator: "\n")
+    }
+    let bytes = try (0..<count + 2).map { _ in try byte(descriptor) }
+    return String(decoding: bytes.dropLast(2), as: UTF8.self)
+  }
+
+  private func line(_ descriptor: Int32) throws -> String {
+    var bytes: [UInt8] = []
+    while true {
+      let next = try byte(descriptor)
+      if next == 0x0A { return String(decoding: bytes, as: UTF8.self) }
+      if next != 0x0D { bytes.append(next) }
+    }
+  }
+
+  private func byte(_ descriptor: Int32) throws -> UInt8 {
+    var byte: UInt8 = 0
+    guard recv(descriptor, &byte, 1, 0) == 1 else { throw CommandError.noAnswer }
+    return byte
+  }
+
+  private var noSignal: Int32 {
+    #if canImport(Darwin)
+      0
+    #else
+      Int32(MSG_NOSIGNAL)
+    #endif
+  }
+}

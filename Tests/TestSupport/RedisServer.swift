@@ -1,0 +1,124 @@
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A real `redis-server` of a test's own, in a temporary directory. Killed with the last reference, or with the tests.
+package final class RedisServer: @unchecked Sendable {
+  package enum StartError: Error { case cannotStart(String) }
+
+  /// Where it listens: a TCP port of the loopback address, and a unix socket besides.
+  package let port: Int
+  package let socketPath: String
+  private let directory = TemporaryDirectory()
+  private let arguments: [String]
+  private var process: pid_t = 0
+
+  /// Servers that nobody has ended; one in a static variable never is.
+  private static let running = Mutex<Set<pid_t>>([])
+  private static let killsAtExit: Void = {
+    _ = atexit {
+      RedisServer.running.withLock { for process in $0 { RedisServer.send(SIGKILL, to: process) } }
+    }
+  }()
+
+  /// Starts a server and waits until it answers.
+  ///
+  /// - Parameters:
+  ///   - arguments: further options, such as `["--requirepass", "secret"]`; the last one of a name counts.
+  ///   - appendOnly: whether it writes every change to disk at once, so that `kill` and `restart` lose nothing.
+  package init(arguments: [String] = [], appendOnly: Bool = false) async throws {
+    port = FreePort.find()
+    socketPath = directory.file("redis.sock")
+    self.arguments =
+      [
+        "--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", socketPath, "--dir", directory.path,
+        "--save", "",
+        "--logfile", directory.file("redis.log"), "--appendonly", appendOnly ? "yes" : "no", "--appendfsync",
+        "always",
+      ] + arguments
+    try await start()
+  }
+
+  deinit { kill() }
+
+  /// Ends it at once, as a crash of its machine would (SIGKILL), and waits until it is gone.
+  package func kill() { end(SIGKILL) }
+
+  /// Ends it in order (SIGTERM), and waits until it is gone.
+  package func stop() { end(SIGTERM) }
+
+  /// Stops it in the middle of whatever it does (SIGSTOP). Its sockets go on accepting and buffering.
+  package func freeze() { signal(SIGSTOP) }
+
+  /// Lets it go on after `freeze` (SIGCONT).
+  package func thaw() { signal(SIGCONT) }
+
+  /// Starts it again on the same port, with what its append-only file holds.
+  package func restart() async throws {
+    kill()
+    try await start()
+  }
+
+  /// Starts it after `kill` or `stop`, and waits until it answers.
+  package func start() async throws {
+    precondition(process == 0, "RedisServer: started twice")
+    process = try Self.spawn(["redis-server"] + arguments)
+    for _ in 0..<2000 {
+      if let answer = try? command(["PING"]), !answer.hasPrefix("-LOADING") { return }
+      var status: Int32 = 0
+      if waitpid(process, &status, WNOHANG) == process {
+        Self.running.withLock { _ = $0.remove(process) }
+        process = 0
+        throw StartError.cannotStart("redis-server ended with status \(status)")
+      }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    throw StartError.cannotStart("redis-server does not answer")
+  }
+
+  private func signal(_ number: Int32) {
+    precondition(process != 0, "RedisServer: not running")
+    Self.send(number, to: process)
+  }
+
+  private static func send(_ number: Int32, to process: pid_t) {
+    #if canImport(Glibc)
+      _ = Glibc.kill(process, number)
+    #elseif canImport(Musl)
+      _ = Musl.kill(process, number)
+    #else
+      _ = Darwin.kill(process, number)
+    #endif
+  }
+
+  private func end(_ number: Int32) {
+    guard process != 0 else { return }
+    // A stopped process does not take SIGTERM before it goes on.
+    signal(number)
+    signal(SIGCONT)
+    var status: Int32 = 0
+    while waitpid(process, &status, 0) == -1, errno == EINTR {}
+    Self.running.withLock { _ = $0.remove(process) }
+    process = 0
+  }
+
+  private static func spawn(_ arguments: [String]) throws -> pid_t {
+    var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
+    pointers.append(nil)
+    defer { for pointer in pointers { free(pointer) } }
+    var process: pid_t = 0
+    let code = posix_spawnp(&process, arguments[0], nil, nil, pointers, environ)
+    guard code == 0 else {
+      throw StartError.cannotStart("\(arguments[0]): \(String(cString: strerror(code)))")
+    }
+    _ = killsAtExit
+    running.withLock { _ = $0.insert(process) }
+    return process
+  }
+}

@@ -1,1 +1,52 @@
-/// Placeholder until the module's first type stands.
+import Idempotency
+
+/// The whole configuration: one YAML file, read to one typed document.
+package struct Settings: Sendable, Hashable {
+  package var listen: [ListenSettings] = [.tcp(host: "127.0.0.1", port: 8080)]
+  /// `nil`: there is no listener for operators.
+  package var admin: AdminSettings?
+  /// Event loops; 0: one for each core.
+  package var workers = 0
+  /// From not being ready to accepting no more.
+  package var drainDelay: Milliseconds = 0
+  /// For what is in flight when Semel stops.
+  package var shutdownGrace: Milliseconds = .seconds(35)
+  package var upstreams: [String: UpstreamSettings] = [:]
+  package var store = StoreSettings()
+  package var limits = LimitSettings()
+  package var log = LogSettings()
+  /// In the order in which they are matched, each with `defaults` merged in.
+  package var routes: [RoutePolicy] = []
+  /// What is allowed and yet probably not meant, in the order of the file.
+  package var warnings: [SettingsIssue] = []
+
+  /// The defaults; a file has to name at least one upstream.
+  package init() {}
+
+  /// Where a request goes that meets no route: the upstream, where there is only one.
+  package var onlyUpstream: UpstreamSettings? { upstreams.count == 1 ? upstreams.first?.value : nil }
+
+  /// Reads a file's text. `file` names it in messages; all that is wrong is told at once.
+  package static func load(
+    text: String, file: String, environment: [String: String]
+  ) -> Result<Settings, SettingsErrors> {
+    let document: Document
+    do throws(Document.SyntaxError) {
+      document = try Document(composing: text)
+    } catch {
+      let reader = Reader(file: file, environment: environment)
+      reader.refuse("", at: error.position, error.message)
+      return .failure(SettingsErrors(issues: reader.errors))
+    }
+    let reader = Reader(file: file, environment: environment, names: document.names)
+    var settings = Settings()
+    if let root = document.root {
+      Value(reader: reader, node: root, path: "").section { settings.read($0) }
+    } else {
+      reader.refuse("", at: .start, "the file is empty: write at least upstreams and routes")
+    }
+    guard reader.errors.isEmpty else { return .failure(SettingsErrors(issues: reader.errors)) }
+    settings.warnings = reader.warnings
+    return .success(settings)
+  }
+}

@@ -6,7 +6,7 @@
   import Darwin
 #endif
 
-/// A real `redis-server` of a test's own, in a temporary directory. Killed with the last reference.
+/// A real `redis-server` of a test's own, in a temporary directory. Killed with the last reference, or with the tests.
 package final class RedisServer: @unchecked Sendable {
   package enum StartError: Error { case cannotStart(String) }
 
@@ -58,7 +58,7 @@ package final class RedisServer: @unchecked Sendable {
   /// Starts it after `kill` or `stop`, and waits until it answers.
   package func start() async throws {
     precondition(process == 0, "RedisServer: started twice")
-    process = try Self.spawn(["redis-server"] + arguments)
+    process = try Spawner.start(["redis-server"] + arguments)
     for _ in 0..<2000 {
       if let answer = try? command(["PING"]), !answer.hasPrefix("-LOADING") { return }
       var status: Int32 = 0
@@ -90,17 +90,5 @@ package final class RedisServer: @unchecked Sendable {
     var status: Int32 = 0
     while waitpid(process, &status, 0) == -1, errno == EINTR {}
     process = 0
-  }
-
-  private static func spawn(_ arguments: [String]) throws -> pid_t {
-    var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
-    pointers.append(nil)
-    defer { for pointer in pointers { free(pointer) } }
-    var process: pid_t = 0
-    let code = posix_spawnp(&process, arguments[0], nil, nil, pointers, environ)
-    guard code == 0 else {
-      throw StartError.cannotStart("\(arguments[0]): \(String(cString: strerror(code)))")
-    }
-    return process
   }
 }

@@ -18,6 +18,8 @@ package struct OutcomeTable: Hashable, Sendable {
   }
 
   private var classes: [OutcomeClass]
+  /// The single statuses that the route itself lists.
+  private var named: Set<Int> = []
 
   /// The defaults of the contract (section 4), then the route's own patterns over them: of a hundred first, of one
   /// status after, so that the most specific wins.
@@ -32,7 +34,10 @@ package struct OutcomeTable: Hashable, Sendable {
       }
     }
     for (outcome, patterns) in own {
-      for case .status(let status) in patterns { classes[status] = outcome }
+      for case .status(let status) in patterns {
+        classes[status] = outcome
+        named.insert(status)
+      }
     }
   }
 
@@ -40,4 +45,7 @@ package struct OutcomeTable: Hashable, Sendable {
   package subscript(status: Int) -> OutcomeClass {
     (100..<600).contains(status) ? classes[status] : .unknown
   }
+
+  /// Whether the route itself says what this status means, not only its hundred or the contract.
+  package func isNamed(status: Int) -> Bool { named.contains(status) }
 }

@@ -91,6 +91,18 @@ package enum OwnerOutcome: Sendable, Equatable {
   case lost(Standing)
 }
 
+/// What the store says to an owner that completes.
+package struct CompletionReply: Sendable, Equatable {
+  package var outcome: OwnerOutcome
+  /// The record that is stored now under the owner's token, with the store's times; `nil` where that is not told.
+  package var record: CompletedRecord?
+
+  package init(outcome: OwnerOutcome, record: CompletedRecord?) {
+    self.outcome = outcome
+    self.record = record
+  }
+}
+
 /// A final outcome, and how long it counts.
 package struct Completion: Sendable, Equatable {
   package var outcome: Outcome
@@ -133,12 +145,17 @@ package protocol RecordStore: Sendable {
   /// (the claim carries a deadline in the store's own time). `fateUnknown`: the store may have granted it before;
   /// the caller then gives it back with `release`.
   func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome
+  /// What this process knows for certain without asking the store: a completed outcome that it keeps. `nil` where it
+  /// keeps none.
+  func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome?
   /// Extends the lease from now on. A record that the store has lost is made anew, in flight; a lapsed lease that
   /// nobody took over is renewed; a record marked unknown stays so.
   func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome
   /// Ends the record with its final outcome; also after its lease lapsed, after `markUnknown`, and where the store
   /// has lost it.
   func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
+  /// As `complete`, and tells the record as it is stored now, so that a cache need not ask for it.
+  func completeAndTell(_ claim: Claim, with completion: Completion) async throws(StoreError) -> CompletionReply
   /// Gives the record back. One that is not there stays so.
   func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome
   /// Says that the backend may have run the request and the answer is lost. One that is not there is made anew.
@@ -152,6 +169,19 @@ package protocol RecordStore: Sendable {
   func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome
   /// Subscribes to the ends of a record. From its return on no end is missed.
   func watch(_ id: RecordID) async throws(StoreError) -> Watch
+}
+
+extension RecordStore {
+  package func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? { nil }
+}
+
+extension RecordStore {
+  /// For a store whose reply does not tell the record.
+  package func completeAndTell(
+    _ claim: Claim, with completion: Completion
+  ) async throws(StoreError) -> CompletionReply {
+    CompletionReply(outcome: try await complete(claim, with: completion), record: nil)
+  }
 }
 
 /// A subscription to one record's ends, used by one task on one event loop.

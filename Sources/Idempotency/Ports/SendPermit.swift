@@ -14,7 +14,8 @@ package final class SendPermit: @unchecked Sendable {
     case stale
   }
 
-  private var sendBefore: BootInstant
+  /// From here on the grant is stale.
+  private(set) package var sendBefore: BootInstant
   private(set) package var isSent = false
   private(set) package var refusal: Refusal?
 

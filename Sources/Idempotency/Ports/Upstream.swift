@@ -69,12 +69,14 @@ package protocol UpstreamExchange: Sendable {
   /// Waits for the final head of the answer (1xx are passed over). `span` begins with the request's last byte, or
   /// with this call where that was sent before; over it, `timedOut`, which may be followed by another call.
   func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead
-  /// Waits until the answer is whole or more than `limit` bytes of body are there. May be called again after a
-  /// time-out.
+  /// Waits until the answer, head and body, is whole, or more than `limit` bytes of its body are there. `span` as for
+  /// `head`, which need not have been called. May be called again after a time-out.
   func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
   /// The next piece of the body, `nil` at its end. Takes what `collect` left. Stops reading from the backend while
   /// nobody asks (back-pressure).
   func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer?
+  /// What of the body is here already, and whether that is its end; after `head`. Never waits.
+  func takeReady() -> (bytes: ByteBuffer, isEnd: Bool)
   /// Trailer lines, each ended by CRLF; known once the body has ended.
   var trailers: ByteBuffer { get }
   /// Gives the connection back, or cuts it where the answer is not whole.

@@ -46,3 +46,39 @@ package struct Problem: Error, Hashable, Sendable {
     self.location = location
   }
 }
+
+extension Problem {
+  /// Where the codes are described.
+  package static let documentPath = "/.well-known/idempotency"
+
+  /// The problem's type (RFC 9457, section 3.1.1): a reference that leads to its description.
+  package var type: String { Self.documentPath + "#" + code.rawValue }
+
+  /// The same for every problem of one code.
+  package var title: String { code.title }
+}
+
+extension Problem.Code {
+  package var title: String {
+    switch self {
+    case .badRequest: "The request cannot be read safely"
+    case .keyMissing: "An idempotency key is required"
+    case .keyInvalid: "The idempotency key is not valid"
+    case .callerUnknown: "The caller is not known"
+    case .payloadMismatch: "The idempotency key was used with another payload"
+    case .inFlight: "A request with this idempotency key is in progress"
+    case .outcomeUnknown: "The outcome of the request is not known"
+    case .responseNotKept: "The request was completed and its response was not kept"
+    case .keyExpired: "The idempotency key has expired"
+    case .requestTooLarge: "The request body is too large"
+    case .requestTimeout: "The request body took too long"
+    case .storeUnavailable: "The record store is not available"
+    case .storeUnreadable: "The record of this idempotency key cannot be read"
+    case .upstreamUnreachable: "The backend was not reached"
+    case .overloaded: "Too much is in progress"
+    case .notImplemented: "The request asks for what is not supported here"
+    case .noRoute: "No route leads to a backend"
+    case .headerTooLarge: "The request's header fields are too large"
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import ArgumentParser
+import Foundation
+import Settings
+
+/// `semel demo`: a small backend and Semel in front of it, on the embedded store.
+struct Demo: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Run a demo backend with Semel in front of it, and print what to try.")
+
+  @Option(help: "The port of Semel.")
+  var port = 8080
+
+  @Option(help: "The port of the demo backend.")
+  var backendPort = 9000
+
+  func run() async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("semel-demo-\(getpid())")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let configuration = DemoConfiguration.text(
+      port: port, backendPort: backendPort, store: folder.appendingPathComponent("semel.db").path)
+    switch Settings.load(text: configuration, file: "demo", environment: [:]) {
+    case .success(let settings):
+      print(DemoConfiguration.introduction(port: port, backendPort: backendPort))
+      fflush(nil)
+      try await Assembly(settings: settings).run(beside: [DemoBackend(port: backendPort)])
+    case .failure(let errors):
+      for issue in errors.issues { StandardError.print("\(issue)") }
+      throw ExitCode.badConfiguration
+    }
+  }
+}

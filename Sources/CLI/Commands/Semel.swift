@@ -1,0 +1,48 @@
+import ArgumentParser
+
+/// `semel`: the command line.
+@main
+struct Semel: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "semel",
+    abstract: "A reverse proxy that makes any HTTP backend idempotent.",
+    discussion: """
+      Exit codes: 0 success, 1 failed, 2 wrong usage, 78 bad configuration.
+      """,
+    version: Version.text,
+    subcommands: [Run.self, Check.self, Demo.self])
+
+  static func main() async {
+    do {
+      var command = try parseAsRoot()
+      if var asynchronous = command as? any AsyncParsableCommand {
+        try await asynchronous.run()
+      } else {
+        try command.run()
+      }
+    } catch {
+      end(with: error)
+    }
+  }
+
+  /// Help and the version end well; what cannot be parsed is a wrong usage; a failed command brings its own code.
+  private static func end(with error: any Error) -> Never {
+    let code: ExitCode
+    if let given = error as? ExitCode {
+      code = given
+    } else {
+      let ended = exitCode(for: error)
+      code = ended == .validationFailure ? .usage : ended
+      let text = fullMessage(for: error)
+      if ended.isSuccess { print(text) } else { StandardError.print(text) }
+    }
+    exit(withError: code)
+  }
+}
+
+extension ExitCode {
+  /// The command line is not one of ours.
+  static let usage = ExitCode(2)
+  /// The configuration is bad (`EX_CONFIG` of sysexits.h).
+  static let badConfiguration = ExitCode(78)
+}

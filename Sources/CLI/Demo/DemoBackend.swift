@@ -1,0 +1,49 @@
+import Hummingbird
+import Logging
+import ServiceLifecycle
+import Synchronization
+
+/// The demo's backend: takes a second for an order, and counts.
+struct DemoBackend: Service {
+  let port: Int
+  private let orders = Orders()
+
+  init(port: Int) { self.port = port }
+
+  func run() async throws {
+    let router = Router()
+    router.post("/v1/orders") { [orders] request, _ in
+      let body = try await request.body.collect(upTo: 1 << 20)
+      try await Task.sleep(for: .seconds(1))
+      return Self.json(orders.add(String(buffer: body)), status: .created)
+    }
+    router.get("/v1/orders") { [orders] _, _ in Self.json(orders.list(), status: .ok) }
+    var logger = Logger(label: "demo-backend")
+    logger.logLevel = .error
+    let application = Application(
+      router: router, configuration: .init(address: .hostname("127.0.0.1", port: port)), logger: logger)
+    try await application.runService(gracefulShutdownSignals: [])
+  }
+
+  private static func json(_ text: String, status: HTTPResponse.Status) -> Response {
+    Response(
+      status: status, headers: [.contentType: "application/json"],
+      body: .init(byteBuffer: ByteBuffer(string: text + "\n")))
+  }
+}
+
+/// The orders that the demo's backend took, in memory.
+private final class Orders: Sendable {
+  private let bodies = Mutex<[String]>([])
+
+  func add(_ body: String) -> String {
+    bodies.withLock { bodies in
+      bodies.append(body)
+      return #"{"id":"ord_\#(bodies.count)","status":"created"}"#
+    }
+  }
+
+  func list() -> String {
+    bodies.withLock { #"{"executed":\#($0.count),"orders":[\#($0.joined(separator: ","))]}"# }
+  }
+}

@@ -1,0 +1,50 @@
+/// The configuration of the demo, and what a newcomer may try on it.
+enum DemoConfiguration {
+  static func text(port: Int, backendPort: Int, store: String) -> String {
+    """
+    listen: [{address: "127.0.0.1:\(port)"}]
+    upstreams: {orders: {url: "http://127.0.0.1:\(backendPort)"}}
+    store: {kind: embedded, path: "\(store)"}
+    log: {format: text}
+    routes:
+      - name: create-order
+        match: {methods: [POST], path: /v1/orders}
+        caller: {parts: ["header:Authorization"]}
+
+    """
+  }
+
+  static func introduction(port: Int, backendPort: Int) -> String {
+    let order = """
+      curl -i http://127.0.0.1:\(port)/v1/orders -H 'Authorization: Bearer alice' \\
+           -H 'Idempotency-Key: order-1' -H 'Content-Type: application/json'
+      """
+    return """
+      A demo backend that takes a second for an order listens on 127.0.0.1:\(backendPort), Semel before it on 127.0.0.1:\(port).
+      Ctrl-C ends both. In another terminal:
+
+      1. The first delivery runs:
+         \(indented(order)) -d '{"item":"book"}'
+
+      2. The same again is answered from the record, and the backend does not run (Idempotency-Status: replayed):
+         \(indented(order)) -d '{ "item": "book" }'
+
+      3. Another payload under the same key is refused (409 payload_mismatch):
+         \(indented(order)) -d '{"item":"car"}'
+
+      4. Five deliveries at once, of a key that is new: one runs, the others wait for its answer:
+         for i in 1 2 3 4 5; do
+           curl -s http://127.0.0.1:\(port)/v1/orders -H 'Authorization: Bearer alice' \\
+                -H 'Idempotency-Key: order-2' -H 'Content-Type: application/json' -d '{"item":"lamp"}' &
+         done; wait
+
+      5. What the backend really ran:
+         curl http://127.0.0.1:\(port)/v1/orders
+
+      """
+  }
+
+  private static func indented(_ text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "\n   ")
+  }
+}

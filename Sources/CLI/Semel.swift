@@ -1,4 +1,0 @@
-@main
-struct Semel {
-  static func main() {}
-}

@@ -1,0 +1,47 @@
+/// Who asks: the parts that a route names, written so that no two callers look alike.
+package struct Caller: Hashable, Sendable {
+  /// For each part what it is, its name, whether it is there, and its value; every text with its length before it.
+  package let framed: [UInt8]
+
+  /// The first eight hexadecimal digits of its SHA-256: what a log may hold.
+  package var digestText: String { Digest256.sha256(of: framed).shortText }
+}
+
+extension Caller {
+  /// What a part is. Written into every record's id: the numbers never change.
+  enum Kind: UInt8 {
+    case header = 1
+    case cookie = 2
+    case address = 3
+  }
+
+  /// Writes parts one after the other.
+  struct Builder {
+    // Most callers are one token of less.
+    private var framed: [UInt8] = []
+
+    init() { framed.reserveCapacity(96) }
+
+    var caller: Caller { Caller(framed: framed) }
+
+    mutating func part(_ kind: Kind, name: String, value: UnsafeRawBufferPointer?) {
+      framed.append(kind.rawValue)
+      length(name.utf8.count)
+      framed.append(contentsOf: name.utf8)
+      framed.append(value == nil ? 0 : 1)
+      guard let value else { return }
+      length(value.count)
+      framed.append(contentsOf: value)
+    }
+
+    /// Seven bits a byte, the lowest first.
+    private mutating func length(_ length: Int) {
+      var rest = UInt64(length)
+      while rest > 0x7F {
+        framed.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+        rest >>= 7
+      }
+      framed.append(UInt8(rest))
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import Wire
+
+extension CallerPolicy {
+  /// Who asks.
+  ///
+  /// A part that is not there, or is empty, makes the caller unknown, or is written as such where anonymous callers are
+  /// allowed. One that is there twice always makes it unknown.
+  ///
+  /// - Parameter peerAddress: of the client, as far as it is believed, without port; empty where it has none.
+  package func caller(head: MessageHead, peerAddress: String) throws(Problem) -> Caller {
+    var builder = Caller.Builder()
+    for part in parts {
+      if let fault = add(part, of: head, peerAddress: peerAddress, to: &builder) {
+        throw .callerUnknown(fault)
+      }
+    }
+    return builder.caller
+  }
+
+  private func add(
+    _ part: CallerPart, of head: MessageHead, peerAddress: String, to builder: inout Caller.Builder
+  ) -> CallerFault? {
+    switch part {
+    case .header(let name):
+      switch head.find(name) {
+      case .repeated: return .repeated
+      case .absent: return add(.header, name: name, value: nil, to: &builder)
+      case .once(let range):
+        return head.withBytes(range) { value in
+          if name == "authorization", SignedScheme.begins(value) { return .signedEachTime }
+          return add(.header, name: name, value: value, to: &builder)
+        }
+      }
+    case .cookie(let name):
+      switch head.findCookie(name) {
+      case .repeated: return .repeated
+      case .absent: return add(.cookie, name: name, value: nil, to: &builder)
+      case .once(let range):
+        return head.withBytes(range) { add(.cookie, name: name, value: $0, to: &builder) }
+      }
+    case .address:
+      guard !peerAddress.isEmpty else { return add(.address, name: "", value: nil, to: &builder) }
+      var address = peerAddress
+      return address.withUTF8 { add(.address, name: "", value: UnsafeRawBufferPointer($0), to: &builder) }
+    }
+  }
+
+  private func add(
+    _ kind: Caller.Kind, name: String, value: UnsafeRawBufferPointer?, to builder: inout Caller.Builder
+  ) -> CallerFault? {
+    if anonymous == .refuse, value?.isEmpty ?? true { return .missing }
+    builder.part(kind, name: name, value: value)
+    return nil
+  }
+}
+
+/// The authentication schemes whose credentials differ in every request.
+private enum SignedScheme {
+  private static let names: [StaticString] = ["aws4-hmac-sha256", "digest", "oauth", "signature", "dpop"]
+
+  /// Whether the credentials begin with one of them.
+  static func begins(_ credentials: UnsafeRawBufferPointer) -> Bool {
+    let end = credentials.firstIndex { $0 == ASCII.space || $0 == ASCII.tab || $0 == ASCII.comma }
+    let scheme = UnsafeRawBufferPointer(rebasing: credentials[..<(end ?? credentials.count)])
+    for name in names where ASCII.equalsIgnoringCase(scheme, name) { return true }
+    return false
+  }
+}

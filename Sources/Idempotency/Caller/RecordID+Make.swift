@@ -1,0 +1,67 @@
+import NIOCore
+import Wire
+
+/// Which requests of a method share one key.
+package enum EndpointPlace: Sendable {
+  /// Those of one normalised path: `endpoint: path`.
+  case path(ByteBuffer)
+  /// Those of one route, by its name: `endpoint: route`.
+  case route(String)
+}
+
+extension RecordID {
+  /// The identity of (caller, endpoint, key).
+  ///
+  /// - Parameters:
+  ///   - upstream: the configured name.
+  ///   - host: what `Host` or `:authority` says; letter case and port make no difference, an IP literal counts as none.
+  package static func make(
+    caller: Caller, upstream: String, host: ByteBuffer, method: ByteBuffer, place: EndpointPlace,
+    key: IdempotencyKey
+  ) -> RecordID {
+    RecordID(
+      FramedHash.digest { hash in
+        hash.byte(UInt8(ascii: "I"))
+        // The version of this form: another one would be other records.
+        hash.number(1)
+        caller.framed.withUnsafeBytes { hash.frame($0) }
+        hash.frame(upstream)
+        host.withUnsafeReadableBytes { hash.frameLowercased(HostName.identity(of: $0)) }
+        method.withUnsafeReadableBytes { hash.frame($0) }
+        switch place {
+        case .path(let path):
+          hash.byte(1)
+          path.withUnsafeReadableBytes { hash.frame($0) }
+        case .route(let name):
+          hash.byte(2)
+          hash.frame(name)
+        }
+        key.bytes.withUnsafeBytes { hash.frame($0) }
+      })
+  }
+
+  /// Reads what `text` wrote.
+  package init?(text: String) {
+    guard let digest = Digest256(text: text) else { return nil }
+    self.init(digest)
+  }
+}
+
+/// What of a host tells one endpoint from another.
+enum HostName {
+  /// Without port and the dot of the root; empty for an IP literal, since an address names a machine and not a
+  /// service.
+  static func identity(of host: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    guard host.first != UInt8(ascii: "[") else { return UnsafeRawBufferPointer(rebasing: host[..<0]) }
+    var name = host[..<(host.firstIndex(of: ASCII.colon) ?? host.count)]
+    if name.last == UInt8(ascii: ".") { name.removeLast() }
+    return UnsafeRawBufferPointer(rebasing: isIPv4(name) ? name[..<0] : name)
+  }
+
+  private static func isIPv4(_ name: Slice<UnsafeRawBufferPointer>) -> Bool {
+    guard let last = name.last, 0x30...0x39 ~= last else { return false }
+    let parts = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    return parts.count == 4
+      && parts.allSatisfy { 1...3 ~= $0.count && $0.allSatisfy { 0x30...0x39 ~= $0 } }
+  }
+}

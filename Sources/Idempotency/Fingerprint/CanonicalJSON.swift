@@ -1,0 +1,109 @@
+/// Writes a document in the one form that all spellings of the same value share.
+///
+/// Members in the order of their decoded names, no white space, strings decoded between a quote and FF (a byte that no
+/// text contains), numbers digit by digit, a comma after every member and element: no two values share a form.
+struct CanonicalJSON {
+  private static let endOfString: UInt8 = 0xFF
+
+  private let document: JSONDocument
+  private let leftOut: PointerTree
+  /// The place in the text, and the number of the first object at or after it.
+  private var position: Int
+  private var object = 0
+
+  private init(_ document: JSONDocument, leftOut: PointerTree) {
+    self.document = document
+    self.leftOut = leftOut
+    position = document.start
+  }
+
+  /// Writes the document, without the members that `leftOut` names.
+  static func write(_ document: JSONDocument, without leftOut: PointerTree, to hash: inout FramedHash) {
+    var canonical = CanonicalJSON(document, leftOut: leftOut)
+    canonical.value(at: leftOut.root, to: &hash)
+  }
+
+  private mutating func value(at place: PointerTree.Place?, to hash: inout FramedHash) {
+    switch document.text[position] {
+    case JSONByte.openBrace: members(of: document.objects[object], at: place, to: &hash)
+    case JSONByte.openBracket: elements(at: place, to: &hash)
+    case JSONByte.quote: string(to: &hash)
+    default: scalar(to: &hash)
+    }
+  }
+
+  private mutating func members(
+    of opened: JSONDocument.Object, at place: PointerTree.Place?, to hash: inout FramedHash
+  ) {
+    hash.byte(JSONByte.openBrace)
+    for index in Int(opened.firstMember)..<Int(opened.firstMember + opened.memberCount) {
+      let member = document.members[index]
+      let inner = place.flatMap { leftOut.member(of: $0) { document.names.isName($0, of: member) } }
+      if let inner, leftOut.isEnd(inner) { continue }
+      position = Int(member.nameStart) - 1
+      string(to: &hash)
+      position = Int(member.valueStart)
+      object = Int(member.firstObject)
+      value(at: inner, to: &hash)
+      hash.byte(JSONByte.comma)
+    }
+    hash.byte(JSONByte.closeBrace)
+    position = Int(opened.end)
+    object = Int(opened.next)
+  }
+
+  private mutating func elements(at place: PointerTree.Place?, to hash: inout FramedHash) {
+    hash.byte(JSONByte.openBracket)
+    position += 1
+    var index = 0
+    while let byte = next(), byte != JSONByte.closeBracket {
+      value(at: place.flatMap { leftOut.element(index, of: $0) }, to: &hash)
+      hash.byte(JSONByte.comma)
+      index += 1
+    }
+    position += 1
+    hash.byte(JSONByte.closeBracket)
+  }
+
+  /// The next byte that is neither white space nor a comma.
+  private mutating func next() -> UInt8? {
+    while position < document.text.count {
+      let byte = document.text[position]
+      guard JSONByte.isSpace(byte) || byte == JSONByte.comma else { return byte }
+      position += 1
+    }
+    return nil
+  }
+
+  private mutating func string(to hash: inout FramedHash) {
+    let text = document.text
+    let start = position + 1
+    var end = start
+    var hasEscape = false
+    while text[end] != JSONByte.quote {
+      guard text[end] == JSONByte.backslash else {
+        end += 1
+        continue
+      }
+      hasEscape = true
+      end += 2
+    }
+    hash.byte(JSONByte.quote)
+    let content = UnsafeRawBufferPointer(rebasing: text[start..<end])
+    if hasEscape {
+      var decoded = JSONText(content)
+      while let byte = decoded.next() { hash.byte(byte) }
+    } else {
+      hash.bytes(content)
+    }
+    hash.byte(Self.endOfString)
+    position = end + 1
+  }
+
+  /// A number, `true`, `false` or `null`.
+  private mutating func scalar(to hash: inout FramedHash) {
+    let end = document.endOfScalar(at: position)
+    hash.bytes(UnsafeRawBufferPointer(rebasing: document.text[position..<end]))
+    position = end
+  }
+}

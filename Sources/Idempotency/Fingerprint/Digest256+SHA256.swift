@@ -1,0 +1,35 @@
+import Crypto
+
+// For `ContiguousBytes` alone, the protocol by which a digest lends its bytes.
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+extension Digest256 {
+  /// The 32 bytes of a digest, read as big-endian words.
+  init(_ digest: SHA256Digest) {
+    words = .init(repeating: 0)
+    digest.withUnsafeBytes { bytes in
+      for index in 0..<4 {
+        words[index] = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self))
+      }
+    }
+  }
+
+  /// The digest of these bytes alone.
+  static func sha256(of bytes: [UInt8]) -> Digest256 {
+    bytes.withUnsafeBytes { bytes in
+      var hasher = SHA256()
+      hasher.update(bufferPointer: bytes)
+      return Digest256(hasher.finalize())
+    }
+  }
+
+  /// The first eight hexadecimal digits: enough to find a key again in a log, too few to tell it.
+  var shortText: String {
+    let hex = String(words[0] >> 32, radix: 16)
+    return String(repeating: "0", count: 8 - hex.utf8.count) + hex
+  }
+}

@@ -1,0 +1,117 @@
+/// What a pointer leads to.
+enum JSONFinding {
+  /// Nothing, or through something that has no such member or element.
+  case absent
+  /// A member that its object has twice.
+  case ambiguous
+  /// What stands between its quotes.
+  case string(UnsafeRawBufferPointer)
+  /// A number without fraction and exponent.
+  case integer(UnsafeRawBufferPointer)
+  /// A value of another type.
+  case other
+}
+
+extension JSONDocument {
+  /// What stands at the pointer.
+  func find(_ pointer: JSONPointer) -> JSONFinding {
+    var cursor = Cursor(position: start, object: 0)
+    for segment in pointer.segments {
+      switch text[cursor.position] {
+      case JSONByte.openBrace:
+        let found = members(of: cursor.object).filter { names.isName(segment.name, of: $0) }
+        guard found.count < 2 else { return .ambiguous }
+        guard let member = found.first else { return .absent }
+        cursor = Cursor(position: Int(member.valueStart), object: Int(member.firstObject))
+      case JSONByte.openBracket:
+        guard let index = segment.index, let element = element(index, of: cursor) else { return .absent }
+        cursor = element
+      default: return .absent
+      }
+    }
+    return value(at: cursor.position)
+  }
+
+  /// A place in the text, and the number of the first object at or after it.
+  private struct Cursor {
+    var position: Int
+    var object: Int
+  }
+
+  private func members(of object: Int) -> ArraySlice<Member> {
+    members[Int(objects[object].firstMember)...].prefix(Int(objects[object].memberCount))
+  }
+
+  private func element(_ wanted: Int, of array: Cursor) -> Cursor? {
+    var cursor = array
+    cursor.position += 1
+    var index = 0
+    while true {
+      skipSeparators(&cursor)
+      guard text[cursor.position] != JSONByte.closeBracket else { return nil }
+      if index == wanted { return cursor }
+      skipValue(&cursor)
+      index += 1
+    }
+  }
+
+  private func skipSeparators(_ cursor: inout Cursor) {
+    while JSONByte.isSpace(text[cursor.position]) || text[cursor.position] == JSONByte.comma {
+      cursor.position += 1
+    }
+  }
+
+  /// Passes one value: an object by its index, an array by counting its brackets.
+  private func skipValue(_ cursor: inout Cursor) {
+    var depth = 0
+    repeat {
+      skipSeparators(&cursor)
+      switch text[cursor.position] {
+      case JSONByte.openBrace:
+        let object = objects[cursor.object]
+        cursor = Cursor(position: Int(object.end), object: Int(object.next))
+      case JSONByte.openBracket:
+        depth += 1
+        cursor.position += 1
+      case JSONByte.closeBracket:
+        depth -= 1
+        cursor.position += 1
+      case JSONByte.quote: cursor.position = endOfString(at: cursor.position)
+      default: cursor.position = endOfScalar(at: cursor.position)
+      }
+    } while depth > 0
+  }
+
+  private func value(at position: Int) -> JSONFinding {
+    switch text[position] {
+    case JSONByte.quote:
+      return .string(UnsafeRawBufferPointer(rebasing: text[position + 1..<endOfString(at: position) - 1]))
+    case UInt8(ascii: "-"), 0x30...0x39:
+      let digits = UnsafeRawBufferPointer(rebasing: text[position..<endOfScalar(at: position)])
+      return digits.dropFirst().allSatisfy { 0x30...0x39 ~= $0 } ? .integer(digits) : .other
+    default: return .other
+    }
+  }
+}
+
+extension JSONDocument {
+  /// Behind the closing quote of the string that opens here.
+  func endOfString(at position: Int) -> Int {
+    var end = position + 1
+    while text[end] != JSONByte.quote { end += text[end] == JSONByte.backslash ? 2 : 1 }
+    return end + 1
+  }
+
+  /// Behind the last byte of the number or literal that begins here.
+  func endOfScalar(at position: Int) -> Int {
+    var end = position
+    while end < text.count {
+      switch text[end] {
+      case JSONByte.comma, JSONByte.closeBrace, JSONByte.closeBracket: return end
+      case let byte where JSONByte.isSpace(byte): return end
+      default: end += 1
+      }
+    }
+    return end
+  }
+}

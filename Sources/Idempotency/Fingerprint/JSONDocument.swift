@@ -1,0 +1,104 @@
+/// A checked JSON text and an index of its objects: what is needed to meet every object's members in order.
+///
+/// No tree is built: numbers, strings and arrays are read again where they stand. The index takes at most a few times
+/// the text. Valid only while the text's memory is lent.
+struct JSONDocument {
+  /// One member of an object.
+  struct Member {
+    /// Behind the name's opening quote.
+    var nameStart: UInt32
+    /// The name's length in the text; the highest bit says that it has escapes.
+    var nameLengthAndEscape: UInt32
+    var valueStart: UInt32
+    /// The number of the first object at or after the value's start, in the text's order.
+    var firstObject: UInt32
+
+    static let escapeBit: UInt32 = 1 << 31
+    var nameLength: UInt32 { nameLengthAndEscape & ~Self.escapeBit }
+    var hasEscape: Bool { nameLengthAndEscape & Self.escapeBit != 0 }
+  }
+
+  /// One object, numbered in the order in which they open.
+  struct Object {
+    var firstMember: UInt32 = 0
+    var memberCount: UInt32 = 0
+    /// Behind its closing brace.
+    var end: UInt32 = 0
+    /// The number of the first object that opens after it has closed.
+    var next: UInt32 = 0
+  }
+
+  let text: UnsafeRawBufferPointer
+  /// Where the outermost value begins.
+  var start = 0
+  /// The members of each object side by side, sorted by the bytes of their decoded names.
+  var members: [Member] = []
+  var objects: [Object] = []
+  /// Whether an object has two members of one name.
+  var hasDuplicates = false
+
+  init(text: UnsafeRawBufferPointer) { self.text = text }
+
+  /// What the members are called.
+  var names: JSONNames { JSONNames(text: text) }
+}
+
+/// The names of members, read where they stand.
+struct JSONNames {
+  typealias Member = JSONDocument.Member
+
+  let text: UnsafeRawBufferPointer
+
+  /// What stands between the quotes of a member's name.
+  subscript(member: Member) -> UnsafeRawBufferPointer {
+    let start = Int(member.nameStart)
+    return UnsafeRawBufferPointer(rebasing: text[start..<start + Int(member.nameLength)])
+  }
+
+  /// Whether this is what a member is called.
+  func isName(_ wanted: [UInt8], of member: Member) -> Bool {
+    wanted.withUnsafeBytes { wanted in
+      guard member.hasEscape else { return ByteOrder(self[member], wanted) == .same }
+      return ByteOrder(JSONText(self[member]), wanted.makeIterator()) == .same
+    }
+  }
+
+  /// How two members stand to each other by their decoded names.
+  func order(_ left: Member, _ right: Member) -> ByteOrder {
+    guard left.hasEscape || right.hasEscape else { return ByteOrder(self[left], self[right]) }
+    return ByteOrder(JSONText(self[left]), JSONText(self[right]))
+  }
+
+  /// Whether the members are sorted and no two have one name.
+  func isStrictlyAscending(_ members: UnsafeMutableBufferPointer<Member>) -> Bool {
+    guard members.count > 1 else { return true }
+    for index in 1..<members.count where order(members[index - 1], members[index]) != .ascending {
+      return false
+    }
+    return true
+  }
+
+  /// Sorts an object's members; false where two have one name.
+  func sort(_ members: UnsafeMutableBufferPointer<Member>) -> Bool {
+    // Most clients write the same members in the same order, often sorted.
+    if isStrictlyAscending(members) { return true }
+    var members = members
+    members.sort { order($0, $1) == .ascending }
+    return isStrictlyAscending(members)
+  }
+}
+
+/// The bytes that JSON's grammar names.
+enum JSONByte {
+  static let quote = UInt8(ascii: "\"")
+  static let backslash = UInt8(ascii: "\\")
+  static let comma = UInt8(ascii: ",")
+  static let colon = UInt8(ascii: ":")
+  static let openBrace = UInt8(ascii: "{")
+  static let closeBrace = UInt8(ascii: "}")
+  static let openBracket = UInt8(ascii: "[")
+  static let closeBracket = UInt8(ascii: "]")
+
+  /// Space, tab, line feed, carriage return.
+  static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
+}

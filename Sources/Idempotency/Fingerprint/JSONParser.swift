@@ -1,0 +1,228 @@
+/// Why a text is no JSON that can be read.
+enum JSONFault: Error { case malformed, tooDeep }
+
+/// Checks a text by RFC 8259 in one pass, and indexes its objects.
+///
+/// Strict: UTF-8 without a byte order mark, nothing but white space around one value. Linear but for sorting the
+/// members of each object; recursion ends at `maxDepth`.
+struct JSONParser: ~Copyable {
+  /// The deepest nesting of arrays and objects that is read; of the contract (section 3).
+  static let maxDepth = 128
+
+  private let text: UnsafeRawBufferPointer
+  private var position = 0
+  private var document: JSONDocument
+  /// The members of the objects that are still open, the innermost one's last.
+  private var pending: [JSONDocument.Member] = []
+  /// Whether a byte above 7F was met, so that the text must be checked for UTF-8.
+  private var seen: UInt8 = 0
+
+  private init(_ text: UnsafeRawBufferPointer) {
+    self.text = text
+    document = JSONDocument(text: text)
+    // More members than most requests have; saves growing step by step.
+    pending.reserveCapacity(16)
+  }
+
+  /// The index of a text that is wholly one JSON value.
+  static func parse(_ text: UnsafeRawBufferPointer) throws(JSONFault) -> JSONDocument {
+    // Positions are kept in 31 bits.
+    guard text.count < 1 << 31 else { throw .malformed }
+    var parser = JSONParser(text)
+    try parser.parse()
+    return parser.document
+  }
+
+  private mutating func parse() throws(JSONFault) {
+    skipSpace()
+    document.start = position
+    try value(depth: 0)
+    skipSpace()
+    guard position == text.count else { throw .malformed }
+    if seen >= 0x80 { try checkUTF8() }
+  }
+
+  private func checkUTF8() throws(JSONFault) {
+    let isValid = text.withMemoryRebound(to: UInt8.self) { bytes in
+      (try? UTF8Span(validating: bytes.span)) != nil
+    }
+    guard isValid else { throw .malformed }
+  }
+
+  private mutating func value(depth: Int) throws(JSONFault) {
+    switch try current() {
+    case JSONByte.openBrace: try object(depth: depth)
+    case JSONByte.openBracket: try array(depth: depth)
+    case JSONByte.quote: _ = try string()
+    case UInt8(ascii: "t"): try literal("true")
+    case UInt8(ascii: "f"): try literal("false")
+    case UInt8(ascii: "n"): try literal("null")
+    default: try number()
+    }
+  }
+}
+
+extension JSONParser {
+  private func current() throws(JSONFault) -> UInt8 {
+    guard position < text.count else { throw .malformed }
+    return text[position]
+  }
+
+  private mutating func skipSpace() {
+    while position < text.count, JSONByte.isSpace(text[position]) { position += 1 }
+  }
+
+  private mutating func expect(_ byte: UInt8) throws(JSONFault) {
+    guard try current() == byte else { throw .malformed }
+    position += 1
+  }
+
+  private mutating func literal(_ literal: StaticString) throws(JSONFault) {
+    let length = literal.utf8CodeUnitCount
+    guard text.count - position >= length else { throw .malformed }
+    for index in 0..<length where text[position + index] != literal.utf8Start[index] { throw .malformed }
+    position += length
+  }
+}
+
+// Objects and arrays.
+extension JSONParser {
+  private mutating func object(depth: Int) throws(JSONFault) {
+    guard depth < Self.maxDepth else { throw .tooDeep }
+    let number = document.objects.count
+    document.objects.append(JSONDocument.Object())
+    let firstPending = pending.count
+    position += 1
+    skipSpace()
+    if try current() == JSONByte.closeBrace {
+      position += 1
+    } else {
+      repeat {
+        skipSpace()
+        try member(depth: depth)
+        skipSpace()
+      } while try goesOn(until: JSONByte.closeBrace)
+    }
+    close(number, firstPending: firstPending)
+  }
+
+  private mutating func member(depth: Int) throws(JSONFault) {
+    guard try current() == JSONByte.quote else { throw .malformed }
+    let nameStart = position + 1
+    let hasEscape = try string()
+    let nameLength = UInt32(position - 1 - nameStart)
+    skipSpace()
+    try expect(JSONByte.colon)
+    skipSpace()
+    let valueStart = position
+    let firstObject = document.objects.count
+    try value(depth: depth + 1)
+    pending.append(
+      JSONDocument.Member(
+        nameStart: UInt32(nameStart),
+        nameLengthAndEscape: hasEscape ? nameLength | JSONDocument.Member.escapeBit : nameLength,
+        valueStart: UInt32(valueStart), firstObject: UInt32(firstObject)))
+  }
+
+  private mutating func array(depth: Int) throws(JSONFault) {
+    guard depth < Self.maxDepth else { throw .tooDeep }
+    position += 1
+    skipSpace()
+    if try current() == JSONByte.closeBracket {
+      position += 1
+      return
+    }
+    repeat {
+      skipSpace()
+      try value(depth: depth + 1)
+      skipSpace()
+    } while try goesOn(until: JSONByte.closeBracket)
+  }
+
+  /// Takes a comma, after which there is more, or the closing byte.
+  private mutating func goesOn(until close: UInt8) throws(JSONFault) -> Bool {
+    let byte = try current()
+    position += 1
+    if byte == JSONByte.comma { return true }
+    guard byte == close else { throw .malformed }
+    return false
+  }
+
+  /// Sorts an object's members and moves them to the index.
+  private mutating func close(_ number: Int, firstPending: Int) {
+    let names = document.names
+    let isUnique = pending.withUnsafeMutableBufferPointer {
+      names.sort(UnsafeMutableBufferPointer(rebasing: $0[firstPending...]))
+    }
+    if !isUnique { document.hasDuplicates = true }
+    let count = pending.count - firstPending
+    document.objects[number] = JSONDocument.Object(
+      firstMember: UInt32(document.members.count), memberCount: UInt32(count), end: UInt32(position),
+      next: UInt32(document.objects.count))
+    if firstPending == 0, document.members.isEmpty {
+      swap(&document.members, &pending)
+    } else {
+      document.members.append(contentsOf: pending[firstPending...])
+      pending.removeLast(count)
+    }
+  }
+}
+
+// Strings and numbers.
+extension JSONParser {
+  /// Passes a string, and says whether it has escapes.
+  private mutating func string() throws(JSONFault) -> Bool {
+    position += 1
+    var hasEscape = false
+    while position < text.count {
+      let byte = text[position]
+      position += 1
+      switch byte {
+      case JSONByte.quote: return hasEscape
+      case JSONByte.backslash:
+        hasEscape = true
+        try escape()
+      case 0..<0x20: throw .malformed
+      default: seen |= byte
+      }
+    }
+    throw .malformed
+  }
+
+  private mutating func escape() throws(JSONFault) {
+    let kind = try current()
+    position += 1
+    switch kind {
+    case JSONByte.quote, JSONByte.backslash, UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+      UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+      return
+    case UInt8(ascii: "u"):
+      for _ in 0..<4 {
+        guard Hexadecimal.value(try current()) != nil else { throw .malformed }
+        position += 1
+      }
+    default: throw .malformed
+    }
+  }
+
+  private mutating func number() throws(JSONFault) {
+    if try current() == UInt8(ascii: "-") { position += 1 }
+    if try current() == UInt8(ascii: "0") { position += 1 } else { try digits() }
+    if position < text.count, text[position] == UInt8(ascii: ".") {
+      position += 1
+      try digits()
+    }
+    if position < text.count, text[position] | 0x20 == UInt8(ascii: "e") {
+      position += 1
+      let sign = try current()
+      if sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { position += 1 }
+      try digits()
+    }
+  }
+
+  private mutating func digits() throws(JSONFault) {
+    let first = position
+    while position < text.count, 0x30...0x39 ~= text[position] { position += 1 }
+    guard position > first else { throw .malformed }
+  }
+}

@@ -1,0 +1,50 @@
+/// A place in a JSON document (RFC 6901), read once from the configuration.
+package struct JSONPointer: Hashable, Sendable {
+  /// One step: the name of a member, or the place of an element where it reads as one.
+  struct Segment: Hashable, Sendable {
+    let name: [UInt8]
+    /// `nil` where the name is not the number of an element: digits without a leading zero.
+    let index: Int?
+  }
+
+  let segments: [Segment]
+
+  /// `nil` where the text is neither empty nor begins with `/`, or holds a `~` that is followed by neither 0 nor 1.
+  package init?(_ text: String) {
+    let bytes = Array(text.utf8)
+    guard let first = bytes.first else {
+      segments = []
+      return
+    }
+    guard first == UInt8(ascii: "/") else { return nil }
+    var segments: [Segment] = []
+    for part in bytes.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
+      guard let name = Self.unescaped(part) else { return nil }
+      segments.append(Segment(name: name, index: Self.index(name)))
+    }
+    self.segments = segments
+  }
+
+  private static func unescaped(_ part: ArraySlice<UInt8>) -> [UInt8]? {
+    var name: [UInt8] = []
+    var rest = part
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "~") else {
+        name.append(byte)
+        continue
+      }
+      switch rest.popFirst() {
+      case UInt8(ascii: "0"): name.append(UInt8(ascii: "~"))
+      case UInt8(ascii: "1"): name.append(UInt8(ascii: "/"))
+      default: return nil
+      }
+    }
+    return name
+  }
+
+  private static func index(_ name: [UInt8]) -> Int? {
+    guard !name.isEmpty, name.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+    guard name.count == 1 || name[0] != 0x30 else { return nil }
+    return Int(String(decoding: name, as: UTF8.self))
+  }
+}

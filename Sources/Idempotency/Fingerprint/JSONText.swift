@@ -1,0 +1,86 @@
+/// The text of a JSON string as it is meant: its escapes resolved, in UTF-8.
+///
+/// The string has been checked before. A surrogate without its other half is written as UTF-8 would write a scalar of
+/// that number (three bytes beginning with ED A0 or above), which no valid text contains: it collides with nothing.
+struct JSONText: IteratorProtocol {
+  private let bytes: UnsafeRawBufferPointer
+  private var position = 0
+  /// What is left of a decoded escape, its next byte lowest.
+  private var pending: UInt32 = 0
+  private var pendingCount = 0
+
+  /// - Parameter bytes: what stands between the quotes.
+  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  mutating func next() -> UInt8? {
+    if pendingCount > 0 { return popPending() }
+    guard position < bytes.count else { return nil }
+    let byte = bytes[position]
+    position += 1
+    guard byte == UInt8(ascii: "\\") else { return byte }
+    let kind = bytes[position]
+    position += 1
+    switch kind {
+    case UInt8(ascii: "b"): return 0x08
+    case UInt8(ascii: "f"): return 0x0C
+    case UInt8(ascii: "n"): return 0x0A
+    case UInt8(ascii: "r"): return 0x0D
+    case UInt8(ascii: "t"): return 0x09
+    case UInt8(ascii: "u"):
+      hold(scalar())
+      return popPending()
+    default: return kind
+    }
+  }
+
+  private mutating func popPending() -> UInt8 {
+    let byte = UInt8(truncatingIfNeeded: pending)
+    pending >>= 8
+    pendingCount -= 1
+    return byte
+  }
+
+  /// The number that four hexadecimal digits tell, or the eight of a surrogate pair.
+  private mutating func scalar() -> UInt32 {
+    let first = unit(at: position)
+    position += 4
+    guard 0xD800..<0xDC00 ~= first, position + 6 <= bytes.count, bytes[position] == UInt8(ascii: "\\"),
+      bytes[position + 1] == UInt8(ascii: "u")
+    else { return first }
+    let second = unit(at: position + 2)
+    guard 0xDC00..<0xE000 ~= second else { return first }
+    position += 6
+    return 0x10000 + (first - 0xD800) << 10 + (second - 0xDC00)
+  }
+
+  private func unit(at start: Int) -> UInt32 {
+    var unit: UInt32 = 0
+    for index in start..<start + 4 { unit = unit << 4 | UInt32(Hexadecimal.value(bytes[index]) ?? 0) }
+    return unit
+  }
+
+  private mutating func hold(_ scalar: UInt32) {
+    func tail(_ shift: UInt32) -> UInt32 { 0x80 | scalar >> shift & 0x3F }
+    switch scalar {
+    case ..<0x80: (pending, pendingCount) = (scalar, 1)
+    case ..<0x800: (pending, pendingCount) = (0xC0 | scalar >> 6 | tail(0) << 8, 2)
+    case ..<0x10000: (pending, pendingCount) = (0xE0 | scalar >> 12 | tail(6) << 8 | tail(0) << 16, 3)
+    default:
+      pending = 0xF0 | scalar >> 18 | tail(12) << 8 | tail(6) << 16 | tail(0) << 24
+      pendingCount = 4
+    }
+  }
+}
+
+/// The digits of escapes and percent-encoding.
+enum Hexadecimal {
+  /// What a digit stands for, in either letter case.
+  static func value(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case 0x30...0x39: byte - 0x30
+    case 0x41...0x46: byte - 0x41 + 10
+    case 0x61...0x66: byte - 0x61 + 10
+    default: nil
+    }
+  }
+}

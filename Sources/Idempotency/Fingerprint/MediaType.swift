@@ -1,0 +1,52 @@
+import NIOCore
+import Wire
+
+/// What `Content-Type` says, as positions in the head.
+struct MediaType {
+  /// How a body of this type can be read.
+  enum Kind: Sendable { case json, urlencoded, multipart, other }
+
+  /// Type and subtype, without parameters and the space around them.
+  let essence: Range<Int>
+  /// What stands behind the first semicolon.
+  let parameters: Range<Int>
+  let kind: Kind
+
+  init(value: Range<Int>, in bytes: UnsafeRawBufferPointer) {
+    let semicolon = bytes[value].firstIndex(of: UInt8(ascii: ";"))
+    let essence = MessageHead.trimmed(bytes[value.lowerBound..<(semicolon ?? value.upperBound)])
+    self.essence = essence.startIndex..<essence.endIndex
+    parameters = (semicolon.map { $0 + 1 } ?? value.upperBound)..<value.upperBound
+    kind = Self.kind(UnsafeRawBufferPointer(rebasing: essence))
+  }
+
+  private static func kind(_ essence: UnsafeRawBufferPointer) -> Kind {
+    switch essence.count {
+    case 16 where ASCII.equalsIgnoringCase(essence, "application/json"): .json
+    case 9 where ASCII.equalsIgnoringCase(essence, "text/json"): .json
+    case 33 where ASCII.equalsIgnoringCase(essence, "application/x-www-form-urlencoded"): .urlencoded
+    case 19 where ASCII.equalsIgnoringCase(essence, "multipart/form-data"): .multipart
+    case 6...
+    where ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: essence.suffix(5)), "+json")
+      && essence.contains(UInt8(ascii: "/")):
+      .json
+    default: .other
+    }
+  }
+}
+
+extension MediaType {
+  /// The type of a head that has one `Content-Type`; `nil` where there is none, or several.
+  static func of(_ head: MessageHead) -> MediaType? {
+    guard head.count(.contentType) == 1, let field = head.first(.contentType) else { return nil }
+    return head.bytes.withUnsafeReadableBytes { MediaType(value: field.valueRange, in: $0) }
+  }
+
+  /// The boundary between the parts of a multipart body: 1 to 70 bytes (RFC 2046, section 5.1.1), else `nil`; also
+  /// where it is given twice.
+  func boundary(in head: MessageHead) -> [UInt8]? {
+    let found = head.withBytes(parameters) { HeaderParameters($0).values(of: "boundary") }
+    guard found.count == 1, 1...70 ~= found[0].count else { return nil }
+    return found[0]
+  }
+}

@@ -1,0 +1,95 @@
+/// The bytes of a percent-encoded name or value, read one by one without making a copy.
+struct PercentText: IteratorProtocol {
+  /// What an encoded byte becomes.
+  enum Reading: Sendable {
+    /// As a URI's equivalence has it (RFC 3986, section 6.2.2): unreserved bytes decoded, the other encodings in
+    /// upper case. Two queries that a backend might tell apart stay apart.
+    case normalised
+    /// Every encoded byte decoded.
+    case decoded
+    /// As a form is read (WHATWG URL): every encoded byte decoded, and `+` a space.
+    case form
+  }
+
+  private let bytes: UnsafeRawBufferPointer
+  private let reading: Reading
+  private var position = 0
+  /// How many digits of an encoding are still to be given out in upper case.
+  private var digits = 0
+
+  init(_ bytes: UnsafeRawBufferPointer, as reading: Reading) {
+    self.bytes = bytes
+    self.reading = reading
+  }
+
+  /// A `%` without two digits behind it stands for itself.
+  mutating func next() -> UInt8? {
+    guard position < bytes.count else { return nil }
+    let byte = bytes[position]
+    position += 1
+    if digits > 0 {
+      digits -= 1
+      return 0x61...0x66 ~= byte ? byte & ~0x20 : byte
+    }
+    guard byte == UInt8(ascii: "%") else {
+      return byte == UInt8(ascii: "+") && reading == .form ? 0x20 : byte
+    }
+    guard position + 2 <= bytes.count, let high = Hexadecimal.value(bytes[position]),
+      let low = Hexadecimal.value(bytes[position + 1])
+    else { return byte }
+    let value = high << 4 | low
+    if reading == .normalised, !Self.isUnreserved(value) {
+      digits = 2
+      return byte
+    }
+    position += 2
+    return value
+  }
+
+  private static func isUnreserved(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
+    default: false
+    }
+  }
+
+  /// Whether nothing in it is encoded: then it reads as it stands.
+  static func isPlain(_ bytes: UnsafeRawBufferPointer, as reading: Reading) -> Bool {
+    for byte in bytes where byte == UInt8(ascii: "%") || byte == UInt8(ascii: "+") && reading == .form {
+      return false
+    }
+    return true
+  }
+}
+
+extension PercentText {
+  /// Whether every `%` has two digits behind it.
+  static func isWellFormed(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    for (index, byte) in bytes.enumerated() where byte == UInt8(ascii: "%") {
+      guard index + 2 < bytes.count, Hexadecimal.value(bytes[index + 1]) != nil,
+        Hexadecimal.value(bytes[index + 2]) != nil
+      else { return false }
+    }
+    return true
+  }
+
+  /// Whether it reads as this text.
+  func reads(_ text: String) -> Bool { ByteOrder(self, text.utf8.makeIterator()) == .same }
+}
+
+extension FramedHash {
+  /// What is read, with its length before it.
+  mutating func frame(_ bytes: UnsafeRawBufferPointer, as reading: PercentText.Reading) {
+    guard !PercentText.isPlain(bytes, as: reading) else {
+      frame(bytes)
+      return
+    }
+    var count = 0
+    var measured = PercentText(bytes, as: reading)
+    while measured.next() != nil { count += 1 }
+    number(count)
+    var text = PercentText(bytes, as: reading)
+    while let byte = text.next() { self.byte(byte) }
+  }
+}

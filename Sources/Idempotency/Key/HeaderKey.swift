@@ -1,0 +1,38 @@
+/// A key as a header field carries it: bare, or as a string of RFC 8941 (section 3.3.3).
+///
+/// Parameters behind the string are refused like anything else there: nobody defines one, and a key that is half
+/// understood is worse than an error.
+enum HeaderKey {
+  /// - Parameter value: the field's value, without the white space around it.
+  static func read(_ value: UnsafeRawBufferPointer) -> KeyReading {
+    guard let first = value.first else { return .none }
+    if first == UInt8(ascii: "\"") { return readString(value) }
+    if value.contains(UInt8(ascii: ",")) { return .fault(.comma) }
+    return .key(Array(value))
+  }
+
+  private static func readString(_ value: UnsafeRawBufferPointer) -> KeyReading {
+    var key: [UInt8] = []
+    key.reserveCapacity(value.count)
+    var position = 1
+    while position < value.count {
+      switch value[position] {
+      case UInt8(ascii: "\""):
+        guard position == value.count - 1 else { return .fault(.malformedString) }
+        return key.isEmpty ? .none : .key(key)
+      case UInt8(ascii: "\\"):
+        position += 1
+        guard position < value.count, isEscapable(value[position]) else { return .fault(.malformedString) }
+        key.append(value[position])
+      case 0x20...0x7E: key.append(value[position])
+      default: return .fault(.malformedString)
+      }
+      position += 1
+    }
+    return .fault(.malformedString)
+  }
+
+  private static func isEscapable(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+  }
+}

@@ -1,0 +1,58 @@
+import NIOCore
+import Wire
+
+extension KeyPolicy {
+  /// The key, as far as head and query tell it.
+  ///
+  /// Sources are asked in their order; the first that yields a key counts. One that holds a key that is not allowed is
+  /// an error, even where a later source has a good one.
+  package func keyBeforeBody(head: MessageHead, query: ByteBuffer?) throws(Problem) -> KeyFinding {
+    for source in from {
+      guard let reading = source.readBeforeBody(head: head, query: query) else { return .needsBody }
+      if let key = try key(of: reading) { return .found(key) }
+    }
+    return .missing
+  }
+
+  /// The key, from every source; `nil` where none yields one.
+  package func key(head: MessageHead, query: ByteBuffer?, body: ByteBuffer) throws(Problem) -> IdempotencyKey?
+  {
+    for source in from {
+      let reading = source.readBeforeBody(head: head, query: query) ?? source.readBody(body, head: head)
+      if let key = try key(of: reading) { return key }
+    }
+    return nil
+  }
+
+  private func key(of reading: KeyReading) throws(Problem) -> IdempotencyKey? {
+    switch reading {
+    case .none: return nil
+    case .fault(let fault): throw .keyInvalid(fault, policy: self)
+    case .key(let bytes):
+      if let fault = fault(in: bytes) { throw .keyInvalid(fault, policy: self) }
+      return IdempotencyKey(checked: bytes)
+    }
+  }
+
+  private func fault(in bytes: [UInt8]) -> KeyFault? {
+    if bytes.count > maxLength { return .tooLong }
+    if bytes.count < minLength { return .tooShort }
+    if !bytes.allSatisfy({ 0x21...0x7E ~= $0 }) { return .illegalByte }
+    switch format {
+    case .any: return nil
+    case .uuid: return Self.isUUID(bytes) ? nil : .notUUID
+    }
+  }
+
+  /// Whether it is a UUID's 36 characters, in either letter case (RFC 9562, section 4).
+  private static func isUUID(_ bytes: [UInt8]) -> Bool {
+    guard bytes.count == 36 else { return false }
+    for (index, byte) in bytes.enumerated() {
+      switch index {
+      case 8, 13, 18, 23: guard byte == UInt8(ascii: "-") else { return false }
+      default: guard Hexadecimal.value(byte) != nil else { return false }
+      }
+    }
+    return true
+  }
+}

@@ -1,0 +1,76 @@
+import NIOCore
+import Wire
+
+extension KeySource {
+  /// What the source holds; `nil` where it is in the body.
+  func readBeforeBody(head: MessageHead, query: ByteBuffer?) -> KeyReading? {
+    switch self {
+    case .header(let name):
+      switch head.find(name) {
+      case .absent: KeyReading.none
+      case .repeated: .fault(.repeated)
+      case .once(let value): head.withBytes(value) { HeaderKey.read($0) }
+      }
+    case .query(let name): Self.readQuery(name, in: query)
+    case .json, .form: nil
+    }
+  }
+
+  /// What a source in the body holds. A body that is not of the source's kind holds none, nor does a coded one.
+  func readBody(_ body: ByteBuffer, head: MessageHead) -> KeyReading {
+    guard !head.hasContentCoding else { return .none }
+    return switch self {
+    case .header, .query: .none
+    case .json(let pointer): body.withUnsafeReadableBytes { Self.readJSON(pointer, in: $0) }
+    case .form(let name): body.withUnsafeReadableBytes { Self.readForm(name, in: $0, head: head) }
+    }
+  }
+
+  private static func readQuery(_ name: String, in query: ByteBuffer?) -> KeyReading {
+    guard let query, query.readableBytes > 0 else { return .none }
+    return query.withUnsafeReadableBytes { pairs(name, in: $0, as: .decoded) }
+  }
+
+  private static func readForm(_ name: String, in body: UnsafeRawBufferPointer, head: MessageHead)
+    -> KeyReading
+  {
+    guard let type = MediaType.of(head) else { return .none }
+    switch type.kind {
+    case .json, .other: return .none
+    case .urlencoded: return pairs(name, in: body, as: .form)
+    case .multipart:
+      guard let boundary = type.boundary(in: head), let multipart = Multipart(body, boundary: boundary) else {
+        return .none
+      }
+      let contents = multipart.contents(named: name, in: body)
+      guard contents.count < 2 else { return .fault(.repeated) }
+      return contents.first.map { text(Array(body[$0])) } ?? .none
+    }
+  }
+
+  private static func readJSON(_ pointer: String, in body: UnsafeRawBufferPointer) -> KeyReading {
+    guard let pointer = JSONPointer(pointer), let document = try? JSONParser.parse(body) else { return .none }
+    switch document.find(pointer) {
+    case .absent: return .none
+    case .ambiguous: return .fault(.repeated)
+    case .string(let content): return text(Array(IteratorSequence(JSONText(content))))
+    case .integer(let digits): return .key(Array(digits))
+    case .other: return .fault(.wrongType)
+    }
+  }
+
+  private static func pairs(
+    _ name: String, in text: UnsafeRawBufferPointer, as reading: PercentText.Reading
+  ) -> KeyReading {
+    switch FormPairs.find(name, in: text, as: reading) {
+    case .absent: return .none
+    case .repeated: return .fault(.repeated)
+    case .once(let range):
+      let value = UnsafeRawBufferPointer(rebasing: text[range])
+      guard PercentText.isWellFormed(value) else { return .fault(.malformedEncoding) }
+      return self.text(Array(IteratorSequence(PercentText(value, as: reading))))
+    }
+  }
+
+  private static func text(_ bytes: [UInt8]) -> KeyReading { bytes.isEmpty ? .none : .key(bytes) }
+}

@@ -1,0 +1,100 @@
+import Wire
+
+extension PathPattern {
+  /// Why a text is no pattern, as the end of a sentence that begins with the setting's name.
+  package struct ParsingError: Error, Hashable {
+    package let reason: String
+  }
+
+  /// Reads `/v1/orders/{id}` or `/v1/**`. Literal segments are brought to the form that a normalised path
+  /// has: unreserved characters decoded, percent-encoding in upper case.
+  package init(parsing text: String) throws(ParsingError) {
+    guard text.utf8.first == Self.slash else {
+      throw ParsingError(reason: "must begin with a slash, such as /v1/orders/{id} or /v1/**")
+    }
+    var parts = text.utf8.dropFirst().split(separator: Self.slash, omittingEmptySubsequences: false)
+    let matchesRest = parts.last.map { $0.elementsEqual("**".utf8) } ?? false
+    if matchesRest { parts.removeLast() }
+    var segments: [Segment] = []
+    for part in parts { segments.append(try Self.segment(part)) }
+    self.init(text: text, segments: segments, matchesRest: matchesRest)
+  }
+
+  private static func segment(_ part: Substring.UTF8View) throws(ParsingError) -> Segment {
+    if part.contains(UInt8(ascii: "*")) {
+      throw ParsingError(reason: "may hold ** only as its last segment; one segment is {name}")
+    }
+    if part.contains(UInt8(ascii: "{")) || part.contains(UInt8(ascii: "}")) {
+      guard isPlaceholder(part) else {
+        throw ParsingError(reason: "must have {name} as a whole segment; a name has letters, digits, - and _")
+      }
+      return .any
+    }
+    let bytes = try normalised(part)
+    if bytes.elementsEqual(".".utf8) || bytes.elementsEqual("..".utf8) {
+      throw ParsingError(reason: "must not have . or .. as a segment: they are removed before it is matched")
+    }
+    return .literal(bytes)
+  }
+
+  private static func isPlaceholder(_ part: Substring.UTF8View) -> Bool {
+    guard part.count > 2, part.first == UInt8(ascii: "{"), part.last == UInt8(ascii: "}") else {
+      return false
+    }
+    return part.dropFirst().dropLast().allSatisfy { isLetterOrDigit($0) || "-_".utf8.contains($0) }
+  }
+
+  private static func normalised(_ part: Substring.UTF8View) throws(ParsingError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var rest = part
+    while let byte = rest.popFirst() {
+      switch byte {
+      case UInt8(ascii: "%"):
+        guard let high = rest.popFirst().flatMap(hexValue), let low = rest.popFirst().flatMap(hexValue) else {
+          throw ParsingError(reason: "has a % that two hexadecimal digits do not follow")
+        }
+        let value = high << 4 | low
+        if [slash, UInt8(ascii: "\\"), 0].contains(value) {
+          throw ParsingError(
+            reason: "must not have an encoded slash, backslash or NUL: such requests are refused")
+        }
+        if isUnreserved(value) { bytes.append(value) } else { appendEncoded(value, to: &bytes) }
+      case UInt8(ascii: "?"), UInt8(ascii: "#"):
+        throw ParsingError(reason: "must not have a query or a fragment: only the path is matched")
+      case UInt8(ascii: "\\"):
+        throw ParsingError(reason: "must not have a backslash: such requests are refused")
+      case 0x21...0x7E:
+        bytes.append(byte)
+      default:
+        // No request line holds these bytes bare.
+        appendEncoded(byte, to: &bytes)
+      }
+    }
+    return bytes
+  }
+
+  private static func appendEncoded(_ byte: UInt8, to bytes: inout [UInt8]) {
+    let digits = Array("0123456789ABCDEF".utf8)
+    bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+  }
+
+  private static func hexValue(_ digit: UInt8) -> UInt8? {
+    switch ASCII.lowercased(digit) {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): ASCII.lowercased(digit) - UInt8(ascii: "a") + 10
+    default: nil
+    }
+  }
+
+  /// RFC 3986, section 2.3.
+  private static func isUnreserved(_ byte: UInt8) -> Bool {
+    isLetterOrDigit(byte) || "-._~".utf8.contains(byte)
+  }
+
+  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    switch ASCII.lowercased(byte) {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+    default: false
+    }
+  }
+}

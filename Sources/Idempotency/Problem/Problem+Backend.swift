@@ -1,0 +1,31 @@
+// Refusals for which the backend, or what it can bear, is the reason.
+extension Problem {
+  /// Certainly not executed.
+  package static var upstreamUnreachable: Problem {
+    Problem(
+      .upstreamUnreachable, status: 502,
+      detail:
+        "Send the same request with the same key again; the backend was not reached and this delivery was not executed.",
+      isRetryable: true)
+  }
+
+  /// Why nothing more is taken on.
+  package enum Overload: Hashable, Sendable, CaseIterable {
+    /// A limit of requests, bodies or waiters is reached.
+    case busy
+    /// The process is about to end.
+    case draining
+  }
+
+  package static func overloaded(_ overload: Overload, retryAfter: Milliseconds) -> Problem {
+    let detail =
+      switch overload {
+      case .busy:
+        "Send the same request with the same key again later; too much is in progress and this delivery was not executed."
+      case .draining:
+        "Send the same request with the same key again on a new connection; this server is shutting down and did not execute this delivery."
+      }
+    return Problem(
+      .overloaded, status: 503, detail: detail, isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
+  }
+}

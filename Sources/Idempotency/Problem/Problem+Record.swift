@@ -1,0 +1,86 @@
+// Refusals for which the key's record is the reason.
+extension Problem {
+  /// - Parameter status: the route's `mismatch_status`.
+  package static func payloadMismatch(status: Int) -> Problem {
+    Problem(
+      .payloadMismatch, status: status,
+      detail:
+        "Use a new key for a new operation, or retry with exactly the payload that was first sent with this key.",
+      isRetryable: false)
+  }
+
+  package static func inFlight(retryAfter: Milliseconds) -> Problem {
+    Problem(
+      .inFlight, status: 409,
+      detail:
+        "Wait and send the same request with the same key again; the first delivery of it has not ended yet.",
+      isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
+  }
+
+  /// The record's outcome is not known.
+  ///
+  /// - Parameter retryAfter: when it may have settled; `nil` where only an operator or a late answer ends it.
+  package static func outcomeUnknown(retryAfter: Milliseconds?) -> Problem {
+    Problem(
+      .outcomeUnknown, status: 409, detail: unknownDetail(retryAfter: retryAfter),
+      isRetryable: retryAfter != nil, retryAfter: retryAfter?.retryAfterSeconds)
+  }
+
+  /// How this delivery's own answer was lost.
+  package enum AnswerLoss: Hashable, Sendable, CaseIterable {
+    /// The connection broke, the answer was cut short, or its record could not be kept.
+    case broken
+    case timedOut
+  }
+
+  /// This delivery was sent, and its answer is lost.
+  package static func answerLost(_ loss: AnswerLoss, retryAfter: Milliseconds?) -> Problem {
+    Problem(
+      .outcomeUnknown, status: loss == .timedOut ? 504 : 502, detail: unknownDetail(retryAfter: retryAfter),
+      isRetryable: retryAfter != nil, retryAfter: retryAfter?.retryAfterSeconds)
+  }
+
+  private static func unknownDetail(retryAfter: Milliseconds?) -> String {
+    if retryAfter != nil {
+      "Send the same request with the same key again later; whether this one was executed is not known yet, and a new key could execute it twice."
+    } else {
+      "Find out whether the operation took effect before you repeat it with a new key; whether it was executed is not known."
+    }
+  }
+
+  /// - Parameters:
+  ///   - status: of the first answer.
+  ///   - location: its `Location`, where it had one.
+  package static func responseNotKept(status: Int, location: String?) -> Problem {
+    Problem(
+      .responseNotKept, status: 409,
+      detail:
+        "Do not repeat the operation, which was completed; look its result up, since its response was not kept.",
+      isRetryable: false, originalStatus: status, location: location)
+  }
+
+  package static var keyExpired: Problem {
+    Problem(
+      .keyExpired, status: 409,
+      detail:
+        "Look the operation's result up, and use a new key only for a new operation; this key's response is no longer kept.",
+      isRetryable: false)
+  }
+
+  package static func storeUnavailable(retryAfter: Milliseconds) -> Problem {
+    Problem(
+      .storeUnavailable, status: 503,
+      detail:
+        "Send the same request with the same key again later; this delivery was not executed because it could not be recorded.",
+      isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
+  }
+
+  /// Another version's record, or a damaged one. Retryable, since a client that is told *no* mints a new key.
+  package static func storeUnreadable(retryAfter: Milliseconds) -> Problem {
+    Problem(
+      .storeUnreadable, status: 503,
+      detail:
+        "Send the same request with the same key again later; a record of it exists and cannot be read here.",
+      isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
+  }
+}

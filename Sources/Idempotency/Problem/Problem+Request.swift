@@ -1,0 +1,112 @@
+/// What may be wrong with a request before its key matters.
+package enum RequestFault: Hashable, Sendable, CaseIterable {
+  /// Its head or framing breaks the protocol, or can be read in two ways.
+  case malformed
+  /// Its path holds an encoded slash, backslash or NUL, or a raw backslash.
+  case ambiguousPath
+  /// `Connection` names a field that holds the key or says who the caller is.
+  case connectionNamesIdentity
+}
+
+// Refusals for which the request itself is the reason.
+extension Problem {
+  package static func badRequest(_ fault: RequestFault) -> Problem {
+    let detail =
+      switch fault {
+      case .malformed:
+        "Send a request that follows the protocol to the letter; this one cannot be read in only one way."
+      case .ambiguousPath:
+        "Send the path without encoded slashes, backslashes and NUL bytes, and without raw backslashes."
+      case .connectionNamesIdentity:
+        "Do not name the fields of the idempotency key or of the caller in the Connection field."
+      }
+    return Problem(.badRequest, status: 400, detail: detail, isRetryable: false)
+  }
+
+  /// - Parameter policy: names the first place where a key is looked for.
+  package static func keyMissing(_ policy: KeyPolicy) -> Problem {
+    let place =
+      switch policy.from.first {
+      case .header(let name): "the \(name) header field"
+      case .query(let name): "the query parameter \(name)"
+      case .json(let pointer): "the JSON body's member \(pointer)"
+      case .form(let name): "the form field \(name)"
+      case nil: "the request"
+      }
+    return Problem(
+      .keyMissing, status: 400,
+      detail:
+        "Put a unique key for this operation into \(place), and send the same key with every retry of it.",
+      isRetryable: false)
+  }
+
+  /// - Parameter policy: the rules that the key breaks.
+  package static func keyInvalid(_ fault: KeyFault, policy: KeyPolicy) -> Problem {
+    let detail =
+      switch fault {
+      case .repeated: "Send the idempotency key once; it stands in the request more than once."
+      case .malformedString:
+        "Send the idempotency key bare, or as one whole quoted string with nothing before or behind it."
+      case .comma: "Send one idempotency key without a comma, or put it in quotes."
+      case .illegalByte: "Use only visible ASCII characters in the idempotency key, and no spaces."
+      case .tooLong: "Use an idempotency key of at most \(policy.maxLength) characters."
+      case .tooShort: "Use an idempotency key of at least \(policy.minLength) characters."
+      case .notUUID: "Use a UUID as the idempotency key, such as a random one of version 4."
+      case .malformedEncoding:
+        "Percent-encode the idempotency key so that two hexadecimal digits follow every percent sign."
+      case .wrongType: "Send the idempotency key as a JSON string or an integer."
+      }
+    return Problem(.keyInvalid, status: 400, detail: detail, isRetryable: false)
+  }
+
+  package static func callerUnknown(_ fault: CallerFault) -> Problem {
+    let detail =
+      switch fault {
+      case .missing:
+        "Send the credentials that tell who you are; this resource keeps every caller's keys apart."
+      case .repeated: "Send every credential once; one of them stands in the request more than once."
+      case .signedEachTime:
+        "Use credentials that stay the same when the request is retried; this Authorization scheme signs every request anew."
+      }
+    return Problem(.callerUnknown, status: 401, detail: detail, isRetryable: false)
+  }
+
+  /// - Parameter limit: in bytes.
+  package static func requestTooLarge(limit: Int) -> Problem {
+    Problem(
+      .requestTooLarge, status: 413,
+      detail: "Send a body of at most \(limit) bytes; this delivery was not executed.",
+      isRetryable: false)
+  }
+
+  /// The body did not come within `body_timeout`; nothing was claimed or sent.
+  package static var requestTimeout: Problem {
+    Problem(
+      .requestTimeout, status: 408,
+      detail:
+        "Send the request again with the same key; its body did not arrive in time and this delivery was not executed.",
+      isRetryable: true)
+  }
+
+  package static var headerTooLarge: Problem {
+    Problem(
+      .headerTooLarge, status: 431,
+      detail: "Send fewer or shorter header fields; this delivery was not executed.",
+      isRetryable: false)
+  }
+
+  /// `Upgrade` or `CONNECT` where a whole exchange must be recorded.
+  package static var notImplemented: Problem {
+    Problem(
+      .notImplemented, status: 501,
+      detail: "Send the request without Upgrade; an idempotent request cannot change the protocol.",
+      isRetryable: false)
+  }
+
+  /// Several upstreams and no route that says which.
+  package static var noRoute: Problem {
+    Problem(
+      .noRoute, status: 404, detail: "Use a host and a path for which a route is configured.",
+      isRetryable: false)
+  }
+}

@@ -1,0 +1,35 @@
+extension RecordRules {
+  /// Where the record stands.
+  package static func find(_ entry: StoredEntry?, now: StoreInstant) -> Standing {
+    entry?.standing(now: now) ?? .absent
+  }
+
+  /// Removes the record and leaves a fence. A fence that stands already stays for the longer of the two spans.
+  package static func forget(_ entry: StoredEntry?, fence: Milliseconds, now: StoreInstant) -> RecordStep<
+    Bool
+  > {
+    switch present(entry, now: now) {
+    case nil: RecordStep(.none, false)
+    case .record(let record): RecordStep(.put(.fence(attempt: record.attempt, until: now + fence)), true)
+    case .fence(let attempt, let until):
+      RecordStep(.put(.fence(attempt: attempt, until: max(until, now + fence))), false)
+    }
+  }
+
+  /// Ends an unknown record by an operator's word.
+  /// - Parameter successor: a new token, so that the owner which lost the answer holds the record no longer.
+  package static func resolve(
+    _ entry: StoredEntry?, as resolution: Resolution, successor: OwnerToken, now: StoreInstant
+  ) -> RecordStep<OwnerOutcome> {
+    let standing = find(entry, now: now)
+    guard case .unknown = standing, case .record(var record) = entry else {
+      return RecordStep(.none, .lost(standing))
+    }
+    record.owner = successor
+    switch resolution {
+    case .applied(let completion): record.state = .completed(StoredCompletion(completion, now: now))
+    case .notApplied: record = released(record, now: now)
+    }
+    return RecordStep(.put(.record(record)), .done)
+  }
+}

@@ -1,0 +1,121 @@
+extension RecordRules {
+  /// What an owner finds under the id of its claim.
+  private enum Found {
+    /// Nothing: the store has lost it, or it was deleted.
+    case nothing
+    /// The record under the owner's own token.
+    case own(StoredRecord)
+    /// Somebody else's, or the fence of a forgotten one.
+    case lost(Standing)
+  }
+
+  private static func found(_ entry: StoredEntry?, _ claim: Claim, now: StoreInstant) -> Found {
+    switch present(entry, now: now) {
+    case nil: .nothing
+    case .record(let record) where record.owner == claim.owner: .own(record)
+    case .record(let record): .lost(record.standing(now: now))
+    case .fence: .lost(.absent)
+    }
+  }
+
+  /// The owner goes on: the lease counts from now.
+  package static func renew(_ entry: StoredEntry?, _ claim: Claim, now: StoreInstant) -> RecordStep<
+    OwnerOutcome
+  > {
+    let leased = StoredRecord.State.inFlight(leaseUntil: now + claim.lease)
+    switch found(entry, claim, now: now) {
+    case .nothing: return RecordStep(.put(.record(anew(claim, leased))), .done)
+    case .lost(let standing): return RecordStep(.none, .lost(standing))
+    case .own(var record):
+      guard case .inFlight = record.state else { return RecordStep(.none, .done) }
+      record.state = leased
+      return RecordStep(.put(.record(record)), .done)
+    }
+  }
+
+  /// The owner has the final outcome.
+  package static func complete(
+    _ entry: StoredEntry?, _ claim: Claim, with completion: Completion, now: StoreInstant
+  ) -> RecordStep<OwnerOutcome> {
+    let completed = StoredRecord.State.completed(StoredCompletion(completion, now: now))
+    switch found(entry, claim, now: now) {
+    case .nothing: return RecordStep(.put(.record(anew(claim, completed))), .done)
+    case .lost(let standing): return RecordStep(.none, .lost(standing))
+    case .own(var record):
+      switch record.state {
+      case .inFlight, .unknown:
+        record.state = completed
+        return RecordStep(.put(.record(record)), .done)
+      case .completed, .tombstone: return RecordStep(.none, .done)
+      case .released: return RecordStep(.none, .lost(record.standing(now: now)))
+      }
+    }
+  }
+
+  /// As `complete`, and tells the record as it then stands.
+  package static func completeAndTell(
+    _ entry: StoredEntry?, _ claim: Claim, with completion: Completion, now: StoreInstant
+  ) -> RecordStep<CompletionReply> {
+    let step = complete(entry, claim, with: completion, now: now)
+    let after = if case .put(let entry) = step.change { entry } else { entry }
+    guard step.outcome == .done, case .completed(let record) = find(after, now: now) else {
+      return RecordStep(step.change, CompletionReply(outcome: step.outcome, record: nil))
+    }
+    return RecordStep(step.change, CompletionReply(outcome: .done, record: record))
+  }
+
+  /// The owner gives the record back.
+  package static func release(
+    _ entry: StoredEntry?, _ claim: Claim, _ release: Release, now: StoreInstant
+  ) -> RecordStep<OwnerOutcome> {
+    switch found(entry, claim, now: now) {
+    case .nothing: return RecordStep(.none, .done)
+    case .lost(let standing): return RecordStep(.none, .lost(standing))
+    case .own(let record):
+      switch record.state {
+      case .inFlight, .unknown:
+        switch release {
+        case .deleted: return RecordStep(.delete, .done)
+        case .remembered: return RecordStep(.put(.record(released(record, now: now))), .done)
+        }
+      case .released: return RecordStep(.none, .done)
+      case .completed, .tombstone: return RecordStep(.none, .lost(record.standing(now: now)))
+      }
+    }
+  }
+
+  /// The owner says that the answer is lost. One whose lease had lapsed was lost then, not now.
+  package static func markUnknown(
+    _ entry: StoredEntry?, _ claim: Claim, now: StoreInstant
+  ) -> RecordStep<OwnerOutcome> {
+    switch found(entry, claim, now: now) {
+    case .nothing: return RecordStep(.put(.record(anew(claim, .unknown(since: now)))), .done)
+    case .lost(let standing): return RecordStep(.none, .lost(standing))
+    case .own(var record):
+      switch record.state {
+      case .inFlight(let leaseUntil):
+        record.state = .unknown(since: min(now, leaseUntil))
+        return RecordStep(.put(.record(record)), .done)
+      case .unknown, .completed, .tombstone: return RecordStep(.none, .done)
+      case .released: return RecordStep(.none, .lost(record.standing(now: now)))
+      }
+    }
+  }
+
+  /// The record as its owner remembers it, for a store that has lost it.
+  private static func anew(_ claim: Claim, _ state: StoredRecord.State) -> StoredRecord {
+    StoredRecord(
+      state: state, fingerprint: claim.fingerprint, owner: claim.owner, attempt: claim.attempt,
+      firstSeen: claim.firstSeen, followsUnknown: claim.followsUnknown,
+      onlyRejectedSoFar: claim.onlyRejectedSoFar, unknownRetention: claim.unknownRetention,
+      remember: claim.remember)
+  }
+
+  /// The record given back; from now on it has met more than mere rejections.
+  static func released(_ record: StoredRecord, now: StoreInstant) -> StoredRecord {
+    var record = record
+    record.state = .released(until: now + record.remember)
+    record.onlyRejectedSoFar = false
+    return record
+  }
+}

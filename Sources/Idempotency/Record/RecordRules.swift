@@ -1,0 +1,84 @@
+/// What each command does to a record: the life of a record (contract, section 2) as functions of the entry that
+/// is there, the command and the store's time. Every store keeps these rules, whatever it is written in.
+///
+/// An entry that is past its time may still be handed in; it counts as absent.
+package enum RecordRules {
+  /// A newcomer asks to be the owner.
+  package static func claim(
+    _ entry: StoredEntry?, _ request: ClaimRequest, now: StoreInstant, askedAt: BootInstant
+  ) -> RecordStep<ClaimOutcome> {
+    switch present(entry, now: now) {
+    case nil:
+      grant(fresh(request, attempt: 1, now: now), request, askedAt: askedAt)
+    case .fence(let attempt, _):
+      grant(fresh(request, attempt: attempt + 1, now: now), request, askedAt: askedAt)
+    case .record(let record):
+      claim(record, request, now: now, askedAt: askedAt)
+    }
+  }
+
+  private static func claim(
+    _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, askedAt: BootInstant
+  ) -> RecordStep<ClaimOutcome> {
+    if record.owner == request.owner, case .inFlight = record.state {
+      var again = record
+      again.state = .inFlight(leaseUntil: now + request.lease)
+      return grant(again, request, askedAt: askedAt)
+    }
+    guard record.fingerprint.recipe == request.fingerprint.recipe else {
+      return RecordStep(.none, .otherRecipe(record.fingerprint.recipe))
+    }
+    guard record.fingerprint.digest == request.fingerprint.digest else { return RecordStep(.none, .mismatch) }
+    let standing = record.standing(now: now)
+    switch standing {
+    case .released:
+      return grant(next(record, request, now: now), request, askedAt: askedAt)
+    case .unknown(let age, _):
+      guard case .afterSettle(let settle) = request.takeOver, age >= settle else {
+        return RecordStep(.none, .taken(standing))
+      }
+      var record = next(record, request, now: now)
+      record.followsUnknown = true
+      record.onlyRejectedSoFar = false
+      return grant(record, request, askedAt: askedAt)
+    case .absent, .inFlight, .completed, .expired:
+      return RecordStep(.none, .taken(standing))
+    }
+  }
+
+  private static func fresh(_ request: ClaimRequest, attempt: Int, now: StoreInstant) -> StoredRecord {
+    StoredRecord(
+      state: .inFlight(leaseUntil: now + request.lease), fingerprint: request.fingerprint,
+      owner: request.owner, attempt: attempt, firstSeen: now, followsUnknown: false, onlyRejectedSoFar: true,
+      unknownRetention: request.unknownRetention, remember: request.remember)
+  }
+
+  /// The record under its next owner.
+  private static func next(_ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant) -> StoredRecord
+  {
+    var record = record
+    record.state = .inFlight(leaseUntil: now + request.lease)
+    record.owner = request.owner
+    record.attempt += 1
+    record.unknownRetention = request.unknownRetention
+    record.remember = request.remember
+    return record
+  }
+
+  private static func grant(
+    _ record: StoredRecord, _ request: ClaimRequest, askedAt: BootInstant
+  ) -> RecordStep<ClaimOutcome> {
+    let claim = Claim(
+      id: request.id, owner: record.owner, fingerprint: record.fingerprint, attempt: record.attempt,
+      firstSeen: record.firstSeen, followsUnknown: record.followsUnknown,
+      onlyRejectedSoFar: record.onlyRejectedSoFar, lease: request.lease,
+      unknownRetention: record.unknownRetention, remember: record.remember, askedAt: askedAt)
+    return RecordStep(.put(.record(record)), .granted(claim))
+  }
+
+  /// The entry, where its time is not over.
+  static func present(_ entry: StoredEntry?, now: StoreInstant) -> StoredEntry? {
+    guard let entry, now < entry.keptUntil else { return nil }
+    return entry
+  }
+}

@@ -1,0 +1,42 @@
+/// What a store keeps under one id.
+package enum StoredEntry: Sendable, Equatable {
+  case record(StoredRecord)
+  /// What `forget` leaves for a while: no owner from before makes the record anew, and attempts go on counting.
+  case fence(attempt: Int, until: StoreInstant)
+
+  /// When the entry is as good as absent.
+  package var keptUntil: StoreInstant {
+    switch self {
+    case .record(let record): record.keptUntil
+    case .fence(_, let until): until
+    }
+  }
+
+  /// Where the record stands at a moment of the store's clock.
+  package func standing(now: StoreInstant) -> Standing {
+    switch self {
+    case .record(let record): record.standing(now: now)
+    case .fence: .absent
+    }
+  }
+}
+
+/// What a store has to write.
+package enum RecordChange: Sendable, Equatable {
+  case none
+  case put(StoredEntry)
+  case delete
+}
+
+/// What one command does to an entry, and what its sender is told.
+package struct RecordStep<Outcome: Sendable>: Sendable {
+  package var change: RecordChange
+  package var outcome: Outcome
+
+  package init(_ change: RecordChange, _ outcome: Outcome) {
+    self.change = change
+    self.outcome = outcome
+  }
+}
+
+extension RecordStep: Equatable where Outcome: Equatable {}

@@ -1,0 +1,60 @@
+import Idempotency
+import Loop
+import NIOCore
+import Telemetry
+
+/// A claim while its exchange lives: renewed at a third of its lease, so that a slow backend never loses it to a retry.
+///
+/// Confined to its event loop. Ends by `end()`, which its runner must call.
+final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
+  let claim: Claim
+  let permit: SendPermit
+  private let store: Store
+  private let context: EventLoopContext
+  private let counters: Counters
+  private var timer: LoopTimers.Token?
+  private var isRenewed = true
+
+  init(_ claim: Claim, store: Store, context: EventLoopContext, counters: Counters) {
+    self.claim = claim
+    self.store = store
+    self.context = context
+    self.counters = counters
+    permit = SendPermit(askedAt: claim.askedAt, lease: claim.lease)
+    schedule(in: claim.lease / 3)
+  }
+
+  /// Lets the lease lapse from now on: the record says `unknown`, or has ended.
+  func stopRenewing() {
+    isRenewed = false
+    if let timer { context.timers.stop(timer) }
+    timer = nil
+  }
+
+  private func schedule(in span: Milliseconds) {
+    timer = context.timers.start(milliseconds: span.count) { [self] in
+      timer = nil
+      context.task { await self.renew() }
+    }
+  }
+
+  private func renew() async {
+    let askedAt = BootInstant(nanoseconds: bootTimeNanoseconds())
+    do {
+      let outcome = try await store.renew(claim)
+      guard isRenewed else { return }
+      switch outcome {
+      case .done:
+        counters.add(.leasesRenewed)
+        permit.renewed(askedAt: askedAt, lease: claim.lease)
+        schedule(in: claim.lease / 3)
+      case .lost:
+        // What that means for the client is told when the owner ends.
+        stopRenewing()
+      }
+    } catch {
+      counters.add(.storeErrors)
+      if isRenewed { schedule(in: claim.lease / 10) }
+    }
+  }
+}

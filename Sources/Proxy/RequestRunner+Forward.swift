@@ -1,0 +1,179 @@
+import Idempotency
+import Logging
+import Loop
+import NIOCore
+import Telemetry
+import Wire
+
+/// The part of a run that owns a record: forward, capture, record, answer.
+extension RequestRunner {
+  /// How an owner's run ended.
+  enum OwnerEnd { case done, becomeDuplicate }
+
+  /// Forward: the one sending that the claim allows, and whatever comes of it.
+  func forward(
+    _ call: KeyedCall, _ claim: Claim, _ exchange: inout Exchange
+  ) async throws(Problem) -> OwnerEnd {
+    delivery.record.attempt = claim.attempt
+    let held = worker.hold(claim)
+    let sentAt = NIODeadline.now()
+    let answer = worker.backend.begin(
+      UpstreamRequest(
+        upstream: call.route.policy.upstream, method: head.methodText, target: call.target.text,
+        fields: UpstreamFields.make(for: delivery, call.target, to: call.route.policy.upstream, protectedBy: claim), body: call.upstreamBody(of: delivery),
+        permit: held.permit))
+    defer { answer.close() }
+    do throws(UpstreamFailure) {
+      let captured = try await capture(answer, for: call, claim, within: call.route.policy.upstream.responseTimeout)
+      delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
+      return await settle(captured, call, held, &exchange)
+    } catch {
+      delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
+      return await lost(error, answer, call, held, &exchange)
+    }
+  }
+
+  /// Capture: the answer whole, or, past what may be kept, relayed but for its last piece.
+  private func capture(
+    _ answer: Backend.Exchange, for call: KeyedCall, _ claim: Claim, within span: Milliseconds
+  ) async throws(UpstreamFailure) -> CapturedAnswer {
+    let limit = call.route.policy.maxResponseBody
+    let deadline = NIODeadline.now() + .milliseconds(span.count)
+    switch try await answer.collect(upTo: limit, within: span) {
+    case .whole(let body):
+      let head = try await answer.head(within: nil)
+      return CapturedAnswer(head: head, body: body, trailers: answer.trailers)
+    case .tooLarge:
+      return try await relay(answer, for: call, claim, until: deadline)
+    }
+  }
+
+  /// Gives the client an answer that is too large to keep, all but its last piece, which waits for the store.
+  ///
+  /// A slow client holds the backend back, and that time does not count against the backend.
+  private func relay(
+    _ answer: Backend.Exchange, for call: KeyedCall, _ claim: Claim, until deadline: NIODeadline
+  ) async throws(UpstreamFailure) -> CapturedAnswer {
+    let head = try await answer.head(within: nil)
+    let outcome = call.route.policy.outcomeClass(of: head.head.status, steering: Steering(of: head.head), claim: claim)
+    let relay = AnswerRelay(head: head.head, label: AnswerEncoder.Label(outcome), delivery: delivery)
+    if delivery.answerState == .none { relay.begin() }
+    var left = deadline - .now()
+    var last: ByteBuffer?
+    while true {
+      let askedAt = NIODeadline.now()
+      guard let piece = try await answer.read(within: Milliseconds(left.nanoseconds / 1_000_000)) else { break }
+      left = left - (.now() - askedAt)
+      if let last { await relay.write(last) }
+      last = piece
+    }
+    return CapturedAnswer(head: head, relay: relay, lastPiece: last ?? ByteBuffer(), trailers: answer.trailers)
+  }
+
+  /// Record, then answer.
+  private func settle(
+    _ captured: CapturedAnswer, _ call: KeyedCall, _ held: HeldClaim<Store>, _ exchange: inout Exchange
+  ) async -> OwnerEnd {
+    let recordedAt = NIODeadline.now()
+    let action = exchange.answered(status: captured.head.status, steering: Steering(of: captured.head))
+    let stored: Exchange.StoredAction
+    let label: AnswerEncoder.Label
+    switch action {
+    case .complete(let retention, let remember):
+      let outcome = captured.outcome(by: call.route, method: head.method)
+      let completion = Completion(outcome: outcome, retention: retention, remember: remember)
+      label = .executed
+      stored = await complete(completion, held, &exchange)
+    case .release(let release):
+      label = .notStored
+      stored = await giveBack(held, release, &exchange)
+    case .markUnknown:
+      label = .unknown
+      stored = await markUnknown(held, &exchange)
+    }
+    delivery.record.recordMicroseconds = microseconds(since: recordedAt)
+    return answer(captured, label, stored)
+  }
+
+  /// Answer: the client gets what the store now says.
+  private func answer(
+    _ captured: CapturedAnswer, _ label: AnswerEncoder.Label, _ stored: Exchange.StoredAction
+  ) -> OwnerEnd {
+    switch stored {
+    case .answer, .answerAndKeepStoring:
+      captured.answer(delivery, label: label)
+      told(label)
+    case .refuseAndKeepStoring(let problem), .refuse(let problem):
+      refuse(problem)
+    case .replay(let record):
+      environment.counters.add(.leasesLost)
+      replay(record)
+    case .becomeDuplicate:
+      environment.counters.add(.leasesLost)
+      guard delivery.answerState == .none else {
+        cut()
+        return .done
+      }
+      return .becomeDuplicate
+    }
+    return .done
+  }
+
+  /// No complete answer: released where nothing was sent, else unknown; after a time-out still listened for.
+  private func lost(
+    _ failure: UpstreamFailure, _ answer: Backend.Exchange, _ call: KeyedCall, _ held: HeldClaim<Store>,
+    _ exchange: inout Exchange
+  ) async -> OwnerEnd {
+    environment.logger.debug("no answer from the backend", metadata: ["failure": "\(failure)"])
+    switch exchange.failed(failure) {
+    case .release(let problem):
+      let stored = await giveBack(held, .remembered, &exchange)
+      return refused(problem, stored)
+    case .markUnknown(let problem):
+      environment.counters.add(.unknown)
+      await markUnknown(held)
+      worker.end(held)
+      refuse(problem)
+    case .listen(let settle, let problem):
+      environment.counters.add(.unknown)
+      await markUnknown(held)
+      refuse(problem)
+      do throws(UpstreamFailure) {
+        let captured = try await capture(answer, for: call, held.claim, within: settle)
+        return await self.settle(captured, call, held, &exchange)
+      } catch {
+        return await lost(error, answer, call, held, &exchange)
+      }
+    case .giveUp:
+      worker.end(held)
+    }
+    return .done
+  }
+
+  /// A refusal after a release, unless the record turned out to be somebody else's.
+  private func refused(_ problem: Problem, _ stored: Exchange.StoredAction) -> OwnerEnd {
+    switch stored {
+    case .replay(let record):
+      replay(record)
+      return .done
+    case .becomeDuplicate:
+      return .becomeDuplicate
+    case .refuse(let problem):
+      refuse(problem)
+      return .done
+    case .answer, .answerAndKeepStoring, .refuseAndKeepStoring:
+      refuse(problem)
+      return .done
+    }
+  }
+
+  private func told(_ label: AnswerEncoder.Label) {
+    delivery.record.outcome = label.rawValue
+    switch label {
+    case .executed: environment.counters.add(.executed)
+    case .notStored: environment.counters.add(.notStored)
+    case .unknown: environment.counters.add(.unknown)
+    case .replayed, .ignored, .unprotected: break
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import Idempotency
+import Loop
+import NIOCore
+import Telemetry
+import Wire
+
+/// Runs one delivery from its head to its answer: identify, claim, forward, capture, record, answer.
+///
+/// What follows what is decided by `Exchange`; this file does it. Other ends stand beside it: passing through
+/// (`+Passage`), waiting for another delivery (`DuplicateWait`), storing later (`+Storing`).
+struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
+  let worker: Worker<Store, Backend>
+  let delivery: Delivery
+
+  var environment: ProxyEnvironment { worker.environment }
+  var head: MessageHead { delivery.request.head }
+
+  func run() async {
+    let inFlight = environment.counters.change(.inFlight, by: 1)
+    do throws(Problem) {
+      guard !environment.isDraining else { throw .overloaded(.draining, retryAfter: 1000) }
+      guard inFlight <= environment.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
+      try await route()
+    } catch {
+      refuse(error)
+    }
+    environment.counters.change(.inFlight, by: -1)
+    delivery.releaseBody()
+    log()
+  }
+
+  private func route() async throws(Problem) {
+    let (target, host) = try addressed()
+    guard target.form != .authority else { throw .notImplemented }
+    let route = environment.routes.route(for: head, host: host, target: target)
+    delivery.record.route = route?.policy.name
+    guard let route, route.policy.idempotency != .off else {
+      let isKeyed = head.first(.idempotencyKey) != nil
+      return try await passThrough(target, to: route?.policy.upstream, label: isKeyed ? .ignored : nil)
+    }
+    try await protect(target, host, by: route)
+  }
+
+  /// Where the request goes by its own word: one path and one host, in the form in which they are matched.
+  private func addressed() throws(Problem) -> (RequestTarget, ByteBuffer) {
+    do {
+      let target = try RequestTarget(head)
+      return (target, try RequestHost(of: head, target: target)?.name ?? ByteBuffer())
+    } catch {
+      throw Problem(error)
+    }
+  }
+
+  /// Identify: who asks for what, under which key. Nothing is claimed or sent before all of it is accepted.
+  private func protect(_ target: RequestTarget, _ host: ByteBuffer, by route: Route) async throws(Problem) {
+    try refuseUnprotectable(route.policy)
+    var finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
+    if case .missing = finding { return try await unkeyed(target, by: route) }
+    guard let callerPolicy = route.policy.caller else { preconditionFailure("RequestRunner: a protected route without caller") }
+    let caller = try callerPolicy.caller(head: head, peerAddress: delivery.peer.address)
+    let body = try await delivery.collectBody(limit: route.policy.maxRequestBody)
+    if case .needsBody = finding {
+      guard let key = try route.policy.key.key(head: head, query: target.query, body: body) else {
+        return try await unkeyed(target, by: route)
+      }
+      finding = .found(key)
+    }
+    guard case .found(let key) = finding else { preconditionFailure("RequestRunner: a key neither found nor missing") }
+    if environment.accessLog.isEnabled {
+      delivery.record.keyDigest = key.digestText
+      delivery.record.callerDigest = caller.digestText
+    }
+    let call = KeyedCall(
+      route: route, target: target, body: body,
+      id: .make(
+        caller: caller, upstream: route.policy.upstream.name, host: host, method: head.slice(head.methodRange),
+        place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key))
+    try await claim(call, fingerprint: call.fingerprint(by: route.policy.recipe, head: head))
+  }
+
+  /// What no record can stand for, and what would let a client hide the key or the caller from the backend.
+  private func refuseUnprotectable(_ policy: RoutePolicy) throws(Problem) {
+    guard head.first(.upgrade) == nil else { throw .notImplemented }
+    guard head.first(.connection) != nil else { return }
+    for name in policy.identifyingFields where head.connectionNames(name) { throw .badRequest(.connectionNamesIdentity) }
+  }
+
+  /// Claim: one delivery becomes the record's owner, the others replay, wait or are refused.
+  private func claim(_ call: KeyedCall, fingerprint: Fingerprint) async throws(Problem) {
+    var exchange = Exchange(route: call.route)
+    var request = call.claimRequest(owner: .random(), fingerprint: fingerprint)
+    var wait: DuplicateWait<Store>?
+    defer { wait?.end() }
+    while true {
+      switch try await ask(for: request, &exchange) {
+      case .forward(let claim):
+        wait?.end()
+        wait = nil
+        guard try await forward(call, claim, &exchange) == .becomeDuplicate else { return }
+        request.owner = .random()
+      case .replay(let record):
+        if wait != nil { environment.counters.add(.waited) }
+        return replay(record)
+      case .compare(let recipe):
+        request.fingerprint = call.fingerprint(by: recipe, head: head)
+      case .wait(let leaseLeft):
+        if let wait {
+          guard await wait.changed(leaseLeft: leaseLeft) else { throw exchange.gaveUpWaiting() }
+          guard delivery.isConnected else { return delivery.end() }
+        } else {
+          // Subscribed first, then asked again: no end is missed in between.
+          wait = try await DuplicateWait(for: call, of: self)
+          if wait == nil { throw exchange.gaveUpWaiting() }
+        }
+      case .refuse(let problem):
+        throw problem
+      case .forwardUnprotected:
+        return try await passThrough(call.target, to: call.route.policy.upstream, label: .unprotected)
+      }
+    }
+  }
+
+  private func ask(
+    for request: ClaimRequest, _ exchange: inout Exchange
+  ) async throws(Problem) -> Exchange.ClaimedAction {
+    if let known = worker.store.cached(request.id, request.fingerprint) {
+      environment.counters.add(.replayedFromCache)
+      return exchange.claimed(known)
+    }
+    let askedAt = NIODeadline.now()
+    defer { delivery.record.claimMicroseconds += microseconds(since: askedAt) }
+    do {
+      return exchange.claimed(try await worker.store.claim(request))
+    } catch {
+      environment.counters.add(.storeErrors)
+      if case .fateUnknown = error { giveBack(request) }
+      return exchange.claimFailed(error)
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import Idempotency
+import NIOCore
+import Wire
+
+/// Makes the field lines with which a request goes to the backend.
+enum UpstreamFields {
+  /// What a client may not say for itself: Semel's own request fields and who forwarded, and what is made anew.
+  private static let dropped = FieldNameSet(
+    .contentLength, .expect, .host, .idempotencyAttempt, .idempotencyRequestID, .xForwardedFor, .xForwardedHost,
+    .xForwardedProto)
+
+  /// The client's end-to-end fields, then those of the proxy; of a claimed request also the record's id and attempt.
+  static func make(
+    for delivery: Delivery, _ target: RequestTarget, to upstream: UpstreamSettings, protectedBy claim: Claim?
+  ) -> ByteBuffer {
+    let head = delivery.request.head
+    var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 256)
+    let host = target.authority ?? head.first(.host).map { head.slice($0.valueRange) }
+    out.writeStaticString("Host: ")
+    if let host { out.writeImmutableBuffer(host) } else { out.writeString(upstream.authority) }
+    out.writeStaticString("\r\n")
+    head.copyFields(into: &out, omitting: dropped, ownSpellings: true)
+    out.writeString(delivery.peer.forwardedLines)
+    if let host {
+      out.writeStaticString("X-Forwarded-Host: ")
+      out.writeImmutableBuffer(host)
+      out.writeStaticString("\r\n")
+    }
+    out.writeStaticString(head.minorVersion == 0 ? "Via: 1.0 semel\r\n" : "Via: 1.1 semel\r\n")
+    if let claim {
+      out.writeStaticString("Idempotency-Request-Id: ")
+      out.writeDigest(claim.id.digest)
+      out.writeStaticString("\r\nIdempotency-Attempt: ")
+      out.writeDecimal(claim.attempt)
+      out.writeStaticString("\r\n")
+    }
+    return out
+  }
+}
+
+extension ByteBuffer {
+  /// Writes the 43 characters of base64url.
+  mutating func writeDigest(_ digest: Digest256) {
+    writeWithUnsafeMutableBytes(minimumWritableBytes: Digest256.textLength) { bytes in
+      if let start = bytes.bindMemory(to: UInt8.self).baseAddress { digest.writeText(to: start) }
+      return Digest256.textLength
+    }
+  }
+}

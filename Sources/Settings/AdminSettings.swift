@@ -1,0 +1,32 @@
+/// The operator's listener.
+package struct AdminSettings: Hashable, Sendable {
+  package var host: String
+  /// 0 takes any free one.
+  package var port: Int
+  /// Path of the file that holds the token; `nil` on loopback alone.
+  package var tokenFile: String?
+
+  package init(host: String, port: Int, tokenFile: String? = nil) {
+    self.host = host
+    self.port = port
+    self.tokenFile = tokenFile
+  }
+}
+
+extension AdminSettings {
+  static func read(_ section: Section) -> AdminSettings? {
+    let tokenFile = section.text("token_file", "the path of a file")
+    guard let address = section.member("address") else {
+      section.refuseMissing("address", "is missing: write host:port, such as 127.0.0.1:8081")
+      return nil
+    }
+    let parsed = address.parsed("host:port") { text throws(Refusal) in
+      try HostPort.parse(text, ports: 0...65535)
+    }
+    guard let parsed else { return nil }
+    if section["token_file"] == nil, !HostPort.isLoopback(parsed.host) {
+      address.refuse("can be reached from other machines: add a token_file, or listen on 127.0.0.1")
+    }
+    return AdminSettings(host: parsed.host, port: parsed.port, tokenFile: tokenFile)
+  }
+}

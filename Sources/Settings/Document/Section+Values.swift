@@ -1,0 +1,86 @@
+import Idempotency
+
+extension Section {
+  /// Whether each of these members is absent or was read without fault.
+  func isSound(_ names: String...) -> Bool {
+    names.allSatisfy { !(self[$0]?.hasFault ?? false) }
+  }
+
+  func integer(_ name: String, into target: inout Int, in range: ClosedRange<Int>) {
+    let parsed = member(name)?.parsed("a whole number") { text throws(Refusal) in
+      let isNumber = !text.isEmpty && text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+      guard isNumber, let number = Int(text), range.contains(number) else {
+        throw Refusal("must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+      }
+      return number
+    }
+    if let parsed { target = parsed }
+  }
+
+  func duration(
+    _ name: String, into target: inout Milliseconds, atLeast least: Milliseconds = 0,
+    atMost most: Milliseconds = TimeSpan.most
+  ) {
+    let parsed = member(name)?.parsed("a duration such as 30s") { text throws(Refusal) in
+      let span = try TimeSpan.parse(text)
+      guard span >= least else { throw Refusal("must be at least \(TimeSpan.text(least))") }
+      guard span <= most else { throw Refusal("must be at most \(TimeSpan.text(most))") }
+      return span
+    }
+    if let parsed { target = parsed }
+  }
+
+  /// In bytes.
+  func size(_ name: String, into target: inout Int, in range: ClosedRange<Int>) {
+    let parsed = member(name)?.parsed("a size such as 64KiB") { text throws(Refusal) in
+      let bytes = try ByteSize.parse(text)
+      guard range.contains(bytes) else {
+        throw Refusal("must be from \(ByteSize.text(range.lowerBound)) to \(ByteSize.text(range.upperBound))")
+      }
+      return bytes
+    }
+    if let parsed { target = parsed }
+  }
+
+  func flag(_ name: String, into target: inout Bool) {
+    let parsed = member(name)?.parsed("true or false") { text throws(Refusal) in
+      guard let flag = Bool(text) else { throw Refusal("must be true or false") }
+      return flag
+    }
+    if let parsed { target = parsed }
+  }
+
+  /// One of the words of a closed list; `unsupported` are those of the contract that this version does not
+  /// build.
+  func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    _ name: String, into target: inout Choice, unsupported: [String] = []
+  ) {
+    let words = Choice.allCases.map(\.rawValue).asAlternatives
+    let parsed = member(name)?.parsed("\(words)") { text throws(Refusal) in
+      if unsupported.contains(text) { throw Refusal("\(text) is not supported yet; write \(words)") }
+      guard let choice = Choice(rawValue: text) else { throw Refusal("must be \(words)") }
+      return choice
+    }
+    if let parsed { target = parsed }
+  }
+
+  /// A text that is not empty.
+  func text(_ name: String, _ wanted: String) -> String? {
+    member(name)?.parsed(wanted) { text throws(Refusal) in
+      guard !text.isEmpty else { throw Refusal("must not be empty: write \(wanted)") }
+      return text
+    }
+  }
+
+  func section(_ name: String, _ read: (Section) -> Void) {
+    member(name)?.section(read)
+  }
+}
+
+extension [String] {
+  /// `a, b or c`.
+  var asAlternatives: String {
+    guard let last, count > 1 else { return first ?? "" }
+    return "\(dropLast().joined(separator: ", ")) or \(last)"
+  }
+}

@@ -1,0 +1,120 @@
+import Yams
+
+/// One node of the file, with the path that leads to it. What it cannot be is recorded, and told by `nil`.
+struct Value {
+  let reader: Reader
+  let node: Node
+  let path: String
+  /// Where the member's name stands, or the value itself where it has none.
+  let keyPosition: Position
+
+  init(reader: Reader, node: Node, path: String, keyPosition: Position? = nil) {
+    self.reader = reader
+    self.node = node
+    self.path = path
+    self.keyPosition = keyPosition ?? Position(node.mark)
+  }
+
+  var position: Position { Position(node.mark) }
+
+  /// Whether it, or something in it, has been refused.
+  var hasFault: Bool { reader.hasRefused(path) }
+
+  func refuse(_ message: String) { reader.refuse(path, at: position, message) }
+  func warn(_ message: String) { reader.warn(path, at: position, message) }
+
+  /// The text, with values of the environment in place. `wanted` names what may stand here, such as "a
+  /// duration".
+  func text(_ wanted: String) -> String? {
+    guard case .scalar(let scalar) = node, !isEmpty else {
+      refuseKind(wanted)
+      return nil
+    }
+    do throws(Refusal) {
+      return try Interpolation.apply(to: scalar.string, environment: reader.environment)
+    } catch {
+      refuse(error.message)
+      return nil
+    }
+  }
+
+  /// What `parse` makes of the text.
+  func parsed<Parsed>(_ wanted: String, _ parse: (String) throws(Refusal) -> Parsed) -> Parsed? {
+    guard let text = text(wanted) else { return nil }
+    do throws(Refusal) {
+      return try parse(text)
+    } catch {
+      refuse(error.message)
+      return nil
+    }
+  }
+
+  /// The elements of a list.
+  func items(_ wanted: String) -> [Value]? {
+    guard case .sequence(let sequence) = node else {
+      refuseKind(wanted)
+      return nil
+    }
+    return sequence.enumerated().map { Value(reader: reader, node: $1, path: "\(path)[\($0)]") }
+  }
+
+  /// What `parse` makes of each element; elements that are refused are left out.
+  func list<Parsed>(
+    _ wanted: String, of element: String, _ parse: (String) throws(Refusal) -> Parsed
+  ) -> [Parsed]? {
+    items(wanted)?.compactMap { $0.parsed(element, parse) }
+  }
+
+  /// The members of a mapping in their order, each name once.
+  func members(_ wanted: String) -> [(name: String, value: Value)]? {
+    guard case .mapping(let mapping) = node else {
+      refuseKind(wanted)
+      return nil
+    }
+    var lines: [String: Int] = [:]
+    return mapping.compactMap { key, node in
+      let position = Position(key.mark)
+      guard case .scalar(let scalar) = key else {
+        reader.refuse(path, at: position, "a member's name must be a plain word")
+        return nil
+      }
+      let name = reader.names[position] ?? scalar.string
+      let value = Value(
+        reader: reader, node: node, path: path.isEmpty ? name : "\(path).\(name)", keyPosition: position)
+      if let line = lines[name] {
+        reader.refuse(value.path, at: position, "is given twice, first in line \(line); take one of them out")
+        return nil
+      }
+      lines[name] = position.line
+      return (name, value)
+    }
+  }
+
+  /// Lets `read` declare and read the members of a mapping, then refuses all others.
+  func section(_ read: (Section) -> Void) {
+    guard let members = members("a mapping of members") else { return }
+    let section = Section(value: self, members: members)
+    read(section)
+    section.refuseUndeclared()
+  }
+
+  /// Written plain and without content, or as a null.
+  private var isEmpty: Bool {
+    guard case .scalar(let scalar) = node, scalar.style == .plain else { return false }
+    return ["", "~", "null"].contains(scalar.string)
+  }
+
+  private func refuseKind(_ wanted: String) {
+    let found =
+      switch node {
+      case .mapping: "a mapping"
+      case .sequence: "a list"
+      default: "a single value"
+      }
+    if isEmpty {
+      refuse("has no value: write \(wanted), or take the member out")
+    } else {
+      refuse("must be \(wanted), not \(found)")
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import Idempotency
+
+extension KeyPolicy {
+  mutating func read(_ section: Section) {
+    if let list = section.member("from")?
+      .list("a list such as [header:Idempotency-Key]", of: "a key source", KeySource.parse)
+    {
+      if list.isEmpty, let member = section["from"], !member.hasFault {
+        member.refuse("must name at least one source: header:NAME, query:NAME, json:/pointer or form:NAME")
+      }
+      from = list
+    }
+    section.choice("format", into: &format)
+    // Longer keys would fill a store's memory; RFC 9110 advises servers to take 8000 bytes of a line at
+    // least.
+    section.integer("min_length", into: &minLength, in: 1...8000)
+    section.integer("max_length", into: &maxLength, in: 1...8000)
+    guard section.isSound("min_length", "max_length"), minLength > maxLength else { return }
+    if let member = section["min_length"] {
+      member.refuse("must not exceed max_length: \(minLength) against \(maxLength)")
+    } else {
+      section["max_length"]?.refuse("must not be less than min_length: \(maxLength) against \(minLength)")
+    }
+  }
+}

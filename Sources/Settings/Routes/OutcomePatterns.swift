@@ -1,0 +1,39 @@
+import Idempotency
+
+/// The patterns that a route lists for each class, before they become its table.
+struct OutcomePatterns {
+  private var lists: [OutcomeClass: [OutcomeTable.Pattern]] = [:]
+
+  var table: OutcomeTable {
+    OutcomeTable(final: lists[.final] ?? [], retry: lists[.retry] ?? [], unknown: lists[.unknown] ?? [])
+  }
+
+  /// Reads `outcomes`; a list replaces the one that stood before.
+  mutating func read(_ section: Section) {
+    var elements: [OutcomeClass: [(pattern: OutcomeTable.Pattern, value: Value)]] = [:]
+    for outcome in OutcomeClass.allCases {
+      guard let items = section.member(outcome.rawValue)?.items("a list such as [500, 5xx]") else { continue }
+      elements[outcome] = items.compactMap { item in
+        item.parsed("a status such as 500 or 5xx", OutcomeTable.Pattern.parse).map { ($0, item) }
+      }
+      lists[outcome] = elements[outcome]?.map(\.pattern)
+    }
+    refuseOverlaps(elements)
+  }
+
+  /// The same pattern in two classes, or twice in one, has no meaning.
+  private func refuseOverlaps(_ elements: [OutcomeClass: [(pattern: OutcomeTable.Pattern, value: Value)]]) {
+    var seen: [OutcomeTable.Pattern: OutcomeClass] = [:]
+    for outcome in OutcomeClass.allCases where elements[outcome] == nil {
+      for pattern in lists[outcome] ?? [] { seen[pattern] = outcome }
+    }
+    for outcome in OutcomeClass.allCases {
+      for (pattern, value) in elements[outcome] ?? [] {
+        if let other = seen[pattern] {
+          value.refuse("is listed under \(other.rawValue) too; a status belongs to one class")
+        }
+        seen[pattern] = outcome
+      }
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import Idempotency
+
+/// A route while it is read: what `defaults` says, then what the route itself says over it.
+struct RouteDraft {
+  /// Name, match and upstream are set once they are known; the draft of `defaults` has none.
+  var policy = RoutePolicy(
+    name: "", match: RouteMatch(), upstream: UpstreamSettings(name: "", address: .unix(path: "")))
+  var upstream: String?
+  var patterns = OutcomePatterns()
+  /// Whether `remember` is written; where it is not, it follows a longer `retention`.
+  var hasRemember = false
+
+  /// Reads all members but `match` and `name`.
+  mutating func read(_ section: Section) {
+    if let name = section.member("upstream")?.parsed("the name of an upstream", Identifier.parse) {
+      upstream = name
+    }
+    section.choice("idempotency", into: &policy.idempotency)
+    section.section("key") { policy.key.read($0) }
+    section.section("caller") { readCaller($0) }
+    section.choice("endpoint", into: &policy.endpoint)
+    section.section("fingerprint") { policy.recipe = Self.recipe($0, over: policy.recipe) }
+    readMismatchStatus(section)
+    section.choice("duplicates", into: &policy.duplicates)
+    section.duration("wait_timeout", into: &policy.waitTimeout)
+    section.integer("max_waiters", into: &policy.maxWaiters, in: 1...100_000)
+    // A third of it is the time for a renewal; below a second, a busy machine would lose claims.
+    section.duration("lease", into: &policy.lease, atLeast: .seconds(1))
+    readRetention(section)
+    section.section("outcomes") { patterns.read($0) }
+    section.choice("on_unknown", into: &policy.onUnknown, unsupported: ["reconcile"])
+    section.integer("max_attempts", into: &policy.maxAttempts, in: 0...1_000_000)
+    section.choice("on_store_failure", into: &policy.onStoreFailure)
+    section.size("max_request_body", into: &policy.maxRequestBody, in: 0...1 << 40)
+    section.size("max_response_body", into: &policy.maxResponseBody, in: 0...1 << 40)
+    section.choice("set_cookie", into: &policy.setCookie)
+    for name in ["profile", "response_timeout", "reconcile", "batch"] { section.refuseUnsupported(name) }
+    for name in ["stream", "cors", "shadow"] { section.refuseUnsupported(name, neutral: "false") }
+    policy.outcomes = patterns.table
+  }
+
+  private mutating func readCaller(_ section: Section) {
+    var caller = policy.caller ?? CallerPolicy(parts: [])
+    if let parts = section.member("parts"),
+      let list = parts.list("a list such as [header:Authorization]", of: "a part", CallerPart.parse)
+    {
+      if list.isEmpty, !parts.hasFault { parts.refuse("must name at least one part: \(CallerPart.allowed)") }
+      caller.parts = list
+    }
+    section.choice("anonymous", into: &caller.anonymous)
+    policy.caller = caller
+  }
+
+  private static func recipe(_ section: Section, over recipe: Recipe) -> Recipe {
+    var body = recipe.body
+    section.choice("body", into: &body)
+    let headers = section.member("headers")?
+      .list("a list of header names", of: "a header's name") { text throws(Refusal) in
+        try Token.fieldName(text)
+      }
+    let ignore = section.member("ignore")?
+      .list("a list of JSON pointers", of: "a JSON pointer") { text throws(Refusal) in
+        try JSONPointer.parse(text)
+      }
+    return Recipe(body: body, headers: headers ?? recipe.headers, ignore: ignore ?? recipe.ignore)
+  }
+
+  private mutating func readMismatchStatus(_ section: Section) {
+    let status = section.member("mismatch_status")?.parsed("409, 422 or 400") { text throws(Refusal) in
+      guard ["409", "422", "400"].contains(text), let status = Int(text) else {
+        throw Refusal("must be 409, 422 or 400")
+      }
+      return status
+    }
+    if let status { policy.mismatchStatus = status }
+  }
+
+  private mutating func readRetention(_ section: Section) {
+    section.duration("retention", into: &policy.retention, atLeast: .seconds(1))
+    section.duration("remember", into: &policy.remember, atLeast: .seconds(1))
+    section.duration("unknown_retention", into: &policy.unknownRetention, atLeast: .seconds(1))
+    hasRemember = hasRemember || section["remember"] != nil
+    if !hasRemember { policy.remember = max(Self.leastRemember, policy.retention) }
+    guard section.isSound("retention", "remember"), policy.remember < policy.retention else { return }
+    let (remember, retention) = (TimeSpan.text(policy.remember), TimeSpan.text(policy.retention))
+    if let member = section["remember"] {
+      member.refuse("must not be shorter than retention: \(remember) against \(retention)")
+    } else {
+      section["retention"]?.refuse("must not be longer than remember: \(retention) against \(remember)")
+    }
+  }
+
+  /// What `remember` is where neither it nor a longer retention is written.
+  private static let leastRemember = Self().policy.remember
+}

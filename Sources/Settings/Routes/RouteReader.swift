@@ -1,0 +1,108 @@
+import Idempotency
+
+/// Reads `defaults` and `routes`, and holds each route against the rest of the document.
+struct RouteReader {
+  /// Those that could be read.
+  let upstreams: [String: UpstreamSettings]
+  /// All that are written, also those with a fault.
+  let upstreamNames: [String]
+  let bodyMemory: Int
+  let storeTimeout: Milliseconds?
+
+  /// Reads both members of the document, in this order.
+  func read(_ document: Section) -> [RoutePolicy] {
+    var defaults = RouteDraft()
+    document.section("defaults") { section in
+      section.refuse(["name", "match"], "belongs to a single route; take it out of the defaults")
+      defaults.read(section)
+      check(defaults, section)
+    }
+    guard let items = document.member("routes")?.items("a list of routes") else { return [] }
+    var policies: [RoutePolicy] = []
+    var lines: [String: Int] = [:]
+    var catchAll: Value?
+    for item in items {
+      item.section { section in
+        if let catchAll {
+          item.warn("is never met: \(catchAll.path) in line \(catchAll.position.line) takes every request")
+        }
+        let policy = read(section, over: defaults, lines: &lines)
+        if policy.match == RouteMatch(), section.isSound("match") { catchAll = catchAll ?? item }
+        policies.append(policy)
+      }
+    }
+    return policies
+  }
+
+  private func read(_ section: Section, over defaults: RouteDraft, lines: inout [String: Int]) -> RoutePolicy
+  {
+    var draft = defaults
+    if let name = section.member("name")?.parsed("a name", Identifier.parse) {
+      draft.policy.name = name
+      if let line = lines[name] {
+        section["name"]?.refuse("must be unique; the route in line \(line) has it too")
+      } else {
+        lines[name] = section.value.position.line
+      }
+    } else if section["name"] == nil {
+      section.refuseMissing("name", "is missing: every route needs a name of its own")
+    }
+    section.section("match") { draft.policy.match.read($0) }
+    draft.read(section)
+    checkCaller(draft, section)
+    check(draft, section)
+    if let upstream = upstream(of: draft, section) { draft.policy.upstream = upstream }
+    return draft.policy
+  }
+
+  /// A protected route has to say who its caller is. What has been refused already is not asked for again.
+  private func checkCaller(_ draft: RouteDraft, _ section: Section) {
+    guard draft.policy.idempotency != .off, draft.policy.caller?.parts.isEmpty ?? true else { return }
+    guard section.isSound("caller", "idempotency"), !section.reader.hasRefused("defaults.caller") else {
+      return
+    }
+    if let caller = section["caller"] {
+      caller.refuse("must have parts that say who the caller is: \(CallerPart.allowed)")
+    } else {
+      let example = "{parts: [\"header:Authorization\"]}"
+      section.refuseMissing(
+        "caller", "is missing: say who the caller is, such as \(example), or write idempotency: off")
+    }
+  }
+
+  /// Rules between a member of this section and another part of the document. What stands in `defaults` alone
+  /// is told once, there.
+  private func check(_ draft: RouteDraft, _ section: Section) {
+    if let upstream = section["upstream"], let name = draft.upstream, !upstream.hasFault,
+      !upstreamNames.isEmpty, !upstreamNames.contains(name)
+    {
+      let near = Suggestion.nearest(to: name, in: upstreamNames)
+      upstream.refuse("names no upstream; \(near.map { "did you mean \($0)?" } ?? allowedUpstreams)")
+    }
+    if let storeTimeout, let lease = section["lease"], !lease.hasFault,
+      draft.policy.lease.count < storeTimeout.count * 2
+    {
+      lease.refuse(
+        "must be at least twice the store's timeout, which is \(TimeSpan.text(storeTimeout)): "
+          + "else one slow reply uses it up")
+    }
+    let bodies = [
+      ("max_request_body", draft.policy.maxRequestBody), ("max_response_body", draft.policy.maxResponseBody),
+    ]
+    for (name, size) in bodies where size > bodyMemory {
+      if let member = section[name], !member.hasFault {
+        member.refuse("must not exceed limits.body_memory, which is \(ByteSize.text(bodyMemory))")
+      }
+    }
+  }
+
+  private func upstream(of draft: RouteDraft, _ section: Section) -> UpstreamSettings? {
+    if let name = draft.upstream { return upstreams[name] }
+    if upstreamNames.count > 1, section.isSound("upstream"), !section.reader.hasRefused("defaults.upstream") {
+      section.refuseMissing("upstream", "is missing: there are several; \(allowedUpstreams)")
+    }
+    return upstreamNames.first.flatMap { upstreams[$0] }
+  }
+
+  private var allowedUpstreams: String { "write \(upstreamNames.asAlternatives)" }
+}

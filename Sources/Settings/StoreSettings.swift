@@ -1,0 +1,66 @@
+import Idempotency
+
+/// Where records are kept.
+package struct StoreSettings: Hashable, Sendable {
+  package enum Place: Hashable, Sendable {
+    /// A database file of this process.
+    case embedded(path: String)
+    case redis(RedisSettings)
+  }
+
+  package var place: Place = .embedded(path: "semel.db")
+  /// Completed outcomes kept in this process, in bytes; 0: none.
+  package var localCacheBytes = 64 << 20
+  /// Keeps apart what several Semels keep in one store.
+  package var namespace = "semel"
+  /// Whether a store that may evict or forget is refused.
+  package var requireDurable = false
+
+  package init() {}
+}
+
+extension StoreSettings {
+  private enum Kind: String, CaseIterable { case embedded, redis }
+
+  mutating func read(_ section: Section) {
+    var kind = Kind.embedded
+    section.choice("kind", into: &kind)
+    switch kind {
+    case .embedded:
+      let path = section.text("path", "the path of a database file")
+      place = .embedded(path: path ?? "semel.db")
+      // Nothing is said of what stands beside a `kind` that cannot be read.
+      if section.isSound("kind") {
+        section.refuse(["url", "timeout"], "belongs to kind: redis; write that, or take it out")
+      } else {
+        section.declare(["url", "timeout"])
+      }
+    case .redis:
+      readRedis(section)
+      section.refuse(["path"], "belongs to kind: embedded; take it out")
+    }
+    section.refuseUnsupported("topology", neutral: "standalone")
+    section.refuseUnsupported("nodes", neutral: "[]")
+    section.refuseUnsupported("master_name")
+    section.refuseUnsupported("replicas", neutral: "0")
+    section.flag("require_durable", into: &requireDurable)
+    section.size("local_cache", into: &localCacheBytes, in: 0...1 << 40)
+    if let name = section.member("namespace")?.parsed("a name", Identifier.parse) { namespace = name }
+    section.refuseUnsupported("id_secret_file")
+    section.refuseUnsupported("encryption")
+  }
+
+  private mutating func readRedis(_ section: Section) {
+    var timeout = RedisSettings(endpoint: .unix(path: "")).timeout
+    // Twice of it has to fit into a lease, which is 30 s where none is written.
+    section.duration("timeout", into: &timeout, atLeast: 1, atMost: .seconds(10))
+    guard let url = section.member("url") else {
+      section.refuseMissing("url", "is missing: write redis://host:port/0 or unix:/path")
+      return
+    }
+    if var redis = url.parsed("redis://host:port/0 or unix:/path", RedisSettings.parse) {
+      redis.timeout = timeout
+      place = .redis(redis)
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import Idempotency
+
+/// A store whose completed outcomes are answered from this process.
+package struct CachedStore<Base: RecordStore>: RecordStore {
+  package let base: Base
+  package let cache: LocalCache
+
+  package init(_ base: Base, cache: LocalCache) {
+    self.base = base
+    self.cache = cache
+  }
+
+  /// What `claim` would answer at once, without a task's suspension; `nil` where the store has to be asked.
+  package func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
+    cache.answer(id, fingerprint)
+  }
+
+  package func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+    if let answer = cache.answer(request.id, request.fingerprint) { return answer }
+    let ticket = cache.ticket(for: request.id)
+    let outcome = try await base.claim(request)
+    if case .taken(.completed(let record)) = outcome {
+      cache.fill(request.id, request.fingerprint, record, with: ticket)
+    }
+    return outcome
+  }
+
+  package func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome { try await base.renew(claim) }
+
+  package func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
+  {
+    try await completeAndTell(claim, with: completion).outcome
+  }
+
+  package func completeAndTell(
+    _ claim: Claim, with completion: Completion
+  ) async throws(StoreError) -> CompletionReply {
+    let ticket = cache.ticket(for: claim.id)
+    let reply = try await base.completeAndTell(claim, with: completion)
+    if reply.outcome == .done, let record = reply.record {
+      cache.fill(claim.id, claim.fingerprint, record, with: ticket)
+    }
+    return reply
+  }
+
+  package func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+    try await base.release(claim, release)
+  }
+
+  package func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await base.markUnknown(claim)
+  }
+
+  package func find(_ id: RecordID) async throws(StoreError) -> Standing { try await base.find(id) }
+
+  package func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+    try await invalidating(id) { () throws(StoreError) in try await base.forget(id, fence: fence) }
+  }
+
+  package func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+    try await invalidating(id) { () throws(StoreError) in try await base.resolve(id, as: resolution) }
+  }
+
+  package func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch { try await base.watch(id) }
+
+  /// Takes the entry away once the store has answered, and also where its answer is lost: it may have done it.
+  private func invalidating<T>(
+    _ id: RecordID, _ body: () async throws(StoreError) -> T
+  ) async throws(StoreError) -> T {
+    defer { cache.invalidate(id) }
+    return try await body()
+  }
+}

@@ -1,0 +1,77 @@
+import Idempotency
+
+/// One caller's command on its way through the writer.
+protocol EmbeddedRequest: AnyObject, Sendable {
+  /// Runs the command inside the writer's transaction and keeps its answer.
+  func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect
+  /// Tells the caller its answer: after the commit.
+  func deliver()
+  /// Tells the caller that there is none.
+  func fail(_ error: StoreError)
+}
+
+/// What running a command did.
+struct RecordEffect {
+  static let none = RecordEffect(hasWritten: false, ended: nil)
+
+  var hasWritten: Bool
+  /// The record that ended, or is free now: whoever waits for it looks again.
+  var ended: RecordID?
+}
+
+/// A command on one record: a rule, and the caller that waits for what it says.
+///
+/// Owned by one thread at a time: the caller's until it is queued, the writer's from then on.
+final class RecordRequest<Answer: Sendable>: EmbeddedRequest, @unchecked Sendable {
+  typealias Rule = @Sendable (StoredEntry?, StoreInstant) -> RecordStep<Answer>
+  typealias Reply = UnsafeContinuation<Result<Answer, StoreError>, Never>
+
+  private let id: RecordID
+  private let rule: Rule
+  private let reply: Reply
+  private var result: Result<Answer, StoreError>
+
+  init(_ id: RecordID, reply: Reply, _ rule: @escaping Rule) {
+    self.id = id
+    self.rule = rule
+    self.reply = reply
+    result = .failure(.unavailable("the command was not run"))
+  }
+
+  func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
+    let found: RecordTable.Found
+    do throws(TableError) {
+      found = try table.find(id)
+    } catch {
+      switch error {
+      case .sql(let error): throw error
+      case .unreadable(let reason): result = .failure(.unreadable(reason))
+      }
+      return .none
+    }
+    let step = rule(found.entry, now)
+    result = .success(step.outcome)
+    switch step.change {
+    case .none: return .none
+    case .delete: try table.remove(id, found)
+    case .put(let entry): try table.put(id, entry, over: found)
+    }
+    return RecordEffect(hasWritten: true, ended: step.change.ends ? id : nil)
+  }
+
+  func deliver() { reply.resume(returning: result) }
+
+  func fail(_ error: StoreError) { reply.resume(returning: .failure(error)) }
+}
+
+extension RecordChange {
+  /// Whether nobody owns the record after it.
+  fileprivate var ends: Bool {
+    switch self {
+    case .none: false
+    case .delete, .put(.fence): true
+    case .put(.record(let record)):
+      if case .inFlight = record.state { false } else { true }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+/// Why the embedded store could not be opened.
+package enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
+  case noDirectory(path: String)
+  /// Another process has it open, or this one has already.
+  case inUse(path: String, owner: String)
+  case notADatabase(path: String)
+  /// A database of some other program.
+  case foreignDatabase(path: String)
+  case newerFormat(path: String, found: Int, known: Int)
+  case cannotOpen(path: String, reason: String)
+
+  package var description: String {
+    switch self {
+    case .noDirectory(let path):
+      "store \(path): its directory does not exist; create it, or mend store.path"
+    case .inUse(let path, let owner):
+      "store \(path): in use by \(owner); one file serves one process, use store.kind: redis for several"
+    case .notADatabase(let path):
+      "store \(path): the file is not a database; mend store.path, or move the file away"
+    case .foreignDatabase(let path):
+      "store \(path): the database belongs to another program; mend store.path"
+    case .newerFormat(let path, let found, let known):
+      "store \(path): written by a newer version (format \(found), this one reads up to \(known)); upgrade"
+    case .cannotOpen(let path, let reason):
+      "store \(path): cannot be opened: \(reason)"
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import Idempotency
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// One task's wait for a record's ends. Woken by the writer's thread, goes on where its task belongs.
+package final class EmbeddedWatch: RecordWatch {
+  private struct State {
+    /// An end that came while nobody waited.
+    var isSet = false
+    var waiter: UnsafeContinuation<Void, Never>?
+    /// Numbers the waits, so that the timer of one never ends another.
+    var wait = 0
+    var timer: Scheduled<Void>?
+  }
+
+  /// A wait is no longer than this; its caller looks again and goes on.
+  private static let longest = Milliseconds.seconds(24 * 3600)
+
+  let id: RecordID
+  private let registry: WatchRegistry
+  private let state = Mutex(State())
+
+  init(_ id: RecordID, in registry: WatchRegistry) {
+    self.id = id
+    self.registry = registry
+  }
+
+  package func changed(within span: Milliseconds) async {
+    guard span > 0 else { return }
+    await withUnsafeContinuation { continuation in
+      let wait: Int? = state.withLock { state in
+        precondition(state.waiter == nil, "EmbeddedWatch: a second task waits while one does")
+        guard !state.isSet else {
+          state.isSet = false
+          return nil
+        }
+        state.waiter = continuation
+        state.wait += 1
+        return state.wait
+      }
+      guard let wait else { return continuation.resume() }
+      startTimer(min(span, Self.longest), for: wait)
+    }
+  }
+
+  package func cancel() {
+    registry.remove(self)
+    wake()
+  }
+
+  /// Ends the wait, or the next one.
+  func wake() {
+    let (waiter, timer) = state.withLock { state in
+      defer { (state.waiter, state.timer) = (nil, nil) }
+      if state.waiter == nil { state.isSet = true }
+      return (state.waiter, state.timer)
+    }
+    timer?.cancel()
+    waiter?.resume()
+  }
+
+  private func startTimer(_ span: Milliseconds, for wait: Int) {
+    let loop = MultiThreadedEventLoopGroup.currentEventLoop ?? MultiThreadedEventLoopGroup.singleton.any()
+    let timer = loop.scheduleTask(in: .milliseconds(span.count)) { self.timedOut(wait) }
+    let isWaiting = state.withLock { state in
+      guard state.wait == wait, state.waiter != nil else { return false }
+      state.timer = timer
+      return true
+    }
+    if !isWaiting { timer.cancel() }
+  }
+
+  private func timedOut(_ wait: Int) {
+    let waiter: UnsafeContinuation<Void, Never>? = state.withLock { state in
+      guard state.wait == wait else { return nil }
+      defer { (state.waiter, state.timer) = (nil, nil) }
+      return state.waiter
+    }
+    waiter?.resume()
+  }
+}

@@ -1,0 +1,47 @@
+import GRDB
+
+/// Every statement that the writer runs on entries, prepared once.
+final class RecordStatements {
+  let select: SQLStatement
+  let replace: SQLStatement
+  let delete: SQLStatement
+  let selectResponse: SQLStatement
+  let insertResponse: SQLStatement
+  let deleteResponse: SQLStatement
+  let selectDue: SQLStatement
+  let bury: SQLStatement
+  let updateClock: SQLStatement
+
+  init(_ database: Database) throws {
+    select = try SQLStatement(
+      database,
+      """
+      SELECT format, state, attempt, kept_until, owner, recipe, digest, first_seen, flags,
+        unknown_retention, remember, at, expires_at, status, location, response
+      FROM record WHERE id = ?
+      """)
+    replace = try SQLStatement(
+      database,
+      """
+      INSERT OR REPLACE INTO record (id, format, state, attempt, kept_until, sweep_at, owner, recipe, digest,
+        first_seen, flags, unknown_retention, remember, at, expires_at, status, location, response)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      """)
+    delete = try SQLStatement(database, "DELETE FROM record WHERE id = ?")
+    selectResponse = try SQLStatement(
+      database, "SELECT fields, body, trailers FROM response WHERE number = ?")
+    insertResponse = try SQLStatement(
+      database, "INSERT INTO response (fields, body, trailers) VALUES (?, ?, ?)")
+    deleteResponse = try SQLStatement(database, "DELETE FROM response WHERE number = ?")
+    selectDue = try SQLStatement(
+      database, "SELECT id, kept_until, response FROM record WHERE sweep_at <= ? ORDER BY sweep_at LIMIT ?")
+    bury = try SQLStatement(
+      database,
+      """
+      UPDATE record SET state = \(RecordTable.State.tombstone.rawValue), sweep_at = kept_until, at = NULL,
+        expires_at = NULL, status = NULL, location = NULL, response = NULL
+      WHERE id = ?
+      """)
+    updateClock = try SQLStatement(database, "UPDATE clock SET latest = ?1 WHERE latest < ?1")
+  }
+}

@@ -1,0 +1,94 @@
+import Idempotency
+import NIOCore
+
+extension RecordTable {
+  /// What stands under an id.
+  func find(_ id: RecordID) throws(TableError) -> Found {
+    statements.select.bind(1, id.digest)
+    guard try step(statements.select) else {
+      statements.select.reset()
+      return .nothing
+    }
+    defer { statements.select.reset() }
+    let format = statements.select.integer(0)
+    guard format == Self.format else {
+      throw .unreadable("a record of format \(format), this version reads \(Self.format)")
+    }
+    guard let state = State(rawValue: statements.select.integer(1)) else {
+      throw .unreadable("a record in state \(statements.select.integer(1))")
+    }
+    let keptUntil = instant(3)
+    if state == .fence {
+      return Found(entry: .fence(attempt: Int(statements.select.integer(2)), until: keptUntil), response: nil)
+    }
+    let response = statements.select.isNull(15) ? nil : statements.select.integer(15)
+    let record = try record(state, keptUntil: keptUntil, response: response)
+    return Found(entry: .record(record), response: response)
+  }
+
+  private func record(
+    _ state: State, keptUntil: StoreInstant, response: Int64?
+  ) throws(TableError) -> StoredRecord {
+    guard let owner = statements.select.token(4), let recipe = recipe(statements.select.string(5)),
+      let digest = statements.select.digest(6)
+    else { throw .unreadable("a record without owner or fingerprint") }
+    return StoredRecord(
+      state: try recordState(state, keptUntil: keptUntil, response: response),
+      fingerprint: Fingerprint(recipe: recipe, digest: digest), owner: owner,
+      attempt: Int(statements.select.integer(2)),
+      firstSeen: instant(7), followsUnknown: statements.select.integer(8) & Flag.followsUnknown != 0,
+      onlyRejectedSoFar: statements.select.integer(8) & Flag.onlyRejectedSoFar != 0,
+      unknownRetention: Milliseconds(statements.select.integer(9)),
+      remember: Milliseconds(statements.select.integer(10)))
+  }
+
+  private func recordState(
+    _ state: State, keptUntil: StoreInstant, response: Int64?
+  ) throws(TableError) -> StoredRecord.State {
+    switch state {
+    case .inFlight: return .inFlight(leaseUntil: instant(11))
+    case .unknown: return .unknown(since: instant(11))
+    case .released: return .released(until: keptUntil)
+    case .tombstone, .fence: return .tombstone(until: keptUntil)
+    case .completed:
+      let status = Int(statements.select.integer(13))
+      let outcome: Outcome
+      if let response {
+        outcome = .kept(try self.response(response, status: status))
+      } else {
+        outcome = .notKept(
+          status: status, location: statements.select.isNull(14) ? nil : statements.select.string(14))
+      }
+      return .completed(
+        StoredCompletion(
+          outcome: outcome, recordedAt: instant(11), expiresAt: instant(12), rememberedUntil: keptUntil))
+    }
+  }
+
+  private func response(_ number: Int64, status: Int) throws(TableError) -> RecordedResponse {
+    statements.selectResponse.bind(1, number)
+    let isThere = try step(statements.selectResponse)
+    defer { statements.selectResponse.reset() }
+    guard isThere else { throw .unreadable("a completed record whose answer is gone") }
+    return RecordedResponse(
+      status: status, fields: statements.selectResponse.buffer(0), body: statements.selectResponse.buffer(1),
+      trailers: statements.selectResponse.buffer(2))
+  }
+
+  private func instant(_ column: Int32) -> StoreInstant {
+    StoreInstant(milliseconds: statements.select.integer(column))
+  }
+
+  private func recipe(_ text: String) -> Recipe? {
+    if let known = recipes[text] { return known }
+    guard let recipe = Recipe(text: text) else { return nil }
+    // Reloaded configurations may leave old ones behind; 256 is more than anybody has.
+    if recipes.count >= 256 { recipes.removeAll() }
+    recipes[text] = recipe
+    return recipe
+  }
+
+  private func step(_ statement: SQLStatement) throws(TableError) -> Bool {
+    do throws(SQLError) { return try statement.step() } catch { throw .sql(error) }
+  }
+}

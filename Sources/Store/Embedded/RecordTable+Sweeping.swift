@@ -1,0 +1,36 @@
+import Idempotency
+
+extension RecordTable {
+  /// Removes up to `limit` entries and answers whose time is over; how many there were.
+  func sweep(now: StoreInstant, limit: Int) throws(SQLError) -> Int {
+    let due = try due(now: now, limit: limit)
+    for row in due {
+      try removeResponse(row.response)
+      let statement = row.keptUntil <= now ? statements.delete : statements.bury
+      statement.bind(1, row.id)
+      try statement.run()
+    }
+    return due.count
+  }
+
+  private struct Due {
+    let id: Digest256
+    let keptUntil: StoreInstant
+    let response: Int64?
+  }
+
+  private func due(now: StoreInstant, limit: Int) throws(SQLError) -> [Due] {
+    statements.selectDue.bind(1, now.milliseconds)
+    statements.selectDue.bind(2, Int64(limit))
+    defer { statements.selectDue.reset() }
+    var due: [Due] = []
+    while try statements.selectDue.step() {
+      guard let id = statements.selectDue.digest(0) else { continue }
+      due.append(
+        Due(
+          id: id, keptUntil: StoreInstant(milliseconds: statements.selectDue.integer(1)),
+          response: statements.selectDue.isNull(2) ? nil : statements.selectDue.integer(2)))
+    }
+    return due
+  }
+}

@@ -1,0 +1,146 @@
+import GRDB
+import GRDBSQLite
+import Idempotency
+import NIOCore
+
+/// A failure that SQLite reports.
+struct SQLError: Error, Equatable {
+  /// SQLite's extended result code.
+  let code: Int32
+  let text: String
+
+  /// Of the connection, or of the machine under it; not of the one row that was asked for.
+  var isOfDevice: Bool {
+    switch code & 0xFF {
+    case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_BUSY, SQLITE_LOCKED,
+      SQLITE_NOMEM:
+      true
+    default: false
+    }
+  }
+
+  var isFull: Bool { code & 0xFF == SQLITE_FULL }
+  var isCorrupt: Bool { code & 0xFF == SQLITE_CORRUPT || code & 0xFF == SQLITE_NOTADB }
+}
+
+/// One prepared statement, kept as long as its connection and run without the layers above SQLite: every request
+/// passes here several times. GRDB owns it.
+///
+/// Parameters count from 1, columns from 0.
+final class SQLStatement {
+  private let statement: Statement
+  private let handle: OpaquePointer
+
+  init(_ database: Database, _ sql: String) throws {
+    statement = try database.makeStatement(sql: sql)
+    handle = statement.sqliteStatement
+  }
+
+  /// Runs the statement for what it does.
+  func run() throws(SQLError) {
+    _ = try step()
+    reset()
+  }
+
+  /// Goes to the next row; false at the end. `reset` must follow the last one that is wanted.
+  func step() throws(SQLError) -> Bool {
+    switch sqlite3_step(handle) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE: return false
+    default:
+      let connection = sqlite3_db_handle(handle)
+      let error = SQLError(
+        code: sqlite3_extended_errcode(connection), text: String(cString: sqlite3_errmsg(connection)))
+      reset()
+      throw error
+    }
+  }
+
+  func reset() { sqlite3_reset(handle) }
+
+  /// The row number of the last insertion.
+  var lastInserted: Int64 { sqlite3_last_insert_rowid(sqlite3_db_handle(handle)) }
+}
+
+extension SQLStatement {
+  /// SQLite's mark for bytes that it has to copy before the call returns (`SQLITE_TRANSIENT`).
+  private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+
+  func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
+
+  func bindNull(_ index: Int32) { sqlite3_bind_null(handle, index) }
+
+  func bind(_ index: Int32, _ value: String) {
+    var value = value
+    value.withUTF8 { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { characters in
+        _ = sqlite3_bind_text(handle, index, characters.baseAddress, Int32(bytes.count), Self.copied)
+      }
+    }
+  }
+
+  func bind(_ index: Int32, _ digest: Digest256) {
+    bind(
+      index,
+      (
+        digest.words[0].bigEndian, digest.words[1].bigEndian, digest.words[2].bigEndian,
+        digest.words[3].bigEndian
+      ))
+  }
+
+  func bind(_ index: Int32, _ token: OwnerToken) { bind(index, (token.high.bigEndian, token.low.bigEndian)) }
+
+  private func bind<Value: BitwiseCopyable>(_ index: Int32, _ value: Value) {
+    withUnsafeBytes(of: value) { bytes in
+      _ = sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), Self.copied)
+    }
+  }
+
+  /// Lends the readable bytes of `buffer` to the statement while `body` runs: an answer may be large.
+  func lending<T>(
+    _ index: Int32, _ buffer: ByteBuffer, _ body: () throws(SQLError) -> T
+  ) throws(SQLError) -> T {
+    let result = buffer.withUnsafeReadableBytes { bytes -> Result<T, SQLError> in
+      if bytes.isEmpty {
+        // A null pointer would bind NULL.
+        sqlite3_bind_zeroblob(handle, index, 0)
+      } else {
+        sqlite3_bind_blob64(handle, index, bytes.baseAddress, UInt64(bytes.count), nil)
+      }
+      do throws(SQLError) { return .success(try body()) } catch { return .failure(error) }
+    }
+    sqlite3_bind_null(handle, index)
+    return try result.get()
+  }
+}
+
+extension SQLStatement {
+  func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+  func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+  func string(_ column: Int32) -> String {
+    bytes(column) { String(decoding: $0, as: UTF8.self) }
+  }
+
+  func buffer(_ column: Int32) -> ByteBuffer {
+    bytes(column) { $0.isEmpty ? ByteBuffer() : ByteBuffer(bytes: $0) }
+  }
+
+  func digest(_ column: Int32) -> Digest256? { bytes(column) { Digest256($0) } }
+
+  func token(_ column: Int32) -> OwnerToken? {
+    bytes(column) { bytes in
+      guard bytes.count == 16 else { return nil }
+      return OwnerToken(
+        high: UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
+        low: UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+    }
+  }
+
+  /// Lends a column's bytes.
+  private func bytes<T>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> T) -> T {
+    let start = sqlite3_column_blob(handle, column)
+    return body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
+  }
+}

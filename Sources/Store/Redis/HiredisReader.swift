@@ -1,0 +1,101 @@
+import CHiredis
+
+/// Owns hiredis' reader, which takes bytes as they come and hands out whole replies.
+///
+/// The C library's pointers are touched in this file alone.
+struct HiredisReader: ~Copyable {
+  private let reader: UnsafeMutablePointer<redisReader>
+
+  init() {
+    guard let reader = redisReaderCreate() else { fatalError("HiredisReader: out of memory") }
+    self.reader = reader
+  }
+
+  deinit { redisReaderFree(reader) }
+
+  /// Takes the next bytes of the stream.
+  mutating func feed(_ bytes: UnsafeRawBufferPointer) {
+    guard let start = bytes.baseAddress else { return }
+    // An error stays in the reader, and `next` tells it.
+    _ = redisReaderFeed(reader, start.assumingMemoryBound(to: CChar.self), bytes.count)
+  }
+
+  /// The next whole reply, `nil` where more bytes are needed.
+  mutating func next() throws(RedisProtocolError) -> HiredisReply? {
+    var reply: UnsafeMutableRawPointer?
+    guard redisReaderGetReply(reader, &reply) == REDIS_OK else {
+      let text = withUnsafeBytes(of: &reader.pointee.errstr) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      throw RedisProtocolError(text: text)
+    }
+    return reply.map { HiredisReply(root: $0.assumingMemoryBound(to: redisReply.self)) }
+  }
+}
+
+/// The stream is not what Redis speaks; nothing more can be read from it.
+struct RedisProtocolError: Error {
+  var text: String
+}
+
+/// One whole reply, freed with this value.
+struct HiredisReply: ~Copyable {
+  enum Kind { case null, integer, text, error, array }
+
+  private let root: UnsafeMutablePointer<redisReply>
+
+  fileprivate init(root: UnsafeMutablePointer<redisReply>) { self.root = root }
+
+  deinit { freeReplyObject(root) }
+
+  var kind: Kind { Self.kind(root) }
+  var integer: Int64 { root.pointee.integer }
+  /// The number of members of an array, else 0.
+  var count: Int { kind == .array ? root.pointee.elements : 0 }
+
+  /// Lends the bytes of a text or an error.
+  func withBytes<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T { body(Self.bytes(root)) }
+
+  /// The integer that is an array's member, `nil` where there is none.
+  func integer(at index: Int) -> Int64? {
+    guard let member = member(index), Self.kind(member) == .integer else { return nil }
+    return member.pointee.integer
+  }
+
+  /// Lends the bytes of the text that is an array's member; `nil` where there is none.
+  func withBytes<T>(at index: Int, _ body: (UnsafeRawBufferPointer) -> T) -> T? {
+    guard let member = member(index), Self.kind(member) == .text else { return nil }
+    return body(Self.bytes(member))
+  }
+
+  /// The whole reply as a value of Swift's: for the rare commands.
+  var value: RedisValue { Self.value(root) }
+
+  private func member(_ index: Int) -> UnsafeMutablePointer<redisReply>? {
+    index < count ? root.pointee.element[index] : nil
+  }
+
+  private static func kind(_ reply: UnsafeMutablePointer<redisReply>) -> Kind {
+    switch reply.pointee.type {
+    case REDIS_REPLY_INTEGER: .integer
+    case REDIS_REPLY_STRING, REDIS_REPLY_STATUS: .text
+    case REDIS_REPLY_ERROR: .error
+    case REDIS_REPLY_ARRAY: .array
+    default: .null
+    }
+  }
+
+  private static func bytes(_ reply: UnsafeMutablePointer<redisReply>) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: reply.pointee.str, count: reply.pointee.len)
+  }
+
+  private static func value(_ reply: UnsafeMutablePointer<redisReply>) -> RedisValue {
+    switch kind(reply) {
+    case .null: .null
+    case .integer: .integer(reply.pointee.integer)
+    case .text: .text(String(decoding: bytes(reply), as: UTF8.self))
+    case .error: .error(String(decoding: bytes(reply), as: UTF8.self))
+    case .array: .array((0..<reply.pointee.elements).map { reply.pointee.element[$0].map(value) ?? .null })
+    }
+  }
+}

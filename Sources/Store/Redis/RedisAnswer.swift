@@ -1,0 +1,89 @@
+import Idempotency
+import NIOCore
+
+/// What came of one copy of a command.
+struct RedisAnswer {
+  enum Ending {
+    /// All went as wanted.
+    case done
+    /// The script says how the record stands, or why it did nothing.
+    case told(RedisTold)
+    /// An error of Redis', which then has changed nothing.
+    case refused(String)
+    /// It was written, and its connection died before the reply.
+    case lost(String)
+    /// Its connection died before it was written.
+    case unwritten(String)
+    /// It was written, and the call's time is over.
+    case timedOut
+  }
+
+  var ending: Ending
+  /// The store's clock as the reply tells it; 0 without one.
+  var now = StoreInstant(milliseconds: 0)
+  /// When this copy was written, by this machine's boot-time clock.
+  var sentAt = BootInstant(nanoseconds: 0)
+}
+
+/// The longer reply of a script.
+struct RedisTold {
+  enum Word: UInt8 {
+    case again = 0x61
+    case granted = 0x67
+    case late = 0x6C
+    case mismatch = 0x6D
+    case none = 0x6E
+    case recipe = 0x72
+    case standing = 0x73
+    case unreadable = 0x75
+  }
+
+  var word: Word
+  var record: RedisRecord?
+  var response: RecordedResponse?
+  /// What of it this version cannot read.
+  var unreadable: String?
+}
+
+extension RedisAnswer {
+  /// Reads the reply of a script.
+  init(_ reply: borrowing HiredisReply) {
+    if reply.kind == .integer {
+      self.init(ending: .done, now: StoreInstant(milliseconds: reply.integer))
+    } else if let now = reply.integer(at: 0),
+      let word = reply.withBytes(at: 1, { $0.first.flatMap(RedisTold.Word.init) }) ?? nil
+    {
+      self.init(ending: .told(RedisTold(word, reply)), now: StoreInstant(milliseconds: now))
+    } else if reply.kind == .error {
+      self.init(ending: .refused(reply.withBytes { String(decoding: $0, as: UTF8.self) }))
+    } else {
+      self.init(ending: .refused("ERR a reply that no script of Semel's gives"))
+    }
+  }
+}
+
+extension RedisTold {
+  init(_ word: Word, _ reply: borrowing HiredisReply) {
+    self.word = word
+    guard word != .unreadable else {
+      unreadable = "the record has another format than this version of Semel reads"
+      return
+    }
+    if let read = reply.withBytes(at: 2, { RedisRecord($0) }) {
+      record = read
+      if read == nil { unreadable = "the record has another format than this version of Semel reads" }
+    }
+    if let read = reply.withBytes(at: 3, { RedisResponse.read(ByteBuffer(bytes: $0)) }) {
+      response = read
+      if read == nil {
+        unreadable = "the recorded answer has another format than this version of Semel reads"
+      }
+    }
+  }
+
+  /// Where the record stands; an error where it cannot be read.
+  func standing(now: StoreInstant) throws(StoreError) -> Standing {
+    if let unreadable { throw .unreadable(unreadable) }
+    return record?.standing(now: now, response: response) ?? .absent
+  }
+}

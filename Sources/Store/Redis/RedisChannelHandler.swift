@@ -1,0 +1,47 @@
+import NIOCore
+
+/// One connection's end of the channel: bytes in, replies to the link.
+final class RedisChannelHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// `nil` once the link has given this connection up: what still comes is nobody's.
+  private var link: RedisLink?
+  private var context: ChannelHandlerContext?
+  private var reader = HiredisReader()
+
+  init(link: RedisLink) { self.link = link }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+  func channelActive(context: ChannelHandlerContext) { link?.opened(self) }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    unwrapInboundIn(data).withUnsafeReadableBytes { reader.feed($0) }
+    do throws(RedisProtocolError) {
+      while let link, let reply = try reader.next() { link.received(reply) }
+    } catch {
+      link?.fail("what Redis sent cannot be read: \(error.text)")
+    }
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) { link?.readComplete() }
+
+  func channelInactive(context: ChannelHandlerContext) { link?.fail("Redis closed the connection") }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    link?.fail(RedisLink.text(of: error))
+  }
+
+  func write(_ buffer: ByteBuffer) {
+    context?.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+  }
+
+  /// Closes the connection; its link hears of it no more.
+  func abandon() {
+    link = nil
+    context?.close(promise: nil)
+  }
+}

@@ -1,0 +1,94 @@
+import Idempotency
+
+/// The parts of a record as arguments of the scripts.
+extension RedisCommandWriter {
+  /// Spans beyond three hundred years are cut: sums of these have 14 digits, which is what Lua writes exactly.
+  private static let greatestSpan: Int64 = 10_000_000_000_000
+
+  mutating func span(_ span: Milliseconds) { number(Self.cut(span)) }
+
+  mutating func token(argument token: OwnerToken) {
+    argument(length: 32)
+    self.token(token)
+    literal("\r\n")
+  }
+
+  /// How long a key lives: the sum of the spans, and at least as long as Redis accepts.
+  mutating func timeToLive(_ first: Milliseconds, _ second: Milliseconds = 0, _ third: Milliseconds = 0) {
+    argument(max(1, Self.cut(first) + Self.cut(second) + Self.cut(third)))
+  }
+
+  private static func cut(_ span: Milliseconds) -> Int64 { min(max(span.count, 0), greatestSpan) }
+
+  /// `OWNER` and `ATTEMPT FIRST`, two arguments.
+  mutating func ownership(_ claim: Claim) {
+    token(argument: claim.owner)
+    argument {
+      $0.number(claim.attempt)
+      $0.literal(" ")
+      $0.number(claim.firstSeen.milliseconds)
+    }
+  }
+
+  /// `SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`
+  mutating func record(
+    _ claim: Claim, span: Milliseconds, remember: Milliseconds? = nil, recipe: String,
+    isAnswerKept: Bool = false
+  ) {
+    self.span(span)
+    literal(" ")
+    self.span(claim.unknownRetention)
+    literal(" ")
+    self.span(remember ?? claim.remember)
+    literal(" ")
+    if claim.onlyRejectedSoFar { literal("o") }
+    if claim.followsUnknown { literal("u") }
+    if isAnswerKept { literal("k") }
+    if !claim.onlyRejectedSoFar, !claim.followsUnknown, !isAnswerKept { literal("-") }
+    literal(" ")
+    digest(claim.fingerprint.digest)
+    literal(" ")
+    text(recipe)
+  }
+}
+
+/// What a completion leaves: the end of the record's text, and the answer where it is kept.
+struct RedisCompletion {
+  private let status: Int
+  private let location: String?
+  private let response: RecordedResponse?
+
+  init(_ completion: Completion) {
+    status = completion.outcome.status
+    switch completion.outcome {
+    case .kept(let response):
+      self.response = response
+      location = response.location
+    case .notKept(_, let location):
+      response = nil
+      self.location = location
+    }
+  }
+
+  var isKept: Bool { response != nil }
+
+  /// The most bytes that it writes.
+  var capacity: Int { 64 + (location?.utf8.count ?? 0) + (response.map(RedisResponse.length) ?? 0) }
+
+  /// ` STATUS[ LOCATION]`
+  func writeEnd(to writer: inout RedisCommandWriter) {
+    writer.literal(" ")
+    writer.number(status)
+    guard let location else { return }
+    writer.literal(" ")
+    writer.text(location)
+  }
+
+  /// The answer as one argument, empty where it is not kept.
+  func writeAnswer(to writer: inout RedisCommandWriter) {
+    guard let response else { return writer.argument("") }
+    writer.argument(length: RedisResponse.length(response))
+    RedisResponse.write(response, to: &writer)
+    writer.literal("\r\n")
+  }
+}

@@ -1,0 +1,27 @@
+/// Why a Redis may lose records, told from its own `INFO`. A lost record lets a retry run the request a second time.
+enum RedisDurability {
+  static func doubts(memory reply: RedisValue) -> [String] {
+    guard let limit = member("maxmemory", of: reply), let policy = member("maxmemory_policy", of: reply)
+    else {
+      return ["INFO memory is refused, so it cannot be checked whether this Redis evicts records"]
+    }
+    guard limit != "0", policy != "noeviction" else { return [] }
+    return [
+      "maxmemory-policy is \(policy): this Redis evicts records when its memory is full; set noeviction"
+    ]
+  }
+
+  static func doubts(persistence reply: RedisValue) -> [String] {
+    guard let isOn = member("aof_enabled", of: reply) else {
+      return ["INFO persistence is refused, so it cannot be checked whether this Redis keeps records on disk"]
+    }
+    guard isOn != "1" else { return [] }
+    return ["appendonly is no: this Redis forgets the newest records when it crashes; set appendonly yes"]
+  }
+
+  private static func member(_ name: String, of reply: RedisValue) -> Substring? {
+    let prefix = name + ":"
+    return reply.text?.split(whereSeparator: \.isNewline).first { $0.hasPrefix(prefix) }?.dropFirst(
+      prefix.count)
+  }
+}

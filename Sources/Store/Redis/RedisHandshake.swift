@@ -1,0 +1,82 @@
+import Idempotency
+
+/// What is said on a new connection before its first command, and what the replies tell.
+///
+/// All commands go out at once; the replies come in their order.
+struct RedisHandshake {
+  enum Step: Equatable {
+    case authenticate(user: String?, password: String)
+    case select(database: Int)
+    /// Shows in `CLIENT LIST`; a server that refuses it is no worse for that.
+    case name
+    case load(RedisScript)
+    case clock
+    case memory
+    case persistence
+
+    var command: [String] {
+      switch self {
+      case .authenticate(let user?, let password): ["AUTH", user, password]
+      case .authenticate(nil, let password): ["AUTH", password]
+      case .select(let database): ["SELECT", "\(database)"]
+      case .name: ["CLIENT", "SETNAME", "semel"]
+      case .load(let script): ["SCRIPT", "LOAD", script.source]
+      case .clock: ["EVAL", RedisScript.clock.source, "0"]
+      case .memory: ["INFO", "memory"]
+      case .persistence: ["INFO", "persistence"]
+      }
+    }
+  }
+
+  enum Action: Equatable {
+    case wait
+    case ready(RedisGreeting)
+    /// This connection cannot be used, for the reason told.
+    case fail(String)
+  }
+
+  let steps: [Step]
+  private var next = 0
+  private var greeting = RedisGreeting()
+
+  /// - Parameter carriesRecords: false for a connection that only subscribes.
+  init(_ settings: RedisEndpointSettings, carriesRecords: Bool) {
+    var steps: [Step] = []
+    if let password = settings.password {
+      steps.append(.authenticate(user: settings.user, password: password))
+    }
+    if settings.database != 0 { steps.append(.select(database: settings.database)) }
+    steps.append(.name)
+    if carriesRecords {
+      steps += RedisScript.allCases.map(Step.load)
+      steps += [.clock, .memory, .persistence]
+    }
+    self.steps = steps
+  }
+
+  mutating func received(_ reply: RedisValue) -> Action {
+    precondition(next < steps.count, "RedisHandshake: a reply after the last step")
+    let step = steps[next]
+    next += 1
+    switch (step, reply) {
+    case (.name, _): break
+    case (.memory, _): greeting.doubts += RedisDurability.doubts(memory: reply)
+    case (.persistence, _): greeting.doubts += RedisDurability.doubts(persistence: reply)
+    case (_, .error(let text)): return .fail(RedisRefusal.advice(text))
+    case (.load, .text(let digest)): greeting.digests.append(digest)
+    case (.clock, .integer(let now)): greeting.now = StoreInstant(milliseconds: now)
+    case (.authenticate, .text), (.select, .text): break
+    default: return .fail("Redis answered \(step.command[0]) with something else than it should")
+    }
+    return next == steps.count ? .ready(greeting) : .wait
+  }
+}
+
+/// What a new connection's replies tell.
+struct RedisGreeting: Equatable {
+  /// The scripts' digests in the order of their cases, by which Redis runs them.
+  var digests: [String] = []
+  var now: StoreInstant?
+  /// Why this Redis may lose records, a sentence each.
+  var doubts: [String] = []
+}

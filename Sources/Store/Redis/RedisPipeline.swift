@@ -1,0 +1,231 @@
+import Idempotency
+import Loop
+import NIOCore
+
+/// The commands of one loop on their way to Redis and back: in the order in which they were written, each with the
+/// task that waits for it. Confined to its loop.
+final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
+  /// A command without a reply.
+  private struct Pending {
+    /// `nil` where nobody waits any more: the reply, which may yet come, is read for its place in the row.
+    var waiter: UnsafeContinuation<RedisAnswer, Never>?
+    var deadline: BootInstant
+    var sentAt: BootInstant
+  }
+
+  /// How long the connection may be silent before Redis is asked for its time: that keeps the estimate good, and
+  /// finds a dead connection.
+  private static let keepAlive: TimeAmount = .seconds(10)
+
+  let context: EventLoopContext
+  let settings: RedisEndpointSettings
+  let link: RedisLink
+  private let keys: RedisKeys
+  private let hub: RedisHub
+  private var pending = CircularBuffer<Pending>(initialCapacity: 64)
+  /// How many of the last ones are not written yet.
+  private var unwritten = 0
+  private var clock = RedisClock()
+  /// How each script's command begins, by its case.
+  private var heads: [[UInt8]] = []
+  private var timer: (token: LoopTimers.Token, at: BootInstant)?
+  private var heartbeat: RepeatedTask?
+  private var lastReplyAt = BootInstant(nanoseconds: 0)
+  /// The moment of the replies that are being read; 0 until the first of them.
+  private var receivedAt = BootInstant(nanoseconds: 0)
+  private var connectionWaiters: [Signal] = []
+  /// Why no claim may be granted here.
+  private(set) var refusal: String?
+
+  init(context: EventLoopContext, link: RedisLink, hub: RedisHub) {
+    self.context = context
+    self.link = link
+    self.hub = hub
+    settings = link.settings
+    keys = RedisKeys(namespace: settings.namespace)
+    link.user = self
+  }
+
+  func start() {
+    link.start()
+    heartbeat = context.loop.scheduleRepeatedTask(
+      initialDelay: Self.keepAlive, delay: Self.keepAlive
+    ) { _ in self.beat() }
+  }
+
+  func close() {
+    heartbeat?.cancel()
+    link.close()
+  }
+
+  private static var now: BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
+}
+
+extension RedisPipeline {
+  /// Runs a script on a record within the time of one call, and repeats it where its reply was lost.
+  ///
+  /// - Parameters:
+  ///   - capacity: at least the bytes that `write` writes.
+  ///   - write: writes the arguments after the keys; it is given until when the call waits, by the store's clock.
+  func ask(
+    _ script: RedisScript, _ id: RecordID?, capacity: Int = 0,
+    _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
+  ) async throws(StoreError) -> RedisAnswer {
+    let deadline = Self.now + settings.timeout
+    var isLost: String?
+    var isWhole = false
+    while true {
+      try await connection(by: deadline, isLost)
+      if script == .claim, let refusal { throw isLost.map { .fateUnknown($0) } ?? .unavailable(refusal) }
+      let answer = await withUnsafeContinuation { waiter in
+        append(script, id, capacity, deadline, waiter, isWhole: isWhole, write)
+      }
+      switch answer.ending {
+      case .told(let told) where told.word == .late: break
+      case .done, .told: return answer
+      case .refused(let text) where RedisRefusal.isScriptMissing(text) && !isWhole: isWhole = true
+      case .refused(let text):
+        throw isLost.map { .fateUnknown($0) } ?? RedisRefusal.error(text)
+      case .lost(let reason): isLost = reason
+      case .timedOut: isLost = "Redis did not answer in \(settings.timeout.count) ms"
+      case .unwritten: break
+      }
+      guard Self.now < deadline else {
+        throw isLost.map { .fateUnknown($0) } ?? .unavailable("Redis was too slow to take the command")
+      }
+    }
+  }
+
+  /// Waits for a connection as long as the call may take, but not through an outage that has lasted longer already.
+  private func connection(by deadline: BootInstant, _ isLost: String?) async throws(StoreError) {
+    while !link.isUp {
+      let left = deadline - Self.now
+      guard left > 0, !link.isOutageLong else {
+        throw isLost.map { .fateUnknown($0) }
+          ?? .unavailable(link.outage?.reason ?? "Redis is not connected yet")
+      }
+      let signal = Signal(timers: context.timers)
+      connectionWaiters.append(signal)
+      _ = await signal.wait(milliseconds: left.count)
+      connectionWaiters.removeAll { $0 === signal }
+    }
+  }
+
+  private func append(
+    _ script: RedisScript, _ id: RecordID?, _ capacity: Int, _ deadline: BootInstant,
+    _ waiter: UnsafeContinuation<RedisAnswer, Never>?, isWhole: Bool = false,
+    _ write: (inout RedisCommandWriter, StoreInstant) -> Void
+  ) {
+    let now = Self.now
+    // Without an estimate the claim is refused as late, and its reply brings the time.
+    let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
+    let head = isWhole ? RedisKeys.wholeHead(script) : heads[script.rawValue]
+    link.append { buffer in
+      buffer.writeCommand(capacity: head.count + keys.capacity + capacity) { writer in
+        writer.bytes(head)
+        if let id { keys.write(id, to: &writer) }
+        write(&writer, limit)
+      }
+    }
+    link.counters.countRoundTrip()
+    pending.append(Pending(waiter: waiter, deadline: deadline, sentAt: now))
+    unwritten += 1
+    arm(at: deadline)
+  }
+
+  private func beat() {
+    guard link.isUp, Self.now - lastReplyAt >= Milliseconds(Self.keepAlive.nanoseconds / 2_000_000) else {
+      return
+    }
+    append(.clock, nil, 0, Self.now + settings.timeout, nil) { _, _ in }
+  }
+}
+
+extension RedisPipeline {
+  func linkIsUp(_ greeting: RedisGreeting) {
+    lastReplyAt = Self.now
+    clock.reset()
+    if let now = greeting.now { clock.told(now, at: lastReplyAt) }
+    heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
+    refusal = nil
+    for doubt in greeting.doubts { hub.warn(doubt) }
+    if settings.requireDurable, let doubt = greeting.doubts.first {
+      refusal = "require_durable is set, and this Redis may lose records: \(doubt)"
+    }
+    wakeConnectionWaiters()
+  }
+
+  func linkReceived(_ reply: borrowing HiredisReply) {
+    if receivedAt.nanoseconds == 0 { receivedAt = Self.now }
+    guard let command = pending.popFirst() else {
+      return link.fail("Redis sent a reply that nobody asked for")
+    }
+    var answer = RedisAnswer(reply)
+    answer.sentAt = command.sentAt
+    if answer.now.milliseconds > 0 { clock.told(answer.now, at: receivedAt) }
+    command.waiter?.resume(returning: answer)
+  }
+
+  func linkReadAll() {
+    guard receivedAt.nanoseconds != 0 else { return }
+    lastReplyAt = receivedAt
+    receivedAt = BootInstant(nanoseconds: 0)
+  }
+
+  func linkWrote() { unwritten = 0 }
+
+  func linkIsDown(_ reason: String) {
+    clock.reset()
+    let orphans = pending
+    let written = orphans.count - unwritten
+    pending.removeAll(keepingCapacity: true)
+    unwritten = 0
+    for (index, orphan) in orphans.enumerated() {
+      orphan.waiter?.resume(
+        returning: RedisAnswer(ending: index < written ? .lost(reason) : .unwritten(reason)))
+    }
+    wakeConnectionWaiters()
+  }
+
+  private func wakeConnectionWaiters() {
+    for waiter in connectionWaiters { waiter.set() }
+  }
+}
+
+extension RedisPipeline {
+  /// One timer for all commands: replies stop it as little as new commands start another.
+  private func arm(at instant: BootInstant) {
+    if let timer {
+      guard instant < timer.at else { return }
+      context.timers.stop(timer.token)
+    }
+    let span = max(instant - Self.now, 0)
+    timer = (context.timers.start(milliseconds: span.count) { [self] in expire() }, instant)
+  }
+
+  /// Ends the waits whose time is over. A connection on which a command had a call's whole time is given up; one on
+  /// which a repeated command had the rest of it is not.
+  private func expire() {
+    timer = nil
+    let now = Self.now
+    if let first = pending.first, first.sentAt + settings.timeout <= now {
+      for index in pending.indices where pending[index].deadline <= now { timeOut(index) }
+      return link.fail("Redis did not answer in \(settings.timeout.count) ms")
+    }
+    var next = pending.first.map { $0.sentAt + settings.timeout }
+    for index in pending.indices where pending[index].waiter != nil {
+      if pending[index].deadline <= now {
+        timeOut(index)
+      } else {
+        next = min(next ?? pending[index].deadline, pending[index].deadline)
+      }
+    }
+    if let next { arm(at: next) }
+  }
+
+  private func timeOut(_ index: CircularBuffer<Pending>.Index) {
+    let sentAt = pending[index].sentAt
+    pending[index].waiter?.resume(returning: RedisAnswer(ending: .timedOut, sentAt: sentAt))
+    pending[index].waiter = nil
+  }
+}

@@ -1,0 +1,115 @@
+import Idempotency
+
+/// What of a record's text is needed outside Redis; `RedisScript` says how it is written.
+struct RedisRecord: Equatable {
+  enum State { case inFlight, unknown, released, completed, forgotten }
+
+  var state: State
+  var attempt: Int
+  var firstSeen: StoreInstant
+  var since: StoreInstant
+  var span: Milliseconds
+  var unknownRetention: Milliseconds
+  var onlyRejectedSoFar = false
+  var followsUnknown = false
+  var isAnswerKept = false
+  var recipe: String
+  var status = 0
+  var location: String?
+
+  /// `nil` for what this version does not write.
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    var cursor = Cursor(rest: bytes[...])
+    guard cursor.next()?.elementsEqual("1".utf8) == true, cursor.next() != nil,
+      let state = cursor.next().flatMap(Self.state), let attempt = cursor.number(),
+      let firstSeen = cursor.number(), let since = cursor.number(), let span = cursor.number(),
+      let unknownRetention = cursor.number(), cursor.number() != nil, let flags = cursor.next(),
+      cursor.next() != nil, let recipe = cursor.next()
+    else { return nil }
+    self.state = state
+    self.attempt = Int(attempt)
+    self.firstSeen = StoreInstant(milliseconds: firstSeen)
+    self.since = StoreInstant(milliseconds: since)
+    self.span = Milliseconds(span)
+    self.unknownRetention = Milliseconds(unknownRetention)
+    self.recipe = String(decoding: recipe, as: UTF8.self)
+    for flag in flags {
+      switch flag {
+      case UInt8(ascii: "o"): onlyRejectedSoFar = true
+      case UInt8(ascii: "u"): followsUnknown = true
+      case UInt8(ascii: "k"): isAnswerKept = true
+      case UInt8(ascii: "-"): break
+      default: return nil
+      }
+    }
+    guard state == .completed else { return }
+    guard let status = cursor.number() else { return nil }
+    self.status = Int(status)
+    location = cursor.remainder.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private static func state(_ word: Slice<UnsafeRawBufferPointer>) -> State? {
+    switch word.first {
+    case UInt8(ascii: "i"): .inFlight
+    case UInt8(ascii: "u"): .unknown
+    case UInt8(ascii: "r"): .released
+    case UInt8(ascii: "c"): .completed
+    case UInt8(ascii: "f"): .forgotten
+    default: nil
+    }
+  }
+
+  /// Goes from one space to the next.
+  private struct Cursor {
+    /// `nil` once the last part was taken.
+    var rest: Slice<UnsafeRawBufferPointer>?
+
+    var remainder: Slice<UnsafeRawBufferPointer>? { rest }
+
+    mutating func next() -> Slice<UnsafeRawBufferPointer>? {
+      guard let rest else { return nil }
+      guard let space = rest.firstIndex(of: 0x20) else {
+        self.rest = nil
+        return rest
+      }
+      self.rest = rest[(space + 1)...]
+      return rest[..<space]
+    }
+
+    mutating func number() -> Int64? {
+      guard let word = next(), !word.isEmpty, word.count <= 18 else { return nil }
+      var number: Int64 = 0
+      for byte in word {
+        guard byte &- 0x30 < 10 else { return nil }
+        number = number * 10 + Int64(byte &- 0x30)
+      }
+      return number
+    }
+  }
+}
+
+extension RedisRecord {
+  /// Where the record stands.
+  ///
+  /// - Parameter response: the answer that was kept. Where there should be one and is none, Redis has evicted it:
+  ///   the record tells still that, and how, the request ended.
+  func standing(now: StoreInstant, response: RecordedResponse?) -> Standing {
+    switch state {
+    case .forgotten: return .absent
+    case .released: return .released(attempt: attempt)
+    case .inFlight where now < since + span:
+      return .inFlight(leaseLeft: since + span - now, attempt: attempt)
+    case .inFlight, .unknown:
+      let age = max(now - (since + span), 0)
+      return age < unknownRetention ? .unknown(age: age, attempt: attempt) : .expired(attempt: attempt)
+    case .completed:
+      let expiresAt = since + span
+      guard now < expiresAt else { return .expired(attempt: attempt) }
+      return .completed(
+        CompletedRecord(
+          outcome: response.map { .kept($0) } ?? .notKept(status: status, location: location),
+          recordedAt: since,
+          expiresAt: expiresAt, remaining: expiresAt - now, attempt: attempt))
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import Idempotency
+import NIOCore
+import Wire
+
+/// The form in which an answer is kept: version (1 byte), status (2), the lengths of fields and trailers (4 each),
+/// then fields, trailers and body; numbers in network order.
+enum RedisResponse {
+  static let version: UInt8 = 1
+  private static let headLength = 11
+
+  static func length(_ response: RecordedResponse) -> Int {
+    headLength + response.fields.readableBytes + response.trailers.readableBytes + response.body.readableBytes
+  }
+
+  static func write(_ response: RecordedResponse, to writer: inout RedisCommandWriter) {
+    writer.byte(version)
+    writer.bigEndian(UInt16(truncatingIfNeeded: response.status))
+    writer.bigEndian(UInt32(response.fields.readableBytes))
+    writer.bigEndian(UInt32(response.trailers.readableBytes))
+    writer.buffer(response.fields)
+    writer.buffer(response.trailers)
+    writer.buffer(response.body)
+  }
+
+  /// The parts share the buffer's memory. `nil` for what this version does not write.
+  static func read(_ buffer: ByteBuffer) -> RecordedResponse? {
+    var buffer = buffer
+    guard buffer.readInteger(as: UInt8.self) == version, let status = buffer.readInteger(as: UInt16.self),
+      let fieldsLength = buffer.readInteger(as: UInt32.self),
+      let trailersLength = buffer.readInteger(as: UInt32.self),
+      let fields = buffer.readSlice(length: Int(fieldsLength)),
+      let trailers = buffer.readSlice(length: Int(trailersLength))
+    else { return nil }
+    return RecordedResponse(status: Int(status), fields: fields, body: buffer, trailers: trailers)
+  }
+}
+
+extension RecordedResponse {
+  /// The value of the first `Location` field: kept beside the record, in case the answer is evicted.
+  var location: String? {
+    fields.withUnsafeReadableBytes { bytes in
+      var rest = bytes[...]
+      while let end = rest.firstIndex(of: ASCII.lineFeed) {
+        let line = rest[..<end]
+        rest = rest[(end + 1)...]
+        guard line.count > 9, line[line.startIndex + 8] == ASCII.colon,
+          ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: line.prefix(8)), "location")
+        else { continue }
+        let value = line.dropFirst(9).filter { $0 != ASCII.carriageReturn }
+        return String(decoding: value.drop { $0 == ASCII.space || $0 == ASCII.tab }, as: UTF8.self)
+      }
+      return nil
+    }
+  }
+}

@@ -1,0 +1,47 @@
+extension RedisScript {
+  /// 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live,
+  /// 6 settle or -1, 7 recipe.
+  ///
+  /// Past its deadline it claims nothing: Semel has given up by then. Nor does a copy whose owner has already given
+  /// the record back: that is an older one of a repeated command.
+  static let claimSource = """
+    if now > tonumber(ARGV[2]) then return {now, 'late'} end
+    local r = redis.call('GET', KEYS[1])
+    if not r then
+      redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' in_flight 1 ' .. now .. ' ' .. now .. ' ' .. ARGV[3]
+        .. ' o ' .. ARGV[4], 'PX', ARGV[5])
+      return now
+    end
+    local owner, state, attempt, first, since, span, unknown, flags, print, recipe = string.match(r,
+      '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) %d+ (%S+) (%S+) (%S+)')
+    if not owner then return {now, 'unreadable', r} end
+    if state == 'forgotten' then
+      attempt, first, flags = attempt + 1, now, 'o'
+    elseif not (state == 'in_flight' and owner == ARGV[1]) then
+      if recipe ~= ARGV[7] then return {now, 'recipe', r} end
+      if print .. ' ' .. recipe ~= ARGV[4] then return {now, 'mismatch'} end
+      if state == 'released' then
+        if owner == ARGV[1] then return {now, 'late'} end
+        attempt = attempt + 1
+      elseif state == 'completed' then
+        if now < since + span and string.find(flags, 'k', 1, true) then
+          return {now, 'standing', r, redis.call('GET', KEYS[2])}
+        end
+        return {now, 'standing', r}
+      elseif state == 'in_flight' or state == 'unknown' then
+        local age = math.max(now - since - span, 0)
+        local settle = tonumber(ARGV[6])
+        if now < since + span or age >= tonumber(unknown) or settle < 0 or age < settle then
+          return {now, 'standing', r}
+        end
+        attempt, flags = attempt + 1, 'u'
+      else
+        return {now, 'unreadable', r}
+      end
+    end
+    r = '1 ' .. ARGV[1] .. ' in_flight ' .. attempt .. ' ' .. first .. ' ' .. now .. ' ' .. ARGV[3] .. ' '
+      .. flags .. ' ' .. ARGV[4]
+    redis.call('SET', KEYS[1], r, 'PX', ARGV[5])
+    return {now, 'granted', r}
+    """
+}

@@ -1,0 +1,57 @@
+extension RedisScript {
+  /// No arguments: what stands there is told by the common end.
+  static let findSource = ""
+
+  /// 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the id.
+  ///
+  /// Of a record that this version cannot read nothing is kept but the fence: this is the operator's way out.
+  /// Repeated with the same token it tells again what it told first.
+  static let forgetSource = """
+    if not r then return {now, 'none'} end
+    local owner, state, attempt, since, span = string.match(r, '^1 (%x+) ([%a_]+) (%d+) %d+ (%d+) (%d+) ')
+    local fence = tonumber(ARGV[2])
+    local fenced = state == 'forgotten'
+    if fenced then
+      if owner == ARGV[1] then return now end
+      fence = math.max(fence, since + span - now)
+    end
+    if fence > 0 then
+      redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' forgotten ' .. (attempt or 0) .. ' ' .. now .. ' ' .. now
+        .. ' ' .. fence .. ' 0 0 - - -', 'PX', fence)
+    else
+      redis.call('DEL', KEYS[1])
+    end
+    redis.call('DEL', KEYS[2])
+    redis.pcall('PUBLISH', KEYS[1], '')
+    redis.pcall('PUBLISH', ARGV[3], ARGV[4])
+    if fenced then return {now, 'none'} end
+    return now
+    """
+
+  /// 1 a new token, 2 the state that it ends in, 3 span, 4 remember, 5 ` STATUS LOCATION`, 6 `k` or nothing,
+  /// 7 the answer, 8 the channel of invalidations, 9 the id.
+  static let resolveSource = """
+    local owner, state, attempt, first, since, span, unknown, remember, flags, print, recipe = string.match(r or '',
+      '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+)')
+    if state == 'unknown' or state == 'in_flight' then
+      local age = now - since - span
+      if (state == 'unknown' or age >= 0) and age < tonumber(unknown) then
+        flags = string.gsub(flags, '[-o]', '') .. ARGV[6]
+        local live = tonumber(remember)
+        if ARGV[2] == 'completed' then
+          remember = ARGV[4]
+          live = math.max(tonumber(remember), tonumber(ARGV[3]))
+        end
+        if ARGV[7] ~= '' then redis.call('SET', KEYS[2], ARGV[7], 'PX', math.max(1, tonumber(ARGV[3]))) end
+        redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. attempt .. ' ' .. first .. ' ' .. now
+          .. ' ' .. ARGV[3] .. ' ' .. unknown .. ' ' .. remember .. ' ' .. (flags == '' and '-' or flags) .. ' '
+          .. print .. ' ' .. recipe .. ARGV[5], 'PX', math.max(1, live))
+        redis.pcall('PUBLISH', KEYS[1], '')
+        redis.pcall('PUBLISH', ARGV[8], ARGV[9])
+        return now
+      end
+    elseif owner == ARGV[1] then
+      return now
+    end
+    """
+}

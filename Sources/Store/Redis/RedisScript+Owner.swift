@@ -1,0 +1,71 @@
+/// In these, the token stands at the record's bytes 3 to 34, and the first letter of its state at byte 36:
+/// (i)n_flight, (u)nknown, (r)eleased, (c)ompleted, (f)orgotten. A forgotten record has nobody's token.
+extension RedisScript {
+  /// 1 owner, 2 `ATTEMPT FIRST`, 3 `LEASE UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live.
+  static let renewSource = """
+    local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
+    if own then
+      if r and string.byte(r, 36) ~= 105 then return now end
+      redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' in_flight ' .. ARGV[2] .. ' ' .. now .. ' ' .. ARGV[3],
+        'PX', ARGV[4])
+      return now
+    end
+    """
+
+  /// 1 owner, 2 `ATTEMPT FIRST`, 3 `RETENTION UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE STATUS LOCATION`,
+  /// 4 the record's time to live, 5 the answer's, 6 the answer, empty where it is not kept.
+  static let completeSource = """
+    local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
+    if own then
+      local state = r and string.byte(r, 36) or 105
+      if state == 99 then return {now, 'again'} end
+      if state == 105 or state == 117 then
+        if ARGV[6] ~= '' then redis.call('SET', KEYS[2], ARGV[6], 'PX', ARGV[5]) end
+        redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' completed ' .. ARGV[2] .. ' ' .. now .. ' ' .. ARGV[3],
+          'PX', ARGV[4])
+        redis.pcall('PUBLISH', KEYS[1], '')
+        return now
+      end
+    end
+    """
+
+  /// 1 owner, 2 `ATTEMPT FIRST`, 3 `0 UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live,
+  /// 5 `remembered` or `deleted`.
+  static let releaseSource = """
+    if not r then return now end
+    if string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' ' then
+      local state = string.byte(r, 36)
+      if state == 114 then return now end
+      if state == 105 or state == 117 then
+        if ARGV[5] == 'deleted' then
+          redis.call('DEL', KEYS[1])
+        else
+          redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' released ' .. ARGV[2] .. ' ' .. now .. ' ' .. ARGV[3],
+            'PX', ARGV[4])
+        end
+        redis.pcall('PUBLISH', KEYS[1], '')
+        return now
+      end
+    end
+    """
+
+  /// 1 owner, 2 `ATTEMPT FIRST`, 3 `0 UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live from the loss on.
+  static let markUnknownSource = """
+    local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
+    if own then
+      local state = r and string.byte(r, 36) or 105
+      if state == 117 or state == 99 then return now end
+      if state == 105 then
+        local loss = now
+        if r then
+          local since, span = string.match(r, '^1 %x+ in_flight %d+ %d+ (%d+) (%d+) ')
+          loss = math.min(now, since + span)
+        end
+        redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' unknown ' .. ARGV[2] .. ' ' .. loss .. ' ' .. ARGV[3],
+          'PX', math.max(1, ARGV[4] - (now - loss)))
+        redis.pcall('PUBLISH', KEYS[1], '')
+        return now
+      end
+    end
+    """
+}

@@ -1,0 +1,162 @@
+import Idempotency
+import Logging
+import Loop
+import NIOCore
+
+/// Records in one standalone Redis: one connection an event loop, one script a call.
+///
+/// Confined to the loop of its context. Every call takes at most `RedisEndpointSettings.timeout`.
+package struct RedisStore: RecordStore {
+  let pipeline: RedisPipeline
+  let hub: RedisHub
+  private let keys: RedisKeys
+
+  /// Begins to connect at once.
+  package init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisHub) {
+    let link = RedisLink(context: context, settings: settings, carriesRecords: true, logger: logger)
+    let pipeline = RedisPipeline(context: context, link: link, hub: hub)
+    self.pipeline = pipeline
+    self.hub = hub
+    keys = RedisKeys(namespace: settings.namespace)
+    context.loop.execute { pipeline.start() }
+  }
+
+  /// What there is to tell of this loop's connection; from any thread.
+  package var counters: RedisCounters { pipeline.link.counters }
+
+  /// Ends the connection; calls that wait are told so. From any thread.
+  package func close() {
+    pipeline.context.loop.execute { [pipeline] in pipeline.close() }
+  }
+
+  /// Whether Redis answers, asked now.
+  package func ping() async throws(StoreError) {
+    _ = try await pipeline.ask(.clock, nil)
+  }
+
+  package func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+    let text = request.fingerprint.recipe.text
+    let answer = try await pipeline.ask(.claim, request.id, capacity: 512 + 2 * text.utf8.count) {
+      writer, deadline in
+      writer.token(argument: request.owner)
+      writer.argument(deadline.milliseconds)
+      writer.argument {
+        $0.span(request.lease)
+        $0.literal(" ")
+        $0.span(request.unknownRetention)
+        $0.literal(" ")
+        $0.span(request.remember)
+      }
+      writer.argument {
+        $0.digest(request.fingerprint.digest)
+        $0.literal(" ")
+        $0.text(text)
+      }
+      writer.timeToLive(request.lease, request.unknownRetention, request.remember)
+      switch request.takeOver {
+      case .never: writer.argument(-1)
+      case .afterSettle(let settle): writer.argument { $0.span(settle) }
+      }
+      writer.argument(text)
+    }
+    return try outcome(of: request, answer)
+  }
+
+  package func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    let text = claim.fingerprint.recipe.text
+    let answer = try await pipeline.ask(.renew, claim.id, capacity: 512 + text.utf8.count) { writer, _ in
+      writer.ownership(claim)
+      writer.argument { $0.record(claim, span: claim.lease, recipe: text) }
+      writer.timeToLive(claim.lease, claim.unknownRetention, claim.remember)
+    }
+    return try outcome(of: answer)
+  }
+
+  package func complete(
+    _ claim: Claim, with completion: Completion
+  ) async throws(StoreError) -> OwnerOutcome {
+    let text = claim.fingerprint.recipe.text
+    let kept = RedisCompletion(completion)
+    let capacity = 640 + text.utf8.count + kept.capacity
+    let answer = try await pipeline.ask(.complete, claim.id, capacity: capacity) { writer, _ in
+      writer.ownership(claim)
+      writer.argument {
+        $0.record(
+          claim, span: completion.retention, remember: completion.remember, recipe: text,
+          isAnswerKept: kept.isKept)
+        kept.writeEnd(to: &$0)
+      }
+      writer.timeToLive(max(completion.retention, completion.remember))
+      writer.timeToLive(completion.retention)
+      kept.writeAnswer(to: &writer)
+    }
+    return try outcome(of: answer)
+  }
+
+  package func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+    let text = claim.fingerprint.recipe.text
+    var released = claim
+    released.onlyRejectedSoFar = false
+    let answer = try await pipeline.ask(.release, claim.id, capacity: 512 + text.utf8.count) { writer, _ in
+      writer.ownership(claim)
+      writer.argument { $0.record(released, span: 0, recipe: text) }
+      writer.timeToLive(claim.remember)
+      writer.argument(release == .deleted ? "deleted" : "remembered")
+    }
+    return try outcome(of: answer)
+  }
+
+  package func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    let text = claim.fingerprint.recipe.text
+    let answer = try await pipeline.ask(.markUnknown, claim.id, capacity: 512 + text.utf8.count) {
+      writer, _ in
+      writer.ownership(claim)
+      writer.argument { $0.record(claim, span: 0, recipe: text) }
+      writer.timeToLive(claim.unknownRetention, claim.remember)
+    }
+    return try outcome(of: answer)
+  }
+
+  package func find(_ id: RecordID) async throws(StoreError) -> Standing {
+    let answer = try await pipeline.ask(.find, id)
+    guard case .told(let told) = answer.ending else { return .absent }
+    return try told.standing(now: answer.now)
+  }
+
+  package func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+    let token = OwnerToken.random()
+    let capacity = 256 + keys.invalidations.utf8.count
+    let answer = try await pipeline.ask(.forget, id, capacity: capacity) { writer, _ in
+      writer.token(argument: token)
+      writer.argument { $0.span(fence) }
+      writer.argument(keys.invalidations)
+      writer.argument { $0.digest(id.digest) }
+    }
+    if case .done = answer.ending { return true }
+    return false
+  }
+
+  package func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+    let token = OwnerToken.random()
+    var completion: Completion?
+    if case .applied(let applied) = resolution { completion = applied }
+    let kept = completion.map(RedisCompletion.init)
+    let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
+    let answer = try await pipeline.ask(.resolve, id, capacity: capacity) { writer, _ in
+      writer.token(argument: token)
+      writer.argument(completion == nil ? "released" : "completed")
+      writer.argument { $0.span(completion?.retention ?? 0) }
+      writer.argument { $0.span(completion?.remember ?? 0) }
+      writer.argument { kept?.writeEnd(to: &$0) }
+      writer.argument(kept?.isKept == true ? "k" : "")
+      if let kept { kept.writeAnswer(to: &writer) } else { writer.argument("") }
+      writer.argument(keys.invalidations)
+      writer.argument { $0.digest(id.digest) }
+    }
+    return try outcome(of: answer)
+  }
+
+  package func watch(_ id: RecordID) async throws(StoreError) -> RedisWatch {
+    try await hub.watch(id, on: pipeline.context)
+  }
+}

@@ -1,0 +1,43 @@
+import Idempotency
+import Loop
+import NIOCore
+
+/// One task's subscription to the ends of one record. Used on the loop of its task; woken from the hub's.
+package final class RedisWatch: RecordWatch, @unchecked Sendable {
+  /// What the hub told of the subscription; touched on the watcher's loop alone.
+  enum Beginning { case asked, confirmed, failed(String) }
+
+  let id: RecordID
+  private let context: EventLoopContext
+  private let hub: RedisHub
+  private let signal: Signal
+  private(set) var beginning = Beginning.asked
+
+  init(id: RecordID, context: EventLoopContext, hub: RedisHub) {
+    self.id = id
+    self.context = context
+    self.hub = hub
+    signal = Signal(timers: context.timers)
+  }
+
+  package func changed(within span: Milliseconds) async {
+    _ = await signal.wait(milliseconds: span.count)
+  }
+
+  package func cancel() { hub.leave(self) }
+
+  /// The record may have changed; from the hub's loop.
+  func wake() { onOwnLoop { self.signal.set() } }
+
+  /// The subscription stands, or cannot; from the hub's loop.
+  func begin(_ beginning: Beginning) {
+    onOwnLoop {
+      self.beginning = beginning
+      self.signal.set()
+    }
+  }
+
+  private func onOwnLoop(_ body: @escaping @Sendable () -> Void) {
+    if context.loop.inEventLoop { body() } else { context.loop.execute(body) }
+  }
+}

@@ -1,0 +1,90 @@
+/// How a log line is written.
+package enum LogFormat: String, Sendable, CaseIterable { case json, text }
+
+/// One log line in the making: members in order, escaped so that what strangers send cannot forge a line.
+package struct LogLine {
+  package private(set) var bytes: [UInt8] = []
+  private let format: LogFormat
+
+  package init(format: LogFormat, capacity: Int = 320) {
+    self.format = format
+    bytes.reserveCapacity(capacity)
+    if format == .json { bytes.append(UInt8(ascii: "{")) }
+  }
+
+  /// A member whose value is text.
+  package mutating func add(_ name: StaticString, _ value: some StringProtocol) {
+    begin(name)
+    bytes.append(UInt8(ascii: "\""))
+    appendEscaped(value.utf8)
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  /// A member named at run time.
+  package mutating func add(named name: String, _ value: String) {
+    separate()
+    if format == .json { bytes.append(UInt8(ascii: "\"")) }
+    appendEscaped(name.utf8)
+    if format == .json { bytes.append(UInt8(ascii: "\"")) }
+    bytes.append(format == .json ? UInt8(ascii: ":") : UInt8(ascii: "="))
+    bytes.append(UInt8(ascii: "\""))
+    appendEscaped(value.utf8)
+    bytes.append(UInt8(ascii: "\""))
+  }
+
+  package mutating func add(_ name: StaticString, _ value: Int) {
+    begin(name)
+    bytes.append(contentsOf: String(value).utf8)
+  }
+
+  /// A span in milliseconds with three decimals.
+  package mutating func add(_ name: StaticString, microseconds: Int64) {
+    begin(name)
+    bytes.append(contentsOf: String(microseconds / 1000).utf8)
+    bytes.append(UInt8(ascii: "."))
+    let rest = String(microseconds % 1000)
+    for _ in rest.utf8.count..<3 { bytes.append(UInt8(ascii: "0")) }
+    bytes.append(contentsOf: rest.utf8)
+  }
+
+  /// The finished line with its line feed.
+  package consuming func end() -> [UInt8] {
+    if format == .json { bytes.append(UInt8(ascii: "}")) }
+    bytes.append(UInt8(ascii: "\n"))
+    return bytes
+  }
+
+  private mutating func begin(_ name: StaticString) {
+    separate()
+    if format == .json { bytes.append(UInt8(ascii: "\"")) }
+    bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    if format == .json {
+      bytes.append(UInt8(ascii: "\""))
+      bytes.append(UInt8(ascii: ":"))
+    } else {
+      bytes.append(UInt8(ascii: "="))
+    }
+  }
+
+  private mutating func separate() {
+    switch format {
+    case .json: if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+    case .text: if !bytes.isEmpty { bytes.append(UInt8(ascii: " ")) }
+    }
+  }
+
+  private mutating func appendEscaped(_ text: some Sequence<UInt8>) {
+    for byte in text {
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+        bytes.append(UInt8(ascii: "\\"))
+        bytes.append(byte)
+      case 0x00...0x1F, 0x7F:
+        bytes.append(contentsOf: (byte < 16 ? "\\u000" : "\\u00").utf8)
+        bytes.append(contentsOf: String(byte, radix: 16).utf8)
+      default:
+        bytes.append(byte)
+      }
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Takes whole log lines from any thread and writes them to a file descriptor from a thread of its own.
+///
+/// A line costs its copy and a short lock; a slow reader of the log never holds a request. What stands past
+/// `capacity` is dropped and counted, and the count is told in a line of its own.
+package final class LogSink: @unchecked Sendable {
+  private struct Pending {
+    var bytes: [UInt8] = []
+    var dropped = 0
+    var isClosed = false
+  }
+
+  private let descriptor: Int32
+  private let capacity: Int
+  /// Guarded by `lock`; a condition variable is what the writer sleeps on.
+  private var pending = Pending()
+  private var isWriting = false
+  private let lock: UnsafeMutablePointer<pthread_mutex_t>
+  private let filled: UnsafeMutablePointer<pthread_cond_t>
+  private let emptied: UnsafeMutablePointer<pthread_cond_t>
+
+  /// - Parameters:
+  ///   - descriptor: where lines go; standard output by default.
+  ///   - capacity: how many bytes may wait: 8 MiB, some 30,000 lines.
+  package init(descriptor: Int32 = STDOUT_FILENO, capacity: Int = 8 << 20) {
+    self.descriptor = descriptor
+    self.capacity = capacity
+    lock = .allocate(capacity: 1)
+    filled = .allocate(capacity: 1)
+    emptied = .allocate(capacity: 1)
+    pthread_mutex_init(lock, nil)
+    pthread_cond_init(filled, nil)
+    pthread_cond_init(emptied, nil)
+    let context = Unmanaged.passRetained(self).toOpaque()
+    var thread = pthread_t()
+    pthread_create(&thread, nil, runLogSink, context)
+    pthread_detach(thread)
+  }
+
+  /// Takes one line, which ends in a line feed.
+  package func write(_ line: some Collection<UInt8>) {
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    guard pending.bytes.count + line.count <= capacity else {
+      pending.dropped += 1
+      return
+    }
+    let wasEmpty = pending.bytes.isEmpty
+    pending.bytes.append(contentsOf: line)
+    if wasEmpty { pthread_cond_signal(filled) }
+  }
+
+  /// Returns once all that was taken has been written.
+  package func flush() {
+    pthread_mutex_lock(lock)
+    while !pending.bytes.isEmpty || isWriting { pthread_cond_wait(emptied, lock) }
+    pthread_mutex_unlock(lock)
+  }
+
+  fileprivate func run() {
+    var batch: [UInt8] = []
+    while true {
+      pthread_mutex_lock(lock)
+      isWriting = false
+      if pending.bytes.isEmpty { pthread_cond_broadcast(emptied) }
+      while pending.bytes.isEmpty { pthread_cond_wait(filled, lock) }
+      batch.removeAll(keepingCapacity: true)
+      swap(&batch, &pending.bytes)
+      if pending.dropped > 0 {
+        batch.append(contentsOf: "{\"level\":\"error\",\"message\":\"log lines dropped\",\"count\":\(pending.dropped)}\n".utf8)
+        pending.dropped = 0
+      }
+      isWriting = true
+      pthread_mutex_unlock(lock)
+      writeAll(batch)
+    }
+  }
+
+  private func writeAll(_ bytes: [UInt8]) {
+    bytes.withUnsafeBytes { buffer in
+      var rest = buffer[...]
+      while !rest.isEmpty {
+        let count = systemWrite(descriptor, UnsafeRawBufferPointer(rebasing: rest))
+        if count > 0 {
+          rest = rest.dropFirst(count)
+        } else if errno != EINTR && errno != EAGAIN {
+          return
+        }
+      }
+    }
+  }
+}
+
+private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+  write(descriptor, bytes.baseAddress, bytes.count)
+}
+
+private func runLogSink(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  guard let context else { return nil }
+  Unmanaged<LogSink>.fromOpaque(context).takeRetainedValue().run()
+  return nil
+}

@@ -1,0 +1,33 @@
+import Logging
+
+/// Writes the log of `swift-log` as one structured line a message.
+package struct StructuredLogHandler: LogHandler {
+  package var metadata: Logger.Metadata = [:]
+  package var logLevel: Logger.Level
+  private let label: String
+  private let sink: LogSink
+  private let format: LogFormat
+
+  package init(label: String, level: Logger.Level, format: LogFormat, sink: LogSink) {
+    self.label = label
+    self.logLevel = level
+    self.format = format
+    self.sink = sink
+  }
+
+  package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  package func log(event: LogEvent) {
+    var line = LogLine(format: format)
+    line.add("time", Timestamp.now())
+    line.add("level", event.level.rawValue)
+    line.add("logger", label)
+    line.add("message", "\(event.message)")
+    let all = metadata.merging(event.metadata ?? [:]) { $1 }
+    for (name, value) in all.sorted(by: { $0.key < $1.key }) { line.add(named: name, "\(value)") }
+    sink.write(line.end())
+  }
+}

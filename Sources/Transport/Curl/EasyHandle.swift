@@ -1,0 +1,55 @@
+import CCurl
+
+/// Owns a libcurl easy handle: one transfer after the other. Freed once.
+struct EasyHandle: ~Copyable {
+  let raw: UnsafeMutableRawPointer
+  private let errorText: UnsafeMutablePointer<CChar>
+
+  init() {
+    guard CurlEnvironment.isReady, let raw = curl_easy_init() else { fatalError("libcurl is out of memory") }
+    self.raw = raw
+    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    set(CURLOPT_ERRORBUFFER, pointer: errorText)
+  }
+
+  deinit {
+    curl_easy_cleanup(raw)
+    errorText.deallocate()
+  }
+
+  /// What libcurl says of the last failure.
+  func reason(_ code: CURLcode) -> String {
+    errorText[0] != 0 ? String(cString: errorText) : String(cString: curl_easy_strerror(code))
+  }
+
+  func forgetReason() { errorText[0] = 0 }
+
+  func set(_ option: CURLoption, _ value: Int) { check(semel_easy_set_long(raw, option, value), option) }
+  func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
+  func set(_ option: CURLoption, size: Int) { check(semel_easy_set_size(raw, option, Int64(size)), option) }
+  func set(_ option: CURLoption, _ value: String) { check(semel_easy_set_string(raw, option, value), option) }
+  func set(_ option: CURLoption, pointer: UnsafeRawPointer?) {
+    check(semel_easy_set_pointer(raw, option, pointer), option)
+  }
+  func setFields(_ list: UnsafeMutablePointer<curl_slist>) {
+    check(semel_easy_set_list(raw, CURLOPT_HTTPHEADER, list), CURLOPT_HTTPHEADER)
+  }
+  func set(
+    _ option: CURLoption,
+    callback: @convention(c) (UnsafeMutablePointer<CChar>?, Int, Int, UnsafeMutableRawPointer?) -> Int
+  ) {
+    check(semel_easy_set_data_callback(raw, option, callback), option)
+  }
+
+  /// Takes up what was paused, but for what is named here.
+  func resume(stillPaused: Int32) { curl_easy_pause(raw, stillPaused) }
+
+  /// How many bytes of the request's body were written.
+  var uploaded: Int64 { semel_easy_uploaded(raw) }
+
+  /// libcurl of the supported versions knows every option that is set here: a refusal is a build against another.
+  private func check(_ code: CURLcode, _ option: CURLoption) {
+    precondition(code == CURLE_OK, "libcurl refused option \(option.rawValue): \(code.rawValue)")
+  }
+}

@@ -1,0 +1,7 @@
+/// Why the transport could not be set up. Nothing was sent; the process cannot serve.
+package enum TransportError: Error, Equatable {
+  /// A system call failed, with its `errno`.
+  case system(String, Int32)
+  /// libcurl could not be initialised.
+  case curl
+}

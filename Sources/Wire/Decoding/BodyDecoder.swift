@@ -1,0 +1,106 @@
+import NIOCore
+
+/// Cuts a body out of a stream by its framing. Pieces are slices of the input.
+struct BodyDecoder: Sendable {
+  enum Part {
+    /// Never empty.
+    case piece(ByteBuffer)
+    case end(trailers: ByteBuffer)
+  }
+
+  private enum State {
+    /// So many bytes are left of a body whose length is known. Followed by the end.
+    case counted(Int)
+    /// A chunk's size line comes next. Followed by `chunk` or, after a size of 0, by `trailers`.
+    case chunkLine
+    /// So many bytes are left of a chunk. Followed by `chunkEnd`.
+    case chunk(Int)
+    /// The CRLF after a chunk's bytes comes next. Followed by `chunkLine`.
+    case chunkEnd
+    /// Within the trailer section. Followed by the end.
+    case trailers
+    /// All there is until the connection ends; only an answer has that.
+    case untilClose
+  }
+
+  private var state: State
+  private var scanner: FieldScanner
+  private var extensionBytes = 0
+
+  init(_ framing: BodyFraming, limits: HeadLimits) {
+    scanner = FieldScanner(limits: limits)
+    state =
+      switch framing {
+      case .none: .counted(0)
+      case .length(let length): .counted(length)
+      case .chunked: .chunkLine
+      }
+  }
+
+  /// A body that ends where its connection does.
+  init(untilCloseWithin limits: HeadLimits) {
+    scanner = FieldScanner(limits: limits)
+    state = .untilClose
+  }
+
+  /// Whether the end of input ends the body as it should.
+  var endsAtClose: Bool {
+    if case .untilClose = state { true } else { false }
+  }
+
+  /// The next part; `nil` where more bytes are needed. Must not be called after the end.
+  mutating func next(_ input: inout ByteBuffer) throws(WireError) -> Part? {
+    while true {
+      switch state {
+      case .counted(let left):
+        if left == 0 { return .end(trailers: ByteBuffer()) }
+        guard let piece = Self.piece(&input, upTo: left) else { return nil }
+        state = .counted(left - piece.readableBytes)
+        return .piece(piece)
+      case .chunkLine:
+        guard let size = try chunkSize(&input) else { return nil }
+        state = size == 0 ? .trailers : .chunk(size)
+      case .chunk(let left):
+        guard let piece = Self.piece(&input, upTo: left) else { return nil }
+        state = piece.readableBytes == left ? .chunkEnd : .chunk(left - piece.readableBytes)
+        return .piece(piece)
+      case .chunkEnd:
+        guard try Self.lineEnd(&input) else { return nil }
+        state = .chunkLine
+      case .trailers:
+        return try trailers(&input).map { .end(trailers: $0) }
+      case .untilClose:
+        return Self.piece(&input, upTo: .max).map { .piece($0) }
+      }
+    }
+  }
+
+  private static func piece(_ input: inout ByteBuffer, upTo limit: Int) -> ByteBuffer? {
+    input.readableBytes == 0 ? nil : input.readSlice(length: min(limit, input.readableBytes))
+  }
+
+  private mutating func chunkSize(_ input: inout ByteBuffer) throws(WireError) -> Int? {
+    let line = try input.withUnsafeReadableBytes { bytes throws(WireError) in try ChunkLine(bytes) }
+    guard let line else { return nil }
+    extensionBytes += line.extensionBytes
+    guard extensionBytes <= HeadLimits.chunkExtensionBytes else { throw .chunkExtensionsTooLong }
+    input.moveReaderIndex(forwardBy: line.length)
+    return line.size
+  }
+
+  private static func lineEnd(_ input: inout ByteBuffer) throws(WireError) -> Bool {
+    guard let first = input.getInteger(at: input.readerIndex, as: UInt8.self) else { return false }
+    guard first == ASCII.carriageReturn else { throw .badChunk }
+    guard let second = input.getInteger(at: input.readerIndex + 1, as: UInt8.self) else { return false }
+    guard second == ASCII.lineFeed else { throw .badChunk }
+    input.moveReaderIndex(forwardBy: 2)
+    return true
+  }
+
+  private mutating func trailers(_ input: inout ByteBuffer) throws(WireError) -> ByteBuffer? {
+    let length = try input.withUnsafeReadableBytes { bytes throws(WireError) in try scanner.section(in: bytes)
+    }
+    guard let length, let bytes = input.readSlice(length: length) else { return nil }
+    return try Trailers.lines(scanner.takeFields(), in: bytes)
+  }
+}

@@ -1,0 +1,129 @@
+import NIOCore
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// Reads a start line and field lines up to the empty line, resuming where it stopped for want of bytes.
+///
+/// Each line is parsed once, when its line feed is there; the search for that goes on where it ended. So the
+/// verdict depends on the bytes alone and never on how they were cut, and bytes that trickle in cost no more
+/// than a whole head.
+struct FieldScanner {
+  private let limits: HeadLimits
+  private(set) var fields: [MessageHead.Field] = []
+  /// Where the first line begins that is not parsed yet.
+  private var lineStart = 0
+  /// Up to where no line feed stands in the unfinished line.
+  private var scanned = 0
+
+  init(limits: HeadLimits) {
+    self.limits = limits
+  }
+
+  /// Whether nothing of the section was looked at yet.
+  var isAtStart: Bool { scanned == 0 }
+
+  /// Gives the fields away and is ready for another section.
+  mutating func takeFields() -> [MessageHead.Field] {
+    var taken: [MessageHead.Field] = []
+    swap(&taken, &fields)
+    lineStart = 0
+    scanned = 0
+    return taken
+  }
+
+  /// Finds the end of the first line, the start line: the offset of its CR; `nil` where more bytes are
+  /// needed.
+  mutating func startLine(in bytes: UnsafeRawBufferPointer) throws(WireError) -> Int? {
+    try nextLine(in: bytes, orElse: .targetTooLong)
+  }
+
+  /// Parses field lines; the length of the whole section with its empty line, `nil` where more bytes are
+  /// needed.
+  mutating func section(in bytes: UnsafeRawBufferPointer) throws(WireError) -> Int? {
+    while true {
+      let start = lineStart
+      guard let end = try nextLine(in: bytes, orElse: .headTooLarge) else { return nil }
+      if end == start { return end + 2 }
+      try field(in: bytes, start, end)
+    }
+  }
+
+  /// The offset of the next line's CR, and steps over the line.
+  private mutating func nextLine(
+    in bytes: UnsafeRawBufferPointer, orElse tooLong: WireError
+  ) throws(WireError) -> Int? {
+    let limit = min(bytes.count, limits.headBytes)
+    guard scanned < limit, let base = bytes.baseAddress,
+      let found = memchr(base + scanned, Int32(ASCII.lineFeed), limit - scanned)
+    else {
+      if bytes.count >= limits.headBytes { throw tooLong }
+      scanned = limit
+      return nil
+    }
+    let feed = UnsafeRawPointer(found) - base
+    guard feed > lineStart, bytes[feed - 1] == ASCII.carriageReturn else { throw .badLineEnd }
+    lineStart = feed + 1
+    scanned = lineStart
+    return feed - 1
+  }
+
+  private mutating func field(
+    in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int
+  ) throws(WireError) {
+    guard fields.count < limits.maxFields else { throw .tooManyFields }
+    let colon = try Self.name(in: bytes, start, end)
+    guard colon - start <= UInt16.max else { throw .headTooLarge }
+    var first = colon + 1
+    var last = end
+    while first < last, Self.isSpace(bytes[first]) { first += 1 }
+    while first < last, Self.isSpace(bytes[last - 1]) { last -= 1 }
+    guard Self.isValue(bytes, first, last) else { throw .badFieldValue }
+    if fields.isEmpty { fields.reserveCapacity(Self.usualFields) }
+    fields.append(
+      MessageHead.Field(
+        nameStart: UInt32(truncatingIfNeeded: start), valueStart: UInt32(truncatingIfNeeded: first),
+        valueLength: UInt32(truncatingIfNeeded: last - first),
+        nameLength: UInt16(truncatingIfNeeded: colon - start),
+        name: FieldName.recognise(UnsafeRawBufferPointer(rebasing: bytes[start..<colon]))))
+  }
+
+  /// A browser behind a gateway sends about 20; the index of so many takes 384 bytes.
+  private static let usualFields = 24
+
+  /// The offset of the colon that ends a line's name.
+  private static func name(
+    in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int
+  ) throws(WireError) -> Int {
+    var at = start
+    while at < end, ASCII.isTokenByte(bytes[at]) { at += 1 }
+    if at < end, bytes[at] == ASCII.colon, at > start { return at }
+    guard at < end, isSpace(bytes[at]) else { throw .badFieldName }
+    throw at == start ? .foldedField : .spaceBeforeColon
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool { byte == ASCII.space || byte == ASCII.tab }
+
+  /// Whether the bytes may be a field's value: no control byte but tab (RFC 9110, section 5.5).
+  static func isValue(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> Bool {
+    var at = start
+    while at + 8 <= end {
+      if Word.hasControl(Word.load(bytes, at)), !isPlain(bytes, at, at + 8) { return false }
+      at += 8
+    }
+    return isPlain(bytes, at, end)
+  }
+
+  private static func isPlain(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> Bool {
+    for at in start..<end {
+      let byte = bytes[at]
+      if byte < 0x20 && byte != ASCII.tab || byte == 0x7F { return false }
+    }
+    return true
+  }
+}

@@ -1,0 +1,74 @@
+/// What the fields of a head say about framing, connection and host, each checked for being said once and
+/// plainly.
+///
+/// Smuggling lives on two readers of one head that disagree: whatever could be read in two ways is refused
+/// (RFC 9112, sections 6.1, 6.3 and 11.2).
+struct FramingFields {
+  private(set) var contentLength: Int?
+  private(set) var isChunked = false
+  private(set) var hosts = 0
+  private(set) var closes = false
+  private(set) var keepsAlive = false
+  private(set) var expectsContinue = false
+  private var connectionOptions = 0
+
+  init(_ fields: [MessageHead.Field], in bytes: UnsafeRawBufferPointer) throws(WireError) {
+    for field in fields {
+      switch field.name {
+      case .contentLength, .transferEncoding, .host, .connection, .expect:
+        try read(field.name, UnsafeRawBufferPointer(rebasing: bytes[field.valueRange]))
+      default:
+        break
+      }
+    }
+    if contentLength != nil && isChunked { throw .lengthAndTransferCoding }
+  }
+
+  private mutating func read(_ name: FieldName, _ value: UnsafeRawBufferPointer) throws(WireError) {
+    switch name {
+    case .contentLength:
+      guard contentLength == nil else { throw .repeatedContentLength }
+      guard let length = ASCII.decimal(value) else { throw .badContentLength }
+      contentLength = length
+    case .transferEncoding:
+      try transferCoding(value)
+    case .host:
+      hosts += 1
+      _ = try Authority(value)
+    case .connection:
+      try connection(value)
+    default:
+      if ASCII.equalsIgnoringCase(value, "100-continue") { expectsContinue = true }
+    }
+  }
+
+  /// `chunked`, once and alone; any other coding is one that we do not know.
+  private mutating func transferCoding(_ value: UnsafeRawBufferPointer) throws(WireError) {
+    guard !isChunked else { throw .badTransferCoding }
+    if ASCII.equalsIgnoringCase(value, "chunked") {
+      isChunked = true
+      return
+    }
+    let isUnknown = ListElements(value).contains { !ASCII.equalsIgnoringCase($0, "chunked") }
+    throw isUnknown ? .unknownTransferCoding : .badTransferCoding
+  }
+
+  private mutating func connection(_ value: UnsafeRawBufferPointer) throws(WireError) {
+    for option in ListElements(value) {
+      connectionOptions += 1
+      guard connectionOptions <= HeadLimits.connectionOptions, option.allSatisfy(ASCII.isTokenByte) else {
+        throw .badConnection
+      }
+      if ASCII.equalsIgnoringCase(option, "close") {
+        closes = true
+      } else if ASCII.equalsIgnoringCase(option, "keep-alive") {
+        keepsAlive = true
+      }
+    }
+  }
+
+  /// Whether the connection outlives this message: in HTTP/1.1 unless told otherwise, in 1.0 only if told so.
+  func isPersistent(minorVersion: UInt8) -> Bool {
+    !closes && (minorVersion >= 1 || keepsAlive)
+  }
+}

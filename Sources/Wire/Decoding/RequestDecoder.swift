@@ -1,0 +1,117 @@
+import NIOCore
+
+/// Makes requests out of a client's bytes, strictly by RFC 9112. Decides; reads and writes nothing.
+///
+/// `next` is called until it says `nil`, then again when more bytes were appended to the same buffer. Heads
+/// and pieces of bodies are slices of that buffer. After an error the decoder only repeats it.
+package struct RequestDecoder: Sendable {
+  package enum Event: Sendable {
+    case head(RequestHead)
+    /// A piece of the body, never empty.
+    case body(ByteBuffer)
+    /// The message is complete; the next call begins the next one. `trailers` are end-to-end lines, each
+    /// ended by CRLF.
+    case end(trailers: ByteBuffer)
+  }
+
+  private enum State {
+    /// Between messages, or within a head. Followed by `body` or `failed`.
+    case head
+    /// The head was given out. Followed by `head` when the message ends, or by `failed`.
+    case body
+    case failed(WireError)
+  }
+
+  private let limits: HeadLimits
+  private var state = State.head
+  private var scanner: FieldScanner
+  private var line: RequestLine?
+  private var body: BodyDecoder
+  private var emptyLines = 0
+
+  package init(limits: HeadLimits = HeadLimits()) {
+    self.limits = limits
+    scanner = FieldScanner(limits: limits)
+    body = BodyDecoder(.none, limits: limits)
+  }
+
+  /// Whether no byte of a next request was looked at yet: the end of input is then a clean one.
+  package var isBetweenMessages: Bool {
+    if case .head = state { scanner.isAtStart } else { false }
+  }
+
+  /// The next event; `nil` where more bytes are needed.
+  package mutating func next(_ input: inout ByteBuffer) throws(WireError) -> Event? {
+    do throws(WireError) {
+      switch state {
+      case .head:
+        return try head(&input)
+      case .body:
+        let part = try body.next(&input)
+        if case .end = part { state = .head }
+        return part.map(Event.init)
+      case .failed(let error):
+        throw error
+      }
+    } catch {
+      state = .failed(error)
+      throw error
+    }
+  }
+
+  private mutating func head(_ input: inout ByteBuffer) throws(WireError) -> Event? {
+    if scanner.isAtStart, try !skipEmptyLines(&input) { return nil }
+    let length = try input.withUnsafeReadableBytes { bytes throws(WireError) -> Int? in
+      if line == nil {
+        guard let end = try scanner.startLine(in: bytes) else { return nil }
+        line = try RequestLine(bytes, end: end)
+      }
+      return try scanner.section(in: bytes)
+    }
+    guard let length, let line, let bytes = input.readSlice(length: length) else { return nil }
+    let request = try request(line, bytes)
+    self.line = nil
+    emptyLines = 0
+    body = BodyDecoder(request.framing, limits: limits)
+    state = .body
+    return .head(request)
+  }
+
+  private mutating func request(_ line: RequestLine, _ bytes: ByteBuffer) throws(WireError) -> RequestHead {
+    let head = MessageHead(
+      bytes: bytes, start: line.start, minorVersion: line.minorVersion, fields: scanner.takeFields())
+    let said = try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
+      try FramingFields(head.fields, in: bytes)
+    }
+    if said.hosts > 1 { throw .repeatedHost }
+    if said.hosts == 0 && head.minorVersion >= 1 { throw .missingHost }
+    if said.isChunked && head.minorVersion == 0 { throw .transferCodingInHTTP10 }
+    return RequestHead(
+      head: head, framing: said.isChunked ? .chunked : said.contentLength.map(BodyFraming.length) ?? .none,
+      keepAlive: said.isPersistent(minorVersion: head.minorVersion),
+      expectsContinue: said.expectsContinue && head.minorVersion >= 1)
+  }
+
+  /// Whether the input now begins with something else than half an empty line.
+  private mutating func skipEmptyLines(_ input: inout ByteBuffer) throws(WireError) -> Bool {
+    while input.getInteger(at: input.readerIndex, as: UInt8.self) == ASCII.carriageReturn {
+      guard let second = input.getInteger(at: input.readerIndex + 1, as: UInt8.self) else {
+        return false
+      }
+      emptyLines += 1
+      guard second == ASCII.lineFeed, emptyLines <= HeadLimits.emptyLines else { throw .badLineEnd }
+      input.moveReaderIndex(forwardBy: 2)
+    }
+    return true
+  }
+}
+
+extension RequestDecoder.Event {
+  fileprivate init(_ part: BodyDecoder.Part) {
+    self =
+      switch part {
+      case .piece(let bytes): .body(bytes)
+      case .end(let trailers): .end(trailers: trailers)
+      }
+  }
+}

@@ -1,0 +1,20 @@
+/// Parses `version SP status SP reason` (RFC 9112, section 4). Many servers leave the last space out with the
+/// reason; that is accepted.
+struct StatusLineParser {
+  let start: MessageHead.StartLine
+  let minorVersion: UInt8
+
+  init(_ bytes: UnsafeRawBufferPointer, end: Int) throws(WireError) {
+    guard end >= 12, bytes[8] == ASCII.space else { throw .badStatusLine }
+    do throws(WireError) {
+      minorVersion = try HTTPVersion.minor(bytes, 0, 8)
+    } catch {
+      throw .badStatusLine
+    }
+    let status = ASCII.decimal(UnsafeRawBufferPointer(rebasing: bytes[9..<12]))
+    guard let status, 100...999 ~= status, end == 12 || bytes[12] == ASCII.space else { throw .badStatusLine }
+    let reason = min(13, end)..<end
+    guard FieldScanner.isValue(bytes, reason.lowerBound, reason.upperBound) else { throw .badStatusLine }
+    start = .status(status, reason: reason)
+  }
+}

@@ -1,0 +1,75 @@
+import NIOCore
+
+extension ByteBuffer {
+  /// Writes `METHOD target HTTP/1.1` and CRLF.
+  package mutating func writeRequestLine(method: UnsafeRawBufferPointer, path: ByteBuffer, query: ByteBuffer?)
+  {
+    writeBytes(method)
+    writeInteger(ASCII.space)
+    writeImmutableBuffer(path)
+    if let query {
+      writeInteger(0x3F as UInt8)
+      writeImmutableBuffer(query)
+    }
+    writeStaticString(" HTTP/1.1\r\n")
+  }
+
+  /// Writes `Content-Length: n` and CRLF.
+  package mutating func writeContentLength(_ length: Int) {
+    writeStaticString("Content-Length: ")
+    writeDecimal(length)
+    writeStaticString("\r\n")
+  }
+
+  /// Writes the line that tells a chunked body.
+  package mutating func writeChunkedCoding() {
+    writeStaticString("Transfer-Encoding: chunked\r\n")
+  }
+
+  /// Writes the size line of a chunk. The chunk's bytes and `writeChunkEnd` follow.
+  ///
+  /// - Parameter length: more than 0, which would be the last chunk.
+  package mutating func writeChunkHeader(_ length: Int) {
+    precondition(length > 0, "A chunk of no bytes would end the body.")
+    let digits = (Int.bitWidth - length.leadingZeroBitCount + 3) / 4
+    for index in (0..<digits).reversed() {
+      let digit = ASCII.hexDigit(UInt8(truncatingIfNeeded: length >> (4 * index) & 0xF))
+      writeInteger(digit)
+    }
+    writeStaticString("\r\n")
+  }
+
+  package mutating func writeChunkEnd() {
+    writeStaticString("\r\n")
+  }
+
+  /// Writes the last chunk, the trailer lines, each ended by CRLF, and the empty line.
+  package mutating func writeLastChunk(trailers: ByteBuffer = ByteBuffer()) {
+    guard trailers.readableBytes > 0 else {
+      writeStaticString("0\r\n\r\n")
+      return
+    }
+    writeStaticString("0\r\n")
+    writeImmutableBuffer(trailers)
+    writeStaticString("\r\n")
+  }
+
+  /// Writes a number that is not negative in decimal digits, without a string.
+  package mutating func writeDecimal(_ number: Int) {
+    // Nineteen digits spell the largest.
+    writeWithUnsafeMutableBytes(minimumWritableBytes: 19) { space in
+      var digits = 1
+      var rest = number / 10
+      while rest > 0 {
+        digits += 1
+        rest /= 10
+      }
+      rest = number
+      for index in (0..<digits).reversed() {
+        space[index] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      }
+      return digits
+    }
+  }
+}

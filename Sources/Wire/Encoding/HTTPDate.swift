@@ -1,0 +1,74 @@
+import NIOCore
+
+/// Dates as HTTP writes them: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7), in UTC and whole
+/// seconds.
+package enum HTTPDate {
+  /// The length of every such date.
+  package static let length = 29
+
+  private static let template: StaticString = "Thu, 01 Jan 1970 00:00:00 GMT"
+  private static let weekdays: StaticString = "ThuFriSatSunMonTueWed"
+  private static let months: StaticString = "JanFebMarAprMayJunJulAugSepOctNovDec"
+  /// 0000-01-01 and the last second of 9999: what four digits can tell.
+  private static let range = -62_167_219_200...253_402_300_799
+
+  /// Appends the date of a Unix time, held within the years 0 to 9999.
+  package static func write(_ seconds: Int, into output: inout ByteBuffer) {
+    output.writeWithUnsafeMutableBytes(minimumWritableBytes: length) { space in
+      fill(space, seconds)
+      return length
+    }
+  }
+
+  /// The Unix time of such a date; `nil` for anything else, such as an obsolete format or a wrong weekday.
+  package static func parse(_ bytes: UnsafeRawBufferPointer) -> Int? {
+    guard bytes.count == length, let year = number(bytes, 12..<16), let day = number(bytes, 5..<7),
+      let hour = number(bytes, 17..<19), let minute = number(bytes, 20..<22),
+      let second = number(bytes, 23..<25),
+      let month = (0..<12).first(where: { isMonth(bytes, $0) })
+    else { return nil }
+    let days = CivilDate(year: year, month: month + 1, day: day).days
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second
+    // Only what would be written in the same way is such a date: no 31 June, no 25 o'clock.
+    return withUnsafeTemporaryAllocation(byteCount: length, alignment: 1) { space in
+      fill(space, seconds)
+      return space.elementsEqual(bytes) ? seconds : nil
+    }
+  }
+
+  private static func fill(_ space: UnsafeMutableRawBufferPointer, _ seconds: Int) {
+    let seconds = min(max(seconds, range.lowerBound), range.upperBound)
+    let day = (seconds - (seconds < 0 ? 86_399 : 0)) / 86_400
+    let ofDay = seconds - day * 86_400
+    let date = CivilDate(days: day)
+    space.copyMemory(from: UnsafeRawBufferPointer(start: template.utf8Start, count: length))
+    // Day 0 was a Thursday.
+    name(space, 0, weekdays, ((day % 7) + 7) % 7)
+    twoDigits(space, 5, date.day)
+    name(space, 8, months, date.month - 1)
+    twoDigits(space, 12, date.year / 100)
+    twoDigits(space, 14, date.year % 100)
+    twoDigits(space, 17, ofDay / 3600)
+    twoDigits(space, 20, ofDay / 60 % 60)
+    twoDigits(space, 23, ofDay % 60)
+  }
+
+  private static func name(
+    _ space: UnsafeMutableRawBufferPointer, _ at: Int, _ names: StaticString, _ index: Int
+  ) {
+    for offset in 0..<3 { space[at + offset] = names.utf8Start[index * 3 + offset] }
+  }
+
+  private static func twoDigits(_ space: UnsafeMutableRawBufferPointer, _ at: Int, _ number: Int) {
+    space[at] = 0x30 + UInt8(truncatingIfNeeded: number / 10)
+    space[at + 1] = 0x30 + UInt8(truncatingIfNeeded: number % 10)
+  }
+
+  private static func number(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
+    ASCII.decimal(UnsafeRawBufferPointer(rebasing: bytes[range]))
+  }
+
+  private static func isMonth(_ bytes: UnsafeRawBufferPointer, _ index: Int) -> Bool {
+    (0..<3).allSatisfy { bytes[8 + $0] == months.utf8Start[index * 3 + $0] }
+  }
+}

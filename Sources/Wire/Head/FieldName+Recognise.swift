@@ -1,0 +1,65 @@
+extension FieldName {
+  /// Recognises a field name in any letter case.
+  ///
+  /// Length and first letter leave one candidate, which is compared; nothing is hashed or allocated.
+  package static func recognise(_ bytes: UnsafeRawBufferPointer) -> FieldName {
+    guard let byte = bytes.first else { return .other }
+    let candidate = candidate(bytes, first: byte | 0x20)
+    guard candidate != .other, ASCII.equalsIgnoringCase(bytes, candidate.lowercased) else { return .other }
+    return candidate
+  }
+
+  /// The letters are ASCII in lower case.
+  private static func candidate(_ bytes: UnsafeRawBufferPointer, first: UInt8) -> FieldName {
+    switch (bytes.count, Unicode.Scalar(first)) {
+    case (2, "t"): .te
+    case (3, "v"): .via
+    case (4, "d"): .date
+    case (4, "h"): .host
+    case (6, "a"): .accept
+    case (6, "c"): .cookie
+    case (6, "e"): .expect
+    case (6, "p"): .prefer
+    case (7, "a"): .altSvc
+    case (7, "t"): .trailer
+    case (7, "u"): .upgrade
+    case (8, "l"): .location
+    case (10, "c"): .connection
+    case (10, "k"): .keepAlive
+    case (10, "s"): .setCookie
+    case (10, "u"): .userAgent
+    case (11, "r"): .retryAfter
+    case (12, "c"): .contentType
+    case (13, "a"): .authorization
+    case (13, "c"): .cacheControl
+    case (13, "s"): .serverTiming
+    case (14, "c"): .contentLength
+    case (15, "i"): .idempotencyKey
+    case (15, "x"): .xForwardedFor
+    case (16, "c"): .contentEncoding
+    case (16, "p"): .proxyConnection
+    case (16, "x"): .xForwardedHost
+    case (17, "t"): .transferEncoding
+    case (17, "x"): .xForwardedProto
+    case (18, "i"): .idempotencyStatus
+    case (18, "p"): .proxyAuthenticate
+    case (19, "i"): idempotencyCandidate(bytes[13] | 0x20)
+    case (19, "p"): .proxyAuthorization
+    case (21, "i"): .idempotencyRetention
+    case (22, "i"): .idempotencyRequestID
+    case (23, "i"): .idempotencyRecordedAt
+    default: .other
+    }
+  }
+
+  /// Four names share a length and a beginning; their fourteenth letters differ.
+  private static func idempotencyCandidate(_ letter: UInt8) -> FieldName {
+    switch Unicode.Scalar(letter) {
+    case "t": .idempotencyAttempt
+    case "x": .idempotencyExpires
+    case "u": .idempotencyOutcome
+    case "p": .idempotentReplayed
+    default: .other
+    }
+  }
+}

@@ -1,0 +1,91 @@
+/// The field names that a proxy has to know, recognised once while a head is parsed.
+///
+/// All others are `other`: they are compared by their bytes where somebody asks for them.
+package enum FieldName: UInt8, Sendable, CaseIterable {
+  case other
+  case accept
+  case altSvc
+  case authorization
+  case cacheControl
+  case connection
+  case contentEncoding
+  case contentLength
+  case contentType
+  case cookie
+  case date
+  case expect
+  case host
+  case idempotencyAttempt
+  case idempotencyExpires
+  case idempotencyKey
+  case idempotencyOutcome
+  case idempotencyRecordedAt
+  case idempotencyRequestID
+  case idempotencyRetention
+  case idempotencyStatus
+  case idempotentReplayed
+  case keepAlive
+  case location
+  case prefer
+  case proxyAuthenticate
+  case proxyAuthorization
+  case proxyConnection
+  case retryAfter
+  case serverTiming
+  case setCookie
+  case te
+  case trailer
+  case transferEncoding
+  case upgrade
+  case userAgent
+  case via
+  case xForwardedFor
+  case xForwardedHost
+  case xForwardedProto
+
+  /// The name in lower case, as it is compared.
+  package var lowercased: StaticString {
+    switch self {
+    case .other: ""
+    case .accept: "accept"
+    case .altSvc: "alt-svc"
+    case .authorization: "authorization"
+    case .cacheControl: "cache-control"
+    case .connection: "connection"
+    case .contentEncoding: "content-encoding"
+    case .contentLength: "content-length"
+    case .contentType: "content-type"
+    case .cookie: "cookie"
+    case .date: "date"
+    case .expect: "expect"
+    case .host: "host"
+    case .idempotencyAttempt: "idempotency-attempt"
+    case .idempotencyExpires: "idempotency-expires"
+    case .idempotencyKey: "idempotency-key"
+    case .idempotencyOutcome: "idempotency-outcome"
+    case .idempotencyRecordedAt: "idempotency-recorded-at"
+    case .idempotencyRequestID: "idempotency-request-id"
+    case .idempotencyRetention: "idempotency-retention"
+    case .idempotencyStatus: "idempotency-status"
+    case .idempotentReplayed: "idempotent-replayed"
+    case .keepAlive: "keep-alive"
+    case .location: "location"
+    case .prefer: "prefer"
+    case .proxyAuthenticate: "proxy-authenticate"
+    case .proxyAuthorization: "proxy-authorization"
+    case .proxyConnection: "proxy-connection"
+    case .retryAfter: "retry-after"
+    case .serverTiming: "server-timing"
+    case .setCookie: "set-cookie"
+    case .te: "te"
+    case .trailer: "trailer"
+    case .transferEncoding: "transfer-encoding"
+    case .upgrade: "upgrade"
+    case .userAgent: "user-agent"
+    case .via: "via"
+    case .xForwardedFor: "x-forwarded-for"
+    case .xForwardedHost: "x-forwarded-host"
+    case .xForwardedProto: "x-forwarded-proto"
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import NIOCore
+
+extension MessageHead {
+  /// A request's head that is made and not read, such as HTTP/2 hands it over. Fields are appended to it.
+  ///
+  /// Method and target are held to the same rules as those that are read.
+  package init(method: some StringProtocol, target: some StringProtocol) throws(WireError) {
+    var bytes = ByteBufferAllocator().buffer(capacity: 512)
+    bytes.writeSubstring(Substring(method))
+    bytes.writeInteger(ASCII.space)
+    bytes.writeSubstring(Substring(target))
+    bytes.writeStaticString(" HTTP/1.1\r\n")
+    let line = try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
+      try RequestLine(bytes, end: bytes.count - 2)
+    }
+    self.init(bytes: bytes, start: line.start, minorVersion: line.minorVersion, fields: [])
+  }
+
+  /// Adds a field line to a head that is being made.
+  package mutating func append(
+    _ name: StaticString, _ value: some StringProtocol, as known: FieldName = .other
+  ) {
+    let nameStart = bytes.writerIndex
+    bytes.writeStaticString(name)
+    append(nameStart: nameStart, value, as: known)
+  }
+
+  /// Adds a field line whose name is known only now, as HTTP/2 and C libraries hand them over.
+  ///
+  /// Held to the same rules as a line that is read: neither can smuggle a line's end.
+  package mutating func append(name: some StringProtocol, value: some StringProtocol) throws(WireError) {
+    guard !name.isEmpty, name.utf8.count <= UInt16.max, name.utf8.allSatisfy(ASCII.isTokenByte) else {
+      throw .badFieldName
+    }
+    guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == ASCII.tab }) else { throw .badFieldValue }
+    let nameStart = bytes.writerIndex
+    bytes.writeSubstring(Substring(name))
+    let known = withBytes(nameStart..<bytes.writerIndex) { FieldName.recognise($0) }
+    append(nameStart: nameStart, value, as: known)
+  }
+
+  private mutating func append(nameStart: Int, _ value: some StringProtocol, as known: FieldName) {
+    let nameLength = bytes.writerIndex - nameStart
+    bytes.writeStaticString(": ")
+    let valueStart = bytes.writerIndex
+    let valueLength = bytes.writeSubstring(Substring(value))
+    bytes.writeStaticString("\r\n")
+    fields.append(
+      Field(
+        nameStart: UInt32(nameStart), valueStart: UInt32(valueStart), valueLength: UInt32(valueLength),
+        nameLength: UInt16(nameLength), name: known))
+  }
+}

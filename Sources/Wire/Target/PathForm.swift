@@ -1,0 +1,122 @@
+import NIOCore
+
+/// A path brought into its normal form, or the finding that it has it already.
+enum PathForm {
+  /// As it is to be; most are.
+  case normal
+  /// Another spelling than came.
+  case changed(ByteBuffer)
+
+  /// The path is empty or begins with `/`.
+  init(_ path: UnsafeRawBufferPointer) throws(WireError) {
+    if try Self.isNormal(path) {
+      self = .normal
+      return
+    }
+    var output = ByteBuffer()
+    // A normal form is never longer than its original.
+    _ = try output.writeWithUnsafeMutableBytes(minimumWritableBytes: path.count) {
+      space throws(WireError) -> Int in
+      var normaliser = PathNormaliser(output: space)
+      return try normaliser.run(path)
+    }
+    self = .changed(output)
+  }
+
+  /// Whether nothing has to be done: no percent-encoding to look at, no dot segment.
+  private static func isNormal(_ path: UnsafeRawBufferPointer) throws(WireError) -> Bool {
+    var previous: UInt8 = 0
+    for at in 0..<path.count {
+      let byte = path[at]
+      if byte == 0x25 { return false }
+      if byte == 0x5C { throw .badPath }
+      if byte == 0x2E, previous == 0x2F, isDotSegment(path, at) { return false }
+      previous = byte
+    }
+    return true
+  }
+
+  /// Whether the segment that begins at the dot is `.` or `..`.
+  private static func isDotSegment(_ path: UnsafeRawBufferPointer, _ dot: Int) -> Bool {
+    var at = dot + 1
+    if at < path.count, path[at] == 0x2E { at += 1 }
+    return at == path.count || path[at] == 0x2F
+  }
+}
+
+/// Writes a path's normal form (RFC 3986, sections 6.2.2 and 5.2.4): decoding first, so that `%2e%2e` is a
+/// dot segment.
+private struct PathNormaliser {
+  let output: UnsafeMutableRawBufferPointer
+  private var count = 0
+  /// Where the segment that is being written begins.
+  private var segment = 0
+
+  init(output: UnsafeMutableRawBufferPointer) {
+    self.output = output
+  }
+
+  /// The number of bytes written.
+  mutating func run(_ path: UnsafeRawBufferPointer) throws(WireError) -> Int {
+    var at = 0
+    while at < path.count {
+      let byte = path[at]
+      switch byte {
+      case 0x2F:
+        slash()
+        at += 1
+      case 0x25:
+        try decode(path, at)
+        at += 3
+      case 0x5C:
+        throw .badPath
+      default:
+        put(byte)
+        at += 1
+      }
+    }
+    _ = dropDotSegment()
+    return count
+  }
+
+  private mutating func put(_ byte: UInt8) {
+    output[count] = byte
+    count += 1
+  }
+
+  /// Ends a segment. The slash before a dot segment stands for the one after it.
+  private mutating func slash() {
+    if dropDotSegment() { return }
+    put(0x2F)
+    segment = count
+  }
+
+  /// Takes a finished `.` back, or a finished `..` and the segment before it.
+  private mutating func dropDotSegment() -> Bool {
+    guard segment > 0, count > segment, count - segment <= 2, output[segment] == 0x2E,
+      output[count - 1] == 0x2E
+    else { return false }
+    let isParent = count - segment == 2
+    count = segment
+    guard isParent, segment > 1 else { return true }
+    segment -= 1
+    while output[segment - 1] != 0x2F { segment -= 1 }
+    count = segment
+    return true
+  }
+
+  /// An encoded byte: decoded where that changes nothing, refused where two readers would see two paths.
+  private mutating func decode(_ path: UnsafeRawBufferPointer, _ at: Int) throws(WireError) {
+    guard at + 2 < path.count, let high = ASCII.hexValue(path[at + 1]), let low = ASCII.hexValue(path[at + 2])
+    else { throw .badPath }
+    let byte = high << 4 | low
+    if byte == 0x2F || byte == 0x5C || byte == 0 { throw .badPath }
+    if ASCII.isUnreserved(byte) {
+      put(byte)
+    } else {
+      put(0x25)
+      put(ASCII.hexDigit(high))
+      put(ASCII.hexDigit(low))
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import NIOCore
+
+/// The decoded name/value pairs of a query or of an `application/x-www-form-urlencoded` body, in their order.
+///
+/// Decodes as the WHATWG URL standard does: empty pieces are passed over, a piece without `=` has an empty
+/// value, and a `%` that begins no encoding stands for itself. Pairs without anything to decode are slices of
+/// the input.
+package struct QueryPairs: Sequence, IteratorProtocol {
+  package struct Pair: Equatable, Sendable {
+    package let name: ByteBuffer
+    package let value: ByteBuffer
+  }
+
+  private let bytes: ByteBuffer
+  private let plusIsSpace: Bool
+  private var at: Int
+
+  /// - Parameter form: whether `+` is a space, as it is in forms and in what browsers make of them.
+  package init(_ bytes: ByteBuffer, form: Bool) {
+    self.bytes = bytes
+    plusIsSpace = form
+    at = bytes.readerIndex
+  }
+
+  package mutating func next() -> Pair? {
+    while at < bytes.writerIndex {
+      let piece = nextPiece()
+      if piece.isEmpty { continue }
+      let view = bytes.readableBytesView[piece]
+      let equals = view.firstIndex(of: 0x3D)
+      let name = decoded(piece.lowerBound..<(equals ?? piece.upperBound))
+      let value = decoded((equals.map { $0 + 1 } ?? piece.upperBound)..<piece.upperBound)
+      return Pair(name: name, value: value)
+    }
+    return nil
+  }
+
+  /// The next piece up to an ampersand, and steps over that.
+  private mutating func nextPiece() -> Range<Int> {
+    let start = at
+    let end = bytes.readableBytesView[start...].firstIndex(of: 0x26) ?? bytes.writerIndex
+    at = end + 1
+    return start..<end
+  }
+
+  private func decoded(_ range: Range<Int>) -> ByteBuffer {
+    guard let raw = bytes.getSlice(at: range.lowerBound, length: range.count) else { return ByteBuffer() }
+    return raw.withUnsafeReadableBytes { raw in
+      raw.contains { $0 == 0x25 || plusIsSpace && $0 == 0x2B } ? decode(raw) : nil
+    } ?? raw
+  }
+
+  private func decode(_ raw: UnsafeRawBufferPointer) -> ByteBuffer {
+    var output = ByteBufferAllocator().buffer(capacity: raw.count)
+    var at = 0
+    while at < raw.count {
+      if raw[at] == 0x25, at + 2 < raw.count, let high = ASCII.hexValue(raw[at + 1]),
+        let low = ASCII.hexValue(raw[at + 2])
+      {
+        output.writeInteger(high << 4 | low)
+        at += 3
+      } else {
+        output.writeInteger(plusIsSpace && raw[at] == 0x2B ? ASCII.space : raw[at])
+        at += 1
+      }
+    }
+    return output
+  }
+}

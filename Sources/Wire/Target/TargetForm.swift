@@ -1,0 +1,48 @@
+/// The four forms of a request target (RFC 9112, section 3.2), told apart and checked against the method.
+package enum TargetForm: Sendable, Equatable {
+  /// `/path?query`.
+  case origin
+  /// `http://host/path?query`: where the authority stands, and where what follows it begins.
+  case absolute(authority: Range<Int>)
+  /// `host:port`, of CONNECT.
+  case authority
+  /// `*`, of OPTIONS.
+  case asterisk
+
+  /// The bytes are the whole target.
+  init(_ bytes: UnsafeRawBufferPointer, method: MessageHead.Method) throws(WireError) {
+    if method == .connect {
+      guard try Authority(bytes)?.port != nil else { throw .badTarget }
+      self = .authority
+    } else if bytes.first == 0x2F {
+      self = .origin
+    } else if bytes.count == 1, bytes[0] == 0x2A, method == .options {
+      self = .asterisk
+    } else {
+      self = .absolute(authority: try Self.authority(in: bytes))
+    }
+  }
+
+  private static func authority(in bytes: UnsafeRawBufferPointer) throws(WireError) -> Range<Int> {
+    let start: Int
+    if Self.begins(bytes, with: "http://") {
+      start = 7
+    } else if Self.begins(bytes, with: "https://") {
+      start = 8
+    } else {
+      throw .badTarget
+    }
+    var end = start
+    // Up to the path or the query.
+    while end < bytes.count, bytes[end] != 0x2F, bytes[end] != 0x3F { end += 1 }
+    guard end > start else { throw .badTarget }
+    guard try Authority(UnsafeRawBufferPointer(rebasing: bytes[start..<end])) != nil else { throw .badHost }
+    return start..<end
+  }
+
+  private static func begins(_ bytes: UnsafeRawBufferPointer, with prefix: StaticString) -> Bool {
+    let count = prefix.utf8CodeUnitCount
+    guard bytes.count >= count else { return false }
+    return ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: bytes[..<count]), prefix)
+  }
+}

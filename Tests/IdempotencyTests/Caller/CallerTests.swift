@@ -1,0 +1,139 @@
+import Idempotency
+import Testing
+
+struct CallerTests {
+  private func caller(
+    _ parts: [CallerPart], _ fields: [(String, String)], address: String = "192.0.2.1",
+    anonymous: CallerPolicy.Anonymous = .refuse
+  ) throws(Problem) -> Caller {
+    var request = Request()
+    request.fields = fields
+    return try CallerPolicy(parts: parts, anonymous: anonymous).caller(
+      head: request.head, peerAddress: address)
+  }
+
+  private func fault(_ parts: [CallerPart], _ fields: [(String, String)]) -> Problem? {
+    do {
+      _ = try caller(parts, fields)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test func `the same parts are the same caller`() throws {
+    let parts: [CallerPart] = [.header("authorization"), .cookie("session"), .address]
+    let one = try caller(parts, [("Authorization", "Bearer a"), ("Cookie", "x=1; session=s")])
+    let other = try caller(
+      parts, [("cookie", "session=s;y"), ("X-More", "1"), ("AUTHORIZATION", "Bearer a")])
+    #expect(one == other)
+    #expect(one.digestText == other.digestText)
+  }
+
+  @Test func `any other part is another caller`() throws {
+    let parts: [CallerPart] = [.header("authorization"), .cookie("session"), .address]
+    let fields = [("Authorization", "Bearer a"), ("Cookie", "session=s")]
+    let one = try caller(parts, fields)
+    #expect(try caller(parts, [("Authorization", "Bearer b"), fields[1]]) != one)
+    #expect(try caller(parts, [("Authorization", "bearer a"), fields[1]]) != one)
+    #expect(try caller(parts, [fields[0], ("Cookie", "session=S")]) != one)
+    #expect(try caller(parts, fields, address: "192.0.2.2") != one)
+    #expect(try caller(parts.reversed(), fields) != one)
+    #expect(try caller(Array(parts.prefix(2)), fields) != one)
+  }
+
+  @Test func `parts cannot run into each other`() throws {
+    let parts: [CallerPart] = [.header("a"), .header("b")]
+    var seen: Set<Caller> = []
+    let values = ["", "x", "xx", "x\u{1}", "\u{1}", "\u{1}x", "\u{1}\u{1}b\u{1}\u{1}x"]
+    for first in values {
+      for second in values {
+        seen.insert(try caller(parts, [("a", first), ("b", second)], anonymous: .allow))
+      }
+    }
+    #expect(seen.count == values.count * values.count)
+  }
+
+  @Test func `a header, a cookie and an address of one value are three callers`() throws {
+    let callers = [
+      try caller([.header("a")], [("a", "x")]), try caller([.cookie("a")], [("Cookie", "a=x")]),
+      try caller([.address], [], address: "x"), try caller([.header("b")], [("b", "x")]),
+    ]
+    #expect(Set(callers).count == 4)
+  }
+
+  @Test func `a missing or empty part is refused`() {
+    #expect(fault([.header("a")], []) == .callerUnknown(.missing))
+    #expect(fault([.header("a")], [("a", "")]) == .callerUnknown(.missing))
+    #expect(fault([.header("a"), .header("b")], [("a", "x")]) == .callerUnknown(.missing))
+    #expect(fault([.cookie("a")], [("Cookie", "b=1; A=1; a")]) == .callerUnknown(.missing))
+    #expect(fault([.cookie("a")], [("Cookie", "a=")]) == .callerUnknown(.missing))
+    #expect(throws: Problem.callerUnknown(.missing)) { try caller([.address], [], address: "") }
+    #expect(Problem.callerUnknown(.missing).status == 401)
+  }
+
+  @Test func `anonymous callers are told apart where they are allowed`() throws {
+    let absent = try caller([.header("a")], [], anonymous: .allow)
+    let empty = try caller([.header("a")], [("a", "")], anonymous: .allow)
+    let zero = try caller([.header("a")], [("a", "\u{0}")], anonymous: .allow)
+    #expect(Set([absent, empty, zero]).count == 3)
+    #expect(try caller([.header("a")], [], anonymous: .allow) == absent)
+  }
+
+  @Test(arguments: [CallerPolicy.Anonymous.refuse, .allow])
+  func `a part that is there twice is refused`(anonymous: CallerPolicy.Anonymous) {
+    for fields in [[("a", "x"), ("A", "x")], [("a", ""), ("a", "x")]] {
+      #expect(throws: Problem.callerUnknown(.repeated)) {
+        try caller([.header("a")], fields, anonymous: anonymous)
+      }
+    }
+    for fields in [[("Cookie", "a=x; a=x")], [("Cookie", "a=x"), ("Cookie", "b=1; a=")]] {
+      #expect(throws: Problem.callerUnknown(.repeated)) {
+        try caller([.cookie("a")], fields, anonymous: anonymous)
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("a=x", "x"), ("b=y;a=x", "x"), ("b=y;  a=x  ; c=z", "x"), ("a=x=y", "x=y"), ("a=\"x\"", "\"x\""),
+    ("a = x", "x"),
+    ("aa=y; a=x; ba=z", "x"),
+  ])
+  func `a cookie is found among others`(field: String, value: String) throws {
+    #expect(
+      try caller([.cookie("a")], [("Cookie", field)]) == caller([.cookie("a")], [("Cookie", "a=" + value)]))
+    #expect(
+      try caller([.cookie("a")], [("Cookie", field)]) != caller([.cookie("a")], [("Cookie", "a=other")]))
+  }
+
+  @Test func `cookies may be spread over several fields`() throws {
+    let spread = try caller([.cookie("a")], [("Cookie", "b=1"), ("Cookie", "a=x"), ("Cookie", "c=1")])
+    #expect(try caller([.cookie("a")], [("Cookie", "a=x")]) == spread)
+  }
+
+  @Test(arguments: ["AWS4-HMAC-SHA256", "Digest", "OAuth", "Signature", "DPoP"])
+  func `a scheme that signs each request anew is refused`(scheme: String) {
+    let parts: [CallerPart] = [.header("authorization")]
+    for spelling in [scheme, scheme.lowercased(), scheme.uppercased()] {
+      for rest in ["", " x", "\tx", " a=1, b=2"] {
+        #expect(fault(parts, [("Authorization", spelling + rest)]) == .callerUnknown(.signedEachTime))
+      }
+      #expect(fault(parts, [("Authorization", spelling + "x y")]) == nil)
+    }
+    #expect(fault([.header("x-authorization")], [("X-Authorization", scheme + " x")]) == nil)
+  }
+
+  @Test(arguments: ["Bearer x", "Basic eDp5", "Digest2 x", "x"])
+  func `other schemes are callers`(credentials: String) {
+    #expect(fault([.header("authorization")], [("Authorization", credentials)]) == nil)
+  }
+
+  @Test func `long parts keep their lengths`() throws {
+    let parts: [CallerPart] = [.header("a"), .header("b")]
+    let long = String(repeating: "x", count: 300)
+    let one = try caller(parts, [("a", long), ("b", "y")])
+    let other = try caller(parts, [("a", long + "x"), ("b", "y")])
+    #expect(one != other)
+    #expect(one.framed.count == other.framed.count - 1)
+  }
+}

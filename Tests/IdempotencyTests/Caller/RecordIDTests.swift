@@ -1,0 +1,75 @@
+import Idempotency
+import NIOCore
+import Testing
+
+struct RecordIDTests {
+  /// One identity as a test writes it down.
+  private struct Identity {
+    var token = "Bearer a"
+    var upstream = "orders"
+    var host = "api.example.com"
+    var method = "POST"
+    var path = "/v1/orders"
+    var route: String?
+    var key = "key"
+
+    func id() throws -> RecordID {
+      let request = Request(("Authorization", token), ("Idempotency-Key", key))
+      return RecordID.make(
+        caller: try CallerPolicy(parts: [.header("authorization")]).caller(
+          head: request.head, peerAddress: ""),
+        upstream: upstream, host: ByteBuffer(string: host), method: ByteBuffer(string: method),
+        place: route.map { .route($0) } ?? .path(ByteBuffer(string: path)),
+        key: try #require(try KeyPolicy().key(head: request.head, query: nil, body: ByteBuffer())))
+    }
+  }
+
+  @Test func `the same identity has the same id in every process`() throws {
+    #expect(try Identity().id() == Identity().id())
+    // Written down once: records of running systems are found under it.
+    #expect(try Identity().id().text == "6NovxVtYioAAC0oEbvHiRnCcLFByoK3BbkxTluKadho")
+  }
+
+  @Test func `every part of it makes another id`() throws {
+    let identities = [
+      Identity(), Identity(token: "Bearer b"), Identity(upstream: "order"), Identity(host: "example.com"),
+      Identity(method: "PUT"), Identity(method: "post"), Identity(path: "/v1/orders/"),
+      Identity(path: "/V1/orders"),
+      Identity(route: "/v1/orders"), Identity(route: "create"), Identity(key: "Key"),
+      Identity(host: "", path: "api.example.com/v1/orders"),
+      Identity(upstream: "ordersapi", host: ".example.com"),
+      Identity(method: "POST/", path: "v1/orders"),
+    ]
+    #expect(try Set(identities.map { try $0.id() }).count == identities.count)
+  }
+
+  @Test(arguments: [
+    "API.example.com", "api.example.com:8080", "Api.Example.Com:443", "api.example.com:",
+    "api.example.com.:80",
+  ])
+  func `letter case, port and last dot of the host make no difference`(host: String) throws {
+    #expect(try Identity(host: host).id() == Identity().id())
+  }
+
+  @Test(arguments: ["127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080", "10.1.2.3"])
+  func `an IP literal counts as no host`(host: String) throws {
+    #expect(try Identity(host: host).id() == Identity(host: "").id())
+  }
+
+  @Test(arguments: ["1.2.3", "1.2.3.4.5", "1.2.3.4a", "a.2.3.4", "1.2..4", "1234.1.1.1", "localhost"])
+  func `what only looks like an address is a host`(host: String) throws {
+    #expect(try Identity(host: host).id() != Identity(host: "").id())
+  }
+
+  @Test func `with the route's name the path makes no difference`() throws {
+    #expect(try Identity(path: "/a", route: "r").id() == Identity(path: "/b", route: "r").id())
+  }
+
+  @Test func `the text is read back`() throws {
+    let id = try Identity().id()
+    #expect(id.text.utf8.count == 43)
+    #expect(RecordID(text: id.text) == id)
+    #expect(RecordID(text: id.text + "A") == nil)
+    #expect(RecordID(text: "") == nil)
+  }
+}

@@ -1,0 +1,272 @@
+import Idempotency
+import NIOCore
+import Testing
+
+@Suite struct `The exchange` {
+  @Test func `forwards once the claim is granted`() {
+    var exchange = Exchange(route: .sample())
+    guard case .forward(let claim) = exchange.claimed(.granted(.sample())) else {
+      Issue.record("a granted claim was not forwarded")
+      return
+    }
+    #expect(claim == .sample())
+  }
+
+  @Test func `replays a completed record that was kept`() {
+    var exchange = Exchange(route: .sample())
+    guard case .replay(let record) = exchange.claimed(.taken(.completed(.sample()))) else {
+      Issue.record("a completed record was not replayed")
+      return
+    }
+    #expect(record == .sample())
+  }
+
+  @Test func `tells where the result is when the answer was not kept`() {
+    var exchange = Exchange(route: .sample())
+    let record = CompletedRecord.sample(.notKept(status: 201, location: "/v1/orders/7"))
+    guard case .refuse(let problem) = exchange.claimed(.taken(.completed(record))) else {
+      Issue.record("an answer that was not kept was not refused")
+      return
+    }
+    #expect(problem.code == .responseNotKept)
+    #expect(problem.originalStatus == 201)
+    #expect(problem.location == "/v1/orders/7")
+  }
+
+  @Test(arguments: [409, 422, 400])
+  func `refuses another payload with the route's status`(status: Int) {
+    var exchange = Exchange(route: .sample { $0.mismatchStatus = status })
+    guard case .refuse(let problem) = exchange.claimed(.mismatch) else {
+      Issue.record("a mismatch was not refused")
+      return
+    }
+    #expect(problem.code == .payloadMismatch)
+    #expect(problem.status == status)
+    #expect(!problem.isRetryable)
+  }
+
+  @Test func `a duplicate may ask again, and be granted what was released meanwhile`() {
+    var exchange = Exchange(route: .sample())
+    guard case .wait(let left) = exchange.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1))) else {
+      Issue.record("a duplicate did not wait")
+      return
+    }
+    #expect(left == 700)
+    guard case .forward = exchange.claimed(.granted(.sample(attempt: 2))) else {
+      Issue.record("the duplicate did not become the owner")
+      return
+    }
+  }
+
+  @Test func `a duplicate that gave up is told that the first delivery is in flight`() {
+    var exchange = Exchange(route: .sample())
+    _ = exchange.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1)))
+    let problem = exchange.gaveUpWaiting()
+    #expect(problem.code == .inFlight)
+    #expect(problem.isRetryable)
+    #expect(problem.retryAfter == 1)
+  }
+
+  /// (on_unknown, age, retryable, Retry-After) with a settle of 30 s.
+  @Test(arguments: [
+    (RoutePolicy.OnUnknown.hold, 0, true, 30), (.hold, 29_500, true, 1), (.hold, 30_000, false, nil),
+    (.retry, 10_000, true, 20), (.retry, 60_000, true, 1),
+  ] as [(RoutePolicy.OnUnknown, Int64, Bool, Int64?)])
+  func `an unknown outcome is retryable while it may settle`(
+    onUnknown: RoutePolicy.OnUnknown, age: Int64, isRetryable: Bool, retryAfter: Int64?
+  ) {
+    var exchange = Exchange(route: .sample { $0.onUnknown = onUnknown })
+    guard case .refuse(let problem) = exchange.claimed(.taken(.unknown(age: Milliseconds(age), attempt: 1))) else {
+      Issue.record("an unknown outcome was not refused")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown)
+    #expect(problem.status == 409)
+    #expect(problem.isRetryable == isRetryable)
+    #expect(problem.retryAfter == retryAfter)
+  }
+
+  @Test func `an unreadable record is never run, not even where the store may be passed by`() {
+    var exchange = Exchange(route: .sample { $0.onStoreFailure = .open })
+    guard case .refuse(let problem) = exchange.claimFailed(.unreadable("version 9")) else {
+      Issue.record("an unreadable record was forwarded")
+      return
+    }
+    #expect(problem.code == .storeUnreadable)
+  }
+
+  @Test func `a store that is down closes the route, or opens it where its owner says so`() {
+    var closed = Exchange(route: .sample())
+    guard case .refuse(let problem) = closed.claimFailed(.unavailable("refused")) else {
+      Issue.record("a closed route forwarded without the store")
+      return
+    }
+    #expect(problem.code == .storeUnavailable)
+    #expect(problem.isRetryable)
+    var open = Exchange(route: .sample { $0.onStoreFailure = .open })
+    guard case .forwardUnprotected = open.claimFailed(.fateUnknown("cut")) else {
+      Issue.record("an open route did not forward")
+      return
+    }
+  }
+}
+
+@Suite struct `The end of an exchange` {
+  /// What the contract's table says of each status by default.
+  @Test(arguments: [
+    (200, OutcomeClass.final), (201, .final), (301, .final), (400, .final), (404, .final), (409, .final),
+    (500, .final), (501, .final), (401, .retry), (403, .retry), (407, .retry), (408, .retry), (421, .retry),
+    (423, .retry), (425, .retry), (429, .retry), (503, .retry), (502, .unknown), (504, .unknown),
+  ])
+  func `classifies an answer by its status`(status: Int, outcome: OutcomeClass) {
+    let action = Self.answered(status: status)
+    switch outcome {
+    case .final: #expect(action == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+    case .retry:
+      #expect(action == .release([401, 403, 429].contains(status) ? .deleted : .remembered))
+    case .unknown: #expect(action == .markUnknown)
+    }
+  }
+
+  @Test func `keeps a record that has met more than rejections`() {
+    #expect(Self.answered(status: 429, claim: .sample(attempt: 3, onlyRejectedSoFar: false)) == .release(.remembered))
+  }
+
+  @Test func `a 409 after an unknown attempt is unknown, unless the route or the backend says otherwise`() {
+    let claim = Claim.sample(attempt: 2, followsUnknown: true)
+    #expect(Self.answered(status: 409, claim: claim) == .markUnknown)
+    #expect(Self.answered(status: 412, claim: claim) == .markUnknown)
+    let final = AnsweredAction.complete(retention: .seconds(86_400), remember: .seconds(86_400))
+    #expect(Self.answered(status: 409) == final)
+    let listed = Route.sample { $0.outcomes = OutcomeTable(final: [.status(409)]) }
+    #expect(Self.answered(status: 409, claim: claim, route: listed) == final)
+    #expect(Self.answered(status: 409, steering: Steering(outcome: .final), claim: claim) == final)
+  }
+
+  @Test func `the backend's own word overrules the table`() {
+    #expect(Self.answered(status: 200, steering: Steering(outcome: .retry)) == .release(.remembered))
+    #expect(Self.answered(status: 200, steering: Steering(outcome: .unknown)) == .markUnknown)
+    #expect(
+      Self.answered(status: 503, steering: Steering(outcome: .final, retention: .seconds(60)))
+        == .complete(retention: .seconds(60), remember: .seconds(86_400)))
+  }
+
+  @Test(arguments: [(0, 1), (60, 60), (86_400, 86_400), (1_000_000, 86_400)] as [(Int64, Int64)])
+  func `the backend's retention stays between a second and remember`(asked: Int64, given: Int64) {
+    #expect(
+      Self.answered(status: 200, steering: Steering(retention: .seconds(asked)))
+        == .complete(retention: .seconds(given), remember: .seconds(86_400)))
+  }
+
+  @Test func `the last of a route's attempts is final with whatever it met`() {
+    let route = Route.sample { $0.maxAttempts = 3 }
+    #expect(Self.answered(status: 503, claim: .sample(attempt: 2), route: route) == .release(.remembered))
+    #expect(
+      Self.answered(status: 503, claim: .sample(attempt: 3), route: route)
+        == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+  }
+
+  @Test func `what was not sent is released`() {
+    var exchange = Self.owning()
+    guard case .release(let problem) = exchange.failed(.notSent("refused")) else {
+      Issue.record("what was not sent was not released")
+      return
+    }
+    #expect(problem.code == .upstreamUnreachable)
+    #expect(problem.status == 502)
+  }
+
+  @Test func `a lost answer is unknown`() {
+    var exchange = Self.owning()
+    guard case .markUnknown(let problem) = exchange.failed(.answerLost("reset")) else {
+      Issue.record("a lost answer was not unknown")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown)
+    #expect(problem.status == 502)
+  }
+
+  @Test func `after a time-out a late answer is still taken`() {
+    var exchange = Self.owning()
+    guard case .listen(let settle, let problem) = exchange.failed(.timedOut) else {
+      Issue.record("a time-out ended the exchange")
+      return
+    }
+    #expect(settle == .seconds(30))
+    #expect(problem.status == 504)
+    #expect(
+      exchange.answered(status: 201, steering: Steering())
+        == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+  }
+
+  @Test(arguments: [UpstreamFailure.timedOut, .answerLost("reset"), .notSent("closed")])
+  func `listening ends when nothing comes any more`(failure: UpstreamFailure) {
+    var exchange = Self.owning()
+    _ = exchange.failed(.timedOut)
+    guard case .giveUp = exchange.failed(failure) else {
+      Issue.record("listening went on")
+      return
+    }
+  }
+
+  @Test func `a fenced owner gives its client what the store now says`() {
+    var replaying = Self.settling()
+    guard case .replay(.sample()) = replaying.stored(.lost(.completed(.sample()))) else {
+      Issue.record("another owner's outcome was not replayed")
+      return
+    }
+    var duplicate = Self.settling()
+    guard case .becomeDuplicate = duplicate.stored(.lost(.inFlight(leaseLeft: 1, attempt: 2))) else {
+      Issue.record("a fenced owner did not become a duplicate")
+      return
+    }
+    guard case .wait = duplicate.claimed(.taken(.inFlight(leaseLeft: 1, attempt: 2))) else {
+      Issue.record("a fenced owner could not ask again")
+      return
+    }
+    for standing in [Standing.absent, .released(attempt: 2), .unknown(age: 5, attempt: 2), .expired(attempt: 2)] {
+      var refused = Self.settling()
+      guard case .refuse(let problem) = refused.stored(.lost(standing)) else {
+        Issue.record("a fenced owner answered although the record is \(standing)")
+        continue
+      }
+      #expect(problem.code == .outcomeUnknown)
+    }
+  }
+
+  @Test func `a record that cannot be written never lets a later delivery contradict the answer`() {
+    var hold = Self.settling()
+    guard case .answerAndKeepStoring = hold.storingFailed(.fateUnknown("cut")) else {
+      Issue.record("the client of a held route did not get its answer")
+      return
+    }
+    var retry = Self.settling(Route.sample { $0.onUnknown = .retry })
+    guard case .refuseAndKeepStoring(let problem) = retry.storingFailed(.unavailable("down")) else {
+      Issue.record("the client of a route that retries got an answer that may be contradicted")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown)
+    #expect(problem.status == 502)
+  }
+
+  typealias AnsweredAction = Exchange.AnsweredAction
+
+  static func owning(_ route: Route = .sample(), claim: Claim = .sample()) -> Exchange {
+    var exchange = Exchange(route: route)
+    _ = exchange.claimed(.granted(claim))
+    return exchange
+  }
+
+  static func settling(_ route: Route = .sample()) -> Exchange {
+    var exchange = owning(route)
+    _ = exchange.answered(status: 200, steering: Steering())
+    return exchange
+  }
+
+  static func answered(
+    status: Int, steering: Steering = Steering(), claim: Claim = .sample(), route: Route = .sample()
+  ) -> AnsweredAction {
+    var exchange = owning(route, claim: claim)
+    return exchange.answered(status: status, steering: steering)
+  }
+}

@@ -1,0 +1,53 @@
+import Idempotency
+import Testing
+
+struct Digest256Tests {
+  @Test func `the text is base64url without padding`() throws {
+    let zeros = try #require(Digest256([UInt8](repeating: 0, count: 32)))
+    #expect(zeros.text == String(repeating: "A", count: 43))
+    let ones = try #require(Digest256([UInt8](repeating: 0xFF, count: 32)))
+    #expect(ones.text == String(repeating: "_", count: 42) + "8")
+    let counting = try #require(Digest256(0..<32))
+    #expect(counting.text == "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8")
+  }
+
+  @Test func `the text is read back`() throws {
+    var generator = SeededGenerator(seed: 1)
+    for _ in 0..<1000 {
+      let bytes = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }
+      let digest = try #require(Digest256(bytes))
+      #expect((0..<32).map { digest[$0] } == bytes)
+      #expect(Digest256(text: digest.text) == digest)
+    }
+  }
+
+  @Test func `no other text is read`() throws {
+    let text = try #require(Digest256(0..<32)).text
+    #expect(Digest256(text: String(text.dropLast())) == nil)
+    #expect(Digest256(text: text + "A") == nil)
+    #expect(Digest256(text: text.dropLast() + "=") == nil)
+    #expect(Digest256(text: text.dropLast() + "+") == nil)
+    // The same bits but for the two that the last character has to spare.
+    #expect(Digest256(text: text.dropLast() + "9") == nil)
+  }
+
+  @Test func `31 and 33 bytes are no digest`() {
+    #expect(Digest256([UInt8](repeating: 0, count: 31)) == nil)
+    #expect(Digest256([UInt8](repeating: 0, count: 33)) == nil)
+  }
+}
+
+/// SplitMix64: the same numbers in every run.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var word = state
+    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
+    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
+    return word ^ word >> 31
+  }
+}

@@ -1,0 +1,46 @@
+import Idempotency
+import Testing
+
+struct RecipeTests {
+  @Test(arguments: [
+    Recipe(),
+    Recipe(body: .raw),
+    Recipe(body: .none, headers: ["x-tenant"]),
+    Recipe(headers: ["a", "b"], ignore: ["/sent_at", "/a~1b/~0", "/a,b;c%20 d"]),
+    Recipe(ignore: [""]),
+    Recipe(ignore: ["", ""]),
+    Recipe(ignore: ["/", "", "/ä/日"]),
+    Recipe(headers: [""], ignore: ["/h=;i=,"]),
+  ])
+  func `the text is read back`(recipe: Recipe) throws {
+    let read = try #require(Recipe(text: recipe.text))
+    #expect(read == recipe)
+    #expect(read.headers == recipe.headers)
+    #expect(read.ignore == recipe.ignore)
+    #expect(read.body == recipe.body)
+    #expect(recipe.text.utf8.allSatisfy { 0x21...0x7E ~= $0 })
+  }
+
+  @Test func `the text is short and plain`() {
+    #expect(Recipe().text == "1;auto")
+    #expect(Recipe(body: .raw, headers: ["a", "b"], ignore: ["/c;d"]).text == "1;raw;h=a,b;i=/c%3Bd")
+  }
+
+  @Test func `different recipes have different texts`() {
+    let recipes = [
+      Recipe(), Recipe(body: .raw), Recipe(body: .none), Recipe(headers: ["a"]), Recipe(headers: ["a", "b"]),
+      Recipe(headers: ["b", "a"]), Recipe(headers: ["a,b"]), Recipe(ignore: ["a"]),
+      Recipe(headers: ["a"], ignore: ["b"]),
+    ]
+    #expect(Set(recipes.map(\.text)).count == recipes.count)
+    #expect(Set(recipes).count == recipes.count)
+  }
+
+  @Test(arguments: [
+    "", "1", "2;auto", "0;auto", "+1;auto", "1;all", "1;auto;", "1;auto;x=a", "1;auto;h=%4", "1;auto;h=%+1",
+    "1;auto;h=%FF", "1;auto;i=a;h=b", "1;auto;h=a;h=a", "1;auto;h=%61", "01;auto",
+  ])
+  func `what no version wrote is not read`(text: String) {
+    #expect(Recipe(text: text) == nil)
+  }
+}

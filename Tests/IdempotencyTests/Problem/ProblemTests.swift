@@ -1,0 +1,60 @@
+import Idempotency
+import NIOCore
+import Testing
+
+struct ProblemTests {
+  /// Every refusal that can be made, in one variant each.
+  static let all: [Problem] =
+    RequestFault.allCases.map { .badRequest($0) }
+    + [
+      .keyMissing(KeyPolicy()), .keyMissing(KeyPolicy(from: .query("key"))),
+      .keyMissing(KeyPolicy(from: .json("/id"))),
+      .keyMissing(KeyPolicy(from: .form("key"))),
+    ]
+    + KeyFault.allCases.map { .keyInvalid($0, policy: KeyPolicy()) }
+    + CallerFault.allCases.map { .callerUnknown($0) }
+    + [409, 422, 400].map { .payloadMismatch(status: $0) }
+    + [
+      .inFlight(retryAfter: 1500), .outcomeUnknown(retryAfter: 30000), .outcomeUnknown(retryAfter: nil),
+      .answerLost(.broken, retryAfter: 30000), .answerLost(.broken, retryAfter: nil),
+      .answerLost(.timedOut, retryAfter: 30000), .answerLost(.timedOut, retryAfter: nil),
+      .responseNotKept(status: 201, location: "/v1/orders/1"), .responseNotKept(status: 200, location: nil),
+      .keyExpired,
+      .requestTooLarge(limit: 1_048_576), .requestTimeout, .headerTooLarge, .notImplemented, .noRoute,
+      .storeUnavailable(retryAfter: 2000), .storeUnreadable(retryAfter: 30000), .upstreamUnreachable,
+      .overloaded(.busy, retryAfter: 0), .overloaded(.draining, retryAfter: 1000),
+    ]
+
+  @Test func `every problem document is as it was written down`() {
+    let documents = Self.all.map { problem in
+      problem.fields.map { "\($0.name): \($0.value)\n" }.joined() + String(buffer: problem.body())
+    }
+    #expect(documents.joined(separator: "\n") == goldenProblems)
+  }
+
+  @Test func `every code has a problem`() {
+    #expect(Set(Self.all.map(\.code)) == Set(Problem.Code.allCases))
+    #expect(Set(Problem.Code.allCases.map(\.title)).count == Problem.Code.allCases.count)
+  }
+
+  @Test(arguments: all)
+  func `a detail is one sentence`(problem: Problem) {
+    #expect(problem.detail.last == ".")
+    #expect(!problem.detail.dropLast().contains(". "))
+    #expect(problem.detail.first?.isUppercase == true)
+  }
+
+  @Test(arguments: all)
+  func `only what may yet get an answer says when`(problem: Problem) {
+    if let retryAfter = problem.retryAfter {
+      #expect(problem.isRetryable)
+      #expect(retryAfter >= 1)
+    }
+  }
+
+  @Test func `strings of a backend are escaped`() {
+    let problem = Problem.responseNotKept(status: 201, location: "/a\"b\\c\u{0}\u{1F}\n/ä")
+    let body = String(buffer: problem.body())
+    #expect(body.hasSuffix(#","original_status":201,"location":"/a\"b\\c\u0000\u001f\u000a/ä"}"# + "\n"))
+  }
+}

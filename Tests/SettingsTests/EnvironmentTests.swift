@@ -1,0 +1,60 @@
+import Idempotency
+import Settings
+import Testing
+
+struct EnvironmentTests {
+  private let environment = [
+    "PORT": "9001", "EMPTY": "", "REDIS_PASSWORD": "p%40ss", "N_1": "3", "EVIL": "x\nworkers: 9",
+  ]
+
+  @Test(arguments: [
+    ("workers: ${N_1}", 3), ("workers: \"${N_1}\"", 3), ("workers: ${NONE:-2}", 2),
+    ("workers: ${EMPTY:-4}", 4),
+    ("workers: 1${NONE:-}${N_1}", 13),
+  ]) func `a reference stands for its value or its default`(text: String, workers: Int) throws {
+    #expect(try load(upstream + text, environment: environment).workers == workers)
+  }
+
+  @Test(arguments: [
+    ("a$$b", "a$b"), ("$${PORT}", "${PORT}"), ("$$$$", "$$"), ("a$b", "a$b"), ("x$", "x$"),
+    ("${PORT}/${N_1}", "9001/3"),
+    ("${NONE:-a:-b}", "a:-b"), ("${NONE:-${PORT}", "${PORT"), ("${EVIL}", "x\nworkers: 9"),
+  ]) func `a text is put together, and never read as YAML again`(written: String, path: String) throws {
+    let settings = try load(upstream + "store: {path: \"\(written)\"}", environment: environment)
+    #expect(settings.store.place == .embedded(path: path))
+    #expect(settings.workers == 0)
+  }
+
+  @Test func `secrets come from the environment`() throws {
+    let text = upstream + "store: {kind: redis, url: \"redis://:${REDIS_PASSWORD}@h\"}"
+    guard case .redis(let redis) = try load(text, environment: environment).store.place else {
+      Issue.record("not a Redis")
+      return
+    }
+    #expect(redis.password == "p@ss")
+    #expect(redis.user == nil)
+  }
+
+  @Test(arguments: [
+    ("${NONE}", "the environment has no NONE: set it, or write ${NONE:-default}"),
+    ("${NONE", "has a ${ without its }; write ${NAME}, or $${ for the characters themselves"),
+    ("${}", "has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself"),
+    ("${1A}", "has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself"),
+    ("${PORT-1}", "has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself"),
+    ("${PORT:?x}", "has a reference that is neither ${NAME} nor ${NAME:-default}; $${ stands for ${ itself"),
+  ]) func `a reference with a fault is refused`(written: String, message: String) {
+    let text = upstream + "store: {path: \"\(written)\"}"
+    #expect(issues(text, environment: environment) == ["2:15: store.path: \(message)"])
+  }
+
+  @Test func `a value of the environment is held to the same rules, and not shown`() {
+    #expect(
+      issues(upstream + "workers: ${EVIL}", environment: environment) == [
+        "2:10: workers: must be a whole number from 0 to 1024"
+      ])
+    #expect(
+      issues(upstream + "store: {path: \"${EMPTY}\"}", environment: environment) == [
+        "2:15: store.path: must not be empty: write the path of a database file"
+      ])
+  }
+}

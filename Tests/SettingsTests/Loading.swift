@@ -1,0 +1,22 @@
+import Settings
+
+/// What a minimal file begins with, in one line: tests write theirs from line 2 on.
+let upstream = "upstreams: {backend: {url: \"http://127.0.0.1:9000\"}}\n"
+
+/// The settings of a file that has to be right.
+func load(_ text: String, environment: [String: String] = [:]) throws -> Settings {
+  try Settings.load(text: text, file: "semel.yaml", environment: environment).get()
+}
+
+/// All that is wrong with a file, a line each, without the file's name.
+func issues(_ text: String, environment: [String: String] = [:]) -> [String] {
+  switch Settings.load(text: text, file: "f", environment: environment) {
+  case .success: []
+  case .failure(let errors): errors.issues.map { String($0.description.dropFirst(2)) }
+  }
+}
+
+/// A file with one route of these members.
+func route(_ members: String) -> String {
+  upstream + "routes: [{name: r, caller: {parts: [address]}, \(members)}]\n"
+}

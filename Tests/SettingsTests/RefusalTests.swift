@@ -1,0 +1,213 @@
+import Testing
+
+/// Each kind of error with its exact text and place.
+struct RefusalTests {
+  @Test(arguments: [
+    ("listen: 5", "2:9: listen: must be a list such as [{address: \"127.0.0.1:8080\"}], not a single value"),
+    ("listen: []", "2:9: listen: must name an address, such as [{address: \"127.0.0.1:8080\"}]"),
+    ("listen: [{}]", "2:10: listen[0].address: is missing: write host:port or unix:/path"),
+    (
+      "listen: [{address: 8080}]",
+      "2:20: listen[0].address: must end with a port, such as 127.0.0.1:8080 or [::1]:8080"
+    ),
+    (
+      "listen: [{address: \":80\"}]",
+      "2:20: listen[0].address: must have a host before the port, such as 127.0.0.1:8080 or [::1]:8080"
+    ),
+    (
+      "listen: [{address: \"::1:80\"}]",
+      "2:20: listen[0].address: must have an IPv6 address in brackets, such as 127.0.0.1:8080 or [::1]:8080"
+    ),
+    ("listen: [{address: \"h:65536\"}]", "2:20: listen[0].address: must have a port from 0 to 65535"),
+    (
+      "listen: [{address: \"unix:s\"}]",
+      "2:20: listen[0].address: must have an absolute path of at most 103 bytes, such as unix:/run/semel.sock"
+    ),
+    (
+      "listen: [{address: \"h:1\"}, {address: \"h:1\"}]",
+      "2:38: listen[1].address: is taken by listen[0].address; write another address"
+    ),
+    (
+      "listen: [{address: \"127.0.0.1:1\"}]\nadmin: {address: \"127.0.0.1:1\"}",
+      "3:18: admin.address: is taken by listen[0].address; write another address"
+    ),
+    (
+      "admin: {address: \"127.0.0.1:8080\"}",
+      "2:18: admin.address: is taken by the default of listen; write another address"
+    ),
+    ("admin: {}", "2:8: admin.address: is missing: write host:port, such as 127.0.0.1:8081"),
+    (
+      "admin: {address: \"0.0.0.0:1\"}",
+      "2:18: admin.address: can be reached from other machines: add a token_file, or listen on 127.0.0.1"
+    ),
+    (
+      "admin: {address: \"127.example.com:1\"}",
+      "2:18: admin.address: can be reached from other machines: add a token_file, or listen on 127.0.0.1"
+    ),
+    ("workers: two", "2:10: workers: must be a whole number from 0 to 1024"),
+    ("workers: 1025", "2:10: workers: must be a whole number from 0 to 1024"),
+    ("workers: -1", "2:10: workers: must be a whole number from 0 to 1024"),
+    ("workers: 99999999999999999999", "2:10: workers: must be a whole number from 0 to 1024"),
+    ("workers: [1]", "2:10: workers: must be a whole number, not a list"),
+    ("workers:", "2:9: workers: has no value: write a whole number, or take the member out"),
+    ("wrokers: 1", "2:1: wrokers: unknown member; did you mean workers?"),
+    ("drainDelay: 1s", "2:1: drainDelay: unknown member; did you mean drain_delay?"),
+    ("drain_delay: 5", "2:14: drain_delay: has no unit: write it in ms, s, m, h or d, such as 5s"),
+    ("drain_delay: 5sec", "2:14: drain_delay: must be a whole number and a unit, which is ms, s, m, h or d"),
+    ("drain_delay: 1.5s", "2:14: drain_delay: must be a whole number and a unit, which is ms, s, m, h or d"),
+    ("drain_delay: -1s", "2:14: drain_delay: must be a whole number and a unit, which is ms, s, m, h or d"),
+    ("drain_delay: 36501d", "2:14: drain_delay: must be at most 36500d"),
+    ("drain_delay: 99999999999999999999ms", "2:14: drain_delay: must be at most 36500d"),
+    (
+      "limits: {header_bytes: 64}",
+      "2:24: limits.header_bytes: has no unit: write it in B, KiB, MiB or GiB, such as 64KiB"
+    ),
+    (
+      "limits: {header_bytes: 64KB}",
+      "2:24: limits.header_bytes: must be a whole number and a unit, which is B, KiB, MiB or GiB"
+    ),
+    ("limits: {header_bytes: 2MiB}", "2:24: limits.header_bytes: must be from 1KiB to 1MiB"),
+    ("limits: {body_memory: 99999999999GiB}", "2:23: limits.body_memory: must be from 1MiB to 1024GiB"),
+    ("limits: {header_timeout: 0s}", "2:26: limits.header_timeout: must be at least 1ms"),
+    ("limits: {max_in_flight: 0}", "2:25: limits.max_in_flight: must be a whole number from 1 to 1000000"),
+    ("limits: []", "2:9: limits: must be a mapping of members, not a list"),
+    (
+      "log: {level: loud}",
+      "2:14: log.level: must be trace, debug, info, notice, warning, error or critical"
+    ),
+    ("log: {format: xml}", "2:15: log.format: must be json or text"),
+    ("log: {access: yes}", "2:15: log.access: must be true or false"),
+    ("log: {color: true}", "2:7: log.color: unknown member; allowed are level, format, access"),
+    ("store: {kind: mysql}", "2:15: store.kind: must be embedded or redis"),
+    ("store: {url: \"redis://h\"}", "2:9: store.url: belongs to kind: redis; write that, or take it out"),
+    (
+      "store: {kind: redis, url: \"redis://h\", path: x}",
+      "2:40: store.path: belongs to kind: embedded; take it out"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://h\", timeout: 11s}", "2:49: store.timeout: must be at most 10s"
+    ),
+    (
+      "routes: [{name: r, idempotency: off, upstream: frontend}]",
+      "2:48: routes[0].upstream: names no upstream; write backend"
+    ),
+    ("store: {kind: redis}", "2:8: store.url: is missing: write redis://host:port/0 or unix:/path"),
+    ("store: {kind: redis, url: \"http://h\"}", "2:27: store.url: must be redis://host:port/0 or unix:/path"),
+    (
+      "store: {kind: redis, url: \"redis://h/x\"}",
+      "2:27: store.url: must have the database's number as its path, such as redis://host:port/0"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://secret@h\"}",
+      "2:27: store.url: must have a password behind the user: redis://user:password@host, or redis://:password@host"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://:a%zz@h\"}",
+      "2:27: store.url: must have user and password percent-encoded: % as %25, @ as %40, / as %2F"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://h/0?x=1\"}",
+      "2:27: store.url: must end after the database's number; a ? or # in a password is written %3F or %23"
+    ),
+    (
+      "store: {namespace: \"a{b}\"}",
+      "2:20: store.namespace: must be a name of 1 to 64 letters, digits, dots, hyphens and underscores"
+    ),
+    ("store: {path: \"\"}", "2:15: store.path: must not be empty: write the path of a database file"),
+    ("defaults: {name: x}", "2:12: defaults.name: belongs to a single route; take it out of the defaults"),
+    ("defaults: {leese: 1s}", "2:12: defaults.leese: unknown member; did you mean lease?"),
+    ("defaults: {lease: 1}", "2:19: defaults.lease: has no unit: write it in ms, s, m, h or d, such as 1s"),
+    ("routes: {}", "2:9: routes: must be a list of routes, not a mapping"),
+    ("routes: [x]", "2:10: routes[0]: must be a mapping of members, not a single value"),
+    ("routes: [{idempotency: off}]", "2:10: routes[0].name: is missing: every route needs a name of its own"),
+    (
+      "routes: [{name: r}]",
+      "2:10: routes[0].caller: is missing: say who the caller is, such as {parts: [\"header:Authorization\"]}, "
+        + "or write idempotency: off"
+    ),
+    (
+      "routes: [{name: r, caller: {}}]",
+      "2:28: routes[0].caller: must have parts that say who the caller is: header:NAME, cookie:NAME or address"
+    ),
+    (
+      "routes: [{name: a, idempotency: off}, {name: a, idempotency: off}]",
+      "2:46: routes[1].name: must be unique; the route in line 2 has it too"
+    ),
+    (
+      "routes: [{name: r, caller: me}]",
+      "2:28: routes[0].caller: must be a mapping of members, not a single value"
+    ),
+    (
+      "routes: [{name: r, caller: }]",
+      "2:28: routes[0].caller: has no value: write a mapping of members, or take the member out"
+    ),
+    (
+      "defaults: {caller: {parts: []}}\nroutes: [{name: r}]",
+      "2:28: defaults.caller.parts: must name at least one part: header:NAME, cookie:NAME or address"
+    ),
+    ("? [a]\n: 1", "2:3: a member's name must be a plain word"),
+    (
+      "<<: {workers: 1}",
+      "2:1: <<: unknown member; allowed are listen, admin, workers, drain_delay, shutdown_grace, "
+        + "upstreams, store, limits, log, defaults, routes"
+    ),
+  ]) func `a file with one fault is told its place and the remedy`(text: String, issue: String) {
+    #expect(issues(upstream + text) == [issue])
+  }
+
+  @Test(arguments: [
+    ("{}", "1:1: upstreams: is missing: name a backend, such as {backend: {url: \"http://127.0.0.1:9000\"}}"),
+    (
+      "upstreams: {}",
+      "1:12: upstreams: must name a backend, such as {backend: {url: \"http://127.0.0.1:9000\"}}"
+    ),
+    ("upstreams: {a: {}}", "1:16: upstreams.a.url: is missing: write http://host:port or unix:/path"),
+    ("upstreams: {a: {url: \"h:1\"}}", "1:22: upstreams.a.url: must be http://host:port or unix:/path"),
+    (
+      "upstreams: {a: {url: \"http://u@h:1\"}}",
+      "1:22: upstreams.a.url: must not hold a user: write http://host:port or unix:/path"
+    ),
+    (
+      "upstreams: {a: {url: \"http://h:1/api\"}}",
+      "1:22: upstreams.a.url: must end after the port, since the request's own path is sent: "
+        + "write http://host:port or unix:/path"
+    ),
+    ("upstreams: {a: {url: \"http://h:0\"}}", "1:22: upstreams.a.url: must have a port from 1 to 65535"),
+    (
+      "upstreams: {a: {url: \"http://[::g]:1\"}}",
+      "1:22: upstreams.a.url: must have an IPv6 address between [ and ], such as 127.0.0.1:8080 or [::1]:8080"
+    ),
+    (
+      "upstreams: {\"a b\": {url: \"http://h\"}}",
+      "1:13: upstreams.a b: must be a name of 1 to 64 letters, digits, dots, hyphens and underscores"
+    ),
+    (
+      "upstreams: {a: {url: \"http://h\", connect_retries: 101}}",
+      "1:51: upstreams.a.connect_retries: must be a whole number from 0 to 100"
+    ),
+    (
+      "upstreams: {a: {url: \"http://h\", response_timeout: 0s}}",
+      "1:52: upstreams.a.response_timeout: must be at least 1ms"
+    ),
+    ("[]", "1:1: must be a mapping of members, not a list"),
+  ]) func `an upstream with a fault is refused`(text: String, issue: String) {
+    #expect(issues(text) == [issue])
+  }
+
+  @Test func `a route among several upstreams has to name its own`() {
+    let text = """
+      upstreams: {orders: {url: "http://h:1"}, users: {url: "http://h:2"}}
+      routes:
+        - {name: a, idempotency: off}
+        - {name: b, idempotency: off, upstream: user}
+        - {name: c, idempotency: off, upstream: elsewhere}
+        - {name: d, idempotency: off, upstream: users}
+      """
+    #expect(
+      issues(text) == [
+        "3:5: routes[0].upstream: is missing: there are several; write orders or users",
+        "4:43: routes[1].upstream: names no upstream; did you mean users?",
+        "5:43: routes[2].upstream: names no upstream; write orders or users",
+      ])
+  }
+}

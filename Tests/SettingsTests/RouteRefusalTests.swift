@@ -1,0 +1,142 @@
+import Testing
+
+struct RouteRefusalTests {
+  /// The column at which `route` puts the first character of its members.
+  private let offset = 48
+
+  @Test(arguments: [
+    ("idempotency: on", 13, "idempotency", "must be required, optional or off"),
+    ("mismatch_status: 404", 17, "mismatch_status", "must be 409, 422 or 400"),
+    ("max_waiters: 0", 13, "max_waiters", "must be a whole number from 1 to 100000"),
+    ("lease: 999ms", 7, "lease", "must be at least 1s"),
+    ("retention: 0s", 11, "retention", "must be at least 1s"),
+    ("remember: 1h", 10, "remember", "must not be shorter than retention: 1h against 1d"),
+    (
+      "remember: 2d, retention: 3d", 10, "remember",
+      "must not be shorter than retention: 2d against 3d"
+    ),
+    ("duplicates: drop", 12, "duplicates", "must be wait or reject"),
+    ("endpoint: host", 10, "endpoint", "must be path or route"),
+    ("on_unknown: guess", 12, "on_unknown", "must be hold or retry"),
+    ("on_store_failure: ajar", 18, "on_store_failure", "must be closed or open"),
+    ("set_cookie: eat", 12, "set_cookie", "must be drop or keep"),
+    (
+      "max_request_body: 512MiB", 18, "max_request_body",
+      "must not exceed limits.body_memory, which is 256MiB"
+    ),
+    (
+      "max_response_body: 512MiB", 19, "max_response_body",
+      "must not exceed limits.body_memory, which is 256MiB"
+    ),
+    (
+      "key: {from: []}", 12, "key.from",
+      "must name at least one source: header:NAME, query:NAME, json:/pointer or form:NAME"
+    ),
+    (
+      "key: {from: [X-Key]}", 13, "key.from[0]", "must be header:NAME, query:NAME, json:/pointer or form:NAME"
+    ),
+    ("key: {from: [\"header:a b\"]}", 13, "key.from[0]", "must name a header field, such as X-Request-Id"),
+    (
+      "key: {from: [\"header:\"]}", 13, "key.from[0]",
+      "must be header:NAME, query:NAME, json:/pointer or form:NAME"
+    ),
+    (
+      "key: {from: [\"json:id\"]}", 13, "key.from[0]",
+      "must be a JSON pointer that begins with a slash, such as /order/id (~1 for a slash, ~0 for ~)"
+    ),
+    (
+      "key: {min_length: 9, max_length: 8}", 18, "key.min_length",
+      "must not exceed max_length: 9 against 8"
+    ),
+    (
+      "key: {min_length: 300}", 18, "key.min_length", "must not exceed max_length: 300 against 255"
+    ),
+    ("key: {min_length: 0}", 18, "key.min_length", "must be a whole number from 1 to 8000"),
+    ("key: {format: ulid}", 14, "key.format", "must be any or uuid"),
+    ("fingerprint: {body: json}", 20, "fingerprint.body", "must be auto, raw or none"),
+    (
+      "fingerprint: {headers: [\"a:\"]}", 24, "fingerprint.headers[0]",
+      "must name a header field, such as X-Request-Id"
+    ),
+    (
+      "fingerprint: {ignore: [\"/a~2\"]}", 23, "fingerprint.ignore[0]",
+      "must be a JSON pointer that begins with a slash, such as /order/id (~1 for a slash, ~0 for ~)"
+    ),
+    ("match: {methods: POST}", 17, "match.methods", "must be a list such as [POST], not a single value"),
+    (
+      "match: {methods: []}", 17, "match.methods",
+      "must name a method; take the member out to match every one"
+    ),
+    ("match: {methods: [post]}", 18, "match.methods[0]", "must be a method in capitals, such as POST"),
+    ("match: {path: v1}", 14, "match.path", "must begin with a slash, such as /v1/orders/{id} or /v1/**"),
+    (
+      "match: {host: \"h:80\"}", 14, "match.host",
+      "must be one host name without a port, such as api.example.com"
+    ),
+    (
+      "match: {host: \"*.h\"}", 14, "match.host",
+      "must be one host name without a port, such as api.example.com"
+    ),
+    (
+      "outcomes: {retry: [600]}", 19, "outcomes.retry[0]",
+      "must be a status from 100 to 599, or a class from 1xx to 5xx"
+    ),
+    (
+      "outcomes: {retry: [6xx]}", 19, "outcomes.retry[0]",
+      "must be a status from 100 to 599, or a class from 1xx to 5xx"
+    ),
+    (
+      "outcomes: {retry: [50]}", 19, "outcomes.retry[0]",
+      "must be a status from 100 to 599, or a class from 1xx to 5xx"
+    ),
+    (
+      "outcomes: {final: [500], retry: [500]}", 33, "outcomes.retry[0]",
+      "is listed under final too; a status belongs to one class"
+    ),
+    (
+      "outcomes: {retry: [5xx], unknown: [5XX]}", 35, "outcomes.unknown[0]",
+      "is listed under retry too; a status belongs to one class"
+    ),
+    ("outcomes: {done: [500]}", 11, "outcomes.done", "unknown member; allowed are final, retry, unknown"),
+  ]) func `a route with a fault is refused`(members: String, column: Int, path: String, message: String) {
+    #expect(issues(route(members)) == ["2:\(offset + column): routes[0].\(path): \(message)"])
+  }
+
+  @Test(arguments: [
+    ("parts: []", 36, "caller.parts", "must name at least one part: header:NAME, cookie:NAME or address"),
+    ("parts: [me]", 37, "caller.parts[0]", "must be header:NAME, cookie:NAME or address"),
+    ("parts: [\"user:x\"]", 37, "caller.parts[0]", "must be header:NAME, cookie:NAME or address"),
+    ("parts: [\"cookie:a=b\"]", 37, "caller.parts[0]", "must name a cookie, such as cookie:session"),
+    ("parts: [address], anonymous: maybe", 58, "caller.anonymous", "must be refuse or allow"),
+  ]) func `a caller with a fault is refused`(members: String, column: Int, path: String, message: String) {
+    let text = upstream + "routes: [{name: r, caller: {\(members)}}]"
+    #expect(issues(text) == ["2:\(column): routes[0].\(path): \(message)"])
+  }
+
+  @Test func `a lease has to outlast two commands of the store`() {
+    let text =
+      upstream + """
+        store: {kind: redis, url: "redis://h", timeout: 2s}
+        routes: [{name: r, caller: {parts: [address]}, lease: 3s}]
+        """
+    #expect(
+      issues(text) == [
+        "3:55: routes[0].lease: must be at least twice the store's timeout, which is 2s: else one slow reply uses it up"
+      ])
+  }
+
+  @Test func `a fault of the defaults is told once, and a contradiction with them at the route`() {
+    let text =
+      upstream + """
+        defaults: {caller: {parts: [address]}, max_waiters: 0, remember: 24h}
+        routes:
+          - {name: a}
+          - {name: b, retention: 48h}
+        """
+    #expect(
+      issues(text) == [
+        "2:53: defaults.max_waiters: must be a whole number from 1 to 100000",
+        "5:26: routes[1].retention: must not be longer than remember: 2d against 1d",
+      ])
+  }
+}

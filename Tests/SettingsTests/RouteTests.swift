@@ -1,0 +1,158 @@
+import Idempotency
+import Settings
+import Testing
+
+struct RouteTests {
+  @Test func `all members of a route are read`() throws {
+    let settings = try load(
+      upstream + """
+        routes:
+          - name: r
+            match: {methods: [POST, PATCH], path: "/v1/orders/{id}", host: API.example.com}
+            upstream: backend
+            idempotency: optional
+            key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f"], format: uuid, min_length: 2, max_length: 99}
+            caller: {parts: ["header:X-Device-Id", "cookie:Session", address], anonymous: allow}
+            endpoint: route
+            fingerprint: {body: raw, headers: [X-A, X-B], ignore: [/sent_at]}
+            mismatch_status: 422
+            duplicates: reject
+            wait_timeout: 0s
+            max_waiters: 1
+            lease: 1s
+            retention: 1h
+            remember: 2h
+            unknown_retention: 3h
+            outcomes: {final: [503], retry: [500, 4xx], unknown: [5xx]}
+            on_unknown: retry
+            max_attempts: 5
+            on_store_failure: open
+            max_request_body: 2KiB
+            max_response_body: 0B
+            set_cookie: keep
+        """)
+    let backend = try #require(settings.onlyUpstream)
+    let match = RouteMatch(
+      methods: ["POST", "PATCH"], path: try PathPattern(parsing: "/v1/orders/{id}"), host: "api.example.com")
+    var expected = RoutePolicy(name: "r", match: match, upstream: backend)
+    expected.idempotency = .optional
+    expected.key.from = [.header("x-key"), .query("k"), .json("/a/b"), .form("f")]
+    expected.key.format = .uuid
+    expected.key.minLength = 2
+    expected.key.maxLength = 99
+    expected.caller = CallerPolicy(
+      parts: [.header("x-device-id"), .cookie("Session"), .address], anonymous: .allow)
+    expected.endpoint = .route
+    expected.recipe = Recipe(body: .raw, headers: ["x-a", "x-b"], ignore: ["/sent_at"])
+    expected.mismatchStatus = 422
+    expected.duplicates = .reject
+    expected.waitTimeout = 0
+    expected.maxWaiters = 1
+    expected.lease = 1000
+    expected.retention = 3_600_000
+    expected.remember = 7_200_000
+    expected.unknownRetention = 10_800_000
+    expected.outcomes = OutcomeTable(
+      final: [.status(503)], retry: [.status(500), .hundred(4)], unknown: [.hundred(5)])
+    expected.onUnknown = .retry
+    expected.maxAttempts = 5
+    expected.onStoreFailure = .open
+    expected.maxRequestBody = 2048
+    expected.maxResponseBody = 0
+    expected.setCookie = .keep
+    #expect(settings.routes == [expected])
+  }
+
+  @Test func `a route goes before the defaults, member by member`() throws {
+    let settings = try load(
+      """
+      upstreams: {a: {url: "http://a"}, b: {url: "http://b"}}
+      defaults:
+        upstream: b
+        caller: {parts: [address]}
+        key: {format: uuid, max_length: 36}
+        outcomes: {retry: [500]}
+        fingerprint: {ignore: [/t]}
+        lease: 5s
+      routes:
+        - {name: one, upstream: a, caller: {anonymous: allow}, key: {from: ["query:k"]}, lease: 6s}
+        - {name: two, match: {path: /x}, outcomes: {unknown: [501]}, fingerprint: {body: none}}
+      """)
+    let (one, two) = (settings.routes[0], settings.routes[1])
+    #expect(one.upstream.name == "a")
+    #expect(two.upstream.name == "b")
+    #expect(one.caller == CallerPolicy(parts: [.address], anonymous: .allow))
+    #expect(two.caller == CallerPolicy(parts: [.address]))
+    #expect(one.key.format == .uuid)
+    #expect(one.key.maxLength == 36)
+    #expect(one.key.from == [.query("k")])
+    #expect(two.key.from == [.header("idempotency-key")])
+    #expect(one.outcomes == OutcomeTable(retry: [.status(500)]))
+    #expect(two.outcomes == OutcomeTable(retry: [.status(500)], unknown: [.status(501)]))
+    #expect(one.recipe == Recipe(ignore: ["/t"]))
+    #expect(two.recipe == Recipe(body: .none, ignore: ["/t"]))
+    #expect(one.lease == 6000)
+    #expect(two.lease == 5000)
+  }
+
+  @Test func `remember follows a longer retention where it is not written`() throws {
+    #expect(try load(route("retention: 48h")).routes[0].remember == .seconds(48 * 3600))
+    #expect(try load(route("retention: 1h")).routes[0].remember == .seconds(24 * 3600))
+  }
+
+  @Test func `a route that is off needs no caller`() throws {
+    for word in ["off", "\"off\"", "'off'"] {
+      let settings = try load(upstream + "routes: [{name: r, idempotency: \(word)}]")
+      #expect(settings.routes[0].idempotency == .off)
+      #expect(settings.routes[0].caller == nil)
+      #expect(settings.routes[0].match == RouteMatch())
+    }
+  }
+
+  @Test func `the defaults may leave the caller's parts to the routes`() throws {
+    let settings = try load(
+      upstream + "defaults: {caller: {anonymous: allow}}\nroutes: [{name: r, caller: {parts: [address]}}]")
+    #expect(settings.routes[0].caller == CallerPolicy(parts: [.address], anonymous: .allow))
+  }
+
+  @Test func `a file needs no routes`() throws {
+    #expect(try load(upstream).routes.isEmpty)
+  }
+}
+
+struct WarningTests {
+  private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }
+
+  @Test func `a grace shorter than an answer may take is told`() throws {
+    let told = "30s is shorter than the longest response_timeout, 1m: a stop may leave requests unknown"
+    #expect(
+      try warnings("upstreams: {b: {url: \"http://h\", response_timeout: 1m}}\nshutdown_grace: 30s") == [
+        "semel.yaml:2:17: shutdown_grace: \(told)"
+      ])
+    #expect(
+      try warnings("upstreams: {b: {url: \"http://h\", response_timeout: 36s}}") == [
+        "semel.yaml:1:12: shutdown_grace: 35s is shorter than the longest response_timeout, 36s: "
+          + "a stop may leave requests unknown"
+      ])
+  }
+
+  @Test func `a route behind one that takes every request is told`() throws {
+    let text =
+      upstream + "routes: [{name: a, idempotency: off}, {name: b, idempotency: off, match: {path: /x}}]"
+    #expect(
+      try warnings(text) == [
+        "semel.yaml:2:39: routes[1]: is never met: routes[0] in line 2 takes every request"
+      ])
+  }
+
+  @Test func `several upstreams without a route for the rest are told`() throws {
+    let text = "upstreams: {a: {url: \"http://a\"}, b: {url: \"http://b\"}}"
+    #expect(
+      try warnings(text) == [
+        "semel.yaml:1:12: upstreams: there are several upstreams, and no route that takes every request: "
+          + "what meets no route cannot be passed through"
+      ])
+    #expect(try load(text).onlyUpstream == nil)
+    #expect(try warnings(text + "\nroutes: [{name: r, upstream: a, idempotency: off}]").isEmpty)
+  }
+}

@@ -1,0 +1,108 @@
+import Idempotency
+import Settings
+import Testing
+
+struct ValueTests {
+  @Test(arguments: [
+    ("0s", 0), ("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("24h", 86_400_000), ("30d", 2_592_000_000),
+    ("36500d", 3_153_600_000_000),
+  ]) func `durations have a unit`(text: String, milliseconds: Int64) throws {
+    #expect(try load(upstream + "drain_delay: \(text)").drainDelay == Milliseconds(milliseconds))
+  }
+
+  @Test(arguments: [
+    ("0B", 0), ("1500B", 1500), ("64KiB", 65_536), ("1MiB", 1_048_576), ("1GiB", 1_073_741_824),
+  ])
+  func `sizes have a unit`(text: String, bytes: Int) throws {
+    #expect(try load(upstream + "store: {local_cache: \(text)}").store.localCacheBytes == bytes)
+  }
+
+  @Test(arguments: [
+    ("127.0.0.1:8080", ListenSettings.tcp(host: "127.0.0.1", port: 8080)),
+    ("0.0.0.0:80", .tcp(host: "0.0.0.0", port: 80)), ("[::1]:8080", .tcp(host: "::1", port: 8080)),
+    ("localhost:0", .tcp(host: "localhost", port: 0)),
+    ("unix:/run/semel.sock", .unix(path: "/run/semel.sock")),
+  ]) func `listeners are addresses or sockets`(text: String, expected: ListenSettings) throws {
+    #expect(try load(upstream + "listen: [{address: \"\(text)\"}]").listen == [expected])
+  }
+
+  @Test(arguments: ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"])
+  func `an operators' listener on loopback needs no token`(address: String) throws {
+    #expect(try load(upstream + "admin: {address: \"\(address)\"}").admin?.tokenFile == nil)
+  }
+
+  @Test func `an operators' listener elsewhere takes a token`() throws {
+    let settings = try load(upstream + "admin: {address: \"0.0.0.0:1\", token_file: /run/t}")
+    #expect(settings.admin == AdminSettings(host: "0.0.0.0", port: 1, tokenFile: "/run/t"))
+  }
+
+  @Test(arguments: [
+    ("http://127.0.0.1:9000", UpstreamSettings.Address.tcp(host: "127.0.0.1", port: 9000)),
+    ("http://backend", .tcp(host: "backend", port: 80)),
+    ("http://[::1]:9000/", .tcp(host: "::1", port: 9000)),
+    ("unix:/run/app.sock", .unix(path: "/run/app.sock")),
+  ]) func `upstreams are addresses or sockets`(text: String, expected: UpstreamSettings.Address) throws {
+    let settings = try load("upstreams: {b: {url: \"\(text)\"}}")
+    #expect(settings.upstreams["b"]?.address == expected)
+    #expect(settings.onlyUpstream?.name == "b")
+  }
+
+  @Test func `all members of an upstream are read`() throws {
+    let settings = try load(
+      """
+      upstreams:
+        b: {url: "http://h:1", connect_timeout: 1s, response_timeout: 2s, settle: 0s, idle_timeout: 3s,
+            connect_retries: 0, max_connections: 7}
+      """)
+    var expected = UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1))
+    expected.connectTimeout = 1000
+    expected.responseTimeout = 2000
+    expected.settle = 0
+    expected.idleTimeout = 3000
+    expected.connectRetries = 0
+    expected.maxConnections = 7
+    #expect(settings.upstreams == ["b": expected])
+  }
+
+  @Test func `a Redis has user, password, database and timeout`() throws {
+    let text =
+      upstream
+      + "store: {kind: redis, url: \"redis://semel:p%40%2Fs@[::1]:7000/3\", timeout: 1s, require_durable: true, namespace: n}"
+    var expected = RedisSettings(endpoint: .tcp(host: "::1", port: 7000))
+    expected.user = "semel"
+    expected.password = "p@/s"
+    expected.database = 3
+    expected.timeout = 1000
+    let store = try load(text).store
+    #expect(store.place == .redis(expected))
+    #expect(store.requireDurable)
+    #expect(store.namespace == "n")
+  }
+
+  @Test func `a Redis can stand on a socket, and has a port of its own`() throws {
+    let socket = try load(upstream + "store: {kind: redis, url: \"unix:/run/redis.sock\"}")
+    #expect(socket.store.place == .redis(RedisSettings(endpoint: .unix(path: "/run/redis.sock"))))
+    let bare = try load(upstream + "store: {kind: redis, url: \"redis://h\"}")
+    #expect(bare.store.place == .redis(RedisSettings(endpoint: .tcp(host: "h", port: 6379))))
+  }
+
+  @Test func `limits and log are read`() throws {
+    let settings = try load(
+      upstream + """
+        limits: {max_connections: 1, max_in_flight: 2, body_memory: 3MiB, header_bytes: 4KiB, header_timeout: 5s, body_timeout: 6s, idle_timeout: 7s}
+        log: {level: trace, format: text, access: false}
+        """)
+    var limits = LimitSettings()
+    limits.maxConnections = 1
+    limits.maxInFlight = 2
+    limits.bodyMemory = 3 << 20
+    limits.headerBytes = 4 << 10
+    limits.headerTimeout = 5000
+    limits.bodyTimeout = 6000
+    limits.idleTimeout = 7000
+    #expect(settings.limits == limits)
+    #expect(settings.log.level == .trace)
+    #expect(settings.log.format == .text)
+    #expect(!settings.log.access)
+  }
+}

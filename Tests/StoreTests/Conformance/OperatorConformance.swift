@@ -1,0 +1,129 @@
+import Idempotency
+import Testing
+
+/// What every store does for an operator.
+@Suite struct OperatorConformance {
+  @Test(arguments: StoreUnderTest.all)
+  func `what was never claimed is absent`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      #expect(try await store.find(Samples.id()) == .absent)
+      #expect(try await store.forget(Samples.id(), fence: .seconds(60)) == false)
+      let completion = Samples.completion()
+      #expect(try await store.resolve(Samples.id(), as: .applied(completion)) == .lost(.absent))
+      #expect(try await store.resolve(Samples.id(), as: .notApplied) == .lost(.absent))
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `a forgotten record is absent in whatever state it was`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store, other async throws in
+      let inFlight = try await store.granted(Samples.request())
+      let unknown = try await store.lapsed()
+      let released = try await store.granted(Samples.request())
+      #expect(try await store.release(released, .remembered) == .done)
+      let completed = try await store.completed()
+      for claim in [inFlight, unknown, released, completed] {
+        #expect(try await other.forget(claim.id, fence: .seconds(60)))
+        #expect(try await other.find(claim.id) == .absent)
+        #expect(try await other.forget(claim.id, fence: .seconds(60)) == false)
+      }
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `the fence keeps an owner from making its record anew`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      let claim = try await store.granted(Samples.request())
+      #expect(try await store.forget(claim.id, fence: .seconds(60)))
+      #expect(try await store.renew(claim) == .lost(.absent))
+      #expect(try await store.complete(claim, with: Samples.completion()) == .lost(.absent))
+      #expect(try await store.markUnknown(claim) == .lost(.absent))
+      #expect(try await store.release(claim, .remembered) == .lost(.absent))
+      #expect(try await store.find(claim.id) == .absent)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `a forgotten record is claimed with the next attempt and any payload`(
+    _ kind: StoreUnderTest
+  ) async throws {
+    try await kind.run { store async throws in
+      let first = try await store.completed()
+      #expect(try await store.forget(first.id, fence: .seconds(60)))
+      let second = try await store.granted(Samples.changed(first))
+      #expect(second.attempt == 2)
+      #expect(second.firstSeen >= first.firstSeen)
+      #expect(!second.followsUnknown)
+      #expect(second.onlyRejectedSoFar)
+      #expect(try await store.complete(first, with: Samples.completion()).lost == .inFlight)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `a fence ends`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      let claim = try await store.granted(Samples.request())
+      #expect(try await store.forget(claim.id, fence: 1))
+      // The fence cannot be seen by `find`, only by what an owner meets.
+      while try await store.renew(claim) != .done {}
+      #expect(try await store.find(claim.id).name == .inFlight)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `an unknown record is resolved as applied`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store, other async throws in
+      let claim = try await store.lapsed()
+      let completion = Samples.completion()
+      #expect(try await other.resolve(claim.id, as: .applied(completion)) == .done)
+      let record = try await store.find(claim.id).completedRecord
+      #expect(record?.outcome == completion.outcome)
+      #expect(record?.attempt == 1)
+      #expect(try await store.claim(Samples.again(claim)).taken == .completed)
+      #expect(try await other.resolve(claim.id, as: .notApplied).lost == .completed)
+      // The owner that lost the answer holds the record no longer.
+      let late = Samples.completion(.kept(Samples.response(body: "late")))
+      #expect(try await store.complete(claim, with: late).lost == .completed)
+      #expect(try await store.find(claim.id).completedRecord?.outcome == completion.outcome)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `an unknown record is resolved as not applied`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store, other async throws in
+      let first = try await store.granted(Samples.request())
+      #expect(try await store.markUnknown(first) == .done)
+      #expect(try await other.resolve(first.id, as: .notApplied) == .done)
+      #expect(try await store.find(first.id) == .released(attempt: 1))
+      #expect(try await store.complete(first, with: Samples.completion()).lost == .released)
+      #expect(try await store.renew(first).lost == .released)
+      let second = try await store.granted(Samples.again(first))
+      #expect(second.attempt == 2)
+      #expect(!second.onlyRejectedSoFar)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `what is not unknown cannot be resolved`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      let inFlight = try await store.granted(Samples.request())
+      let released = try await store.granted(Samples.request())
+      #expect(try await store.release(released, .remembered) == .done)
+      let completed = try await store.completed()
+      let expired = try await store.completed(with: Samples.completion(retention: 1))
+      try await store.until(expired.id) { $0.name == .expired }
+      let aged = try await store.granted(Samples.request(unknownRetention: 1))
+      #expect(try await store.markUnknown(aged) == .done)
+      try await store.until(aged.id) { $0.name == .expired }
+      let records: [(Claim, Standing.Name)] = [
+        (inFlight, .inFlight), (released, .released), (completed, .completed), (expired, .expired),
+        (aged, .expired),
+      ]
+      for (claim, name) in records {
+        #expect(try await store.resolve(claim.id, as: .applied(Samples.completion())).lost == name)
+        #expect(try await store.resolve(claim.id, as: .notApplied).lost == name)
+        #expect(try await store.find(claim.id).name == name)
+      }
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import Idempotency
+import Loop
+import NIOCore
+import Testing
+
+/// Values as the tests need them: random where they must differ, long where time must not matter.
+enum Samples {
+  static func digest() -> Digest256 {
+    var generator = SystemRandomNumberGenerator()
+    var digest = Digest256(repeatElement(0, count: 32))!
+    for index in 0..<4 { digest.words[index] = generator.next() }
+    return digest
+  }
+
+  static func id() -> RecordID { RecordID(digest()) }
+
+  static func fingerprint(_ recipe: Recipe = Recipe()) -> Fingerprint {
+    Fingerprint(recipe: recipe, digest: digest())
+  }
+
+  static func request(
+    _ id: RecordID = id(), owner: OwnerToken = .random(), fingerprint: Fingerprint = fingerprint(),
+    lease: Milliseconds = .seconds(60), takeOver: ClaimRequest.TakeOver = .never,
+    unknownRetention: Milliseconds = .seconds(600), remember: Milliseconds = .seconds(600)
+  ) -> ClaimRequest {
+    ClaimRequest(
+      id: id, owner: owner, fingerprint: fingerprint, lease: lease, takeOver: takeOver,
+      unknownRetention: unknownRetention, remember: remember)
+  }
+
+  /// A later delivery of the same request.
+  static func again(
+    _ claim: Claim, owner: OwnerToken = .random(), takeOver: ClaimRequest.TakeOver = .never
+  ) -> ClaimRequest {
+    ClaimRequest(
+      id: claim.id, owner: owner, fingerprint: claim.fingerprint, lease: .seconds(60), takeOver: takeOver,
+      unknownRetention: claim.unknownRetention, remember: claim.remember)
+  }
+
+  /// A delivery under the same key with another payload.
+  static func changed(_ claim: Claim) -> ClaimRequest {
+    var request = again(claim)
+    request.fingerprint.digest = digest()
+    return request
+  }
+
+  static func response(status: Int = 201, body: String = "{\"id\":7}") -> RecordedResponse {
+    RecordedResponse(
+      status: status, fields: ByteBuffer(string: "Content-Type: application/json\r\nX-A: b\r\n"),
+      body: ByteBuffer(string: body))
+  }
+
+  static func completion(
+    _ outcome: Outcome = .kept(response()), retention: Milliseconds = .seconds(600),
+    remember: Milliseconds = .seconds(600)
+  ) -> Completion {
+    Completion(outcome: outcome, retention: retention, remember: remember)
+  }
+}
+
+extension RecordStore {
+  /// Claims, and fails the test where the claim is not granted.
+  func granted(_ request: ClaimRequest) async throws -> Claim {
+    let outcome = try await claim(request)
+    guard case .granted(let claim) = outcome else {
+      throw Unexpected(what: "\(outcome)")
+    }
+    return claim
+  }
+
+  /// A record that an owner has completed.
+  func completed(
+    _ request: ClaimRequest = Samples.request(), with completion: Completion = Samples.completion()
+  ) async throws -> Claim {
+    let claim = try await granted(request)
+    #expect(try await complete(claim, with: completion) == .done)
+    return claim
+  }
+
+  /// A record in flight whose lease has run out.
+  func lapsed(_ request: ClaimRequest = Samples.request()) async throws -> Claim {
+    var request = request
+    request.lease = 30
+    let claim = try await granted(request)
+    try await until(claim.id) { if case .unknown = $0 { true } else { false } }
+    return claim
+  }
+
+  /// Looks until the record stands as wanted: how the tests wait for the store's own time to pass.
+  @discardableResult
+  func until(_ id: RecordID, _ wanted: (Standing) -> Bool) async throws -> Standing {
+    let giveUp = bootTimeNanoseconds() + 10_000_000_000
+    while true {
+      let standing = try await find(id)
+      if wanted(standing) { return standing }
+      guard bootTimeNanoseconds() < giveUp else { throw Unexpected(what: "still \(standing)") }
+      try await Task.sleep(nanoseconds: 3_000_000)
+    }
+  }
+}
+
+/// Something that the test could not go on from.
+struct Unexpected: Error { let what: String }
+
+extension Standing {
+  /// The state by itself, where the numbers with it do not matter.
+  enum Name { case absent, inFlight, unknown, released, completed, expired }
+
+  var name: Name {
+    switch self {
+    case .absent: .absent
+    case .inFlight: .inFlight
+    case .unknown: .unknown
+    case .released: .released
+    case .completed: .completed
+    case .expired: .expired
+    }
+  }
+
+  var completedRecord: CompletedRecord? {
+    if case .completed(let record) = self { record } else { nil }
+  }
+}
+
+extension ClaimOutcome {
+  /// The state of a record that was not granted.
+  var taken: Standing.Name? {
+    if case .taken(let standing) = self { standing.name } else { nil }
+  }
+}
+
+extension OwnerOutcome {
+  /// The state of a record that is lost.
+  var lost: Standing.Name? {
+    if case .lost(let standing) = self { standing.name } else { nil }
+  }
+}

@@ -1,0 +1,39 @@
+import Idempotency
+import Testing
+
+/// A kind of store that the conformance suite is run on. `StoreUnderTest.all` lists them.
+struct StoreUnderTest: Sendable, CustomTestStringConvertible {
+  /// A store on data of its own.
+  struct Opened: Sendable {
+    let store: any RecordStore
+    /// The same data as another node or event loop has it; `store` itself where there is no such thing.
+    let other: any RecordStore
+    /// Ends both, and removes their data.
+    let close: @Sendable () async -> Void
+  }
+
+  let testDescription: String
+  let open: @Sendable () async throws -> Opened
+
+  init(_ name: String, open: @escaping @Sendable () async throws -> Opened) {
+    testDescription = name
+    self.open = open
+  }
+
+  /// Runs a test on a store with data of its own.
+  func run(_ test: (any RecordStore) async throws -> Void) async throws {
+    try await run { store, _ in try await test(store) }
+  }
+
+  /// Runs a test on two handles of the same data.
+  func run(_ test: (any RecordStore, any RecordStore) async throws -> Void) async throws {
+    let opened = try await open()
+    do {
+      try await test(opened.store, opened.other)
+    } catch {
+      await opened.close()
+      throw error
+    }
+    await opened.close()
+  }
+}

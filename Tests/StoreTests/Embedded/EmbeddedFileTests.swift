@@ -1,0 +1,147 @@
+import Foundation
+import GRDB
+import Idempotency
+import Logging
+@testable import Store
+import Testing
+
+/// What the embedded store does with the file that it is given.
+@Suite struct EmbeddedFileTests {
+  private static let logger = Logger(label: "test")
+
+  /// Runs a test in a directory of its own.
+  private func inDirectory(_ body: (TemporaryDirectory) async throws -> Void) async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    try await body(directory)
+  }
+
+  @Test func `records outlive the process`() async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let completed = try await first.completed()
+      let open = try await first.granted(Samples.request())
+      await first.close()
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(try await second.find(completed.id).completedRecord?.outcome == .kept(Samples.response()))
+      #expect(try await second.find(open.id).name == .inFlight)
+      #expect(try await second.complete(open, with: Samples.completion()) == .done)
+      await second.close()
+    }
+  }
+
+  @Test func `a second store on one file is refused, by whatever name`() async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let store = try EmbeddedStore(path: path, logger: Self.logger)
+      let link = directory.file("link.db")
+      #expect(symlink(path, link) == 0)
+      for name in [path, link] {
+        let error = #expect(throws: EmbeddedStoreError.self) {
+          _ = try EmbeddedStore(path: name, logger: Self.logger)
+        }
+        #expect(error == .inUse(path: StoreFile.resolved(path), owner: "process \(getpid())"))
+      }
+      await store.close()
+      await #expect(throws: StoreError.unavailable("the store is closed")) {
+        try await store.find(Samples.id())
+      }
+    }
+  }
+
+  @Test func `a file that is no store of ours is refused with the reason`() async throws {
+    try await inDirectory { directory in
+      let missing = directory.file("none/semel.db")
+      #expect(throws: EmbeddedStoreError.noDirectory(path: missing)) {
+        try EmbeddedStore(path: missing, logger: Self.logger)
+      }
+      let text = directory.file("text.db")
+      try String(repeating: "no database at all ", count: 100).write(
+        toFile: text, atomically: true, encoding: .utf8)
+      #expect(throws: EmbeddedStoreError.notADatabase(path: StoreFile.resolved(text))) {
+        try EmbeddedStore(path: text, logger: Self.logger)
+      }
+      let foreign = directory.file("foreign.db")
+      try edit(foreign) { try $0.execute(sql: "CREATE TABLE orders (id)") }
+      #expect(throws: EmbeddedStoreError.foreignDatabase(path: StoreFile.resolved(foreign))) {
+        try EmbeddedStore(path: foreign, logger: Self.logger)
+      }
+      let newer = directory.file("newer.db")
+      try await EmbeddedStore(path: newer, logger: Self.logger).close()
+      try edit(newer) { try $0.execute(sql: "PRAGMA user_version = 9") }
+      #expect(
+        throws: EmbeddedStoreError.newerFormat(path: StoreFile.resolved(newer), found: 9, known: 1)
+      ) {
+        try EmbeddedStore(path: newer, logger: Self.logger)
+      }
+    }
+  }
+
+  @Test func `an unreadable record is an error, and no reason to run the request`() async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let records = [try await first.completed(), try await first.completed(), try await first.completed()]
+      await first.close()
+      try edit(path) { database in
+        try database.execute(
+          sql: "UPDATE record SET format = 9 WHERE id = ?", arguments: [Self.blob(records[0].id)])
+        try database.execute(
+          sql: "UPDATE record SET owner = x'00' WHERE id = ?", arguments: [Self.blob(records[1].id)])
+        try database.execute(
+          sql: "DELETE FROM response WHERE number = (SELECT response FROM record WHERE id = ?)",
+          arguments: [Self.blob(records[2].id)])
+      }
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      for (claim, reason) in zip(records, ["format 9", "without owner", "answer is gone"]) {
+        let error = await #expect(throws: StoreError.self) { try await second.claim(Samples.again(claim)) }
+        guard case .unreadable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(text.contains(reason))
+      }
+      #expect(try await second.granted(Samples.request()).attempt == 1)
+      await second.close()
+    }
+  }
+
+  @Test func `the file is readable for its owner alone`() async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let store = try EmbeddedStore(path: path, logger: Self.logger)
+      _ = try await store.completed()
+      for suffix in ["", "-wal", "-shm", ".lock"] {
+        var status = stat()
+        #expect(stat(path + suffix, &status) == 0)
+        #expect(status.st_mode & 0o777 == 0o600, "\(suffix)")
+      }
+      await store.close()
+    }
+  }
+
+  @Test func `a clock set back does not give a lapsed lease its life again`() async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let claim = try await first.granted(Samples.request())
+      await first.close()
+      // As if the clock had stood five minutes ahead when the file was last written.
+      let ahead = claim.firstSeen + .seconds(300)
+      try edit(path) { try $0.execute(sql: "UPDATE clock SET latest = ?", arguments: [ahead.milliseconds]) }
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(try await second.find(claim.id).name == .unknown)
+      #expect(try await second.granted(Samples.request()).firstSeen >= ahead)
+      await second.close()
+      let latest = try edit(path) { try Int64.fetchOne($0, sql: "SELECT latest FROM clock") ?? 0 }
+      #expect(latest >= ahead.milliseconds)
+    }
+  }
+
+  private static func blob(_ id: RecordID) -> Data { Data((0..<32).map { id.digest[$0] }) }
+
+  @discardableResult
+  private func edit<T>(_ path: String, _ body: (Database) throws -> T) throws -> T {
+    let queue = try DatabaseQueue(path: path)
+    defer { try? queue.close() }
+    return try queue.write(body)
+  }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import GRDB
+import Idempotency
+import Logging
+import Loop
+import Store
+import Testing
+
+/// How the embedded store's writer works: groups, sweeping, waiters, its end.
+@Suite struct EmbeddedWriterTests {
+  private func withStore(_ body: (EmbeddedStore, String) async throws -> Void) async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let path = directory.file("semel.db")
+    let store = try EmbeddedStore(path: path, logger: Logger(label: "test"))
+    try await body(store, path)
+    await store.close()
+  }
+
+  @Test func `commands that come together share a commit`() async throws {
+    try await withStore { store, _ async throws in
+      var claims: [Claim] = []
+      for _ in 0..<200 { claims.append(try await store.granted(Samples.request())) }
+      let before = store.commitCount
+      #expect(before == 200)
+      try await withThrowingTaskGroup { group in
+        for claim in claims {
+          group.addTask { () async throws in
+            #expect(try await store.complete(claim, with: Samples.completion()) == .done)
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(store.commitCount - before < 100)
+      for claim in claims { #expect(try await store.find(claim.id).name == .completed) }
+    }
+  }
+
+  @Test func `what changes nothing is not committed`() async throws {
+    try await withStore { store, _ async throws in
+      let claim = try await store.completed()
+      let before = store.commitCount
+      #expect(try await store.claim(Samples.again(claim)).taken == .completed)
+      #expect(try await store.find(claim.id).name == .completed)
+      #expect(try await store.complete(claim, with: Samples.completion()) == .done)
+      #expect(store.commitCount == before)
+    }
+  }
+
+  @Test func `what is over is swept from the file`() async throws {
+    try await withStore { store, path async throws in
+      // More than one batch of the sweeper.
+      let over = try await complete(600, Samples.completion(retention: 1, remember: 1), on: store)
+      let tombstones = try await complete(10, Samples.completion(retention: 1), on: store)
+      let kept = try await complete(10, Samples.completion(), on: store)
+      let giveUp = bootTimeNanoseconds() + 20_000_000_000
+      while store.sweptCount < 610, bootTimeNanoseconds() < giveUp {
+        try await Task.sleep(nanoseconds: 5_000_000)
+      }
+      #expect(store.sweptCount == 610)
+      #expect(try await store.find(over[0].id) == .absent)
+      #expect(try await store.find(tombstones[0].id) == .expired(attempt: 1))
+      #expect(try await store.claim(Samples.changed(tombstones[0])) == .mismatch)
+      #expect(try await store.find(kept[0].id).name == .completed)
+      let reader = try DatabaseQueue(path: path)
+      let (records, responses) = try await reader.read { database in
+        (
+          try Int.fetchOne(database, sql: "SELECT count(*) FROM record"),
+          try Int.fetchOne(database, sql: "SELECT count(*) FROM response")
+        )
+      }
+      #expect(records == 20)
+      #expect(responses == 10)
+    }
+  }
+
+  private func complete(
+    _ count: Int, _ completion: Completion, on store: EmbeddedStore
+  ) async throws -> [Claim] {
+    try await withThrowingTaskGroup(of: Claim.self) { group in
+      for _ in 0..<count { group.addTask { try await store.completed(with: completion) } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+
+  @Test func `an answer leaves the file with its record`() async throws {
+    try await withStore { store, path async throws in
+      let forgotten = try await store.completed()
+      #expect(try await store.forget(forgotten.id, fence: .seconds(60)))
+      let again = try await store.completed(with: Samples.completion(retention: 1, remember: 1))
+      try await store.until(again.id) { $0 == .absent }
+      _ = try await store.granted(Samples.again(again))
+      let reader = try DatabaseQueue(path: path)
+      let responses = try await reader.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM response") }
+      #expect(responses == 0)
+    }
+  }
+
+  @Test func `a waiter that leaves is forgotten`() async throws {
+    try await withStore { store, _ async throws in
+      let id = Samples.id()
+      let watches = [
+        try await store.watch(id), try await store.watch(id), try await store.watch(Samples.id()),
+      ]
+      #expect(store.waiterCount == 3)
+      for watch in watches { watch.cancel() }
+      #expect(store.waiterCount == 0)
+    }
+  }
+
+  @Test func `closing runs what waits, and refuses what comes after`() async throws {
+    try await withStore { store, _ async throws in
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<100 {
+          group.addTask {
+            do throws(StoreError) {
+              _ = try await store.claim(Samples.request())
+            } catch {
+              #expect(error == .unavailable("the store is closed"))
+            }
+          }
+        }
+        group.addTask { await store.close() }
+      }
+      await #expect(throws: StoreError.unavailable("the store is closed")) {
+        try await store.claim(Samples.request())
+      }
+    }
+  }
+}

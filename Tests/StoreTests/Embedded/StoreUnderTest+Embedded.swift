@@ -1,0 +1,15 @@
+import Idempotency
+import Logging
+import Store
+
+extension StoreUnderTest {
+  /// The embedded store; one serves all event loops, so that the other handle is the same.
+  static let embedded = StoreUnderTest("embedded") {
+    let directory = try TemporaryDirectory()
+    let store = try EmbeddedStore(path: directory.file("semel.db"), logger: Logger(label: "test"))
+    return Opened(store: store, other: store) {
+      await store.close()
+      directory.remove()
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import Idempotency
+import Loop
+import Store
+
+/// A Redis store as tests use it: each call runs on the store's own loop, from whatever thread it comes.
+struct LoopConfined: RecordStore {
+  let store: RedisStore
+  let context: EventLoopContext
+
+  private func onLoop<T: Sendable>(
+    _ body: @escaping @Sendable () async throws(StoreError) -> T
+  ) async throws(StoreError) -> T {
+    let result = await withTaskExecutorPreference(context.executor) { () async -> Result<T, StoreError> in
+      do throws(StoreError) { return .success(try await body()) } catch { return .failure(error) }
+    }
+    return try result.get()
+  }
+
+  func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+    try await onLoop { () async throws(StoreError) in try await store.claim(request) }
+  }
+
+  func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await onLoop { () async throws(StoreError) in try await store.renew(claim) }
+  }
+
+  func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {
+    try await onLoop { () async throws(StoreError) in try await store.complete(claim, with: completion) }
+  }
+
+  func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+    try await onLoop { () async throws(StoreError) in try await store.release(claim, release) }
+  }
+
+  func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await onLoop { () async throws(StoreError) in try await store.markUnknown(claim) }
+  }
+
+  func find(_ id: RecordID) async throws(StoreError) -> Standing {
+    try await onLoop { () async throws(StoreError) in try await store.find(id) }
+  }
+
+  func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+    try await onLoop { () async throws(StoreError) in try await store.forget(id, fence: fence) }
+  }
+
+  func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+    try await onLoop { () async throws(StoreError) in try await store.resolve(id, as: resolution) }
+  }
+
+  func watch(_ id: RecordID) async throws(StoreError) -> LoopConfinedWatch {
+    let watch = try await onLoop { () async throws(StoreError) in try await store.watch(id) }
+    return LoopConfinedWatch(watch: watch, context: context)
+  }
+
+  func ping() async throws(StoreError) {
+    try await onLoop { () async throws(StoreError) in try await store.ping() }
+  }
+}
+
+/// A watch whose waits run on its store's loop.
+struct LoopConfinedWatch: RecordWatch {
+  let watch: RedisWatch
+  let context: EventLoopContext
+
+  func changed(within span: Milliseconds) async {
+    await withTaskExecutorPreference(context.executor) { await watch.changed(within: span) }
+  }
+
+  func cancel() { watch.cancel() }
+}

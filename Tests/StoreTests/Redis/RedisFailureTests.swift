@@ -1,0 +1,231 @@
+import Idempotency
+import Loop
+import NIOCore
+import Store
+import TestSupport
+import Testing
+
+/// What becomes of a call when Redis, or the way to it, fails under it.
+@Suite struct RedisFailureTests {
+  @Test func `a claim that a frozen Redis was sent claims nothing once it thaws`() async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(.on(server, timeout: 300)) { node in
+      try await node.store.ping()
+      for _ in 0..<5 {
+        let request = Samples.request()
+        server.freeze()
+        let error = await #expect(throws: StoreError.self) { try await node.store.claim(request) }
+        guard case .fateUnknown = error else { throw Unexpected(what: "\(error as Any)") }
+        // The deadline is the store's, and its clock is this machine's: once it is over here, it is over there.
+        server.thaw()
+        try await node.reconnected()
+        let sibling = node.sibling()
+        let claim = try await sibling.store.granted(
+          Samples.request(request.id, fingerprint: request.fingerprint))
+        #expect(claim.attempt == 1)
+        #expect(claim.owner != request.owner)
+        #expect(try await sibling.store.complete(claim, with: Samples.completion()) == .done)
+        sibling.close()
+      }
+    }
+  }
+
+  @Test func `a claim whose reply was cut is repeated and granted to the same owner`() async throws {
+    let server = try await SharedRedis.server
+    let relay = try await RedisRelay(to: server.port)
+    var settings = RedisEndpointSettings.on(server)
+    settings.address = .tcp(host: "127.0.0.1", port: relay.port)
+    try await RedisNode.run(settings) { node in
+      for count in [0, 1, 5] {
+        try await node.reconnected()
+        relay.set(.cut(after: count))
+        let request = Samples.request()
+        let claim = try await node.store.granted(request)
+        #expect(claim.attempt == 1)
+        #expect(claim.owner == request.owner)
+        #expect(try await node.store.find(claim.id).name == .inFlight)
+      }
+      #expect(node.store.store.counters.connections >= 4)
+    }
+    await relay.close()
+  }
+
+  @Test func `every command may be repeated when its reply was cut`() async throws {
+    let server = try await SharedRedis.server
+    let relay = try await RedisRelay(to: server.port)
+    var settings = RedisEndpointSettings.on(server)
+    settings.address = .tcp(host: "127.0.0.1", port: relay.port)
+    try await RedisNode.run(settings) { node in
+      func cut<T>(_ call: () async throws -> T) async throws -> T {
+        try await node.reconnected()
+        relay.set(.cut(after: 0))
+        return try await call()
+      }
+      let completed = try await node.store.granted(Samples.request())
+      #expect(try await cut { try await node.store.renew(completed) } == .done)
+      #expect(try await cut { try await node.store.markUnknown(completed) } == .done)
+      #expect(try await cut { try await node.store.complete(completed, with: Samples.completion()) } == .done)
+      #expect(try await cut { try await node.store.find(completed.id) }.name == .completed)
+      #expect(try await cut { try await node.store.forget(completed.id, fence: .seconds(60)) })
+      for release in [Release.remembered, .deleted] {
+        let claim = try await node.store.granted(Samples.request())
+        #expect(try await cut { try await node.store.release(claim, release) } == .done)
+      }
+      for resolution in [Resolution.notApplied, .applied(Samples.completion())] {
+        let claim = try await node.store.lapsed()
+        #expect(try await cut { try await node.store.resolve(claim.id, as: resolution) } == .done)
+      }
+    }
+    await relay.close()
+  }
+
+  @Test func `a reply that never comes leaves the fate unknown, and the connection is given up`() async throws
+  {
+    let server = try await SharedRedis.server
+    let relay = try await RedisRelay(to: server.port)
+    var settings = RedisEndpointSettings.on(server, timeout: 200)
+    settings.address = .tcp(host: "127.0.0.1", port: relay.port)
+    try await RedisNode.run(settings) { node in
+      try await node.reconnected()
+      let claim = try await node.store.granted(Samples.request())
+      let before = node.store.store.counters.connections
+      relay.set(.vanish)
+      await #expect(throws: StoreError.fateUnknown("Redis did not answer in 200 ms")) {
+        try await node.store.complete(claim, with: Samples.completion())
+      }
+      #expect(relay.vanishedCount > 0)
+      relay.set(.pass)
+      try await node.reconnected()
+      #expect(node.store.store.counters.connections > before)
+      // It had been run, and the repetition under the same token is told so.
+      #expect(try await node.store.complete(claim, with: Samples.completion()) == .done)
+      #expect(try await node.store.find(claim.id).name == .completed)
+    }
+    await relay.close()
+  }
+
+  @Test func `concurrent calls on a cut connection all get their own answers`() async throws {
+    let server = try await SharedRedis.server
+    let relay = try await RedisRelay(to: server.port)
+    var settings = RedisEndpointSettings.on(server)
+    settings.address = .tcp(host: "127.0.0.1", port: relay.port)
+    try await RedisNode.run(settings) { node in
+      try await node.reconnected()
+      relay.set(.cut(after: 333))
+      try await withThrowingTaskGroup { group in
+        for index in 0..<300 {
+          group.addTask {
+            let response = Samples.response(body: "answer \(index)")
+            let claim = try await node.store.completed(with: Samples.completion(.kept(response)))
+            let record = try await node.store.find(claim.id).completedRecord
+            #expect(record?.outcome == .kept(response))
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+    await relay.close()
+  }
+
+  @Test func `a Redis that restarts with its file has lost nothing`() async throws {
+    let server = try await RedisServer(appendOnly: true)
+    try await RedisNode.run(.on(server)) { node in
+      let completed = try await node.store.completed()
+      let open = try await node.store.granted(Samples.request())
+      server.kill()
+      async let found = node.store.find(completed.id)
+      try await server.start()
+      #expect(try await found.completedRecord?.outcome == .kept(Samples.response()))
+      #expect(try await node.store.complete(open, with: Samples.completion()) == .done)
+      #expect(try await node.store.find(open.id).completedRecord?.attempt == 1)
+    }
+  }
+
+  @Test func `an owner records its outcome in a Redis that restarted empty`() async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(.on(server)) { node in
+      let open = try await node.store.granted(Samples.request())
+      try await server.restart()
+      try await node.reconnected()
+      #expect(try await node.store.complete(open, with: Samples.completion()) == .done)
+      #expect(try await node.store.claim(Samples.again(open)).taken == .completed)
+    }
+  }
+
+  @Test func `a Redis that is not there is unavailable, soon told in a long outage`() async throws {
+    var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: FreePort.find()))
+    settings.timeout = 100
+    try await RedisNode.run(settings) { node in
+      for _ in 0..<3 {
+        let error = await #expect(throws: StoreError.self) { try await node.store.claim(Samples.request()) }
+        guard case .unavailable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(text.contains("cannot be reached"))
+      }
+      let started = bootTimeNanoseconds()
+      for _ in 0..<20 {
+        _ = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
+      }
+      #expect(bootTimeNanoseconds() - started < 20 * 100_000_000)
+      let error = await #expect(throws: StoreError.self) { try await node.store.watch(Samples.id()) }
+      guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
+      #expect(!node.store.store.counters.isReachable)
+    }
+  }
+
+  @Test func `scripts that Redis has forgotten are sent again`() async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      for _ in 0..<2 {
+        try server.command(["SCRIPT", "FLUSH"])
+        #expect(try await node.store.renew(claim) == .done)
+      }
+      try server.command(["SCRIPT", "FLUSH"])
+      #expect(try await node.store.granted(Samples.request()).attempt == 1)
+      #expect(try await node.store.complete(claim, with: Samples.completion()) == .done)
+    }
+  }
+
+  @Test(arguments: [
+    (["CONFIG", "SET", "maxmemory", "1"], "raise its maxmemory"),
+    (["REPLICAOF", "127.0.0.1", "1"], "read-only replica"),
+    (["CONFIG", "SET", "min-replicas-to-write", "1"], "too few replicas"),
+    (["SET", "busy", "1"], ""),
+  ])
+  func `a Redis that refuses is unavailable, and says what to do`(
+    _ cause: [String], _ advice: String
+  ) async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      try server.command(cause)
+      guard !advice.isEmpty else {
+        #expect(try await node.store.complete(claim, with: Samples.completion()) == .done)
+        return
+      }
+      let calls: [() async throws -> Void] = [
+        { _ = try await node.store.claim(Samples.request()) },
+        { _ = try await node.store.complete(claim, with: Samples.completion()) },
+      ]
+      for call in calls {
+        let error = await #expect(throws: StoreError.self) { try await call() }
+        guard case .unavailable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(text.contains(advice))
+      }
+      #expect(try await node.store.find(claim.id).name == .inFlight)
+    }
+  }
+}
+
+extension RedisNode {
+  /// Waits until the store's connection stands.
+  func reconnected() async throws {
+    let giveUp = bootTimeNanoseconds() + 10_000_000_000
+    while true {
+      do throws(StoreError) { return try await store.ping() } catch {
+        guard bootTimeNanoseconds() < giveUp else { throw error }
+        try await Task.sleep(nanoseconds: 3_000_000)
+      }
+    }
+  }
+}

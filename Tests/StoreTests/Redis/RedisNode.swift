@@ -1,0 +1,65 @@
+import Idempotency
+import Logging
+import Loop
+import NIOPosix
+import Store
+import TestSupport
+
+/// One process's end of a Redis: a hub and a store, each on an event loop of its own.
+struct RedisNode: Sendable {
+  let settings: RedisEndpointSettings
+  let hub: RedisHub
+  let store: LoopConfined
+  let log: LogRecorder
+
+  init(_ settings: RedisEndpointSettings) {
+    self.settings = settings
+    log = LogRecorder()
+    let recorder = log
+    let logger = Logger(label: "redis") { _ in recorder }
+    let group = MultiThreadedEventLoopGroup.singleton
+    hub = RedisHub(context: EventLoopContext(loop: group.next()), settings: settings, logger: logger)
+    let context = EventLoopContext(loop: group.next())
+    store = LoopConfined(
+      store: RedisStore(context: context, settings: settings, logger: logger, hub: hub), context: context)
+  }
+
+  /// Runs a test on a node of its own.
+  static func run(_ settings: RedisEndpointSettings, _ test: (RedisNode) async throws -> Void) async throws {
+    let node = RedisNode(settings)
+    do {
+      try await test(node)
+    } catch {
+      node.close()
+      throw error
+    }
+    node.close()
+  }
+
+  /// Another node on the same records.
+  func sibling() -> RedisNode { RedisNode(settings) }
+
+  func close() {
+    store.store.close()
+    hub.close()
+  }
+}
+
+extension RedisEndpointSettings {
+  /// A namespace of its own on a server, and patience enough for a busy machine.
+  static func on(_ server: RedisServer, timeout: Milliseconds = .seconds(5)) -> RedisEndpointSettings {
+    var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: server.port))
+    settings.timeout = timeout
+    settings.namespace = "test-\(UInt64.random(in: 0...UInt64.max))"
+    return settings
+  }
+}
+
+/// The server of all tests that need nothing special of it.
+enum SharedRedis {
+  private static let started = Task { try await RedisServer() }
+
+  static var server: RedisServer {
+    get async throws { try await started.value }
+  }
+}

@@ -1,0 +1,202 @@
+import Idempotency
+import NIOCore
+import Store
+import TestSupport
+import Testing
+
+/// How records stand in Redis, and how it is reached.
+@Suite struct RedisStoreTests {
+  @Test func `the record and its answer stand under keys of one slot, and leave at their times`() async throws
+  {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      var request = Samples.request(lease: 1000, unknownRetention: 20_000, remember: 300_000)
+      request.fingerprint.recipe = Recipe(ignore: ["/sent at"])
+      let claim = try await node.store.granted(request)
+      let key = "\(node.settings.namespace):{\(claim.id.text)}"
+      let first = claim.firstSeen.milliseconds
+      let digest = claim.fingerprint.digest.text
+      let owner = hexadecimal(claim.owner)
+      #expect(
+        try server.command(["GET", key])
+          == "1 \(owner) in_flight 1 \(first) \(first) 1000 20000 300000 o \(digest) 1;auto;i=/sent%20at")
+      #expect(try live(key, server, below: 321_000))
+      let response = RecordedResponse(
+        status: 201, fields: ByteBuffer(string: "A: b\r\nLOCATION:  /orders/7\r\n"),
+        body: ByteBuffer(string: "x"))
+      let completion = Samples.completion(.kept(response), retention: 60_000, remember: 90_000)
+      #expect(try await node.store.complete(claim, with: completion) == .done)
+      let record = try await node.store.find(claim.id).completedRecord
+      let recorded = try #require(record?.recordedAt.milliseconds)
+      #expect(
+        try server.command(["GET", key])
+          == "1 \(owner) completed 1 \(first) \(recorded) 60000 20000 90000 ok \(digest) 1;auto;i=/sent%20at 201 /orders/7"
+      )
+      #expect(try live(key, server, below: 90_000))
+      #expect(try live(key + ":r", server, below: 60_000))
+      // Evicted: the record tells still how it ended.
+      try server.command(["DEL", key + ":r"])
+      #expect(
+        try await node.store.find(claim.id).completedRecord?.outcome
+          == .notKept(status: 201, location: "/orders/7"))
+    }
+  }
+
+  private func live(_ key: String, _ server: RedisServer, below limit: Int) throws -> Bool {
+    let left = Int(try server.command(["PTTL", key])?.dropFirst() ?? "") ?? -1
+    return left > limit - 10_000 && left <= limit
+  }
+
+  private func hexadecimal(_ token: OwnerToken) -> String {
+    [token.high, token.low].map { word in
+      let digits = String(word, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }.joined()
+  }
+
+  @Test func `a first run takes two round trips, and a replay one`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      try await node.store.ping()
+      let before = node.store.store.counters.roundTrips
+      let claim = try await node.store.completed()
+      #expect(node.store.store.counters.roundTrips == before + 2)
+      #expect(try await node.store.claim(Samples.again(claim)).taken == .completed)
+      #expect(node.store.store.counters.roundTrips == before + 3)
+    }
+  }
+
+  @Test(arguments: ["2 something new", "", "1 short", "1 abc asleep 1 1 1 1 1 1 - x y"])
+  func `an unreadable record is an error, and stays`(_ text: String) async throws {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      let key = "\(node.settings.namespace):{\(claim.id.text)}"
+      try server.command(["SET", key, text])
+      let calls: [() async throws -> Void] = [
+        { _ = try await node.store.claim(Samples.again(claim)) },
+        { _ = try await node.store.renew(claim) },
+        { _ = try await node.store.complete(claim, with: Samples.completion()) },
+        { _ = try await node.store.release(claim, .deleted) },
+        { _ = try await node.store.markUnknown(claim) },
+        { _ = try await node.store.find(claim.id) },
+        { _ = try await node.store.resolve(claim.id, as: .notApplied) },
+      ]
+      for call in calls {
+        let error = await #expect(throws: StoreError.self) { try await call() }
+        guard case .unreadable = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(try server.command(["GET", key]) == text)
+      }
+      // The operator's way out.
+      #expect(try await node.store.forget(claim.id, fence: 0))
+      #expect(try await node.store.granted(Samples.again(claim)).attempt == 1)
+    }
+  }
+
+  @Test func `an unreadable answer is an error, and so is a key that holds something else`() async throws {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.completed()
+      let key = "\(node.settings.namespace):{\(claim.id.text)}"
+      try server.command(["SET", key + ":r", "\u{2}later"])
+      for _ in 0..<2 {
+        let error = await #expect(throws: StoreError.self) {
+          try await node.store.claim(Samples.again(claim))
+        }
+        guard case .unreadable = error else { throw Unexpected(what: "\(error as Any)") }
+        try server.command(["DEL", key])
+        try server.command(["LPUSH", key, "a list"])
+      }
+    }
+  }
+
+  @Test func `an older copy of a claim does not take back what its owner gave up`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server, timeout: 200)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      #expect(try await node.store.release(claim, .remembered) == .done)
+      let error = await #expect(throws: StoreError.self) {
+        try await node.store.claim(Samples.again(claim, owner: claim.owner))
+      }
+      guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
+      #expect(try await node.store.find(claim.id) == .released(attempt: 1))
+    }
+  }
+
+  @Test func `user, password, database and unix socket are used`() async throws {
+    let server = try await RedisServer(arguments: [
+      "--requirepass", "secret", "--user", "semel on >word ~* &* +@all",
+    ])
+    var settings = RedisEndpointSettings.on(server)
+    settings.address = .unix(path: server.socketPath)
+    settings.database = 3
+    settings.password = "secret"
+    var named = settings
+    named.user = "semel"
+    named.password = "word"
+    for settings in [settings, named] {
+      try await RedisNode.run(settings) { node in
+        let claim = try await node.store.completed()
+        let other = try await node.sibling().store.find(claim.id)
+        #expect(other.name == .completed)
+        node.hub.close()
+      }
+    }
+    for (user, password, advice) in [
+      (nil, nil, "Redis wants a login"), (nil, "wrong", "Redis knows no such user"),
+      ("nobody", "secret", "Redis knows no such user"),
+    ] as [(String?, String?, String)] {
+      var wrong = RedisEndpointSettings.on(server, timeout: 200)
+      wrong.user = user
+      wrong.password = password
+      try await RedisNode.run(wrong) { node in
+        let error = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
+        guard case .unavailable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(text.contains(advice))
+      }
+    }
+  }
+
+  @Test func `a Redis that may evict or forget is warned of, loudly and once`() async throws {
+    let server = try await RedisServer(arguments: [
+      "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru",
+    ])
+    try await RedisNode.run(.on(server)) { node in
+      #expect(try await node.store.granted(Samples.request()).attempt == 1)
+      try server.command(["CLIENT", "KILL", "TYPE", "normal"])
+      try await node.reconnected()
+      let warnings = node.log.messages.filter { $0.contains("MAY LOSE RECORDS") }
+      #expect(warnings.count == 2)
+      #expect(warnings.contains { $0.contains("allkeys-lru") && $0.contains("set noeviction") })
+      #expect(warnings.contains { $0.contains("set appendonly yes") })
+    }
+  }
+
+  @Test func `a durable Redis is not warned of, and one that must be and is not grants no claim`()
+    async throws
+  {
+    let durable = try await RedisServer(arguments: ["--maxmemory", "100mb"], appendOnly: true)
+    for server in [durable, try await SharedRedis.server] {
+      var settings = RedisEndpointSettings.on(server)
+      settings.requireDurable = true
+      try await RedisNode.run(settings) { node in
+        guard server !== durable else {
+          let claim = try await node.store.completed()
+          #expect(try await node.store.find(claim.id).name == .completed)
+          #expect(!node.log.messages.contains { $0.contains("MAY LOSE RECORDS") })
+          return
+        }
+        let error = await #expect(throws: StoreError.self) { try await node.store.claim(Samples.request()) }
+        guard case .unavailable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(text.contains("require_durable"))
+        #expect(try await node.store.find(Samples.id()) == .absent)
+      }
+    }
+  }
+
+  @Test func `a Redis that does not let itself be asked is warned of`() async throws {
+    let server = try await RedisServer(arguments: ["--rename-command", "INFO", ""])
+    try await RedisNode.run(.on(server)) { node in
+      #expect(try await node.store.granted(Samples.request()).attempt == 1)
+      #expect(node.log.messages.count { $0.contains("cannot be checked") } == 2)
+    }
+  }
+}

@@ -1,0 +1,10 @@
+extension StoreUnderTest {
+  static let redis = StoreUnderTest("Redis") {
+    let node = RedisNode(.on(try await SharedRedis.server))
+    let sibling = node.sibling()
+    return Opened(store: node.store, other: sibling.store) {
+      node.close()
+      sibling.close()
+    }
+  }
+}

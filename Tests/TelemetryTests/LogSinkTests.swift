@@ -1,0 +1,78 @@
+import Telemetry
+import Testing
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+@Suite struct `The log sink` {
+  /// The two ends of a pipe.
+  private static func pipe() throws -> (read: Int32, write: Int32) {
+    var ends: [Int32] = [0, 0]
+    try #require(Glibc.pipe(&ends) == 0)
+    return (ends[0], ends[1])
+  }
+
+  private static func readAll(_ descriptor: Int32) -> String {
+    var all: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while case let count = read(descriptor, &buffer, buffer.count), count > 0 { all += buffer[..<count] }
+    return String(decoding: all, as: UTF8.self)
+  }
+
+  @Test func `writes whole lines in their order, all of them by the flush`() throws {
+    let ends = try Self.pipe()
+    let sink = LogSink(descriptor: ends.write)
+    for index in 0..<100 { sink.write(Array("line \(index)\n".utf8)) }
+    sink.flush()
+    close(ends.write)
+    let lines = Self.readAll(ends.read).split(separator: "\n")
+    #expect(lines == (0..<100).map { "line \($0)" })
+    close(ends.read)
+  }
+
+  @Test func `drops what a slow reader has no room for, and says how much`() throws {
+    let ends = try Self.pipe()
+    let sink = LogSink(descriptor: ends.write, capacity: 1 << 20)
+    // More than the pipe (64 KiB) and the sink together hold, written while nobody reads.
+    let line = Array((String(repeating: "x", count: 1023) + "\n").utf8)
+    for _ in 0..<3000 { sink.write(line) }
+    let reader = ReaderThread(descriptor: ends.read)
+    sink.write(Array("last\n".utf8))
+    sink.flush()
+    close(ends.write)
+    let text = reader.join()
+    #expect(text.contains("log lines dropped"))
+    close(ends.read)
+  }
+}
+
+/// Reads a descriptor to its end on a thread of its own.
+private final class ReaderThread: @unchecked Sendable {
+  private let descriptor: Int32
+  private var thread = pthread_t()
+  private var bytes: [UInt8] = []
+
+  init(descriptor: Int32) {
+    self.descriptor = descriptor
+    pthread_create(
+      &thread, nil,
+      { context in
+        guard let context else { return nil }
+        Unmanaged<ReaderThread>.fromOpaque(context).takeUnretainedValue().run()
+        return nil
+      }, Unmanaged.passUnretained(self).toOpaque())
+  }
+
+  private func run() {
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while case let count = read(descriptor, &buffer, buffer.count), count > 0 { bytes += buffer[..<count] }
+  }
+
+  func join() -> String {
+    pthread_join(thread, nil)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,96 @@
+import NIOCore
+import Testing
+import Wire
+
+struct EncodingTests {
+  private func written(_ write: (inout ByteBuffer) -> Void) -> String {
+    var output = ByteBuffer()
+    write(&output)
+    return String(buffer: output)
+  }
+
+  @Test(arguments: [
+    (200, "HTTP/1.1 200 OK\r\n"), (201, "HTTP/1.1 201 Created\r\n"),
+    (422, "HTTP/1.1 422 Unprocessable Content\r\n"),
+    (299, "HTTP/1.1 299 \r\n"), (999, "HTTP/1.1 999 \r\n"),
+  ])
+  func `a status line is written`(_ status: Int, _ line: String) {
+    #expect(written { $0.writeStatusLine(status) } == line)
+  }
+
+  @Test
+  func `every status line is read back as it was meant`() throws {
+    for status in 100...999 {
+      var decoder = ResponseDecoder(method: .head)
+      var input = ByteBuffer()
+      input.writeStatusLine(status)
+      input.writeStaticString("\r\n")
+      guard case .head(let response)? = try decoder.next(&input) else {
+        Issue.record("no head for \(status)")
+        continue
+      }
+      #expect(response.head.status == status)
+    }
+  }
+
+  @Test
+  func `a request line is written`() {
+    let method = "POST".bytes
+    let line = written { output in
+      method.withUnsafeBytes {
+        output.writeRequestLine(method: $0, path: ByteBuffer(string: "/a"), query: ByteBuffer(string: "b"))
+        output.writeRequestLine(method: $0, path: ByteBuffer(string: "/a"), query: nil)
+      }
+    }
+    #expect(line == "POST /a?b HTTP/1.1\r\nPOST /a HTTP/1.1\r\n")
+  }
+
+  @Test(arguments: [
+    (1, "1"), (9, "9"), (10, "A"), (16, "10"), (255, "FF"), (4096, "1000"), (Int.max, "7FFFFFFFFFFFFFFF"),
+  ])
+  func `a chunk's size is written`(_ length: Int, _ digits: String) {
+    #expect(written { $0.writeChunkHeader(length) } == "\(digits)\r\n")
+  }
+
+  @Test
+  func `the last chunk carries the trailers`() {
+    #expect(written { $0.writeLastChunk() } == "0\r\n\r\n")
+    #expect(written { $0.writeLastChunk(trailers: ByteBuffer(string: "A: b\r\n")) } == "0\r\nA: b\r\n\r\n")
+  }
+
+  @Test(arguments: [0, 7, 10, 99, 100, 12_345, Int.max])
+  func `a length is written`(_ length: Int) {
+    #expect(written { $0.writeContentLength(length) } == "Content-Length: \(length)\r\n")
+  }
+
+  @Test(arguments: [
+    (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"), (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+    (-1, "Wed, 31 Dec 1969 23:59:59 GMT"), (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
+    (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"), (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 GMT"),
+    (-62_167_219_200, "Sat, 01 Jan 0000 00:00:00 GMT"),
+  ])
+  func `a date is written and read back`(_ seconds: Int, _ text: String) {
+    #expect(written { HTTPDate.write(seconds, into: &$0) } == text)
+    #expect(text.bytes.withUnsafeBytes(HTTPDate.parse) == seconds)
+  }
+
+  @Test
+  func `days of eight centuries are read back`() {
+    for day in stride(from: -150_000, through: 150_000, by: 11) {
+      let seconds = day * 86_400 + 43_210
+      var output = ByteBuffer()
+      HTTPDate.write(seconds, into: &output)
+      let parsed = output.withUnsafeReadableBytes(HTTPDate.parse)
+      if parsed != seconds { Issue.record("\(seconds) is read back as \(String(describing: parsed))") }
+    }
+  }
+
+  @Test(arguments: [
+    "Mon, 06 Nov 1994 08:49:37 GMT", "Sun, 06 nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC",
+    "Sun, 31 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov 1994 08:60:37 GMT",
+    "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 GMT ", "",
+  ])
+  func `what is not such a date is refused`(_ text: String) {
+    #expect(text.bytes.withUnsafeBytes(HTTPDate.parse) == nil)
+  }
+}

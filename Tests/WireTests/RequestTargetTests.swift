@@ -1,0 +1,98 @@
+import NIOCore
+import Testing
+import Wire
+
+struct RequestTargetTests {
+  private func target(_ text: String, method: String = "GET") throws -> RequestTarget {
+    try RequestTarget(MessageHead(method: method, target: text))
+  }
+
+  @Test(arguments: [
+    ("/", "/"), ("/a/b", "/a/b"), ("/.well-known/x", "/.well-known/x"), ("/a..b/.../..c", "/a..b/.../..c"),
+    ("/a/./b", "/a/b"), ("/a/../b", "/b"), ("/a/b/..", "/a/"), ("/a/b/.", "/a/b/"), ("/..", "/"),
+    ("/../..", "/"),
+    ("/.", "/"), ("/a/b/../../c", "/c"), ("/a//../b", "/a/b"), ("//a", "//a"), ("/a/b/c/./../../g", "/a/g"),
+    ("/%7Euser/%61", "/~user/a"), ("/%c3%a9%2c", "/%C3%A9%2C"), ("/a/%2e%2E/b", "/b"), ("/a/.%2e", "/"),
+    ("/%25%32%66", "/%252f"), ("/a;x=1/..;/b", "/a;x=1/..;/b"), ("/mid/content=5/../6", "/mid/6"),
+  ])
+  func `a path has one form`(_ text: String, _ path: String) throws {
+    #expect(String(buffer: try target(text).path) == path)
+    #expect(String(buffer: try target("http://a\(text)?x=/../%2f").path) == path)
+    #expect(String(buffer: try target(path).path) == path)
+  }
+
+  @Test(arguments: [
+    "/a%2fb", "/a%2Fb", "/a%5cb", "/a\\b", "/%00", "/%", "/%4", "/%4g", "/%zz", "/a/%2e%2e%2fb",
+  ])
+  func `a path that two readers would take differently is refused`(_ text: String) {
+    #expect(throws: WireError.badPath) { try target(text) }
+  }
+
+  @Test(
+    arguments: [
+      ("/a", nil), ("/a?", ""), ("/a?b=c&d", "b=c&d"), ("/a?b?c", "b?c"), ("/?%2f\\..", "%2f\\.."),
+      ("http://a?b", "b"),
+    ] as [(String, String?)])
+  func `a query is given as it came`(_ text: String, _ query: String?) throws {
+    let target = try target(text)
+    #expect(target.query.map(String.init(buffer:)) == query)
+    #expect(target.withQuery { String(decoding: $0, as: UTF8.self) } == query ?? "")
+  }
+
+  @Test
+  func `a normal path is a slice of the head`() throws {
+    var decoder = RequestDecoder()
+    var input = ByteBuffer(string: "GET /v1/orders?a HTTP/1.1\r\nHost: a\r\n\r\n")
+    guard case .head(let request)? = try decoder.next(&input) else {
+      Issue.record("no head")
+      return
+    }
+    let target = try RequestTarget(request.head)
+    request.head.bytes.withUnsafeReadableBytes { head in
+      target.withPath { path in
+        #expect(path.baseAddress == head.baseAddress.map { $0 + 4 })
+        #expect(path.count == 10)
+      }
+    }
+  }
+
+  @Test
+  func `each form of a target is told`() throws {
+    let absolute = try target("HTTPS://A.example:8443")
+    #expect(String(buffer: absolute.path) == "/")
+    #expect(absolute.authority.map(String.init(buffer:)) == "A.example:8443")
+    #expect(try target("*", method: "OPTIONS").form == .asterisk)
+    #expect(String(buffer: try target("http://a", method: "OPTIONS").path) == "*")
+    let tunnel = try target("a:443", method: "CONNECT")
+    #expect(tunnel.form == .authority)
+    #expect(tunnel.path.readableBytes == 0)
+    #expect(tunnel.authority.map(String.init(buffer:)) == "a:443")
+  }
+
+  @Test(
+    arguments: [
+      ("a.Example", "/", "a.example", nil, false), ("a.example.:80", "/", "a.example", 80, false),
+      ("b", "http://A:81/", "a", 81, false), ("127.0.0.1:80", "/", "127.0.0.1", 80, true),
+      ("[2001:DB8::1]:443", "/", "[2001:db8::1]", 443, true), ("256.0.0.1", "/", "256.0.0.1", nil, false),
+      ("1.2.3", "/", "1.2.3", nil, false), ("1.2.3.4.", "/", "1.2.3.4", nil, true),
+      ("a:", "/", "a", nil, false),
+    ] as [(String, String, String, UInt16?, Bool)])
+  func `the host is the target's, else that of the Host field`(
+    _ field: String, _ text: String, _ name: String, _ port: UInt16?, _ isIPLiteral: Bool
+  ) throws {
+    var head = try MessageHead(method: "GET", target: text)
+    head.append("Host", field, as: .host)
+    let host = try #require(try RequestHost(of: head, target: RequestTarget(head)))
+    #expect(String(buffer: host.name) == name)
+    #expect(host.port == port)
+    #expect(host.isIPLiteral == isIPLiteral)
+  }
+
+  @Test
+  func `a request may have no host`() throws {
+    var head = try MessageHead(method: "GET", target: "/")
+    #expect(try RequestHost(of: head, target: RequestTarget(head)) == nil)
+    head.append("Host", "", as: .host)
+    #expect(try RequestHost(of: head, target: RequestTarget(head)) == nil)
+  }
+}

@@ -160,7 +160,8 @@ import Testing
       "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru",
     ])
     try await RedisNode.run(.on(server)) { node in
-      #expect(try await node.store.granted(Samples.request()).attempt == 1)
+      let claim = try await node.store.granted(Samples.request())
+      #expect(claim.attempt == 1)
       try server.command(["CLIENT", "KILL", "TYPE", "normal"])
       try await node.reconnected()
       let warnings = node.log.messages.filter { $0.contains("MAY LOSE RECORDS") }
@@ -195,7 +196,8 @@ import Testing
   @Test func `a Redis that does not let itself be asked is warned of`() async throws {
     let server = try await RedisServer(arguments: ["--rename-command", "INFO", ""])
     try await RedisNode.run(.on(server)) { node in
-      #expect(try await node.store.granted(Samples.request()).attempt == 1)
+      let claim = try await node.store.granted(Samples.request())
+      #expect(claim.attempt == 1)
       #expect(node.log.messages.count { $0.contains("cannot be checked") } == 2)
     }
   }

@@ -24,7 +24,7 @@ extension RequestRunner {
         permit: held.permit))
     defer { answer.close() }
     do throws(UpstreamFailure) {
-      let captured = try await capture(answer, for: call, claim, within: call.route.policy.upstream.responseTimeout)
+      let captured = try await capture(answer, for: call, claim, within: call.route.policy.timeToAnswer)
       delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
       return await settle(captured, call, held, &exchange)
     } catch {

@@ -8,13 +8,13 @@ extension RequestRunner {
   /// A request without a key on a protected route: refused where one is required, else passed through.
   func unkeyed(_ target: RequestTarget, by route: Route) async throws(Problem) {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
-    try await passThrough(target, to: route.policy.upstream, label: nil)
+    try await passThrough(target, by: route, label: nil)
   }
 
   func passThrough(
-    _ target: RequestTarget, to upstream: UpstreamSettings?, label: AnswerEncoder.Label?
+    _ target: RequestTarget, by route: Route?, label: AnswerEncoder.Label?
   ) async throws(Problem) {
-    guard let upstream = upstream ?? environment.fallback else { throw .noRoute }
+    guard let upstream = route?.policy.upstream ?? environment.fallback else { throw .noRoute }
     guard head.first(.upgrade) == nil else { throw .notImplemented }
     environment.counters.add(label == .unprotected ? .unprotected : .passedThrough)
     delivery.record.outcome = label?.rawValue ?? "passed"
@@ -28,7 +28,7 @@ extension RequestRunner {
       answer.close()
     }
     do {
-      try await relay(answer, within: upstream.responseTimeout, label: label)
+      try await relay(answer, within: route?.policy.timeToAnswer ?? upstream.responseTimeout, label: label)
     } catch {
       throw problem(of: error)
     }

@@ -36,7 +36,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     delivery.record.route = route?.policy.name
     guard let route, route.policy.idempotency != .off else {
       let isKeyed = head.first(.idempotencyKey) != nil
-      return try await passThrough(target, to: route?.policy.upstream, label: isKeyed ? .ignored : nil)
+      return try await passThrough(target, by: route, label: isKeyed ? .ignored : nil)
     }
     try await protect(target, host, by: route)
   }
@@ -115,7 +115,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .refuse(let problem):
         throw problem
       case .forwardUnprotected:
-        return try await passThrough(call.target, to: call.route.policy.upstream, label: .unprotected)
+        return try await passThrough(call.target, by: call.route, label: .unprotected)
       }
     }
   }

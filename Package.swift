@@ -24,6 +24,7 @@ let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let nioConcurrency: Target.Dependency = .product(name: "NIOConcurrencyHelpers", package: "swift-nio")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(
@@ -85,7 +86,7 @@ let package = Package(
 
     .target(
       name: "TestSupport",
-      dependencies: ["Idempotency", "Loop", "Wire", nioCore, nioPosix, logging],
+      dependencies: ["Idempotency", "Loop", "Wire", nioCore, nioPosix, nioConcurrency, nioHTTP1, logging],
       path: "Tests/TestSupport",
       swiftSettings: strict),
     tests("WireTests", ["Wire", nioCore, nioEmbedded, nioHTTP1]),
@@ -108,6 +109,6 @@ let package = Package(
       "TransportTests",
       ["Transport", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioPosix, logging]),
     tests("ProxyTests", ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, logging]),
-    tests("EndToEndTests", ["TestSupport", "Wire", nioCore, nioPosix]),
+    tests("EndToEndTests", ["TestSupport", "semel"], resources: [.copy("Clients")]),
   ]
 )

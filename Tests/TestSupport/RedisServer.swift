@@ -1,5 +1,3 @@
-import Synchronization
-
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -18,14 +16,6 @@ package final class RedisServer: @unchecked Sendable {
   private let directory = TemporaryDirectory()
   private let arguments: [String]
   private var process: pid_t = 0
-
-  /// Servers that nobody has ended; one in a static variable never is.
-  private static let running = Mutex<Set<pid_t>>([])
-  private static let killsAtExit: Void = {
-    _ = atexit {
-      RedisServer.running.withLock { for process in $0 { RedisServer.send(SIGKILL, to: process) } }
-    }
-  }()
 
   /// Starts a server and waits until it answers.
   ///
@@ -68,12 +58,11 @@ package final class RedisServer: @unchecked Sendable {
   /// Starts it after `kill` or `stop`, and waits until it answers.
   package func start() async throws {
     precondition(process == 0, "RedisServer: started twice")
-    process = try Self.spawn(["redis-server"] + arguments)
+    process = try Spawner.start(["redis-server"] + arguments)
     for _ in 0..<2000 {
       if let answer = try? command(["PING"]), !answer.hasPrefix("-LOADING") { return }
       var status: Int32 = 0
       if waitpid(process, &status, WNOHANG) == process {
-        Self.running.withLock { _ = $0.remove(process) }
         process = 0
         throw StartError.cannotStart("redis-server ended with status \(status)")
       }
@@ -84,10 +73,6 @@ package final class RedisServer: @unchecked Sendable {
 
   private func signal(_ number: Int32) {
     precondition(process != 0, "RedisServer: not running")
-    Self.send(number, to: process)
-  }
-
-  private static func send(_ number: Int32, to process: pid_t) {
     #if canImport(Glibc)
       _ = Glibc.kill(process, number)
     #elseif canImport(Musl)
@@ -104,21 +89,6 @@ package final class RedisServer: @unchecked Sendable {
     signal(SIGCONT)
     var status: Int32 = 0
     while waitpid(process, &status, 0) == -1, errno == EINTR {}
-    Self.running.withLock { _ = $0.remove(process) }
     process = 0
-  }
-
-  private static func spawn(_ arguments: [String]) throws -> pid_t {
-    var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
-    pointers.append(nil)
-    defer { for pointer in pointers { free(pointer) } }
-    var process: pid_t = 0
-    let code = posix_spawnp(&process, arguments[0], nil, nil, pointers, environ)
-    guard code == 0 else {
-      throw StartError.cannotStart("\(arguments[0]): \(String(cString: strerror(code)))")
-    }
-    _ = killsAtExit
-    running.withLock { _ = $0.insert(process) }
-    return process
   }
 }

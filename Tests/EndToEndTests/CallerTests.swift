@@ -1,0 +1,82 @@
+import TestSupport
+import Testing
+
+/// Nobody is answered with another caller's record.
+struct CallerTests {
+  @Test(arguments: StoreKind.allCases)
+  func `the same key of another caller is another intent`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let alice = try await rig.order("k", caller: "Bearer alice")
+      let bob = try await rig.order("k", body: #"{"amount":5}"#, caller: "Bearer bob")
+      expectExecuted(alice)
+      expectExecuted(bob)
+      #expect(alice.body != bob.body)
+      expectReplayed(try await rig.order("k", caller: "Bearer alice"), of: alice)
+      let ids = rig.backend.requests.map(\.requestID)
+      #expect(Set(ids).count == 2)
+    }
+  }
+
+  @Test func `a caller who does not say who it is is refused`() async throws {
+    try await Rig.run { rig in
+      let client = rig.semel.client
+      let missing = try await client.send("POST", "/v1/orders", [("Idempotency-Key", "k")], body: "{}")
+      expectRefused(missing, 401, "caller_unknown", retryable: false)
+      let twice = try await rig.order("k", [("Authorization", "Bearer mallory")])
+      expectRefused(twice, 401, "caller_unknown", retryable: false)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test(arguments: [
+    "AWS4-HMAC-SHA256 Credential=a, SignedHeaders=host, Signature=b", #"Digest username="a""#, "OAuth a=b",
+    "Signature keyId=a", "DPoP token", "dpop token",
+  ])
+  func `a signature that differs each time is no caller`(authorization: String) async throws {
+    try await Rig.run { rig in
+      expectRefused(try await rig.order("k", caller: authorization), 401, "caller_unknown", retryable: false)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test func `parts are joined so that none can pose as another`() async throws {
+    let parts = "{parts: ['header:X-Tenant', 'header:X-User'], anonymous: allow}"
+    try await Rig.run(Configuration(route: ["caller": parts])) { rig in
+      func send(_ fields: [(String, String)]) async throws -> Answer {
+        try await rig.semel.client.send("POST", "/v1/orders", [("Idempotency-Key", "k")] + fields, body: "{}")
+      }
+      expectExecuted(try await send([("X-Tenant", "ab"), ("X-User", "c")]))
+      expectExecuted(try await send([("X-Tenant", "a"), ("X-User", "bc")]))
+      expectExecuted(try await send([("X-Tenant", "abc")]))
+      expectExecuted(try await send([("X-User", "abc")]))
+      expectExecuted(try await send([]))
+      expectReplayed(try await send([("X-Tenant", "ab"), ("X-User", "c")]), 201)
+      #expect(rig.backend.requests.count == 5)
+    }
+  }
+
+  @Test func `a cookie may be the caller`() async throws {
+    try await Rig.run(Configuration(route: ["caller": "{parts: ['cookie:session']}"])) { rig in
+      func send(_ cookie: String) async throws -> Answer {
+        try await rig.semel.client.send(
+          "POST", "/v1/orders", [("Idempotency-Key", "k"), ("Cookie", cookie)], body: "{}")
+      }
+      expectExecuted(try await send("theme=dark; session=1"))
+      expectReplayed(try await send("session=1; theme=light"), 201)
+      expectExecuted(try await send("session=2"))
+      expectRefused(try await send("theme=dark"), 401, "caller_unknown", retryable: false)
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test func `the address may be the caller`() async throws {
+    try await Rig.run(Configuration(route: ["caller": "{parts: [address]}"])) { rig in
+      let fields = [("Idempotency-Key", "k")]
+      expectExecuted(try await rig.semel.client.send("POST", "/v1/orders", fields, body: "{}"))
+      // Nobody is trusted to speak for another address.
+      let spoofed = fields + [("X-Forwarded-For", "192.0.2.1")]
+      expectReplayed(try await rig.semel.client.send("POST", "/v1/orders", spoofed, body: "{}"), 201)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+}

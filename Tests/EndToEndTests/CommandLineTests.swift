@@ -1,0 +1,133 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `semel` on the command line.
+struct CommandLineTests {
+  private func semel(_ arguments: String...) async throws -> (
+    exit: ManagedProcess.Exit, output: String, errors: String
+  ) {
+    let process = try ManagedProcess([SemelProcess.binary] + arguments)
+    let exit = try await process.exit()
+    return (exit, process.output, process.errors)
+  }
+
+  private func check(_ text: String) async throws -> (
+    exit: ManagedProcess.Exit, output: String, errors: String
+  ) {
+    let directory = TemporaryDirectory()
+    try text.write(toFile: directory.file("config.yaml"), atomically: true, encoding: .utf8)
+    return try await semel("check", directory.file("config.yaml"))
+  }
+
+  @Test func `it tells its version`() async throws {
+    let (exit, output, errors) = try await semel("--version")
+    #expect(exit == .code(0))
+    #expect(output.contains { $0.isNumber } && errors.isEmpty)
+  }
+
+  @Test(arguments: [[], ["run"], ["check"], ["demo"]])
+  func `every command helps`(command: [String]) async throws {
+    let process = try ManagedProcess([SemelProcess.binary] + command + ["--help"])
+    #expect(try await process.exit() == .code(0))
+    #expect(process.output.contains("USAGE: " + (["semel"] + command).joined(separator: " ")))
+  }
+
+  @Test(arguments: [["fly"], ["run"], ["check"], ["run", "--fly"], ["check", "a", "b"]])
+  func `wrong usage ends with 2`(arguments: [String]) async throws {
+    let process = try ManagedProcess([SemelProcess.binary] + arguments)
+    #expect(try await process.exit() == .code(2))
+    #expect(process.errors.contains("USAGE:") || process.errors.contains("Usage:"))
+  }
+
+  @Test func `the sample configuration is good`() async throws {
+    let sample = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../config.yaml").standardized
+    let (exit, output, errors) = try await semel("check", sample.path)
+    #expect(exit == .code(0), "\(output)\(errors)")
+  }
+
+  @Test func `a bad configuration ends with 78 and all its errors`() async throws {
+    let (exit, output, errors) = try await check(
+      """
+      listen: [{address: 127.0.0.1:8080}]
+      colour: red
+      upstreams: {orders: {url: "http://127.0.0.1:9000", connect_timeout: soon}}
+      store: {kind: embedded, path: semel.db}
+      routes:
+        - name: orders
+          match: {path: /v1/**}
+          caller: {parts: ["header:Authorization"]}
+          lease: 30
+          duplicates: maybe
+        - name: other
+          match: {path: /v2/**}
+      """)
+    #expect(exit == .code(78))
+    for expected in [
+      "config.yaml:2:1: colour:", "config.yaml:3:", "upstreams.orders.connect_timeout:", "config.yaml:9:",
+      "routes[0].lease:", "config.yaml:10:", "routes[0].duplicates:", "routes[1]",
+    ] {
+      #expect((output + errors).contains(expected), "\(expected) in \(output)\(errors)")
+    }
+  }
+
+  @Test(arguments: [
+    "caller: {parts: ['jwt:sub']}", "on_unknown: reconcile", "shadow: true", "cors: true", "stream: true",
+    "profile: stripe", "batch: {items: /a, key: /b, results: /c}",
+  ])
+  func `what is not built yet is refused, not ignored`(member: String) async throws {
+    let caller = member.hasPrefix("caller") ? "" : "caller: {parts: ['header:Authorization']}, "
+    let (exit, output, errors) = try await check(
+      """
+      listen: [{address: 127.0.0.1:8080}]
+      upstreams: {orders: {url: "http://127.0.0.1:9000"}}
+      store: {kind: embedded, path: semel.db}
+      routes:
+        - {name: orders, match: {path: /v1/**}, \(caller)\(member)}
+      """)
+    #expect(exit == .code(78))
+    #expect((output + errors).contains("not supported yet"), "\(output)\(errors)")
+  }
+
+  @Test func `it does not run on a bad configuration or none`() async throws {
+    let directory = TemporaryDirectory()
+    try "listen: 5\n".write(toFile: directory.file("bad.yaml"), atomically: true, encoding: .utf8)
+    #expect(try await semel("run", "--config", directory.file("bad.yaml")).exit == .code(78))
+    #expect(try await semel("check", directory.file("none.yaml")).exit != .code(0))
+    #expect(try await semel("run", "--config", directory.file("none.yaml")).exit != .code(0))
+  }
+
+  @Test func `an address that is taken is told`() async throws {
+    try await Rig.run { rig in
+      let directory = TemporaryDirectory()
+      try """
+      listen: [{address: '127.0.0.1:\(rig.semel.ports.proxy)'}]
+      admin: {address: '127.0.0.1:\(FreePort.find())'}
+      upstreams: {orders: {url: 'http://127.0.0.1:1'}}
+      store: {kind: embedded, path: \(directory.file("semel.db"))}
+      routes: [{name: orders, match: {path: /v1/**}, caller: {parts: [address]}}]
+      """.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+      let (exit, output, errors) = try await self.semel("run", "--config", directory.file("semel.yaml"))
+      #expect(exit == .code(1))
+      #expect((output + errors).contains("\(rig.semel.ports.proxy)"))
+    }
+  }
+
+  @Test func `a second process on the same embedded store is refused`() async throws {
+    try await Rig.run { rig in
+      let path = try #require(rig.storePath)
+      let directory = TemporaryDirectory()
+      try """
+      listen: [{address: '127.0.0.1:\(FreePort.find())'}]
+      admin: {address: '127.0.0.1:\(FreePort.find())'}
+      upstreams: {orders: {url: 'http://127.0.0.1:1'}}
+      store: {kind: embedded, path: \(path)}
+      routes: [{name: orders, match: {path: /v1/**}, caller: {parts: [address]}}]
+      """.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+      let (exit, output, errors) = try await self.semel("run", "--config", directory.file("semel.yaml"))
+      #expect(exit == .code(1))
+      #expect((output + errors).contains(path))
+      expectExecuted(try await rig.order("k"))
+    }
+  }
+}

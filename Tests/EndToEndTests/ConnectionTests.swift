@@ -1,0 +1,127 @@
+import TestSupport
+import Testing
+
+/// The client's connection: kept, pipelined, and asked before a body is sent.
+struct ConnectionTests {
+  @Test func `a connection is kept for many requests`() async throws {
+    try await Rig.run { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      for number in 0..<20 {
+        try await connection.send(Rig.orderText("k\(number / 2)"))
+        let answer = try await connection.answer()
+        #expect(answer.idempotencyStatus == (number % 2 == 0 ? "executed" : "replayed"))
+      }
+      // A refusal of a well-framed request leaves the connection as it is.
+      try await connection.send(Rig.orderText(nil) + Rig.orderText("k0", body: "{}") + Rig.orderText("k0"))
+      #expect(try await connection.answer().status == 400)
+      #expect(try await connection.answer().status == 409)
+      #expect(try await connection.answer().status == 201)
+      #expect(rig.backend.requests.count == 10)
+    }
+  }
+
+  @Test func `pipelined requests are answered in order`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/slow") { _ in Reply(body: "slow", delay: .milliseconds(300)) }
+      rig.backend.on("/v1/fast") { _ in Reply(body: "fast") }
+      rig.backend.on("/open") { _ in Reply(body: "open", framing: .chunked) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(
+        Rig.orderText("k1", path: "/v1/slow") + Rig.orderText("k2", path: "/v1/fast")
+          + Rig.orderText(nil, path: "/open") + Rig.orderText(nil) + Rig.orderText("k1", path: "/v1/slow"))
+      var texts: [String] = []
+      for _ in 0..<5 {
+        let answer = try await connection.answer()
+        texts.append(answer.problem?.code ?? answer.text)
+      }
+      #expect(texts == ["slow", "fast", "open", "key_missing", "slow"])
+      #expect(rig.backend.requests.count == 3)
+    }
+  }
+
+  @Test func `a request may come byte by byte`() async throws {
+    try await Rig.run { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      for byte in Rig.orderText("k").utf8 { try await connection.send([byte]) }
+      expectExecuted(try await connection.answer())
+      #expect(rig.backend.requests.map(\.text) == [#"{"amount":1999}"#])
+    }
+  }
+
+  @Test func `a client that wants to close is closed`() async throws {
+    try await Rig.run { rig in
+      for path in ["/v1/orders", "/open"] {
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
+        try await connection.send(Rig.orderText("k", path: path, [("Connection", "close")]))
+        let answer = try await connection.answer()
+        #expect(answer.status == 201)
+        #expect(answer["Connection"]?.lowercased() == "close")
+        #expect(try await connection.closedByPeer().isEmpty)
+      }
+    }
+  }
+
+  @Test func `a client of HTTP/1.0 that wants to keep its connection may`() async throws {
+    try await Rig.run { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      let text = Rig.orderText("k", [("Connection", "keep-alive")]).replacing("HTTP/1.1", with: "HTTP/1.0")
+      try await connection.send(text)
+      expectExecuted(try await connection.answer())
+      // Kept or closed are both allowed: what counts is that the answer says which.
+    }
+  }
+
+  @Test func `a half-closed client still gets its answer`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(body: "slow", delay: .milliseconds(200)) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await connection.closeSending()
+      #expect(try await connection.answer().text == "slow")
+    }
+  }
+
+  @Test func `a body is asked for once head, key and caller are accepted`() async throws {
+    try await Rig.run { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      let body = #"{"amount":1}"#
+      let head = Rig.orderText("k", body: body, [("Expect", "100-continue")]).dropLast(body.count)
+      try await connection.send(String(head))
+      let interim = try await connection.answer()
+      #expect(interim.status == 100)
+      #expect(rig.backend.log.value.begun == 0)
+      try await connection.send(body)
+      expectExecuted(try await connection.answer())
+      #expect(rig.backend.requests.map(\.text) == [body])
+    }
+  }
+
+  @Test(arguments: ["no key", "no caller", "too large"])
+  func `a body is not asked for when it would be refused`(why: String) async throws {
+    try await Rig.run(Configuration(route: ["max_request_body": "1KiB"])) { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      let length = why == "too large" ? 2000 : 10
+      let fields = Rig.fields(key: "k").filter {
+        why != ($0.0 == "Idempotency-Key" ? "no key" : $0.0 == "Authorization" ? "no caller" : "")
+      }
+      try await connection.send(
+        HTTPClient.request(
+          "POST", "/v1/orders", fields + [("Content-Length", "\(length)"), ("Expect", "100-continue")]))
+      let answer = try await connection.answer()
+      #expect(answer.status == ["no key": 400, "no caller": 401, "too large": 413][why])
+      #expect(rig.backend.log.value.begun == 0)
+    }
+  }
+
+  @Test func `a body that is passed through is asked for too`() async throws {
+    try await Rig.run { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(
+        HTTPClient.request("POST", "/open", [("Content-Length", "2"), ("Expect", "100-continue")]))
+      #expect(try await connection.answer().status == 100)
+      try await connection.send("{}")
+      #expect(try await connection.answer().status == 201)
+      #expect(rig.backend.requests.map(\.text) == ["{}"])
+    }
+  }
+}

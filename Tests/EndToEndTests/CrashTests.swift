@@ -1,0 +1,179 @@
+import TestSupport
+import Testing
+
+/// Parts that die at the worst moment.
+struct CrashTests {
+  @Test(arguments: StoreKind.allCases)
+  func `a request under which Semel was killed is unknown after its lease, and not run again`(
+    store: StoreKind
+  ) async throws {
+    try await Rig.run(Configuration(store: store, isAppendOnly: true)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      try await rig.semel.kill()
+      #expect(try await connection.closedByPeer().isEmpty)
+      gate.open()
+      try await rig.semel.start()
+      let start = ContinuousClock.now
+      let after = try await rig.order("k")
+      #expect(after.status == 409)
+      #expect(after.problem?.code == "outcome_unknown")
+      // The wait is for what is left of a lease of 2 s.
+      #expect(ContinuousClock.now - start < .seconds(5))
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `where the owner says retry, it runs again after the lease and settle`(store: StoreKind) async throws {
+    let configuration = Configuration(
+      store: store, upstream: ["settle": "1s"], route: ["on_unknown": "retry"], isAppendOnly: true)
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders", inTurn: [Reply(gate: gate), Reply(201, body: "second")])
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      try await rig.semel.kill()
+      try await rig.semel.start()
+      let answer = try await rig.order("k") { $0.status == 201 }
+      expectExecuted(answer)
+      #expect(answer.text == "second")
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+      gate.open()
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `what was answered before Semel was killed is replayed after`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store, isAppendOnly: true)) { rig in
+      var answered: [String: Answer] = [:]
+      for round in 0..<3 {
+        // Killed in the middle of a load, of which whatever was answered has to be there again.
+        let burst = await withTaskGroup(of: (String, Answer?).self) { group in
+          for number in 0..<20 {
+            group.addTask {
+              let key = "k\(round)-\(number)"
+              return (key, try? await rig.order(key))
+            }
+          }
+          group.addTask {
+            _ = try? await rig.backend.arrived(round * 20 + 8)
+            try? await rig.semel.kill()
+            return ("", nil)
+          }
+          return await group.reduce(into: [String: Answer]()) { $0[$1.0] = $1.1 }
+        }
+        for (key, answer) in burst where answer.status == 201 { answered[key] = answer }
+        try await rig.semel.start()
+      }
+      for (key, answer) in answered { expectReplayed(try await rig.order(key), of: answer) }
+      for request in rig.backend.requests {
+        #expect(rig.backend.runs(of: request["Idempotency-Key"] ?? "") == 1)
+      }
+    }
+  }
+
+  @Test func `a request under which Redis was killed is answered and runs once`() async throws {
+    let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"], isAppendOnly: true)
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      rig.redis?.kill()
+      gate.open()
+      let answer = try await first
+      #expect(answer.text == "once")
+      try await rig.redis?.start()
+      let replay = try await rig.order("k") { $0.status == 201 }
+      expectReplayed(replay, of: answer)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a load under which Redis was killed runs nothing twice`() async throws {
+    let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"], isAppendOnly: true)
+    try await Rig.run(configuration) { rig in
+      let answers = try await withThrowingTaskGroup(of: (String, Answer).self) { group in
+        for number in 0..<40 {
+          group.addTask { ("k\(number)", try await rig.order("k\(number)")) }
+        }
+        try await rig.backend.arrived(10)
+        rig.redis?.kill()
+        try await rig.redis?.start()
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      for (key, answer) in answers {
+        #expect(answer.status == 201 || answer.problem != nil, "\(answer.status) \(answer.text)")
+        let last = try await rig.order(key) { $0.status == 201 || $0.problem?.retryable == false }
+        if answer.status == 201 { #expect(last.body == answer.body) }
+        #expect(rig.backend.runs(of: key) <= 1)
+      }
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a client that hangs up finds its answer later`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      try await connection.close()
+      let waiting = try await RawClient(port: rig.semel.ports.proxy)
+      try await waiting.send(Rig.orderText("k"))
+      expectRefused(try await rig.order("k", [("Prefer", "wait=0")]), 409, "in_flight", retryable: true)
+      gate.open()
+      let answer = try await waiting.answer()
+      expectReplayed(answer, 201)
+      #expect(answer.text == "once")
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a client that hangs up before its body is whole claims nothing`() async throws {
+    try await Rig.run { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(String(Rig.orderText("k").dropLast(3)))
+      try await connection.close()
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.log.value.begun == 1)
+    }
+  }
+
+  /// An owner that was frozen past its lease must neither overwrite its successor's outcome nor tell another one.
+  @Test func `a node that wakes up too late tells what the store says`() async throws {
+    let configuration = Configuration(
+      store: .redis, upstream: ["settle": "1s"], route: ["on_unknown": "retry", "lease": "1s"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders", inTurn: [Reply(body: "first", gate: gate), Reply(body: "second")])
+      let other = try await rig.secondNode()
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      rig.semel.freeze()
+      let deadline = ContinuousClock.now + .seconds(15)
+      var second = try await rig.order("k", at: other)
+      while second.status != 201, ContinuousClock.now < deadline {
+        try await Task.sleep(for: .milliseconds(50))
+        second = try await rig.order("k", at: other)
+      }
+      expectExecuted(second)
+      #expect(second.text == "second")
+      gate.open()
+      rig.semel.thaw()
+      let zombie = try await connection.answer()
+      expectReplayed(zombie, of: second)
+      expectReplayed(try await rig.order("k"), of: second)
+      expectReplayed(try await rig.order("k", at: other), of: second)
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+      try await other.kill()
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import TestSupport
+import Testing
+
+/// Deliveries that come while the first is under way.
+struct DuplicateTests {
+  @Test(arguments: StoreKind.allCases)
+  func `a duplicate waits for the first one's outcome`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: #"{"order":1}"#, gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let waiting = try await RawClient(port: rig.semel.ports.proxy)
+      try await waiting.send(Rig.orderText("k"))
+      // One that gives up by itself comes after the other: by its end the other has been waiting.
+      let impatient = try await rig.order("k", [("Prefer", "wait=1")])
+      expectRefused(impatient, 409, "in_flight", retryable: true)
+      expectRetryAfter(impatient)
+      #expect(waiting.inbox.value.total == 0)
+      gate.open()
+      let executed = try await first
+      expectExecuted(executed)
+      expectReplayed(try await waiting.answer(), of: executed)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `many duplicates at once run once`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      rig.backend.on("/v1/orders") { Reply(body: #"{"order":\#($0.number)}"#, delay: .milliseconds(200)) }
+      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+        for _ in 0..<40 { group.addTask { try await rig.order("k") } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(answers.count { $0.idempotencyStatus == "executed" } == 1)
+      #expect(answers.count { $0.idempotencyStatus == "replayed" } == 39)
+      #expect(Set(answers.map(\.text)) == [#"{"order":1}"#])
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a route may reject duplicates at once`() async throws {
+    try await Rig.run(Configuration(route: ["duplicates": "reject"])) { rig in
+      try await expectRejected(rig, [])
+      try await expectRejected(rig, [("Prefer", "wait=0")])
+    }
+  }
+
+  @Test func `a client may choose not to wait`() async throws {
+    try await Rig.run { rig in
+      try await expectRejected(rig, [("Prefer", "wait=0")])
+      try await expectRejected(rig, [("Prefer", "respond-async, wait=0")])
+    }
+  }
+
+  private func expectRejected(_ rig: Rig, _ fields: [(String, String)]) async throws {
+    let gate = Gate()
+    let key = "k\(rig.backend.requests.count)"
+    rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+    async let first = rig.order(key)
+    try await rig.backend.log.until("the first delivery") {
+      $0.requests.contains { $0["Idempotency-Key"] == key } ? () : nil
+    }
+    let rejected = try await rig.order(key, fields)
+    expectRefused(rejected, 409, "in_flight", retryable: true)
+    expectRetryAfter(rejected)
+    gate.open()
+    expectExecuted(try await first)
+    #expect(rig.backend.runs(of: key) == 1)
+  }
+
+  @Test func `waiting ends at the route's time-out, whatever the client asks for`() async throws {
+    try await Rig.run(Configuration(route: ["wait_timeout": "500ms"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      for fields in [[], [("Prefer", "wait=60")]] {
+        let start = ContinuousClock.now
+        expectRefused(try await rig.order("k", fields), 409, "in_flight", retryable: true)
+        #expect(ContinuousClock.now - start >= .milliseconds(450))
+        #expect(ContinuousClock.now - start < .seconds(5))
+      }
+      gate.open()
+      expectExecuted(try await first)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `no more than max_waiters are held`() async throws {
+    try await Rig.run(Configuration(route: ["max_waiters": "2"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let rejected = Watched(0)
+      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+        for _ in 0..<5 {
+          group.addTask {
+            let answer = try await rig.order("k")
+            if answer.status == 409 { rejected.withValue { $0 += 1 } }
+            return answer
+          }
+        }
+        try await rejected.until("three rejections") { $0 == 3 ? () : nil }
+        gate.open()
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      expectExecuted(try await first)
+      #expect(answers.count { $0.idempotencyStatus == "replayed" } == 2)
+      #expect(answers.count { $0.problem?.code == "in_flight" } == 3)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `after a released end one of those who wait runs, and the others get its answer`(
+    store: StoreKind
+  ) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders", inTurn: [Reply(503, gate: gate), Reply(201, body: "second")])
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+        for _ in 0..<3 { group.addTask { try await rig.order("k") } }
+        // All three are in before this one gives up.
+        expectRefused(try await rig.order("k", [("Prefer", "wait=1")]), 409, "in_flight", retryable: true)
+        gate.open()
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      #expect(try await first.status == 503)
+      #expect(answers.count { $0.idempotencyStatus == "executed" } == 1)
+      #expect(answers.count { $0.idempotencyStatus == "replayed" } == 2)
+      #expect(answers.allSatisfy { $0.text == "second" })
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import TestSupport
+import Testing
+
+/// What the backend is told.
+struct ForwardingTests {
+  @Test func `a protected request says which intent and which attempt it is`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/orders", inTurn: [Reply(503), Reply(201)])
+      _ = try await rig.order("a-secret-key")
+      _ = try await rig.order("a-secret-key")
+      _ = try await rig.order("another-key")
+      let requests = rig.backend.requests
+      let ids = try requests.map { try #require($0.requestID) }
+      #expect(ids[0] == ids[1])
+      #expect(ids[0] != ids[2])
+      #expect(!ids[0].contains("secret") && ids[0].count >= 16)
+      #expect(requests.map(\.attempt) == ["1", "2", "1"])
+    }
+  }
+
+  @Test func `the client's own words on this are dropped`() async throws {
+    try await Rig.run { rig in
+      let names = [
+        "Idempotency-Request-Id", "Idempotency-Attempt", "X-Forwarded-For", "X-Forwarded-Proto",
+        "X-Forwarded-Host",
+      ]
+      let spoofed = names.flatMap { name in
+        [name, name.lowercased(), name.replacing("-", with: "_")].map { ($0, "spoofed") }
+      }
+      expectExecuted(try await rig.order("k", spoofed))
+      #expect(try await rig.order(nil, path: "/open", spoofed).status == 201)
+      for request in rig.backend.requests {
+        #expect(request.fields.allSatisfy { $0.value != "spoofed" }, "\(request.fields)")
+        #expect(request["X-Forwarded-For"] == "127.0.0.1")
+        #expect(request["X-Forwarded-Proto"] == "http")
+        #expect(request["X-Forwarded-Host"] == "orders.example")
+        #expect(request["Via"]?.hasPrefix("1.1 ") == true)
+        #expect(request["Host"] == "orders.example")
+      }
+      #expect(rig.backend.requests[0].attempt == "1")
+      #expect(rig.backend.requests[1].requestID == nil)
+      #expect(rig.backend.requests[1].attempt == nil)
+    }
+  }
+
+  @Test(arguments: ["/v1/orders", "/open"])
+  func `fields of one hop stay on it`(path: String) async throws {
+    try await Rig.run { rig in
+      let hop = [
+        ("Connection", "X-Hop, keep-alive"), ("X-Hop", "1"), ("Keep-Alive", "timeout=5"), ("TE", "trailers"),
+        ("Proxy-Connection", "keep-alive"), ("Proxy-Authorization", "Basic YTpi"), ("X-End", "kept"),
+      ]
+      #expect(try await rig.order("k", path: path, hop).status == 201)
+      let request = try #require(rig.backend.requests.first)
+      for name in ["X-Hop", "Keep-Alive", "TE", "Proxy-Connection", "Proxy-Authorization"] {
+        #expect(request[name] == nil, "\(name)")
+      }
+      #expect(request["X-End"] == "kept")
+      #expect(request["Idempotency-Key"] == "k")
+      #expect(request["Authorization"] == "Bearer alice")
+      #expect(request["Connection"]?.lowercased().contains("x-hop") != true)
+      #expect(request["Expect"] == nil)
+      #expect(request["User-Agent"] == nil)
+      #expect(request["Accept"] == nil)
+      #expect(request["Accept-Encoding"] == nil)
+    }
+  }
+
+  @Test(arguments: ["Idempotency-Key", "Authorization", "close, idempotency-key"])
+  func `Connection may not name what the record is found by`(named: String) async throws {
+    try await Rig.run { rig in
+      let refused = try await rig.order("k", [("Connection", named)])
+      #expect(refused.status == 400)
+      #expect(refused.problem?.retryable == false)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test func `an upgrade is refused before anything is claimed`() async throws {
+    try await Rig.run { rig in
+      let refused = try await rig.order("k", [("Connection", "Upgrade"), ("Upgrade", "websocket")])
+      #expect(refused.status == 501)
+      #expect(rig.backend.requests.isEmpty)
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.map(\.attempt) == ["1"])
+    }
+  }
+
+  @Test func `the backend is called by the name that its settings say`() async throws {
+    try await Rig.run(Configuration(upstream: ["host": "upstream"])) { rig in
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests[0]["Host"] == "127.0.0.1:\(rig.backend.port)")
+      #expect(rig.backend.requests[0]["X-Forwarded-Host"] == "orders.example")
+    }
+    try await Rig.run(Configuration(upstream: ["host": "internal.example"])) { rig in
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests[0]["Host"] == "internal.example")
+    }
+  }
+
+  @Test func `methods, queries and bodies go through as they are`() async throws {
+    try await Rig.run { rig in
+      for method in ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] {
+        let path = "/open/\(method)?a=%2f&b=c+d&a="
+        #expect(try await rig.semel.client.send(method, path).status == 201)
+        let request = try #require(rig.backend.requests.last)
+        #expect(request.method == method)
+        #expect(request.target == path)
+        #expect(request["Content-Length"] == nil && request["Transfer-Encoding"] == nil, "\(method)")
+      }
+      let binary = String(decoding: [0x7B, 0x00, 0x0D, 0x0A, 0x7D], as: UTF8.self)
+      #expect(try await rig.order(nil, body: binary, path: "/open").status == 201)
+      #expect(rig.backend.requests.last?.text == binary)
+      #expect(try await rig.order(nil, body: "", path: "/open").status == 201)
+      #expect(rig.backend.requests.last?["Content-Length"] == "0")
+    }
+  }
+}

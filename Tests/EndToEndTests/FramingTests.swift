@@ -1,0 +1,110 @@
+import TestSupport
+import Testing
+
+/// Answers that have no content, and clients of HTTP/1.0.
+struct FramingTests {
+  /// A method, an answer to it, and which length its head says.
+  static let bare: [(String, Reply)] = [
+    ("HEAD", Reply(200, [("Content-Length", "42"), ("X-Kept", "1")], framing: .bare)),
+    ("POST", Reply(204, [("X-Kept", "1")], framing: .bare)),
+    ("POST", Reply(304, [("ETag", "\"v\""), ("X-Kept", "1")], framing: .bare)),
+    ("POST", Reply(200, [("X-Kept", "1")], body: "")),
+  ]
+
+  @Test(arguments: StoreKind.allCases, bare.indices)
+  func `an answer without content is replayed without`(store: StoreKind, index: Int) async throws {
+    let (method, reply) = Self.bare[index]
+    try await Rig.run(Configuration(store: store)) { rig in
+      rig.backend.on("/v1/orders") { _ in reply }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      let text = HTTPClient.request(method, "/v1/orders", Rig.fields(key: "k"))
+      var answers: [Answer] = []
+      // On one connection: a byte of content too many would be the next answer's.
+      for _ in 0..<3 {
+        try await connection.send(text)
+        answers.append(try await connection.answer(to: method))
+        #expect(connection.inbox.value.bytes.isEmpty)
+      }
+      expectExecuted(answers[0], reply.status)
+      for answer in answers {
+        #expect(answer.status == reply.status)
+        #expect(answer["X-Kept"] == "1")
+        #expect(answer.body.isEmpty)
+        #expect(answer["Transfer-Encoding"] == nil)
+        #expect(answer["Content-Length"] == answers[0]["Content-Length"])
+      }
+      expectReplayed(answers[1], reply.status)
+      if method == "HEAD" { #expect(answers[1]["Content-Length"] == "42") }
+      if reply.status == 204 { #expect(answers[1]["Content-Length"] == nil) }
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a client of HTTP/1.0 gets no chunks, first time and replayed`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(201, body: "chunked", framing: .chunked) }
+      for number in 0..<2 {
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
+        try await connection.send(
+          "POST /v1/orders HTTP/1.0\r\nHost: h\r\nAuthorization: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}"
+        )
+        let answer = try await connection.answer()
+        #expect(answer.status == 201)
+        #expect(answer.text == "chunked")
+        #expect(answer["Transfer-Encoding"] == nil)
+        #expect(answer.idempotencyStatus == (number == 0 ? "executed" : "replayed"))
+        try await connection.closedByPeer()
+      }
+    }
+  }
+
+  @Test func `a client of HTTP/1.0 gets a passed through answer without chunks`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/open") { _ in Reply(200, body: "chunked", framing: .chunked) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send("GET /open HTTP/1.0\r\nHost: h\r\n\r\n")
+      let answer = try await connection.answer(to: "GET")
+      #expect(answer.text == "chunked")
+      #expect(answer["Transfer-Encoding"] == nil)
+      try await connection.closedByPeer()
+    }
+  }
+
+  @Test func `trailers do not disturb what follows`() async throws {
+    try await Rig.run { rig in
+      let script: OrdersBackend.Script = { _ in
+        var reply = Reply(201, body: "content", framing: .chunked)
+        reply.trailers = [("X-Checksum", "abc")]
+        return reply
+      }
+      rig.backend.on("/v1/orders", script)
+      rig.backend.on("/open", script)
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      for text in [
+        Rig.orderText("k"), Rig.orderText("k"), Rig.orderText(nil, path: "/open"), Rig.orderText("k"),
+      ] {
+        try await connection.send(text)
+        let answer = try await connection.answer()
+        #expect(answer.status == 201)
+        #expect(answer.text == "content")
+      }
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test func `a chunked request is understood`() async throws {
+    try await Rig.run { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      let fields = Rig.fields(key: "k") + [("Transfer-Encoding", "chunked"), ("Trailer", "X-Sum")]
+      try await connection.send(
+        HTTPClient.request("POST", "/v1/orders", fields)
+          + "5;ext=1\r\n{\"a\":\r\n2\r\n1}\r\n0\r\nX-Sum: 1\r\n\r\n")
+      expectExecuted(try await connection.answer())
+      // The same payload, framed by its length.
+      expectReplayed(try await rig.order("k", body: #"{"a":1}"#), 201)
+      #expect(rig.backend.requests.map(\.text) == [#"{"a":1}"#])
+      #expect(rig.backend.requests[0]["X-Sum"] == nil)
+      #expect(rig.backend.requests[0]["Trailer"] == nil)
+    }
+  }
+}

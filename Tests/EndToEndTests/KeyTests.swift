@@ -1,0 +1,116 @@
+import TestSupport
+import Testing
+
+/// Where a key may stand, and which ones are refused.
+struct KeyTests {
+  @Test func `a request without a key is refused where one is required`() async throws {
+    try await Rig.run { rig in
+      expectRefused(try await rig.order(nil), 400, "key_missing", retryable: false)
+      expectRefused(try await rig.order(""), 400, "key_missing", retryable: false)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test(arguments: [
+    "a b", "a,b", #""unfinished"#, #""a"b"#, "schl\u{FC}ssel", "a\tb", String(repeating: "k", count: 256),
+  ])
+  func `a malformed key is refused`(key: String) async throws {
+    try await Rig.run { rig in
+      expectRefused(try await rig.order(key), 400, "key_invalid", retryable: false)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test func `a key that is given twice is refused`() async throws {
+    try await Rig.run { rig in
+      let refused = try await rig.order("k", [("Idempotency-Key", "k")])
+      expectRefused(refused, 400, "key_invalid", retryable: false)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test func `the longest key is taken`() async throws {
+    try await Rig.run { rig in
+      expectExecuted(try await rig.order(String(repeating: "k", count: 255)))
+    }
+  }
+
+  @Test func `a quoted key and a bare one are the same`() async throws {
+    try await Rig.run { rig in
+      let first = try await rig.order("abc")
+      expectReplayed(try await rig.order(#""abc""#), of: first)
+      expectReplayed(try await rig.order("  abc  "), of: first)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `lengths and format are the route's`() async throws {
+    let lengths = Configuration(route: ["key": "{min_length: 3, max_length: 4}"])
+    try await Rig.run(lengths) { rig in
+      expectRefused(try await rig.order("ab"), 400, "key_invalid", retryable: false)
+      expectExecuted(try await rig.order("abc"))
+      expectExecuted(try await rig.order("abcd"))
+      expectRefused(try await rig.order("abcde"), 400, "key_invalid", retryable: false)
+    }
+    try await Rig.run(Configuration(route: ["key": "{format: uuid}"])) { rig in
+      expectRefused(try await rig.order("abc"), 400, "key_invalid", retryable: false)
+      expectExecuted(try await rig.order("7f7cf1a2-5d6a-4f0e-9d2b-0a2b6a1f3c11"))
+    }
+  }
+
+  @Test func `the first source that yields a key counts`() async throws {
+    let from = "{from: ['header:X-Request', 'query:key', 'json:/request/id', 'form:request_id']}"
+    try await Rig.run(Configuration(route: ["key": from])) { rig in
+      func send(
+        path: String = "/v1/orders", _ fields: [(String, String)], _ body: String
+      ) async throws -> Answer {
+        try await rig.semel.client.send("POST", path, [("Authorization", "a")] + fields, body: body)
+      }
+      let json = [("Content-Type", "application/json")]
+      let form = [("Content-Type", "application/x-www-form-urlencoded")]
+      let body = #"{"request":{"id":"k3"}}"#
+      expectExecuted(try await send(json + [("X-Request", "k1")], body))
+      expectExecuted(try await send(json, body))
+      expectReplayed(try await send(json, body), 201)
+      // The header's key is used with another payload: it counts, although the query has a new one.
+      expectRefused(
+        try await send(path: "/v1/orders?key=k2", json + [("X-Request", "k1")], body), 409,
+        "payload_mismatch",
+        retryable: false)
+      expectExecuted(try await send(path: "/v1/orders?key=k2", json, "{}"))
+      expectExecuted(try await send(form, "amount=1&request_id=k4"))
+      expectReplayed(try await send(form, "request_id=k4&amount=1"), 201)
+      expectRefused(try await send(form, "amount=1"), 400, "key_missing", retryable: false)
+      #expect(rig.backend.requests.count == 4)
+    }
+  }
+
+  @Test func `an optional key may be missing`() async throws {
+    try await Rig.run(Configuration(route: ["idempotency": "optional"])) { rig in
+      for _ in 0..<2 {
+        let passed = try await rig.order(nil)
+        #expect(passed.status == 201)
+        #expect(passed.idempotencyStatus == nil)
+      }
+      expectExecuted(try await rig.order("k"))
+      expectReplayed(try await rig.order("k"), 201)
+      #expect(rig.backend.requests.count == 3)
+    }
+  }
+
+  @Test func `a key is ignored where nothing is protected`() async throws {
+    let off = "{name: off, match: {path: /v1/off}, idempotency: off}"
+    try await Rig.run(Configuration(firstRoutes: [off])) { rig in
+      for path in ["/v1/off", "/elsewhere"] {
+        for _ in 0..<2 {
+          let passed = try await rig.order("k", path: path)
+          #expect(passed.status == 201)
+          #expect(passed.idempotencyStatus == "ignored")
+        }
+        #expect(try await rig.order(nil, path: path).idempotencyStatus == nil)
+      }
+      #expect(rig.backend.requests.count == 6)
+      #expect(rig.backend.requests.allSatisfy { $0.requestID == nil && $0.attempt == nil })
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import TestSupport
+import Testing
+
+/// Two nodes on one Redis.
+struct NodesTests {
+  @Test func `eight duplicates of each of twenty keys run once each`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      rig.backend.on("/v1/orders") { request in
+        Reply(body: #"{"order":\#(request.number)}"#, delay: .milliseconds(100))
+      }
+      let other = try await rig.secondNode()
+      let nodes = [rig.semel, other]
+      let start = ContinuousClock.now
+      let answers = try await withThrowingTaskGroup(of: (String, Answer).self) { group in
+        for delivery in 0..<8 {
+          for number in 0..<20 {
+            group.addTask { ("k\(number)", try await rig.order("k\(number)", at: nodes[delivery % 2])) }
+          }
+        }
+        return try await group.reduce(into: [String: [Answer]]()) { $0[$1.0, default: []].append($1.1) }
+      }
+      // Woken by push: nobody waits for a lease (2 s) or a time-out (10 s) to pass.
+      #expect(ContinuousClock.now - start < .seconds(8))
+      for (key, answers) in answers {
+        #expect(rig.backend.runs(of: key) == 1)
+        #expect(answers.count == 8)
+        #expect(answers.count { $0.idempotencyStatus == "executed" } == 1)
+        #expect(answers.count { $0.idempotencyStatus == "replayed" } == 7, "\(answers.map(\.text))")
+        #expect(Set(answers.map(\.text)).count == 1)
+      }
+      try await other.kill()
+    }
+  }
+
+  @Test func `one node replays what the other has run`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      let other = try await rig.secondNode()
+      let first = try await rig.order("k")
+      expectReplayed(try await rig.order("k", at: other), of: first)
+      expectRefused(
+        try await rig.order("k", body: "{}", at: other), 409, "payload_mismatch", retryable: false)
+      #expect(rig.backend.requests.count == 1)
+      try await other.kill()
+    }
+  }
+
+  @Test func `a duplicate on another node is woken when the first ends`() async throws {
+    try await Rig.run(Configuration(store: .redis, route: ["lease": "30s", "wait_timeout": "20s"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let other = try await rig.secondNode()
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let waiting = try await RawClient(port: other.ports.proxy)
+      try await waiting.send(Rig.orderText("k"))
+      expectRefused(
+        try await rig.order("k", [("Prefer", "wait=1")], at: other), 409, "in_flight", retryable: true)
+      let start = ContinuousClock.now
+      gate.open()
+      expectReplayed(try await waiting.answer(), 201)
+      #expect(ContinuousClock.now - start < .seconds(3))
+      expectExecuted(try await first)
+      try await other.kill()
+    }
+  }
+
+  @Test func `a duplicate outlives the node that ran the first`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let other = try await rig.secondNode()
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      let waiting = try await RawClient(port: other.ports.proxy)
+      try await waiting.send(Rig.orderText("k"))
+      expectRefused(
+        try await rig.order("k", [("Prefer", "wait=0")], at: other), 409, "in_flight", retryable: true)
+      try await rig.semel.kill()
+      let start = ContinuousClock.now
+      let answer = try await waiting.answer()
+      #expect(answer.problem?.code == "outcome_unknown")
+      #expect(ContinuousClock.now - start < .seconds(6))
+      #expect(rig.backend.requests.count == 1)
+      gate.open()
+      try await other.kill()
+    }
+  }
+}

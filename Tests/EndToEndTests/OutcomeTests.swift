@@ -1,0 +1,137 @@
+import TestSupport
+import Testing
+
+/// What the backend's complete answers mean for their records.
+struct OutcomeTests {
+  @Test(arguments: StoreKind.allCases)
+  func `a final answer is stored, errors of the backend too`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      for status in [200, 202, 301, 400, 404, 409, 412, 422, 500, 501] {
+        rig.backend.on("/v1/orders") { Reply(status, body: #"{"run":\#($0.number)}"#) }
+        let first = try await rig.order("k\(status)")
+        expectExecuted(first, status)
+        expectReplayed(try await rig.order("k\(status)"), of: first)
+        #expect(rig.backend.runs(of: "k\(status)") == 1)
+      }
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a retryable answer is passed on and the next delivery runs`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      for status in [407, 408, 421, 423, 425, 503] {
+        rig.backend.on("/v1/orders", inTurn: [Reply(status, body: "not now"), Reply(201)])
+        let key = "k\(status)"
+        let first = try await rig.order(key)
+        #expect(first.status == status)
+        #expect(first.idempotencyStatus == "not-stored", "\(status)")
+        #expect(first.text == "not now")
+        expectExecuted(try await rig.order(key))
+        expectReplayed(try await rig.order(key), 201)
+        let runs = rig.backend.requests.filter { $0["Idempotency-Key"] == key }
+        #expect(runs.map(\.attempt) == ["1", "2"], "\(status)")
+        #expect(Set(runs.map(\.requestID)).count == 1)
+      }
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `what strangers meet leaves no record`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      for status in [401, 403, 429] {
+        rig.backend.on("/v1/orders", inTurn: [Reply(status), Reply(201)])
+        let key = "k\(status)"
+        #expect(try await rig.order(key).idempotencyStatus == "not-stored")
+        // Not even the fingerprint is kept: another payload runs, as the first attempt.
+        expectExecuted(try await rig.order(key, body: "{}"))
+        #expect(rig.backend.requests.filter { $0["Idempotency-Key"] == key }.map(\.attempt) == ["1", "1"])
+      }
+    }
+  }
+
+  @Test(arguments: [502, 504])
+  func `an intermediary's word that it does not know is an unknown outcome`(status: Int) async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(status, body: "gateway") }
+      let first = try await rig.order("k")
+      #expect(first.status == status)
+      #expect(first.idempotencyStatus == "unknown")
+      #expect(first.text == "gateway")
+      let second = try await rig.order("k")
+      #expect(second.status == 409)
+      #expect(second.problem?.code == "outcome_unknown")
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a route has classes of its own, the most specific pattern first`() async throws {
+    let outcomes = "{retry: [5xx], final: [503], unknown: [404]}"
+    try await Rig.run(Configuration(route: ["outcomes": outcomes])) { rig in
+      for (status, expected) in [
+        (500, "not-stored"), (599, "not-stored"), (404, "unknown"), (503, "executed"),
+      ] {
+        rig.backend.on("/v1/orders") { _ in Reply(status) }
+        let answer = try await rig.order("k\(status)")
+        #expect(answer.idempotencyStatus == expected, "\(status)")
+      }
+    }
+  }
+
+  @Test func `a backend steers the outcome, and its word is taken off`() async throws {
+    try await Rig.run { rig in
+      for (status, word, expected) in [
+        (500, "retry", "not-stored"), (200, "unknown", "unknown"), (503, "final", "executed"),
+      ] {
+        rig.backend.on("/v1/orders") { _ in Reply(status, [("Idempotency-Outcome", word)]) }
+        let answer = try await rig.order("k\(status)")
+        #expect(answer.status == status)
+        #expect(answer.idempotencyStatus == expected, "\(status) \(word)")
+        #expect(answer["Idempotency-Outcome"] == nil)
+      }
+      expectReplayed(try await rig.order("k503"), 503)
+      #expect(try await rig.order("k503")["Idempotency-Outcome"] == nil)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a backend says how long its answer counts`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(201, [("Idempotency-Retention", "1")]) }
+      let first = try await rig.order("k")
+      expectExecuted(first)
+      #expect(first["Idempotency-Retention"] == nil)
+      let expired = try await rig.order("k") { $0.status == 409 }
+      expectRefused(expired, 409, "key_expired", retryable: false)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `Semel's own fields do not come from a backend`() async throws {
+    try await Rig.run(Configuration(route: ["idempotency": "optional"])) { rig in
+      let own = [
+        "Idempotency-Status", "Idempotent-Replayed", "Idempotency-Recorded-At", "Idempotency-Expires",
+        "Idempotency-Outcome", "Idempotency-Retention",
+      ]
+      for path in ["/v1/orders", "/elsewhere"] {
+        rig.backend.on(path) { _ in Reply(200, own.map { ($0, "spoofed") } + [("X-Other", "1")]) }
+        let passed = try await rig.order(nil, path: path)
+        #expect(passed["X-Other"] == "1")
+        for name in own { #expect(passed[name] == nil, "\(name) on \(path)") }
+      }
+      let executed = try await rig.order("k")
+      for name in own { #expect(executed[name] != "spoofed", "\(name)") }
+    }
+  }
+
+  @Test func `past max_attempts the last answer is final`() async throws {
+    try await Rig.run(Configuration(route: ["max_attempts": "2"])) { rig in
+      rig.backend.on("/v1/orders") { Reply(503, body: "run \($0.number)") }
+      #expect(try await rig.order("k").text == "run 1")
+      #expect(try await rig.order("k").text == "run 2")
+      let third = try await rig.order("k")
+      expectReplayed(third, 503)
+      #expect(third.text == "run 2")
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The first delivery runs, every other one gets its answer.
+struct ReplayTests {
+  /// An answer with fields that are recorded, and ones that never are.
+  private static let reply = Reply(
+    201,
+    [
+      ("Content-Type", "application/octet-stream"), ("Location", "/v1/orders/17"), ("ETag", #""v1""#),
+      ("Link", "</a>; rel=a"), ("Link", "</b>; rel=b"), ("X-Empty", ""),
+      ("Set-Cookie", "session=1"), ("Date", "Thu, 01 Jan 1970 00:00:00 GMT"), ("Server-Timing", "db;dur=53"),
+      ("Alt-Svc", #"h3=":443""#), ("Connection", "X-Hop"), ("X-Hop", "1"), ("Keep-Alive", "timeout=5"),
+    ], content: .bytes((0...255).map { UInt8($0) } + Array(repeating: 0, count: 5000)))
+
+  private static let recorded = ["content-type", "location", "etag", "link", "x-empty"]
+
+  private func recordedFields(_ answer: Answer) -> [String] {
+    answer.fields.filter { Self.recorded.contains($0.name.lowercased()) }.map { "\($0.name): \($0.value)" }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a second delivery gets the first one's answer, byte for byte`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      rig.backend.on("/v1/orders") { _ in Self.reply }
+      let first = try await rig.order("k")
+      expectExecuted(first)
+      guard case .bytes(let sent) = Self.reply.content else { return }
+      #expect(first.body == sent)
+      #expect(first["Set-Cookie"] == "session=1")
+      #expect(first["X-Hop"] == nil)
+      #expect(first["Keep-Alive"] != "timeout=5")
+      #expect(first["Idempotency-Recorded-At"] == nil)
+
+      let second = try await rig.order("k")
+      expectReplayed(second, of: first)
+      #expect(recordedFields(second) == recordedFields(first))
+      #expect(recordedFields(second).count == 6)
+      for name in ["Set-Cookie", "Server-Timing", "Alt-Svc", "X-Hop"] {
+        #expect(second[name] == nil, "\(name)")
+      }
+      #expect(second["Date"] != "Thu, 01 Jan 1970 00:00:00 GMT")
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a replay tells when it was recorded and how long it counts`() async throws {
+    try await Rig.run(Configuration(route: ["retention": "2h"])) { rig in
+      _ = try await rig.order("k")
+      let replay = try await rig.order("k")
+      let format = DateFormatter()
+      format.locale = Locale(identifier: "en_US_POSIX")
+      format.timeZone = TimeZone(identifier: "GMT")
+      format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+      let recordedAt = try #require(replay["Idempotency-Recorded-At"].flatMap { format.date(from: $0) })
+      let expires = try #require(replay["Idempotency-Expires"].flatMap { format.date(from: $0) })
+      #expect(abs(recordedAt.timeIntervalSinceNow) < 60)
+      #expect(abs(expires.timeIntervalSince(recordedAt) - 7200) <= 1)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `an outcome outlives the process`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let first = try await rig.order("k")
+      try await rig.semel.kill()
+      try await rig.semel.start()
+      expectReplayed(try await rig.order("k"), of: first)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `replays come from the store where nothing is cached`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store, storeMembers: ["local_cache": "0B"])) { rig in
+      let first = try await rig.order("k")
+      for _ in 0..<3 { expectReplayed(try await rig.order("k"), of: first) }
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `cookies are recorded where the route keeps them`() async throws {
+    try await Rig.run(Configuration(route: ["set_cookie": "keep"])) { rig in
+      rig.backend.on("/v1/orders") { _ in Self.reply }
+      _ = try await rig.order("k")
+      #expect(try await rig.order("k")["Set-Cookie"] == "session=1")
+    }
+  }
+
+  @Test func `other keys and other endpoints run on their own`() async throws {
+    try await Rig.run { rig in
+      expectExecuted(try await rig.order("k"))
+      expectExecuted(try await rig.order("other"))
+      expectExecuted(try await rig.order("k", path: "/v1/refunds"))
+      expectExecuted(
+        try await rig.semel.client.send("PUT", "/v1/orders", Rig.fields(key: "k"), body: #"{"amount":1999}"#))
+      expectExecuted(try await rig.order("k", [("Host", "other.example")]))
+      #expect(rig.backend.requests.count == 5)
+    }
+  }
+
+  @Test func `one key serves all paths of a route whose endpoint is the route`() async throws {
+    try await Rig.run(Configuration(route: ["endpoint": "route"])) { rig in
+      expectExecuted(try await rig.order("k"))
+      expectRefused(try await rig.order("k", path: "/v1/refunds"), 409, "payload_mismatch", retryable: false)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+}

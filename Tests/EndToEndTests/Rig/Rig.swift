@@ -1,0 +1,91 @@
+import TestSupport
+import Testing
+
+/// The real binary between a client and a backend of the test's own, on a real store.
+struct Rig: Sendable {
+  let configuration: Configuration
+  let backend: OrdersBackend
+  let redis: RedisServer?
+  let semel: SemelProcess
+  private let directory: TemporaryDirectory
+
+  /// Where the embedded store is; `nil` on Redis.
+  var storePath: String? { redis == nil ? directory.file("semel.db") : nil }
+
+  /// How many rigs run at once: each is up to three processes, and most of the time they wait.
+  private static let slots = Watched(6)
+
+  /// Starts all parts, runs `body`, and ends them whatever it did.
+  ///
+  /// - Parameters:
+  ///   - backendIsUp: false leaves starting the backend to the test.
+  ///   - span: how long `body` may take.
+  static func run(
+    _ configuration: Configuration = Configuration(), backendIsUp: Bool = true,
+    within span: Duration = .seconds(60),
+    _ body: @escaping @Sendable (Rig) async throws -> Void
+  ) async throws {
+    try await withSlot {
+      let rig = try await Rig(configuration, backendIsUp: backendIsUp)
+      let outcome: Result<Void, any Error>
+      do {
+        outcome = .success(try await withDeadline(span) { try await body(rig) })
+      } catch {
+        Issue.record(
+          "what semel said:\n\(rig.semel.process.output.suffix(4000))\(rig.semel.process.errors.suffix(4000))"
+        )
+        outcome = .failure(error)
+      }
+      try? await rig.semel.kill()
+      try? await rig.backend.stop()
+      try outcome.get()
+    }
+  }
+
+  /// Runs `body` when no more than a few other tests have processes running.
+  static func withSlot(_ body: () async throws -> Void) async throws {
+    _ = try await slots.until("a free slot", within: .seconds(3600)) { free -> Bool? in
+      guard free > 0 else { return nil }
+      free -= 1
+      return true
+    }
+    defer { slots.withValue { $0 += 1 } }
+    try await body()
+  }
+
+  private init(_ configuration: Configuration, backendIsUp: Bool) async throws {
+    self.configuration = configuration
+    directory = TemporaryDirectory()
+    backend = OrdersBackend()
+    if backendIsUp { try await backend.start() }
+    redis =
+      configuration.store == .redis ? try await RedisServer(appendOnly: configuration.isAppendOnly) : nil
+    let ports = SemelProcess.Ports()
+    semel = try await SemelProcess(
+      ports: ports,
+      configuration: configuration.text(
+        ports: ports, backend: backend.port, storePath: directory.file("semel.db"), redis: redis))
+  }
+
+  /// Another node on the same Redis and the same backend.
+  func secondNode() async throws -> SemelProcess {
+    let ports = SemelProcess.Ports()
+    return try await SemelProcess(
+      ports: ports,
+      configuration: configuration.text(ports: ports, backend: backend.port, storePath: "", redis: redis))
+  }
+
+  private static func withDeadline(_ span: Duration, _ body: @escaping @Sendable () async throws -> Void)
+    async throws
+  {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask(operation: body)
+      group.addTask {
+        try await Task.sleep(for: span)
+        throw TestFailure("the test took longer than \(span)")
+      }
+      defer { group.cancelAll() }
+      try await group.next()
+    }
+  }
+}

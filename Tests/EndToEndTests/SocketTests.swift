@@ -1,0 +1,37 @@
+import TestSupport
+import Testing
+
+/// Unix sockets on every side.
+struct SocketTests {
+  @Test func `client, backend and Redis may be reached by unix sockets`() async throws {
+    try await Rig.withSlot {
+      let directory = TemporaryDirectory()
+      let backend = OrdersBackend(path: directory.file("backend.sock"))
+      try await backend.start()
+      let redis = try await RedisServer()
+      let ports = SemelProcess.Ports()
+      let configuration = Configuration(
+        top: ["listen": "[{address: 'unix:\(directory.file("semel.sock"))'}]"],
+        upstream: ["url": "'unix:\(directory.file("backend.sock"))'"],
+        storeMembers: ["kind": "redis", "url": "'unix:\(redis.socketPath)'"])
+      let semel = try await SemelProcess(
+        ports: ports,
+        configuration: configuration.text(ports: ports, backend: 0, storePath: "''", redis: redis))
+      for isFirst in [true, false] {
+        let client = try await RawClient(path: directory.file("semel.sock"))
+        try await client.send(Rig.orderText("k"))
+        let answer = try await client.answer()
+        if isFirst { expectExecuted(answer) } else { expectReplayed(answer, 201) }
+      }
+      #expect(backend.requests.count == 1)
+      // Started again, it does not stumble over the socket that the killed process left.
+      try await semel.kill()
+      try await semel.start()
+      let client = try await RawClient(path: directory.file("semel.sock"))
+      try await client.send(Rig.orderText("k"))
+      expectReplayed(try await client.answer(), 201)
+      try await semel.kill()
+      try await backend.stop()
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import TestSupport
+import Testing
+
+/// What happens while the store is away, and when it is back.
+struct StoreFailureTests {
+  @Test func `nothing runs while the store is down, and all goes on when it is back`() async throws {
+    try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
+      let first = try await rig.order("before")
+      expectExecuted(first)
+      rig.redis?.kill()
+      let refused = try await rig.order("k")
+      expectRefused(refused, 503, "store_unavailable", retryable: true)
+      expectRetryAfter(refused)
+      #expect(try await rig.order(nil, path: "/open").status == 201)
+      #expect(await rig.semel.status(of: "/livez") == 200)
+      #expect(rig.backend.runs(of: "k") == 0)
+
+      try await rig.redis?.start()
+      expectExecuted(try await rig.order("k") { $0.problem?.code != "store_unavailable" })
+      expectReplayed(try await rig.order("before"), of: first)
+      #expect(rig.backend.runs(of: "k") == 1)
+    }
+  }
+
+  @Test func `a route may run unprotected while the store is down`() async throws {
+    try await Rig.run(Configuration(store: .redis, route: ["on_store_failure": "open"])) { rig in
+      expectExecuted(try await rig.order("before"))
+      rig.redis?.kill()
+      for _ in 0..<2 {
+        let open = try await rig.order("k")
+        #expect(open.status == 201)
+        #expect(open.idempotencyStatus == "unprotected")
+      }
+      #expect(rig.backend.runs(of: "k") == 2)
+    }
+  }
+
+  @Test func `a store that was started empty again knows what is recorded from then on`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      try await rig.redis?.restart()
+      gate.open()
+      // The record is made anew by its owner; until then the answer waits or is given, and never runs twice.
+      let answer = try await first
+      #expect(answer.text == "once")
+      let replay = try await rig.order("k") { $0.status == 201 }
+      #expect(replay.text == "once")
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  /// No ghost claims: what the store runs after Semel gave up claims nothing.
+  @Test func `a claim that a frozen store never answered holds nobody up`() async throws {
+    let configuration = Configuration(
+      store: .redis, storeMembers: ["timeout": "250ms"], route: ["lease": "60s", "wait_timeout": "1s"])
+    try await Rig.run(configuration) { rig in
+      for round in 1...5 {
+        rig.redis?.freeze()
+        expectRefused(try await rig.order("k\(round)"), 503, "store_unavailable", retryable: true)
+        rig.redis?.thaw()
+        // Far below the lease: nothing has to lapse. Reconnecting may take a moment.
+        let answer = try await rig.order("k\(round)", within: .seconds(10)) {
+          $0.problem?.code != "store_unavailable"
+        }
+        expectExecuted(answer)
+        #expect(rig.backend.runs(of: "k\(round)") == 1)
+      }
+      #expect(rig.backend.requests.allSatisfy { $0.attempt == "1" })
+    }
+  }
+
+  @Test func `a store that freezes under an answer does not make it run again`() async throws {
+    let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      rig.redis?.freeze()
+      gate.open()
+      // The client gets its answer, although storing it is still being tried.
+      let answer = try await first
+      #expect(answer.status == 201)
+      #expect(answer.text == "once")
+      rig.redis?.thaw()
+      let replay = try await rig.order("k") { $0.status == 201 }
+      expectReplayed(replay, of: answer)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `where the owner says retry, an answer that cannot be stored is not given`() async throws {
+    let configuration = Configuration(
+      store: .redis, upstream: ["settle": "1s"], storeMembers: ["timeout": "250ms"],
+      route: ["on_unknown": "retry", "lease": "1s"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      rig.redis?.kill()
+      gate.open()
+      expectRefused(try await first, 502, "outcome_unknown", retryable: true)
+    }
+  }
+
+  @Test func `a store that refuses the password is not ready`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      try rig.redis?.command(["CONFIG", "SET", "requirepass", "secret"])
+      try rig.redis?.command(["CLIENT", "KILL", "TYPE", "normal"])
+      expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+}

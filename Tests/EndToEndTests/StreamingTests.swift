@@ -1,0 +1,79 @@
+import TestSupport
+import Testing
+
+/// What is passed through is streamed, whatever its size.
+struct StreamingTests {
+  private static let gibibyte = 1 << 30
+  /// In KiB.
+  private static let mostMemory = 100 << 10
+
+  @Test(arguments: [Reply.Framing.length, .chunked])
+  func `a download of one GiB leaves the memory small`(framing: Reply.Framing) async throws {
+    try await Rig.run(within: .seconds(240)) { rig in
+      rig.backend.on("/open") { _ in Reply(200, [], content: .filler(Self.gibibyte), framing: framing) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      connection.inbox.withValue { $0.isCounting = true }
+      try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+      try await connection.closedByPeer(within: .seconds(200))
+      #expect(connection.inbox.value.total > Self.gibibyte)
+      #expect(try rig.semel.memory("VmHWM") < Self.mostMemory)
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `an upload of one GiB leaves the memory small`(isChunked: Bool) async throws {
+    try await Rig.run(within: .seconds(240)) { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(Self.gibibyte)"
+      try await connection.send("PUT /open HTTP/1.1\r\nHost: h\r\n\(framing)\r\n\r\n")
+      let size = 1 << 20
+      var piece = [UInt8](repeating: UInt8(ascii: "x"), count: size)
+      if isChunked { piece = Array("\(String(size, radix: 16))\r\n".utf8) + piece + Array("\r\n".utf8) }
+      for _ in 0..<Self.gibibyte / size { try await connection.send(piece) }
+      if isChunked { try await connection.send("0\r\n\r\n") }
+      #expect(try await connection.answer(to: "PUT", within: .seconds(100)).status == 201)
+      #expect(rig.backend.requests.map(\.bodyLength) == [Self.gibibyte])
+      #expect(try rig.semel.memory("VmHWM") < Self.mostMemory)
+    }
+  }
+
+  @Test func `a client that does not read holds the backend back`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/open") { _ in Reply(200, [], content: .filler(256 << 20)) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.setReading(false)
+      try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+      try await rig.backend.arrived(1)
+      // Whatever would pile up does so within this.
+      try await Task.sleep(for: .seconds(2))
+      #expect(try rig.semel.memory("VmHWM") < Self.mostMemory)
+      connection.inbox.withValue { $0.isCounting = true }
+      try await connection.setReading(true)
+      try await connection.closedByPeer(within: .seconds(40))
+      #expect(connection.inbox.value.total > 256 << 20)
+    }
+  }
+
+  @Test func `a protected answer that is large is streamed as well`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(256 << 20)) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      connection.inbox.withValue { $0.isCounting = true }
+      try await connection.send(Rig.orderText("k", [("Connection", "close")]))
+      try await connection.closedByPeer(within: .seconds(40))
+      #expect(connection.inbox.value.total > 256 << 20)
+      #expect(try rig.semel.memory("VmHWM") < Self.mostMemory)
+      #expect(try await rig.order("k").problem?.code == "response_not_kept")
+    }
+  }
+
+  @Test func `the head of a passed through answer does not wait for its body`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/open") { _ in Reply(200, [], content: .filler(10), ending: .cut(after: 0)) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\n\r\n")
+      let bytes = try await connection.closedByPeer()
+      #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("HTTP/1.1 200 "))
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import NIOCore
+import NIOHTTP1
+
+/// One connection of `OrdersBackend`: reads requests with NIO's parser, writes answers byte by byte.
+final class BackendConnection: ChannelInboundHandler {
+  typealias InboundIn = HTTPServerRequestPart
+
+  private let backend: OrdersBackend
+  private let number: Int
+  private var request = BackendRequest(method: "", target: "", fields: [])
+  private var isAnsweredEarly = false
+
+  init(backend: OrdersBackend, number: Int) {
+    self.backend = backend
+    self.number = number
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head):
+      request = BackendRequest(
+        method: head.method.rawValue, target: head.uri,
+        fields: head.headers.map { (name: $0.name, value: $0.value) })
+      request.connection = number
+      isAnsweredEarly = false
+      guard let reply = backend.earlyReply(to: request) else { return }
+      isAnsweredEarly = true
+      answer(reply, on: context.channel)
+    case .body(let bytes):
+      request.bodyLength += bytes.readableBytes
+      if request.body.count < 4 << 20 { request.body += bytes.readableBytesView }
+    case .end:
+      let reply = backend.reply(to: request)
+      if !isAnsweredEarly { answer(reply, on: context.channel) }
+    }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
+  }
+
+  private func answer(_ reply: Reply, on channel: any Channel) {
+    let write: @Sendable () -> Void = {
+      channel.eventLoop.scheduleTask(in: TimeAmount(reply.delay)) { Self.write(reply, on: channel) }
+    }
+    if let gate = reply.gate { gate.whenOpen(write) } else { write() }
+  }
+
+  private static func write(_ reply: Reply, on channel: any Channel) {
+    guard reply.ending != .closedUnanswered else { return channel.close(promise: nil) }
+    channel.writeAndFlush(ByteBuffer(string: reply.head), promise: nil)
+    var length = reply.content.count
+    if case .cut(let after) = reply.ending { length = after }
+    switch reply.content {
+    case .bytes(let bytes):
+      channel.writeAndFlush(framed(ByteBuffer(bytes: bytes.prefix(length)), reply), promise: nil)
+      end(reply, on: channel)
+    case .filler:
+      fill(length, reply, on: channel)
+    }
+  }
+
+  /// Sends the next piece when the one before has left: no more than one is held.
+  private static func fill(_ count: Int, _ reply: Reply, on channel: any Channel) {
+    guard count > 0 else { return end(reply, on: channel) }
+    let piece = min(count, 256 << 10)
+    let sent = channel.writeAndFlush(framed(ByteBuffer(repeating: UInt8(ascii: "x"), count: piece), reply))
+    sent.whenSuccess { fill(count - piece, reply, on: channel) }
+  }
+
+  private static func framed(_ bytes: ByteBuffer, _ reply: Reply) -> ByteBuffer {
+    guard case .chunked = reply.framing, bytes.readableBytes > 0 else { return bytes }
+    var chunk = ByteBuffer(string: String(bytes.readableBytes, radix: 16) + "\r\n")
+    chunk.writeImmutableBuffer(bytes)
+    chunk.writeString("\r\n")
+    return chunk
+  }
+
+  private static func end(_ reply: Reply, on channel: any Channel) {
+    if case .cut = reply.ending { return close(channel) }
+    switch reply.framing {
+    case .length, .bare: break
+    case .chunked:
+      let trailers = reply.trailers.map { "\($0.0): \($0.1)\r\n" }.joined()
+      channel.writeAndFlush(ByteBuffer(string: "0\r\n\(trailers)\r\n"), promise: nil)
+    case .close: close(channel)
+    }
+  }
+
+  /// Closes behind everything that was written.
+  private static func close(_ channel: any Channel) {
+    channel.writeAndFlush(ByteBuffer()).whenComplete { _ in channel.close(promise: nil) }
+  }
+}

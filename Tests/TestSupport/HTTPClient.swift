@@ -1,0 +1,37 @@
+/// A client that makes one connection a request.
+package struct HTTPClient: Sendable {
+  package let port: Int
+
+  package init(port: Int) {
+    self.port = port
+  }
+
+  /// Sends a request and waits for its answer, interim ones (1xx) passed over.
+  ///
+  /// A `Host` is added where there is none, and a `Content-Length` where there is a body and no framing.
+  package func send(
+    _ method: String = "GET", _ target: String, _ fields: [(String, String)] = [], body: String? = nil,
+    within span: Duration = .seconds(20)
+  ) async throws -> Answer {
+    let connection = try await RawClient(port: port)
+    try await connection.send(Self.request(method, target, fields, body: body))
+    while true {
+      let answer = try await connection.answer(to: method, within: span)
+      if answer.status >= 200 { return answer }
+    }
+  }
+
+  /// The bytes of such a request.
+  package static func request(
+    _ method: String, _ target: String, _ fields: [(String, String)] = [], body: String? = nil
+  ) -> String {
+    var lines = ["\(method) \(target) HTTP/1.1"]
+    let names = Set(fields.map { $0.0.lowercased() })
+    if !names.contains("host") { lines.append("Host: orders.example") }
+    lines += fields.map { "\($0.0): \($0.1)" }
+    if let body, names.isDisjoint(with: ["content-length", "transfer-encoding"]) {
+      lines.append("Content-Length: \(body.utf8.count)")
+    }
+    return lines.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? "")
+  }
+}

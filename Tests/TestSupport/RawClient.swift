@@ -1,0 +1,120 @@
+import NIOCore
+import NIOPosix
+
+/// A client's TCP connection that sends and gets exactly the bytes that a test names.
+package final class RawClient: Sendable {
+  /// What came from the other side.
+  package struct Inbox: Sendable {
+    package var bytes: [UInt8] = []
+    /// All bytes that ever came, also those that were dropped by `isCounting`.
+    package var total = 0
+    /// Whether bytes are counted and dropped.
+    package var isCounting = false
+    /// Whether the other side closed or reset the connection.
+    package var isClosed = false
+  }
+
+  private final class Handler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    let inbox: Watched<Inbox>
+
+    init(_ inbox: Watched<Inbox>) { self.inbox = inbox }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      let buffer = unwrapInboundIn(data)
+      inbox.withValue { inbox in
+        inbox.total += buffer.readableBytes
+        if !inbox.isCounting { inbox.bytes += buffer.readableBytesView }
+      }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+      inbox.withValue { $0.isClosed = true }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+      if case .some(.inputClosed) = event as? ChannelEvent { inbox.withValue { $0.isClosed = true } }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+      inbox.withValue { $0.isClosed = true }
+      context.close(promise: nil)
+    }
+  }
+
+  package let inbox: Watched<Inbox>
+  private let channel: any Channel
+
+  /// Connects to a port of the loopback address.
+  package convenience init(port: Int) async throws {
+    try await self.init(SocketAddress(ipAddress: "127.0.0.1", port: port))
+  }
+
+  /// Connects to a unix socket.
+  package convenience init(path: String) async throws {
+    try await self.init(SocketAddress(unixDomainSocketPath: path))
+  }
+
+  private init(_ address: SocketAddress) async throws {
+    let inbox = Watched(Inbox())
+    self.inbox = inbox
+    channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .channelOption(.allowRemoteHalfClosure, value: true)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(Handler(inbox))
+        }
+      }
+      .connect(to: address).get()
+    if address.port != nil { try await channel.setOption(.socketOption(.tcp_nodelay), value: 1).get() }
+  }
+
+  deinit { channel.close(promise: nil) }
+
+  /// Sends the bytes; returns once the kernel has them.
+  package func send(_ bytes: some Sequence<UInt8>) async throws {
+    try await channel.writeAndFlush(ByteBuffer(bytes: bytes))
+  }
+
+  /// Sends the text as it is: line ends are the caller's.
+  package func send(_ text: String) async throws {
+    try await send(text.utf8)
+  }
+
+  /// The next answer, which is for a request of `method`. One of 1xx counts.
+  package func answer(to method: String = "POST", within span: Duration = .seconds(20)) async throws -> Answer
+  {
+    let parsed = try await inbox.until("an answer", within: span) { inbox -> Answer.Parsed? in
+      switch Answer.parse(inbox.bytes, to: method, isClosed: inbox.isClosed) {
+      case .incomplete: return inbox.isClosed ? .malformed("closed without an answer") : nil
+      case .whole(let answer, let count):
+        inbox.bytes.removeFirst(count)
+        return .whole(answer, count: count)
+      case .malformed(let why): return .malformed(why)
+      }
+    }
+    guard case .whole(let answer, _) = parsed else { throw TestFailure("no whole answer: \(parsed)") }
+    return answer
+  }
+
+  /// Waits until the other side has closed; the bytes that nobody read by then.
+  @discardableResult
+  package func closedByPeer(within span: Duration = .seconds(20)) async throws -> [UInt8] {
+    try await inbox.until("the connection's end", within: span) { $0.isClosed ? $0.bytes : nil }
+  }
+
+  /// Stops or resumes taking bytes from the kernel: a client that is slow.
+  package func setReading(_ isReading: Bool) async throws {
+    try await channel.setOption(.autoRead, value: isReading).get()
+  }
+
+  /// Says that nothing more will be sent (FIN), and goes on reading.
+  package func closeSending() async throws {
+    try await channel.close(mode: .output)
+  }
+
+  /// Closes both directions.
+  package func close() async throws {
+    try await channel.close()
+  }
+}

@@ -23,8 +23,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
-let nioConcurrency: Target.Dependency = .product(name: "NIOConcurrencyHelpers", package: "swift-nio")
 let nioHTTP1: Target.Dependency = .product(name: "NIOHTTP1", package: "swift-nio")
+let nioConcurrency: Target.Dependency = .product(name: "NIOConcurrencyHelpers", package: "swift-nio")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let lifecycle: Target.Dependency = .product(
@@ -108,8 +108,7 @@ let package = Package(
     tests(
       "TransportTests",
       ["Transport", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioPosix, logging]),
-    tests(
-      "ProxyTests", ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, logging]),
+    tests("ProxyTests", ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, logging]),
     tests("EndToEndTests", ["TestSupport", "semel"], resources: [.copy("Clients")]),
   ]
 )

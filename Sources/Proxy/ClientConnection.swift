@@ -23,6 +23,9 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
   /// a few pipelined requests.
   private static var floodMark: Int { 64 << 10 }
 
+  /// How long a client may take to read the last answer of a connection whose bytes are not all read.
+  private static var lingering: TimeAmount { .seconds(2) }
+
   private let worker: Worker<Store, Backend>
   private let peer: ClientPeer
   private var context: ChannelHandlerContext?
@@ -166,9 +169,18 @@ extension ClientConnection {
     guard let context else { return }
     isReading = true
     try? context.channel.syncOptions?.setOption(.autoRead, value: true)
-    context.close(mode: .output, promise: nil)
-    deadline = .now() + .seconds(2)
+    onceWritten { $0.close(mode: .output, promise: nil) }
+    deadline = .now() + Self.lingering
     restartTimer()
+  }
+
+  /// Acts once all that was written before has left: closing drops what has not.
+  private func onceWritten(_ act: @escaping @Sendable (any Channel) -> Void) {
+    guard let context else { return }
+    let channel = context.channel
+    let written = context.eventLoop.makePromise(of: Void.self)
+    written.futureResult.whenComplete { _ in act(channel) }
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
   }
 }
 
@@ -189,7 +201,7 @@ extension ClientConnection: DeliveryChannel {
       self.delivery = nil
       if delivery.bodyHasEnded, inbound.readableBytes == 0 {
         isClosing = true
-        context?.close(promise: nil)
+        onceWritten { $0.close(promise: nil) }
       } else {
         closeLingering()
       }

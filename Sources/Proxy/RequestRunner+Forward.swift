@@ -23,51 +23,15 @@ extension RequestRunner {
         fields: UpstreamFields.make(for: delivery, call.target, to: call.route.policy.upstream, protectedBy: claim), body: call.upstreamBody(of: delivery),
         permit: held.permit))
     defer { answer.close() }
+    let capture = AnswerCapture(of: answer, route: call.route, claim: claim, delivery: delivery)
     do throws(UpstreamFailure) {
-      let captured = try await capture(answer, for: call, claim, within: call.route.policy.timeToAnswer)
+      let captured = try await capture.run(within: call.route.policy.timeToAnswer)
       delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
       return await settle(captured, call, held, &exchange)
     } catch {
       delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
-      return await lost(error, answer, call, held, &exchange)
+      return await lost(error, capture, call, held, &exchange)
     }
-  }
-
-  /// Capture: the answer whole, or, past what may be kept, relayed but for its last piece.
-  private func capture(
-    _ answer: Backend.Exchange, for call: KeyedCall, _ claim: Claim, within span: Milliseconds
-  ) async throws(UpstreamFailure) -> CapturedAnswer {
-    let limit = call.route.policy.maxResponseBody
-    let deadline = NIODeadline.now() + .milliseconds(span.count)
-    switch try await answer.collect(upTo: limit, within: span) {
-    case .whole(let body):
-      let head = try await answer.head(within: nil)
-      return CapturedAnswer(head: head, body: body, trailers: answer.trailers)
-    case .tooLarge:
-      return try await relay(answer, for: call, claim, until: deadline)
-    }
-  }
-
-  /// Gives the client an answer that is too large to keep, all but its last piece, which waits for the store.
-  ///
-  /// A slow client holds the backend back, and that time does not count against the backend.
-  private func relay(
-    _ answer: Backend.Exchange, for call: KeyedCall, _ claim: Claim, until deadline: NIODeadline
-  ) async throws(UpstreamFailure) -> CapturedAnswer {
-    let head = try await answer.head(within: nil)
-    let outcome = call.route.policy.outcomeClass(of: head.head.status, steering: Steering(of: head.head), claim: claim)
-    let relay = AnswerRelay(head: head.head, label: AnswerEncoder.Label(outcome), delivery: delivery)
-    if delivery.answerState == .none { relay.begin() }
-    var left = deadline - .now()
-    var last: ByteBuffer?
-    while true {
-      let askedAt = NIODeadline.now()
-      guard let piece = try await answer.read(within: Milliseconds(left.nanoseconds / 1_000_000)) else { break }
-      left = left - (.now() - askedAt)
-      if let last { await relay.write(last) }
-      last = piece
-    }
-    return CapturedAnswer(head: head, relay: relay, lastPiece: last ?? ByteBuffer(), trailers: answer.trailers)
   }
 
   /// Record, then answer.
@@ -121,7 +85,8 @@ extension RequestRunner {
 
   /// No complete answer: released where nothing was sent, else unknown; after a time-out still listened for.
   private func lost(
-    _ failure: UpstreamFailure, _ answer: Backend.Exchange, _ call: KeyedCall, _ held: HeldClaim<Store>,
+    _ failure: UpstreamFailure, _ capture: AnswerCapture<Backend.Exchange>, _ call: KeyedCall,
+    _ held: HeldClaim<Store>,
     _ exchange: inout Exchange
   ) async -> OwnerEnd {
     environment.logger.debug("no answer from the backend", metadata: ["failure": "\(failure)"])
@@ -139,10 +104,10 @@ extension RequestRunner {
       await markUnknown(held)
       refuse(problem)
       do throws(UpstreamFailure) {
-        let captured = try await capture(answer, for: call, held.claim, within: settle)
+        let captured = try await capture.run(within: settle)
         return await self.settle(captured, call, held, &exchange)
       } catch {
-        return await lost(error, answer, call, held, &exchange)
+        return await lost(error, capture, call, held, &exchange)
       }
     case .giveUp:
       worker.end(held)

@@ -125,6 +125,7 @@ extension CurlUpstream {
     guard multi != nil else { return }
     for index in 0..<sockets.poll() {
       guard let event = sockets.event(at: index) else { continue }
+      for exchange in sending where exchange.socket == event.socket { exchange.lookAhead() }
       multi?.act(on: event.socket, ready: event.action)
     }
     turn()

@@ -71,7 +71,7 @@ struct Answer: Equatable {
 
 extension CurlExchange {
   /// Reads the whole answer and gives the connection back.
-  func finish(within span: Milliseconds = .seconds(10)) async throws(UpstreamFailure) -> Answer {
+  func finish(within span: Milliseconds = .seconds(10)) async throws -> Answer {
     defer { close() }
     let head = try await head(within: span)
     guard case .whole(let body) = try await collect(upTo: 1 << 24, within: span) else {
@@ -83,11 +83,11 @@ extension CurlExchange {
 
   /// How the exchange fails.
   func failure(within span: Milliseconds = .seconds(10)) async -> UpstreamFailure? {
-    do throws(UpstreamFailure) {
+    do {
       _ = try await finish(within: span)
       return nil
     } catch {
-      return error
+      return error as? UpstreamFailure
     }
   }
 }

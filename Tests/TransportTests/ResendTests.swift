@@ -28,7 +28,7 @@ import Testing
   func `a reused connection that dies before the answer ends as answer lost`(index: Int) async throws {
     let server = try Self.trap()
     let (method, body) = Self.bodies[index]
-    try await Harness.run { harness in
+    try await Harness.run { harness async throws in
       let first = try await harness.upstream.begin(.to(server)).finish()
       #expect(first == Answer(status: 200, body: "ok"))
       let permit = SendPermit.fresh()
@@ -41,7 +41,7 @@ import Testing
 
   @Test func `a request without a permit is not sent again either`() async throws {
     let server = try Self.trap()
-    try await Harness.run { harness in
+    try await Harness.run { harness async throws in
       _ = try await harness.upstream.begin(.to(server)).finish()
       let body = RequestBody.whole(ByteBuffer(string: "{}"))
       let second = await harness.upstream.begin(.to(server, "POST", body: body)).failure()
@@ -52,7 +52,7 @@ import Testing
 
   @Test func `a safe method without a permit may be sent again`() async throws {
     let server = try Self.trap()
-    try await Harness.run { harness in
+    try await Harness.run { harness async throws in
       _ = try await harness.upstream.begin(.to(server)).finish()
       let second = try await harness.upstream.begin(.to(server)).finish()
       #expect(second.status == 200)
@@ -62,7 +62,7 @@ import Testing
 
   @Test func `a stale permit never sends`() async throws {
     let server = try RawServer { try $0.readRequest() }
-    try await Harness.run { harness in
+    try await Harness.run { harness async throws in
       let permit = SendPermit(askedAt: BootInstant(nanoseconds: 0), lease: .seconds(1))
       let failure = await harness.upstream.begin(.to(server, "POST", permit: permit)).failure()
       #expect(failure?.isNotSent == true)
@@ -76,7 +76,7 @@ import Testing
       try connection.readRequest()
       try connection.write("HTTP/1.1 204 No Content\r\n\r\n")
     }
-    try await Harness.run { harness in
+    try await Harness.run { harness async throws in
       let permit = SendPermit.fresh()
       _ = try await harness.upstream.begin(.to(server, "POST", permit: permit)).finish()
       let failure = await harness.upstream.begin(.to(server, "POST", permit: permit)).failure()

@@ -22,9 +22,10 @@ struct RequestGenerator {
 
   private mutating func request() -> [UInt8] {
     let method = pick(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"])
-    var text = "\(method) \(pick(Self.targets)) HTTP/1.\(chance(90) ? 1 : 0)\r\n"
-    text += chance(95) ? "Host: \(pick(Self.hosts))\r\n" : ""
-    for _ in 0..<pick([0, 1, 2, 3, 6]) { text += pick(Self.lines) + "\r\n" }
+    var text =
+      "\(method) \(pick(chance(90) ? Self.targets : Self.oddTargets)) HTTP/1.\(chance(90) ? 1 : 0)\r\n"
+    text += chance(95) ? "Host: \(pick(chance(95) ? Self.hosts : Self.oddHosts))\r\n" : ""
+    for _ in 0..<pick([0, 1, 2, 3, 6]) { text += pick(chance(95) ? Self.lines : Self.oddLines) + "\r\n" }
     let body = String(repeating: "x", count: pick([0, 1, 5, 17, 300]))
     switch pick([0, 0, 1, 1, 2, 2]) {
     case 1: text += "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
@@ -41,9 +42,9 @@ struct RequestGenerator {
       let chunk = rest.prefix(pick([1, 3, 16, 200]))
       rest = rest.dropFirst(chunk.count)
       text +=
-        "\(chance(20) ? "0" : "")\(String(chunk.count, radix: 16))\(pick(Self.extensions))\r\n\(chunk)\r\n"
+        "\(chance(20) ? "0" : "")\(String(chunk.count, radix: 16))\(pick(chance(95) ? Self.extensions : Self.oddExtensions))\r\n\(chunk)\r\n"
     }
-    return text + "0\r\n\(pick(Self.trailers))\r\n"
+    return text + "0\r\n\(pick(chance(90) ? Self.trailers : Self.oddTrailers))\r\n"
   }
 
   private mutating func damage(_ bytes: inout [UInt8]) {
@@ -61,25 +62,31 @@ struct RequestGenerator {
   }
 
   private static let targets = [
-    "/", "/v1/orders?a=b&c=%20", "/a/./b/../c", "/%7euser/%2e%2E/x%3f", "*", "http://a.example/x", "/a b",
-    "/\u{e9}",
-    "/x#y", "HTTP://[::1]:8080", "//a//b", "/.well-known/x", "/a%2fb", "/a\\b", "/{}|^`\"<>",
+    "/", "/v1/orders?a=b&c=%20", "/a/./b/../c", "/%7euser/%2e%2E/x%3f", "http://a.example/x",
+    "HTTP://[::1]:8080",
+    "//a//b", "/.well-known/x", "/{}|^`\"<>?'",
   ]
-  private static let hosts = [
-    "a.example", "a.example:80", "A.B", "[::1]:443", "127.0.0.1", "", "a_b", "a,b", "a@b",
+  private static let oddTargets = [
+    "*", "/a b", "/\u{e9}", "/x#y", "/a%2fb", "/a\\b", "ftp://a/", "http://a@b/", "a",
   ]
+  private static let hosts = ["a.example", "a.example:80", "A.B", "[::1]:443", "127.0.0.1", "", "a_b"]
+  private static let oddHosts = ["a,b", "a@b", "a b", "[::1", "a:b"]
   private static let lines = [
-    "Accept: */*", "X-Empty:", "X-Empty: ", "x-tabs:\t a\tb\t", "Connection: keep-alive", "Connection: close",
+    "Accept: */*", "X-Empty:", "X-Empty: ", "x-tabs:\t a\tb\t", "Connection: keep-alive",
     "Connection: x-named, keep-alive", "X-Named: 1", "Cookie: a=b; c=d", "X-Obs: \u{e9}\u{ff}",
-    "Expect: 100-continue",
-    "Idempotency-Key: \"abc\"", "Idempotency_Attempt: 3", "TE: trailers",
-    "X-Long: \(String(repeating: "y", count: 90))",
-    "Transfer-Encoding: chunked", "Content-Length: 5", "Transfer-Encoding: gzip, chunked",
-    "Keep-Alive: timeout=5",
+    "Expect: 100-continue", "Idempotency-Key: \"abc\"", "Idempotency_Attempt: 3", "TE: trailers",
+    "X-Long: \(String(repeating: "y", count: 90))", "Keep-Alive: timeout=5",
   ]
-  private static let extensions = ["", "", "", ";a", ";a=b", ";a=\"b c\"", " ;a", "; a"]
-  private static let trailers = [
-    "", "", "X-Sum: 1\r\n", "Content-Length: 3\r\n", "Host: b\r\n", "X-Fold: a\r\n b\r\n",
+  private static let oddLines = [
+    "Transfer-Encoding: chunked", "Content-Length: 5", "Transfer-Encoding: gzip, chunked",
+    "Connection: close",
+    "X : y", " folded", "Content-Length: 0\t", "Host: b",
+  ]
+  private static let extensions = ["", "", "", ";a", ";a=b", ";a=\"b c\"", ";a;b=\"\";c"]
+  private static let oddExtensions = [" ;a", "; a", ";", ";a=", ";a=\"\u{e9}\"", ";a=\"\\\"\"", ";a=\"b"]
+  private static let trailers = ["", "", "X-Sum: 1\r\n", "X-Sum:1\r\nX-More: \u{e9}\r\n"]
+  private static let oddTrailers = [
+    "Content-Length: 3\r\n", "Host: b\r\n", "Connection: close\r\n", "X-Fold: a\r\n b\r\n", "X: a\n",
   ]
   private static let pieces = [
     "\r\n", "\n", "\r", "\r\n\r\n", "\n\n", " ", "\t", ":", " :", "\0", "\u{7f}", "\u{80}", "0", "f", "-1",

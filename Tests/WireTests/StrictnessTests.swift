@@ -10,6 +10,8 @@ struct StrictnessTests {
 
   /// Stricter than llhttp, each for the reason that its error gives.
   static let beyondTheOracle: [(String, WireError)] = [
+    ("\(fields)Content-Length:\t5\r\n\r\nhello", .badContentLength),
+    ("\(fields)Transfer-Encoding:\tchunked\r\n\r\n0\r\n\r\n", .badTransferCoding),
     ("\(fields)Transfer-Encoding:\r\n\r\n", .badTransferCoding),
     ("\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", .badLineEnd),
     ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", .badTarget),
@@ -37,6 +39,7 @@ struct StrictnessTests {
     ("\(fields)Connection: a b\r\n\r\n", .badConnection),
     ("\(fields)Connection: \((1...33).map { "x\($0)" }.joined(separator: ","))\r\n\r\n", .badConnection),
     ("\r\n\r\n\r\n\(fields)\r\n", .badLineEnd),
+    ("\(chunked)0\r\nConnection: close\r\n\r\n", .forbiddenTrailer),
     ("\(chunked)0\r\nHost: b\r\n\r\n", .forbiddenTrailer),
     ("\(chunked)00000000000000001\r\nx\r\n0\r\n\r\n", .badChunk),
     ("\(chunked)1;\(String(repeating: "x", count: 256))\r\nx\r\n0\r\n\r\n", .chunkExtensionsTooLong),
@@ -79,6 +82,8 @@ struct StrictnessTests {
     ("\(fields)Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello", .repeatedContentLength),
     ("\(fields)Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", .lengthAndTransferCoding),
     ("\(fields)Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", .lengthAndTransferCoding),
+    ("\(fields)Content-Length: 5\t\r\n\r\nhello", .badContentLength),
+    ("\(fields)Transfer-Encoding: chunked \t\r\n\r\n0\r\n\r\n", .badTransferCoding),
     ("\(fields)Transfer-Encoding: gzip\r\n\r\n", .badTransferCoding),
     ("\(fields)Transfer-Encoding: chunked, gzip\r\n\r\n", .badTransferCoding),
     ("\(fields)Transfer-Encoding: identity\r\n\r\n", .badTransferCoding),

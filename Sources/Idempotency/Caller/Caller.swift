@@ -1,6 +1,7 @@
 /// Who asks: the parts that a route names, written so that no two callers look alike.
 package struct Caller: Hashable, Sendable {
-  /// For each part what it is, its name, whether it is there, and its value; every text with its length before it.
+  /// For each part what it is, its name, whether it is there, and its value; every text with its length
+  /// before it.
   package let framed: [UInt8]
 
   /// The first eight hexadecimal digits of its SHA-256: what a log may hold.

@@ -3,8 +3,8 @@ import Wire
 extension CallerPolicy {
   /// Who asks.
   ///
-  /// A part that is not there, or is empty, makes the caller unknown, or is written as such where anonymous callers are
-  /// allowed. One that is there twice always makes it unknown.
+  /// A part that is not there, or is empty, makes the caller unknown, or is written as such where anonymous
+  /// callers are allowed. One that is there twice always makes it unknown.
   ///
   /// - Parameter peerAddress: of the client, as far as it is believed, without port; empty where it has none.
   package func caller(head: MessageHead, peerAddress: String) throws(Problem) -> Caller {

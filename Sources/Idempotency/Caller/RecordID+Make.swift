@@ -14,7 +14,8 @@ extension RecordID {
   ///
   /// - Parameters:
   ///   - upstream: the configured name.
-  ///   - host: what `Host` or `:authority` says; letter case and port make no difference, an IP literal counts as none.
+  ///   - host: as `Host` or `:authority` has it; its letter case and port make no difference, an IP literal
+  ///     counts as none.
   package static func make(
     caller: Caller, upstream: String, host: ByteBuffer, method: ByteBuffer, place: EndpointPlace,
     key: IdempotencyKey
@@ -49,8 +50,8 @@ extension RecordID {
 
 /// What of a host tells one endpoint from another.
 enum HostName {
-  /// Without port and the dot of the root; empty for an IP literal, since an address names a machine and not a
-  /// service.
+  /// Without port and the dot of the root; empty for an IP literal, since an address names a machine and not
+  /// a service.
   static func identity(of host: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     guard host.first != UInt8(ascii: "[") else { return UnsafeRawBufferPointer(rebasing: host[..<0]) }
     var name = host[..<(host.firstIndex(of: ASCII.colon) ?? host.count)]

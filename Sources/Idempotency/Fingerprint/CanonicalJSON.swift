@@ -1,7 +1,8 @@
 /// Writes a document in the one form that all spellings of the same value share.
 ///
-/// Members in the order of their decoded names, no white space, strings decoded between a quote and FF (a byte that no
-/// text contains), numbers digit by digit, a comma after every member and element: no two values share a form.
+/// Members in the order of their decoded names, no white space, strings decoded between a quote and FF (a
+/// byte that no text contains), numbers digit by digit, a comma after every member and element: no two
+/// values share a form.
 struct CanonicalJSON {
   private static let endOfString: UInt8 = 0xFF
 

@@ -1,4 +1,5 @@
-/// The pairs of a query or of an `application/x-www-form-urlencoded` body, in their order. Empty ones are passed over.
+/// The pairs of a query or of an `application/x-www-form-urlencoded` body, in their order. Empty ones are
+/// passed over.
 struct FormPairs: Sequence, IteratorProtocol {
   /// Where a pair stands; small, since a body may hold half as many pairs as bytes.
   struct Pair {

@@ -1,7 +1,7 @@
 /// A checked JSON text and an index of its objects: what is needed to meet every object's members in order.
 ///
-/// No tree is built: numbers, strings and arrays are read again where they stand. The index takes at most a few times
-/// the text. Valid only while the text's memory is lent.
+/// No tree is built: numbers, strings and arrays are read again where they stand. The index takes at most a
+/// few times the text. Valid only while the text's memory is lent.
 struct JSONDocument {
   /// One member of an object.
   struct Member {

@@ -3,9 +3,9 @@ enum JSONFault: Error { case malformed, tooDeep }
 
 /// Checks a text by RFC 8259 in one pass, and indexes its objects.
 ///
-/// Strict: UTF-8 without a byte order mark, nothing but white space around one value. Linear but for sorting the
-/// members of each object; recursion ends at `maxDepth`.
-struct JSONParser: ~Copyable {
+/// Strict: UTF-8 without a byte order mark, nothing but white space around one value. Linear but for sorting
+/// the members of each object; recursion ends at `maxDepth`.
+struct JSONParser {
   /// The deepest nesting of arrays and objects that is read; of the contract (section 3).
   static let maxDepth = 128
 

@@ -9,7 +9,8 @@ package struct JSONPointer: Hashable, Sendable {
 
   let segments: [Segment]
 
-  /// `nil` where the text is neither empty nor begins with `/`, or holds a `~` that is followed by neither 0 nor 1.
+  /// `nil` where the text is neither empty nor begins with `/`, or holds a `~` that is followed by neither 0
+  /// nor 1.
   package init?(_ text: String) {
     let bytes = Array(text.utf8)
     guard let first = bytes.first else {

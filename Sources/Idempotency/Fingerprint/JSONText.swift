@@ -1,7 +1,8 @@
 /// The text of a JSON string as it is meant: its escapes resolved, in UTF-8.
 ///
-/// The string has been checked before. A surrogate without its other half is written as UTF-8 would write a scalar of
-/// that number (three bytes beginning with ED A0 or above), which no valid text contains: it collides with nothing.
+/// The string has been checked before. A surrogate without its other half is written as UTF-8 would write a
+/// scalar of that number (three bytes beginning with ED A0 or above), which no valid text contains: it
+/// collides with nothing.
 struct JSONText: IteratorProtocol {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0

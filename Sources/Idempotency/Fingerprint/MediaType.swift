@@ -42,8 +42,8 @@ extension MediaType {
     return head.bytes.withUnsafeReadableBytes { MediaType(value: field.valueRange, in: $0) }
   }
 
-  /// The boundary between the parts of a multipart body: 1 to 70 bytes (RFC 2046, section 5.1.1), else `nil`; also
-  /// where it is given twice.
+  /// The boundary between the parts of a multipart body: 1 to 70 bytes (RFC 2046, section 5.1.1), else
+  /// `nil`; also where it is given twice.
   func boundary(in head: MessageHead) -> [UInt8]? {
     let found = head.withBytes(parameters) { HeaderParameters($0).values(of: "boundary") }
     guard found.count == 1, 1...70 ~= found[0].count else { return nil }

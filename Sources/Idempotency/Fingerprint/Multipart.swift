@@ -10,8 +10,8 @@ struct Multipart {
 
   let parts: [Part]
 
-  /// `nil` where the body is not wholly parts between delimiters, from the first one to the closing one: then it
-  /// counts as bytes. Linear: no boundary contains the CR at which a delimiter begins.
+  /// `nil` where the body is not wholly parts between delimiters, from the first one to the closing one:
+  /// then it counts as bytes. Linear: no boundary contains the CR at which a delimiter begins.
   init?(_ body: UnsafeRawBufferPointer, boundary: [UInt8]) {
     guard let opening = Delimiter(at: 0, in: body, boundary: boundary, isFirst: true), !opening.isClosing
     else {

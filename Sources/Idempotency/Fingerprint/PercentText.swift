@@ -2,8 +2,8 @@
 struct PercentText: IteratorProtocol {
   /// What an encoded byte becomes.
   enum Reading: Sendable {
-    /// As a URI's equivalence has it (RFC 3986, section 6.2.2): unreserved bytes decoded, the other encodings in
-    /// upper case. Two queries that a backend might tell apart stay apart.
+    /// As a URI's equivalence has it (RFC 3986, section 6.2.2): unreserved bytes decoded, the other
+    /// encodings in upper case. Two queries that a backend might tell apart stay apart.
     case normalised
     /// Every encoded byte decoded.
     case decoded

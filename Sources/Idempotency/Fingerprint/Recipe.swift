@@ -1,5 +1,6 @@
-/// What a payload's fingerprint is made of. A record names the recipe of its fingerprint, and a comparison makes the
-/// newcomer's fingerprint by that one: neither an upgrade nor a changed setting makes a false mismatch.
+/// What a payload's fingerprint is made of. A record names the recipe of its fingerprint, and a comparison
+/// makes the newcomer's fingerprint by that one: neither an upgrade nor a changed setting makes a false
+/// mismatch.
 ///
 /// One reference wide, since every claim carries one.
 package struct Recipe: Sendable {
@@ -44,7 +45,8 @@ package struct Recipe: Sendable {
   package var body: Body { contents.body }
   /// Names of request fields that enter, in lower case, in the order of the setting.
   package var headers: [String] { contents.headers }
-  /// JSON pointers (RFC 6901) of members that stay out: members of objects alone, reached also through arrays.
+  /// JSON pointers (RFC 6901) of members that stay out: members of objects alone, reached also through
+  /// arrays.
   package var ignore: [String] { contents.ignore }
   /// The whole recipe as a record keeps it, such as `1;auto`; `init(text:)` reads it.
   package var text: String { contents.text }
@@ -65,7 +67,8 @@ extension Recipe: Hashable {
 }
 
 extension Recipe {
-  /// Field names and pointers hold neither `;` nor `,` once these, `%` and what is not visible are percent-encoded.
+  /// Field names and pointers hold neither `;` nor `,` once these, `%` and what is not visible are
+  /// percent-encoded.
   private static func text(version: Version, body: Body, headers: [String], ignore: [String]) -> String {
     var text = "\(version.rawValue);\(body.rawValue)"
     if !headers.isEmpty { text += ";h=" + headers.map(escaped).joined(separator: ",") }

@@ -4,8 +4,8 @@ import Wire
 extension KeyPolicy {
   /// The key, as far as head and query tell it.
   ///
-  /// Sources are asked in their order; the first that yields a key counts. One that holds a key that is not allowed is
-  /// an error, even where a later source has a good one.
+  /// Sources are asked in their order; the first that yields a key counts. One that holds a key that is not
+  /// allowed is an error, even where a later source has a good one.
   package func keyBeforeBody(head: MessageHead, query: ByteBuffer?) throws(Problem) -> KeyFinding {
     for source in from {
       guard let reading = source.readBeforeBody(head: head, query: query) else { return .needsBody }

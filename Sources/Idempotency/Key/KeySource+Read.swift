@@ -16,7 +16,8 @@ extension KeySource {
     }
   }
 
-  /// What a source in the body holds. A body that is not of the source's kind holds none, nor does a coded one.
+  /// What a source in the body holds. A body that is not of the source's kind holds none, nor does a coded
+  /// one.
   func readBody(_ body: ByteBuffer, head: MessageHead) -> KeyReading {
     guard !head.hasContentCoding else { return .none }
     return switch self {

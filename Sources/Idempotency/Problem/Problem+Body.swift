@@ -1,8 +1,8 @@
 import NIOCore
 
 extension Problem {
-  /// The fields that go with it, besides the framing: what it is, that it is not to be kept, where it is described,
-  /// and whether to try again.
+  /// The fields that go with it, besides the framing: what it is, that it is not to be kept, where it is
+  /// described, and whether to try again.
   package var fields: [(name: StaticString, value: String)] {
     var fields: [(name: StaticString, value: String)] = [
       ("Content-Type", "application/problem+json"),

@@ -25,14 +25,7 @@ package final class EmbeddedStore: RecordStore {
     self.lock = lock
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps the file until its last group is on the disk.
-      withExtendedLifetime(lock) {
-        do {
-          try writer.work(on: database)
-        } catch {
-          logger.critical("store: the writer could not start", metadata: ["error": "\(error)"])
-          writer.queue.close()
-        }
-      }
+      withExtendedLifetime(lock) { writer.run(on: database) }
     }
   }
 

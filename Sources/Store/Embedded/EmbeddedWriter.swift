@@ -27,7 +27,19 @@ final class EmbeddedWriter: Sendable {
   }
 
   /// Works until the queue is closed. On the database's own thread.
-  func work(on database: Database) throws {
+  func run(on database: Database) {
+    do {
+      try work(on: database)
+    } catch {
+      logger.critical("store: the writer cannot work", metadata: ["error": "\(error)"])
+      queue.close()
+      while let group = queue.take(reusing: [], until: .now()) {
+        for request in group { request.fail(.unavailable("\(error)")) }
+      }
+    }
+  }
+
+  private func work(on database: Database) throws {
     let transaction = try Transaction(database)
     let table = try RecordTable(database)
     var group: [any EmbeddedRequest] = []

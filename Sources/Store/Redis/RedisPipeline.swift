@@ -17,6 +17,10 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// finds a dead connection.
   private static let keepAlive: TimeAmount = .seconds(10)
 
+  /// How often a claim may come too late. The first such reply corrects the estimate of the store's clock; the
+  /// second may meet a Redis that froze again.
+  private static let greatestLateCount = 3
+
   let context: EventLoopContext
   let settings: RedisEndpointSettings
   let link: RedisLink
@@ -74,6 +78,7 @@ extension RedisPipeline {
     let deadline = Self.now + settings.timeout
     var isLost: String?
     var isWhole = false
+    var lateCount = 0
     while true {
       try await connection(by: deadline, isLost)
       if script == .claim, let refusal { throw isLost.map { .fateUnknown($0) } ?? .unavailable(refusal) }
@@ -81,7 +86,11 @@ extension RedisPipeline {
         append(script, id, capacity, deadline, waiter, isWhole: isWhole, write)
       }
       switch answer.ending {
-      case .told(let told) where told.word == .late: break
+      case .told(let told) where told.word == .late:
+        lateCount += 1
+        guard lateCount < Self.greatestLateCount else {
+          throw isLost.map { .fateUnknown($0) } ?? .unavailable("Redis ran the claim after its time")
+        }
       case .done, .told: return answer
       case .refused(let text) where RedisRefusal.isScriptMissing(text) && !isWhole: isWhole = true
       case .refused(let text):

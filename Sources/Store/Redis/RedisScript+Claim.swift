@@ -5,7 +5,7 @@ extension RedisScript {
   /// Past its deadline it claims nothing: Semel has given up by then. Nor does a copy whose owner has already given
   /// the record back: that is an older one of a repeated command.
   static let claimSource = """
-    if now > tonumber(ARGV[2]) then return {now, 'late'} end
+    if now >= tonumber(ARGV[2]) then return {now, 'late'} end
     local r = redis.call('GET', KEYS[1])
     if not r then
       redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' in_flight 1 ' .. now .. ' ' .. now .. ' ' .. ARGV[3]

@@ -57,7 +57,8 @@ extension CurlExchange {
   func libcurlWants(_ what: Int32, of socket: Int32) {
     wantsToWrite = what == CURL_POLL_OUT || what == CURL_POLL_INOUT
     let reads = what == CURL_POLL_IN || what == CURL_POLL_INOUT
-    stoppedReading = answer.head != nil && !reads && !isReadPaused ? socket : nil
+    hasStoppedReading = answer.head != nil && !reads && !isReadPaused
+    self.socket = socket
   }
 
   /// Lets the backend go on where nobody read for a while.

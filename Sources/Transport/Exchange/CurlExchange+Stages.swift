@@ -17,6 +17,7 @@ extension CurlExchange {
       self.fail("no connection was free within \(span.count) ms")
     }
     stage = .waiting(timer)
+    pool.enqueue(self)
   }
 
   func run(on transfer: CurlTransfer) {
@@ -80,7 +81,8 @@ extension CurlExchange {
   /// After a turn: sees whether the request is sent whole by now. True where there is nothing more to look for.
   func review() -> Bool {
     guard case .running(let transfer) = stage else { return true }
-    if stoppedReading != nil { reviewStop(transfer) }
+    defer { hasBytes = false }
+    if hasStoppedReading { reviewStop(transfer) }
     guard gate.hasOpened, !wantsToWrite, feed?.isSupplied ?? true else { return false }
     if sentAt == nil {
       sentAt = .now()
@@ -89,21 +91,31 @@ extension CurlExchange {
     return true
   }
 
-  /// libcurl stopped reading a chunked answer while the request is still being sent: where the connection has not
-  /// ended, it saw the last chunk.
+  /// Before libcurl reads for a request that is still being sent: looks whether there are bytes to read, which
+  /// tells the last chunk from the connection's end where libcurl stops reading then.
+  func lookAhead() { hasBytes = peek() > 0 }
+
+  /// libcurl stopped reading while the request is still being sent. A chunked answer is whole then, unless it was
+  /// the connection that ended.
   private func reviewStop(_ transfer: CurlTransfer) {
-    guard let socket = stoppedReading else { return }
-    stoppedReading = nil
+    hasStoppedReading = false
     if isSendPaused {
       isSendPaused = false
       transfer.easy.resume(stillPaused: isReadPaused ? CURLPAUSE_RECV : CURLPAUSE_CONT)
     }
-    guard answer.framing == .chunked, !answer.isWhole else { return }
-    var byte: UInt8 = 0
-    let count = recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
-    let isOpen = count > 0 || count < 0 && errno == EAGAIN
-    guard isOpen, (try? answer.finish()) != nil else { return }
+    guard answer.framing == .chunked, !answer.isWhole, hasBytes || isConnected else { return }
+    guard (try? answer.finish()) != nil else { return }
     signal.set()
+  }
+
+  private var isConnected: Bool {
+    let count = peek()
+    return count > 0 || count < 0 && errno == EAGAIN
+  }
+
+  private func peek() -> Int {
+    var byte: UInt8 = 0
+    return recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
   }
 }
 

@@ -37,7 +37,11 @@ package final class CurlExchange: UpstreamExchange, @unchecked Sendable {
   /// Whether libcurl waits for room to write.
   var wantsToWrite = false
   /// libcurl reads no more: it saw the last chunk, or the connection's end.
-  var stoppedReading: Int32?
+  var hasStoppedReading = false
+  /// Whether there was something to read when libcurl read last.
+  var hasBytes = false
+  /// The connection's socket, as libcurl told it last.
+  var socket: Int32 = -1
   var sentAt: NIODeadline?
 
   init(_ request: UpstreamRequest, upstream: CurlUpstream, pool: UpstreamPool) {

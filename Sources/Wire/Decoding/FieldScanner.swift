@@ -77,8 +77,14 @@ struct FieldScanner {
     in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int
   ) throws(WireError) {
     guard fields.count < limits.maxFields else { throw .tooManyFields }
-    let colon = try Self.name(in: bytes, start, end)
+    guard let colon = Self.colon(in: bytes, start, end), colon > start else {
+      throw Self.nameFault(in: bytes, start, end)
+    }
     guard colon - start <= UInt16.max else { throw .headTooLarge }
+    let name = UnsafeRawBufferPointer(rebasing: bytes[start..<colon])
+    let known = FieldName.recognise(name)
+    // A name that is known is a token.
+    if known == .other, !name.allSatisfy(ASCII.isTokenByte) { throw Self.nameFault(in: bytes, start, end) }
     var first = colon + 1
     var last = end
     while first < last, Self.isSpace(bytes[first]) { first += 1 }
@@ -89,22 +95,29 @@ struct FieldScanner {
       MessageHead.Field(
         nameStart: UInt32(truncatingIfNeeded: start), valueStart: UInt32(truncatingIfNeeded: first),
         valueLength: UInt32(truncatingIfNeeded: last - first),
-        nameLength: UInt16(truncatingIfNeeded: colon - start),
-        name: FieldName.recognise(UnsafeRawBufferPointer(rebasing: bytes[start..<colon]))))
+        nameLength: UInt16(truncatingIfNeeded: colon - start), name: known))
   }
 
   /// A browser behind a gateway sends about 20; the index of so many takes 384 bytes.
   private static let usualFields = 24
 
-  /// The offset of the colon that ends a line's name.
-  private static func name(
-    in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int
-  ) throws(WireError) -> Int {
+  /// The offset of a line's first colon.
+  private static func colon(in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> Int? {
+    var at = start
+    while at + 8 <= end {
+      if let position = Word.first(ASCII.colon, in: Word.load(bytes, at)) { return at + position }
+      at += 8
+    }
+    while at < end, bytes[at] != ASCII.colon { at += 1 }
+    return at < end ? at : nil
+  }
+
+  /// What is wrong with a line that does not begin with a token and a colon.
+  private static func nameFault(in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> WireError {
     var at = start
     while at < end, ASCII.isTokenByte(bytes[at]) { at += 1 }
-    if at < end, bytes[at] == ASCII.colon, at > start { return at }
-    guard at < end, isSpace(bytes[at]) else { throw .badFieldName }
-    throw at == start ? .foldedField : .spaceBeforeColon
+    guard at < end, isSpace(bytes[at]) else { return .badFieldName }
+    return at == start ? .foldedField : .spaceBeforeColon
   }
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == ASCII.space || byte == ASCII.tab }

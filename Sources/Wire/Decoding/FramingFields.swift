@@ -15,13 +15,28 @@ struct FramingFields {
   init(_ fields: [MessageHead.Field], in bytes: UnsafeRawBufferPointer) throws(WireError) {
     for field in fields {
       switch field.name {
-      case .contentLength, .transferEncoding, .host, .connection, .expect:
+      case .contentLength:
+        guard Self.hasNoTabs(around: field, in: bytes) else { throw .badContentLength }
+        try read(field.name, UnsafeRawBufferPointer(rebasing: bytes[field.valueRange]))
+      case .transferEncoding:
+        guard Self.hasNoTabs(around: field, in: bytes) else { throw .badTransferCoding }
+        try read(field.name, UnsafeRawBufferPointer(rebasing: bytes[field.valueRange]))
+      case .host, .connection, .expect:
         try read(field.name, UnsafeRawBufferPointer(rebasing: bytes[field.valueRange]))
       default:
         break
       }
     }
     if contentLength != nil && isChunked { throw .lengthAndTransferCoding }
+  }
+
+  /// Whether the white space around the value is of spaces alone. Tabs there are allowed, but not everybody takes
+  /// them off, and a reader that does not sees another framing.
+  private static func hasNoTabs(around field: MessageHead.Field, in bytes: UnsafeRawBufferPointer) -> Bool {
+    if bytes[field.nameRange.upperBound..<field.valueRange.lowerBound].contains(ASCII.tab) { return false }
+    var at = field.valueRange.upperBound
+    while bytes[at] == ASCII.space { at += 1 }
+    return bytes[at] == ASCII.carriageReturn
   }
 
   private mutating func read(_ name: FieldName, _ value: UnsafeRawBufferPointer) throws(WireError) {

@@ -2,8 +2,9 @@ import NIOCore
 
 /// The fields after a chunked body: refused, dropped or kept.
 enum Trailers {
-  /// Those that would frame or route the message: who sends them wants one reader to see another message.
-  private static let refused = FieldNameSet(.contentLength, .host, .transferEncoding)
+  /// Those that would frame or route the message or end the connection: who sends them wants one reader to see
+  /// something else than another.
+  private static let refused = FieldNameSet(.connection, .contentLength, .host, .transferEncoding)
 
   /// Those that must not come so late (RFC 9110, section 6.5.1): of one hop, of authentication, of what the
   /// content is or of how the request is to be treated.

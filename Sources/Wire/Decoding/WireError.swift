@@ -70,7 +70,7 @@ extension WireError {
     case .transferCodingInHTTP10: "HTTP/1.0 has no transfer codings."
     case .badChunk: "A chunk is malformed."
     case .chunkExtensionsTooLong: "The chunk extensions are too long."
-    case .forbiddenTrailer: "A field that frames or routes the message stands in its trailer."
+    case .forbiddenTrailer: "A field that must stand in the head stands in the trailer."
     case .badPath: "The path is malformed, or has an encoded slash, a backslash or a NUL in it."
     case .badStatusLine: "The status line is malformed."
     }

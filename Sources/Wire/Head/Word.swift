@@ -24,4 +24,12 @@ enum Word {
     let delete = word ^ (ones &* 0x7F)
     return (below | ((delete &- ones) & ~delete)) & highs != 0
   }
+
+  /// The position of the first of the eight bytes that is this one.
+  static func first(_ byte: UInt8, in word: UInt64) -> Int? {
+    let zero = UInt64(littleEndian: word) ^ (ones &* UInt64(byte))
+    // Above the lowest mark a borrow may make false ones; the lowest is right.
+    let marks = (zero &- ones) & ~zero & highs
+    return marks == 0 ? nil : marks.trailingZeroBitCount / 8
+  }
 }

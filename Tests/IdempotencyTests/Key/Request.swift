@@ -44,7 +44,8 @@ struct Request {
       minorVersion: 1, fields: lines)
   }
 
-  /// A line to be filled in; what `append` makes holds no bytes that a head may not hold, and tests need some.
+  /// A line to be filled in; what `append` makes holds no bytes that a head may not hold, and tests need
+  /// some.
   private static let anyLine = {
     var head = MessageHead(start: .status(200, reason: 0..<0))
     head.append("a", "")

@@ -137,7 +137,8 @@ import Testing
   @Test func `a large cache is bounded over all its shards`() {
     let capacity = 64 << 20
     let cache = LocalCache(capacityBytes: capacity)
-    for _ in 0..<200 { fill(cache, Samples.id(), record(bodyBytes: 1 << 20)) }
+    let record = record(bodyBytes: 1 << 20)
+    for _ in 0..<200 { fill(cache, Samples.id(), record) }
     #expect(cache.statistics.bytes <= capacity)
     #expect(cache.statistics.entries >= 32)
   }

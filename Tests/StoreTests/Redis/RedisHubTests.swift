@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Who waits for a record's end is woken, and whoever caches it is told.
-@Suite struct RedisHubTests {
+@Suite(.timeLimit(.minutes(1))) struct RedisHubTests {
   @Test func `a watcher is woken by another node, and by nothing else`() async throws {
     let settings = RedisEndpointSettings.on(try await SharedRedis.server)
     try await RedisNode.run(settings) { node in
@@ -64,7 +64,7 @@ import Testing
 
   @Test func `a subscription that a frozen Redis does not confirm is unavailable`() async throws {
     let server = try await RedisServer()
-    try await RedisNode.run(.on(server, timeout: 100)) { node in
+    try await RedisNode.run(.on(server, timeout: 1000)) { node in
       try await node.store.watch(Samples.id()).cancel()
       server.freeze()
       let error = await #expect(throws: StoreError.self) { try await node.store.watch(Samples.id()) }
@@ -114,7 +114,7 @@ import Testing
 
   @Test func `an end is told also where Semel may not publish`() async throws {
     let server = try await RedisServer(arguments: [
-      "--user", "mute on >word ~* resetchannels +@all",
+      "--user", "mute", "on", ">word", "~*", "resetchannels", "+@all",
     ])
     var settings = RedisEndpointSettings.on(server)
     settings.user = "mute"

@@ -12,7 +12,8 @@ struct RedisNode: Sendable {
   let store: LoopConfined
   let log: LogRecorder
 
-  init(_ settings: RedisEndpointSettings) {
+  /// - Parameter relayed: the port on which the store, and it alone, meets its Redis.
+  init(_ settings: RedisEndpointSettings, relayed: Int? = nil) {
     self.settings = settings
     log = LogRecorder()
     let recorder = log
@@ -20,13 +21,18 @@ struct RedisNode: Sendable {
     let group = MultiThreadedEventLoopGroup.singleton
     hub = RedisHub(context: EventLoopContext(loop: group.next()), settings: settings, logger: logger)
     let context = EventLoopContext(loop: group.next())
+    var storeSettings = settings
+    if let relayed { storeSettings.address = .tcp(host: "127.0.0.1", port: relayed) }
     store = LoopConfined(
-      store: RedisStore(context: context, settings: settings, logger: logger, hub: hub), context: context)
+      store: RedisStore(context: context, settings: storeSettings, logger: logger, hub: hub), context: context
+    )
   }
 
   /// Runs a test on a node of its own.
-  static func run(_ settings: RedisEndpointSettings, _ test: (RedisNode) async throws -> Void) async throws {
-    let node = RedisNode(settings)
+  static func run(
+    _ settings: RedisEndpointSettings, relayed: Int? = nil, _ test: (RedisNode) async throws -> Void
+  ) async throws {
+    let node = RedisNode(settings, relayed: relayed)
     do {
       try await test(node)
     } catch {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// How records stand in Redis, and how it is reached.
-@Suite struct RedisStoreTests {
+@Suite(.timeLimit(.minutes(1))) struct RedisStoreTests {
   @Test func `the record and its answer stand under keys of one slot, and leave at their times`() async throws
   {
     let server = try await SharedRedis.server
@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test func `an older copy of a claim does not take back what its owner gave up`() async throws {
-    try await RedisNode.run(.on(try await SharedRedis.server, timeout: 200)) { node in
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let claim = try await node.store.granted(Samples.request())
       #expect(try await node.store.release(claim, .remembered) == .done)
       let error = await #expect(throws: StoreError.self) {
@@ -123,7 +123,7 @@ import Testing
 
   @Test func `user, password, database and unix socket are used`() async throws {
     let server = try await RedisServer(arguments: [
-      "--requirepass", "secret", "--user", "semel on >word ~* &* +@all",
+      "--requirepass", "secret", "--user", "semel", "on", ">word", "~*", "&*", "+@all",
     ])
     var settings = RedisEndpointSettings.on(server)
     settings.address = .unix(path: server.socketPath)
@@ -144,7 +144,7 @@ import Testing
       (nil, nil, "Redis wants a login"), (nil, "wrong", "Redis knows no such user"),
       ("nobody", "secret", "Redis knows no such user"),
     ] as [(String?, String?, String)] {
-      var wrong = RedisEndpointSettings.on(server, timeout: 200)
+      var wrong = RedisEndpointSettings.on(server, timeout: 1000)
       wrong.user = user
       wrong.password = password
       try await RedisNode.run(wrong) { node in
@@ -196,8 +196,7 @@ import Testing
   @Test func `a Redis that does not let itself be asked is warned of`() async throws {
     let server = try await RedisServer(arguments: ["--rename-command", "INFO", ""])
     try await RedisNode.run(.on(server)) { node in
-      let claim = try await node.store.granted(Samples.request())
-      #expect(claim.attempt == 1)
+      _ = try await node.store.granted(Samples.request())
       #expect(node.log.messages.count { $0.contains("cannot be checked") } == 2)
     }
   }

@@ -1,0 +1,81 @@
+import Idempotency
+import NIOCore
+import Testing
+
+@testable import Store
+
+/// Records and answers as Redis holds them, read.
+@Suite struct RedisRecordTests {
+  private static func record(_ text: String) -> RedisRecord? {
+    var text = text
+    return text.withUTF8 { RedisRecord(UnsafeRawBufferPointer($0)) }
+  }
+
+  @Test func `every part of a record is read`() throws {
+    let record = try #require(
+      Self.record("1 ab completed 3 100 200 50 7 9 uk fp 1;auto;i=/a%20b 201 /orders/7 and more"))
+    #expect(record.state == .completed)
+    #expect(record.attempt == 3)
+    #expect(record.firstSeen == StoreInstant(milliseconds: 100))
+    #expect(record.since == StoreInstant(milliseconds: 200))
+    #expect(record.span == 50)
+    #expect(record.unknownRetention == 7)
+    #expect(record.followsUnknown && record.isAnswerKept && !record.onlyRejectedSoFar)
+    #expect(record.recipe == "1;auto;i=/a%20b")
+    #expect(record.status == 201)
+    #expect(record.location == "/orders/7 and more")
+  }
+
+  @Test(arguments: [
+    "", " ", "2 ab in_flight 1 1 1 1 1 1 - fp r", "1 ab in_flight x 1 1 1 1 1 - fp r",
+    "1 ab sleeping 1 1 1 1 1 1 - fp r", "1 ab in_flight 1 1 1 1 1 1 z fp r",
+    "1 ab in_flight 1 1 1 1 1 1 - fp",
+    "1 ab in_flight 99999999999999999999 1 1 1 1 1 - fp r", "1 ab completed 1 1 1 1 1 1 - fp r",
+  ])
+  func `what this version does not write is not read`(_ text: String) {
+    #expect(Self.record(text) == nil)
+  }
+
+  @Test(arguments: [
+    ("in_flight", 100, 50, 149, Standing.inFlight(leaseLeft: 1, attempt: 2)),
+    ("in_flight", 100, 50, 150, .unknown(age: 0, attempt: 2)),
+    ("in_flight", 100, 50, 1149, .unknown(age: 999, attempt: 2)),
+    ("in_flight", 100, 50, 1150, .expired(attempt: 2)),
+    ("unknown", 100, 0, 90, .unknown(age: 0, attempt: 2)),
+    ("unknown", 100, 0, 1100, .expired(attempt: 2)),
+    ("released", 100, 0, 5000, .released(attempt: 2)),
+    ("forgotten", 100, 50, 120, .absent),
+    ("completed", 100, 50, 150, .expired(attempt: 2)),
+  ])
+  func `a record stands where the time puts it`(
+    _ state: String, _ since: Int64, _ span: Int64, _ now: Int64, _ standing: Standing
+  ) throws {
+    let record = try #require(Self.record("1 ab \(state) 2 1 \(since) \(span) 1000 9 - fp r 201"))
+    #expect(record.standing(now: StoreInstant(milliseconds: now), response: nil) == standing)
+  }
+
+  @Test func `an answer comes back from its form`() throws {
+    let response = RecordedResponse(
+      status: 204, fields: ByteBuffer(string: "A: b\r\n"), body: ByteBuffer(bytes: 0...255),
+      trailers: ByteBuffer(string: "T: u\r\n"))
+    var buffer = ByteBuffer()
+    buffer.writeCommand(capacity: 4096) { RedisResponse.write(response, to: &$0) }
+    #expect(buffer.readableBytes == RedisResponse.length(response))
+    #expect(RedisResponse.read(buffer) == response)
+    for length in 0..<11 + 12 {
+      #expect(RedisResponse.read(try #require(buffer.getSlice(at: 0, length: length))) == nil)
+    }
+    buffer.setInteger(UInt8(2), at: 0)
+    #expect(RedisResponse.read(buffer) == nil)
+  }
+
+  @Test(
+    arguments: [
+      ("", nil), ("A: b\r\n", nil), ("Location: /a\r\n", "/a"), ("A: b\r\nlocation:/b \r\nC: d\r\n", "/b "),
+      ("Content-Location: /c\r\n", nil), ("Locations: /d\r\n", nil), ("Location:\r\n", ""),
+    ] as [(String, String?)])
+  func `the place of a result is found among the fields`(_ fields: String, _ location: String?) {
+    let response = RecordedResponse(status: 201, fields: ByteBuffer(string: fields), body: ByteBuffer())
+    #expect(response.location == location)
+  }
+}

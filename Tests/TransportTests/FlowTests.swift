@@ -1,0 +1,185 @@
+import Glibc
+import Idempotency
+import Loop
+import NIOCore
+import TestSupport
+import Testing
+import Wire
+
+@testable import Transport
+
+@Suite struct `Connections and flow` {
+  private static func echo(_ connection: RawConnection) throws {
+    while true {
+      let request = try connection.readRequest()
+      let target = request.split(separator: " ")[1]
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(target.utf8.count)\r\n\r\n\(target)")
+    }
+  }
+
+  @Test func `connections are kept and used again`() async throws {
+    let server = try RawServer(script: Self.echo)
+    try await Harness.run { harness async throws in
+      for index in 0..<20 {
+        let answer = try await harness.upstream.begin(.to(server, "GET", "/\(index)")).finish()
+        #expect(answer == Answer(status: 200, body: "/\(index)"))
+      }
+      #expect(server.tally.connections == 1 && harness.upstream.counters.connects == 1)
+    }
+  }
+
+  @Test func `two hundred exchanges at once get their own answers`() async throws {
+    let server = try RawServer(script: Self.echo)
+    try await Harness.run { harness async throws in
+      let exchanges = (0..<200).map { harness.upstream.begin(.to(server, "GET", "/\($0)")) }
+      for (index, exchange) in exchanges.enumerated() {
+        #expect(try await exchange.finish().body == "/\(index)")
+      }
+      #expect(server.tally.connections == 200)
+    }
+  }
+
+  @Test func `no more connections are opened than allowed`() async throws {
+    let server = try RawServer(script: Self.echo)
+    try await Harness.run { harness async throws in
+      var request = UpstreamRequest.to(server)
+      request.upstream.maxConnections = 3
+      let exchanges = (0..<50).map { _ in harness.upstream.begin(request) }
+      for exchange in exchanges { #expect(try await exchange.finish().status == 200) }
+      #expect(server.tally.connections <= 3 && server.tally.requests == 50)
+    }
+  }
+
+  @Test func `an idle connection of that age is not used again`() async throws {
+    let server = try RawServer(script: Self.echo)
+    try await Harness.run { harness async throws in
+      var request = UpstreamRequest.to(server)
+      request.upstream.idleTimeout = .seconds(1)
+      _ = try await harness.upstream.begin(request).finish()
+      await harness.context.sleep(milliseconds: 1050)
+      _ = try await harness.upstream.begin(request).finish()
+      #expect(server.tally.connections == 2)
+    }
+  }
+
+  @Test func `a connection that the backend closed is not used again`() async throws {
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      connection.halfClose()
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      for _ in 0..<10 {
+        #expect(
+          try await harness.upstream.begin(.to(server, "POST", permit: .fresh())).finish().status == 200)
+        await harness.context.sleep(milliseconds: 10)
+      }
+      #expect(server.tally.requests == 10)
+    }
+  }
+
+  @Test func `a unix socket is spoken to`() async throws {
+    let path = "/tmp/semel-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).sock"
+    let server = try RawServer(.unix(path: path), script: Self.echo)
+    defer { unlink(path) }
+    try await Harness.run { harness async throws in
+      var request = UpstreamRequest.to(server, "GET", "/u")
+      request.upstream = UpstreamSettings(name: "u", address: .unix(path: path))
+      #expect(try await harness.upstream.begin(request).finish().body == "/u")
+    }
+    #expect(server.tally.received == ["GET /u HTTP/1.1\r\nHost: test\r\n\r\n"])
+  }
+
+  @Test func `a backend that is not read from stalls`() async throws {
+    let size = 64 << 20
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(size)\r\n\r\n")
+      let piece = [UInt8](repeating: 0x61, count: 1 << 16)
+      for _ in 0..<(size >> 16) { try connection.write(piece) }
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      let exchange = harness.upstream.begin(.to(server))
+      _ = try await exchange.head(within: nil)
+      // The kernel's buffers and ours fill up, and then nothing moves any more.
+      var before = -1
+      while before != server.tally.written {
+        before = server.tally.written
+        await harness.context.sleep(milliseconds: 100)
+      }
+      #expect(before < size / 2)
+      #expect(exchange.body.readableBytes <= CurlExchange.highWater + (1 << 16))
+      var count = 0
+      while let piece = try await exchange.read(within: .seconds(10)) { count += piece.readableBytes }
+      #expect(count == size)
+      exchange.close()
+    }
+  }
+
+  @Test func `more than the limit is left to read`() async throws {
+    let size = 1 << 20
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(String(size, radix: 16))\r\n")
+      try connection.write([UInt8](repeating: 0x61, count: size))
+      try connection.write("\r\n0\r\nX-End: 1\r\n\r\n")
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      let exchange = harness.upstream.begin(.to(server))
+      _ = try await exchange.head(within: nil)
+      for limit in [1000, 400_000] {
+        guard case .tooLarge = try await exchange.collect(upTo: limit, within: nil) else {
+          Issue.record("\(size) bytes passed as at most \(limit)")
+          return
+        }
+      }
+      var count = 0
+      while let piece = try await exchange.read(within: .seconds(10)) { count += piece.readableBytes }
+      #expect(count == size && String(buffer: exchange.trailers) == "X-End: 1\r\n")
+      exchange.close()
+    }
+  }
+
+  @Test func `an answer that comes after the time-out is collected`() async throws {
+    let gate = ScriptGate()
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      gate.pass()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nla")
+      gate.pass()
+      try connection.write("te")
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      let exchange = harness.upstream.begin(.to(server, "POST", permit: .fresh()))
+      await #expect(throws: UpstreamFailure.timedOut) { try await exchange.head(within: 20) }
+      gate.open()
+      let head = try await exchange.head(within: .seconds(10))
+      #expect(head.head.status == 200)
+      await #expect(throws: UpstreamFailure.timedOut) { try await exchange.collect(upTo: 100, within: 20) }
+      gate.open()
+      #expect(try await exchange.finish() == Answer(status: 200, body: "late"))
+    }
+  }
+
+  @Test func `closing an exchange under way cuts its connection`() async throws {
+    let ended = ScriptGate()
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+      connection.readToEnd()
+      ended.open()
+    }
+    try await Harness.run { harness async throws in
+      let exchange = harness.upstream.begin(.to(server))
+      _ = try await exchange.head(within: nil)
+      exchange.close()
+      ended.pass()
+      #expect(await exchange.failure()?.isAnswerLost != nil)
+    }
+  }
+}

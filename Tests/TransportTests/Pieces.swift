@@ -1,0 +1,24 @@
+import Idempotency
+import NIOCore
+
+/// A client's body that is there at once, piece by piece.
+final class Pieces: RequestBodyStream, @unchecked Sendable {
+  private var left: [String]
+  private let ending: UpstreamFailure?
+  /// How many pieces were taken.
+  private(set) var taken = 0
+
+  init(_ pieces: [String], ending: UpstreamFailure? = nil) {
+    left = pieces.reversed()
+    self.ending = ending
+  }
+
+  func next() async throws(UpstreamFailure) -> ByteBuffer? {
+    guard let piece = left.popLast() else {
+      if let ending { throw ending }
+      return nil
+    }
+    taken += 1
+    return ByteBuffer(string: piece)
+  }
+}

@@ -1,0 +1,39 @@
+import Idempotency
+import NIOCore
+
+/// A large body in pieces of 64 KiB.
+final class Trickle: RequestBodyStream, @unchecked Sendable {
+  private var left: ByteBuffer
+  private(set) var taken = 0
+
+  init(_ body: ByteBuffer) { left = body }
+
+  func next() async throws(UpstreamFailure) -> ByteBuffer? {
+    let piece = left.readSlice(length: min(1 << 16, left.readableBytes))
+    taken += piece?.readableBytes ?? 0
+    return piece.flatMap { $0.readableBytes > 0 ? $0 : nil }
+  }
+}
+
+/// A client that sends nothing and stays.
+final class Silence: RequestBodyStream {
+  func next() async throws(UpstreamFailure) -> ByteBuffer? {
+    await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+    return nil
+  }
+}
+
+/// A client that ends its empty body when it is told to.
+final class Later: RequestBodyStream, @unchecked Sendable {
+  private var waiter: UnsafeContinuation<Void, Never>?
+
+  func end() {
+    waiter?.resume()
+    waiter = nil
+  }
+
+  func next() async throws(UpstreamFailure) -> ByteBuffer? {
+    await withUnsafeContinuation { waiter = $0 }
+    return nil
+  }
+}

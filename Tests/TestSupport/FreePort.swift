@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -8,9 +10,25 @@
 
 /// TCP ports of the loopback address on which nobody listens.
 package enum FreePort {
-  /// A port that was free a moment ago. The kernel seldom hands it out again at once, yet it may: a server that
-  /// cannot bind it should be started again with another.
+  /// Below the range from which Linux gives ports to connecting sockets (32768 on), so that none of them takes a port
+  /// between its choice here and its use by a server.
+  private static let range = 20000..<32768
+  /// Two test processes start at different places.
+  private static let next = Mutex(Int.random(in: range))
+
+  /// A port that nobody listens on, and that this process is given no second time until all others were.
   package static func find() -> Int {
+    for _ in range {
+      let port = next.withLock { next in
+        defer { next = next + 1 == range.upperBound ? range.lowerBound : next + 1 }
+        return next
+      }
+      if isFree(port) { return port }
+    }
+    preconditionFailure("FreePort: every port from \(range.lowerBound) on is taken")
+  }
+
+  private static func isFree(_ port: Int) -> Bool {
     #if canImport(Glibc)
       let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     #else
@@ -20,14 +38,12 @@ package enum FreePort {
     defer { close(descriptor) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(port).bigEndian
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let bound = withUnsafeMutablePointer(to: &address) { pointer in
+    return withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-        bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
+        bind(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
       }
     }
-    precondition(bound, "FreePort: cannot bind, errno \(errno)")
-    return Int(UInt16(bigEndian: address.sin_port))
   }
 }

@@ -7,6 +7,8 @@ package final class RawConnection {
   private let server: RawServer
   private var descriptor: Int32
   private var unread: [UInt8] = []
+  /// Where the server keeps the request that was read last.
+  private var index = 0
 
   init(descriptor: Int32, number: Int, server: RawServer) {
     self.descriptor = descriptor
@@ -26,7 +28,7 @@ package final class RawConnection {
       body = try readChunks()
     }
     let request = head + String(decoding: body, as: UTF8.self)
-    server.count { $0.received[$0.received.count - 1] = request }
+    server.count { [index] in $0.received[index] = request }
     return request
   }
 
@@ -38,10 +40,11 @@ package final class RawConnection {
       if let found = unread.firstRange(of: end) {
         let head = String(decoding: unread[..<found.upperBound], as: UTF8.self)
         unread.removeFirst(found.upperBound)
-        server.count {
+        let tally = server.count {
           $0.requests += 1
           $0.received.append(head)
         }
+        index = tally.received.count - 1
         return head
       }
       try receive()

@@ -6,6 +6,14 @@ import Proxy
 import ServiceLifecycle
 import Synchronization
 
+/// Why the proxy cannot listen, with the address in it: the system's own text lacks it.
+struct ListenError: Error, CustomStringConvertible {
+  let address: String
+  let reason: String
+
+  var description: String { "cannot listen on \(address): \(reason)" }
+}
+
 /// The proxy's life: listen, serve, drain.
 final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private enum Stage { case starting, serving, draining }
@@ -18,7 +26,8 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private let stage = Mutex(Stage.starting)
 
   init(
-    server: ProxyServer<Store, Backend>, addresses: [ProxyServer<Store, Backend>.Address], drainDelay: Milliseconds,
+    server: ProxyServer<Store, Backend>, addresses: [ProxyServer<Store, Backend>.Address],
+    drainDelay: Milliseconds,
     grace: Milliseconds, logger: Logger
   ) {
     self.server = server
@@ -42,8 +51,14 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   func run() async throws {
     var listeners: [any Channel] = []
     for address in addresses {
-      let listener = try await server.listen(on: address)
-      logger.info("listening", metadata: ["address": "\(listener.localAddress.map { "\($0)" } ?? "\(address)")"])
+      let listener: any Channel
+      do {
+        listener = try await server.listen(on: address)
+      } catch {
+        throw ListenError(address: "\(address)", reason: "\(error)")
+      }
+      logger.info(
+        "listening", metadata: ["address": "\(listener.localAddress.map { "\($0)" } ?? "\(address)")"])
       listeners.append(listener)
     }
     stage.withLock { $0 = .serving }

@@ -39,6 +39,8 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
   /// When the connection is cut unless something happens before.
   private var deadline: NIODeadline
   private var timer: LoopTimers.Token?
+  /// When the timer fires: at the deadline, or before it where that has moved on since.
+  private var timerDue: NIODeadline = .distantFuture
 
   init(worker: Worker<Store, Backend>, peer: ClientPeer) {
     self.worker = worker
@@ -228,9 +230,11 @@ extension ClientConnection: DeliveryChannel {
 extension ClientConnection {
   private func extendDeadline(by span: Milliseconds) {
     deadline = .now() + .milliseconds(span.count)
+    if deadline < timerDue { restartTimer() }
   }
 
   private func startTimer() {
+    timerDue = deadline
     let left = max((deadline - .now()).nanoseconds / 1_000_000, 1)
     timer = worker.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
   }
@@ -240,7 +244,7 @@ extension ClientConnection {
     startTimer()
   }
 
-  /// The deadline moves with each request, the timer only when it has fired: no timer is started for a request.
+  /// The deadline moves on with each request, the timer only when it has fired: mostly no timer is started for one.
   private func timerFired() {
     timer = nil
     guard let context else { return }

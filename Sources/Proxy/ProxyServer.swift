@@ -8,9 +8,16 @@ import Telemetry
 /// The client's side: listeners, and the workers among which their connections are shared out.
 package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Where clients connect.
-  package enum Address: Sendable {
+  package enum Address: Sendable, CustomStringConvertible {
     case tcp(host: String, port: Int)
     case unix(path: String)
+
+    package var description: String {
+      switch self {
+      case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+      case .unix(let path): "unix:\(path)"
+      }
+    }
   }
 
   private let workers: [Worker<Store, Backend>]
@@ -35,13 +42,18 @@ package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable
       // One read a wake-up: a request is mostly one read, and asking again costs a system call.
       .childChannelOption(.maxMessagesPerRead, value: 1)
       .childChannelOption(.allowRemoteHalfClosure, value: true)
-      .childChannelOption(.recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 64 << 10))
+      .childChannelOption(
+        .recvAllocator,
+        value: AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 64 << 10)
+      )
       .childChannelInitializer { [self] channel in
         channel.eventLoop.makeCompletedFuture { try accept(channel) }
       }
     switch address {
     case .tcp(let host, let port):
-      return try await bootstrap.childChannelOption(.tcpOption(.tcp_nodelay), value: 1).bind(host: host, port: port).get()
+      return try await bootstrap.childChannelOption(.tcpOption(.tcp_nodelay), value: 1).bind(
+        host: host, port: port
+      ).get()
     case .unix(let path):
       return try await bootstrap.bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true).get()
     }
@@ -54,9 +66,10 @@ package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable
     else {
       environment.counters.change(.openConnections, by: -1)
       environment.counters.add(.connectionsRefused)
-      channel.writeAndFlush(AnswerEncoder.problem(.overloaded(.busy, retryAfter: 1000), isClosing: true)).whenComplete { _ in
-        channel.close(promise: nil)
-      }
+      channel.writeAndFlush(AnswerEncoder.problem(.overloaded(.busy, retryAfter: 1000), isClosing: true))
+        .whenComplete { _ in
+          channel.close(promise: nil)
+        }
       return
     }
     guard let worker = workers.first(where: { $0.context.loop === channel.eventLoop }) else {

@@ -25,7 +25,7 @@ extension RequestRunner {
     defer { answer.close() }
     let capture = AnswerCapture(of: answer, route: call.route, claim: claim, delivery: delivery)
     do throws(UpstreamFailure) {
-      let captured = try await capture.run(within: call.route.policy.upstream.responseTimeout)
+      let captured = try await capture.run(within: call.route.policy.timeToAnswer)
       delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
       return await settle(captured, call, held, &exchange)
     } catch {

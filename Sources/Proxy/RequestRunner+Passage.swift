@@ -6,9 +6,9 @@ import Wire
 /// The way of a request without a record: streamed both ways, never stored.
 extension RequestRunner {
   func passThrough(
-    _ target: RequestTarget, to upstream: UpstreamSettings?, label: AnswerEncoder.Label?
+    _ target: RequestTarget, by route: Route?, label: AnswerEncoder.Label?
   ) async throws(Problem) {
-    guard let upstream = upstream ?? environment.fallback else { throw .noRoute }
+    guard let upstream = route?.policy.upstream ?? environment.fallback else { throw .noRoute }
     guard head.first(.upgrade) == nil else { throw .notImplemented }
     environment.counters.add(label == .unprotected ? .unprotected : .passedThrough)
     delivery.record.outcome = label?.rawValue ?? "passed"
@@ -22,7 +22,7 @@ extension RequestRunner {
       answer.close()
     }
     do {
-      try await relay(answer, within: upstream.responseTimeout, label: label)
+      try await relay(answer, within: route?.policy.timeToAnswer ?? upstream.responseTimeout, label: label)
     } catch {
       throw problem(of: error)
     }

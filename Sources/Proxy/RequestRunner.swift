@@ -167,7 +167,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .refuse(let problem):
         throw problem
       case .forwardUnprotected:
-        return try await passThrough(call.target, to: call.route.policy.upstream, label: .unprotected)
+        return try await passThrough(call.target, by: call.route, label: .unprotected)
       }
     }
   }

@@ -17,7 +17,11 @@ enum UpstreamFields {
     var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 256)
     let host = target.authority ?? head.first(.host).map { head.slice($0.valueRange) }
     out.writeStaticString("Host: ")
-    if let host { out.writeImmutableBuffer(host) } else { out.writeString(upstream.authority) }
+    switch (upstream.host, host) {
+    case (.preserve, let host?): out.writeImmutableBuffer(host)
+    case (.preserve, nil), (.upstream, _): out.writeString(upstream.authority)
+    case (.name(let name), _): out.writeString(name)
+    }
     out.writeStaticString("\r\n")
     head.copyFields(into: &out, omitting: dropped, ownSpellings: true)
     out.writeString(delivery.peer.forwardedLines)

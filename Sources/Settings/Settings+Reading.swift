@@ -80,7 +80,7 @@ extension Settings {
   }
 
   private func warn(_ document: Section) {
-    let longest = upstreams.values.map(\.responseTimeout).max() ?? 0
+    let longest = (upstreams.values.map(\.responseTimeout) + routes.map(\.timeToAnswer)).max() ?? 0
     if shutdownGrace < longest {
       let place = document["shutdown_grace"] ?? document["upstreams"]
       let (grace, answer) = (TimeSpan.text(shutdownGrace), TimeSpan.text(longest))

@@ -7,7 +7,9 @@ extension UpstreamSettings {
     if url == nil { section.refuseMissing("url", "is missing: write http://host:port or unix:/path") }
     let address = url?.parsed("http://host:port or unix:/path", Address.parse)
     var settings = UpstreamSettings(name: name, address: address ?? .unix(path: ""))
-    section.refuseUnsupported("host", neutral: "preserve")
+    if let host = section.member("host")?.parsed("preserve, upstream or a name", Host.parse) {
+      settings.host = host
+    }
     section.refuseUnsupported("http2", neutral: "off")
     section.refuseUnsupported("tls")
     section.duration("connect_timeout", into: &settings.connectTimeout, atLeast: 1)

@@ -51,7 +51,7 @@ struct OperationTests {
 
   @Test func `it warns of a Redis that may forget`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
-      try await rig.semel.process.line(containing: "persist")
+      try await rig.semel.process.line(containing: "REDIS MAY LOSE RECORDS")
     }
   }
 }

@@ -107,12 +107,18 @@ struct StoreFailureTests {
     }
   }
 
-  @Test func `a store that refuses the password is not ready`() async throws {
-    try await Rig.run(Configuration(store: .redis)) { rig in
-      try rig.redis?.command(["CONFIG", "SET", "requirepass", "secret"])
-      try rig.redis?.command(["CLIENT", "KILL", "TYPE", "normal"])
-      expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
-      #expect(rig.backend.requests.isEmpty)
+  @Test func `a store that refuses the password is down`() async throws {
+    let arguments = ["--requirepass", "secret"]
+    for user in ["", ":wrong@", "default:wrong@"] {
+      let configuration = Configuration(store: .redis, redisArguments: arguments, redisUser: user)
+      try await Rig.run(configuration) { rig in
+        expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+        #expect(rig.backend.requests.isEmpty)
+      }
+    }
+    for user in [":secret@", "default:secret@"] {
+      let configuration = Configuration(store: .redis, redisArguments: arguments, redisUser: user)
+      try await Rig.run(configuration) { rig in expectExecuted(try await rig.order("k")) }
     }
   }
 }

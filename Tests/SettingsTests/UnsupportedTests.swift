@@ -35,8 +35,6 @@ struct UnsupportedTests {
   }
 
   @Test(arguments: [
-    ("host: upstream", "host: not supported yet; write preserve, or take it out"),
-    ("host: api.example.com", "host: not supported yet; write preserve, or take it out"),
     ("http2: auto", "http2: not supported yet; write off, or take it out"),
     ("http2: prior_knowledge", "http2: not supported yet; write off, or take it out"),
     ("tls: {ca: x}", "tls: not supported yet; take it out"),
@@ -53,7 +51,6 @@ struct UnsupportedTests {
 
   @Test(arguments: [
     ("profile: ietf", "profile: not supported yet; take it out"),
-    ("response_timeout: 30s", "response_timeout: not supported yet; take it out"),
     ("reconcile: {path: /x}", "reconcile: not supported yet; take it out"),
     ("batch: {items: /x}", "batch: not supported yet; take it out"),
     ("stream: true", "stream: not supported yet; write false, or take it out"),

@@ -33,6 +33,8 @@ package struct RoutePolicy: Hashable, Sendable {
   package var maxRequestBody = 1 << 20
   /// In bytes.
   package var maxResponseBody = 1 << 20
+  /// Over the upstream's, where the route has one.
+  package var responseTimeout: Milliseconds?
   package var setCookie: SetCookie = .drop
 
   package init(name: String, match: RouteMatch, upstream: UpstreamSettings) {
@@ -40,6 +42,9 @@ package struct RoutePolicy: Hashable, Sendable {
     self.match = match
     self.upstream = upstream
   }
+
+  /// How long the backend may take for its answer.
+  package var timeToAnswer: Milliseconds { responseTimeout ?? upstream.responseTimeout }
 }
 
 /// Which requests a route is for.

@@ -99,7 +99,7 @@ extension Problem {
   package static var notImplemented: Problem {
     Problem(
       .notImplemented, status: 501,
-      detail: "Send the request without Upgrade; an idempotent request cannot change the protocol.",
+      detail: "Send the request without Upgrade, CONNECT, or a transfer coding besides chunked.",
       isRetryable: false)
   }
 

@@ -33,8 +33,9 @@ struct RouteDraft {
     section.choice("on_store_failure", into: &policy.onStoreFailure)
     section.size("max_request_body", into: &policy.maxRequestBody, in: 0...1 << 40)
     section.size("max_response_body", into: &policy.maxResponseBody, in: 0...1 << 40)
+    readResponseTimeout(section)
     section.choice("set_cookie", into: &policy.setCookie)
-    for name in ["profile", "response_timeout", "reconcile", "batch"] { section.refuseUnsupported(name) }
+    for name in ["profile", "reconcile", "batch"] { section.refuseUnsupported(name) }
     for name in ["stream", "cors", "shadow"] { section.refuseUnsupported(name, neutral: "false") }
     policy.outcomes = patterns.table
   }
@@ -73,6 +74,12 @@ struct RouteDraft {
       return status
     }
     if let status { policy.mismatchStatus = status }
+  }
+
+  private mutating func readResponseTimeout(_ section: Section) {
+    var span = policy.responseTimeout ?? 0
+    section.duration("response_timeout", into: &span, atLeast: 1)
+    if span > 0 { policy.responseTimeout = span }
   }
 
   private mutating func readRetention(_ section: Section) {

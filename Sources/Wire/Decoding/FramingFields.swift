@@ -57,15 +57,23 @@ struct FramingFields {
     }
   }
 
-  /// `chunked`, once and alone; any other coding is one that we do not know.
+  /// `chunked`, once and alone. With another coding before it, the body has an end and a form that we do not know;
+  /// without it as the last one, not even an end (RFC 9112, section 6.3).
   private mutating func transferCoding(_ value: UnsafeRawBufferPointer) throws(WireError) {
     guard !isChunked else { throw .badTransferCoding }
     if ASCII.equalsIgnoringCase(value, "chunked") {
       isChunked = true
       return
     }
-    let isUnknown = ListElements(value).contains { !ASCII.equalsIgnoringCase($0, "chunked") }
-    throw isUnknown ? .unknownTransferCoding : .badTransferCoding
+    var chunked = 0
+    var isChunkedLast = false
+    var count = 0
+    for coding in ListElements(value) {
+      isChunkedLast = ASCII.equalsIgnoringCase(coding, "chunked")
+      chunked += isChunkedLast ? 1 : 0
+      count += 1
+    }
+    throw isChunkedLast && chunked == 1 && count > 1 ? .unknownTransferCoding : .badTransferCoding
   }
 
   private mutating func connection(_ value: UnsafeRawBufferPointer) throws(WireError) {

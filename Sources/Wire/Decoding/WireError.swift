@@ -66,7 +66,7 @@ extension WireError {
     case .repeatedContentLength: "The Content-Length is repeated."
     case .lengthAndTransferCoding: "There is both a Content-Length and a Transfer-Encoding."
     case .badTransferCoding: "The Transfer-Encoding is malformed."
-    case .unknownTransferCoding: "The transfer coding is not chunked."
+    case .unknownTransferCoding: "The body has a transfer coding besides chunked."
     case .transferCodingInHTTP10: "HTTP/1.0 has no transfer codings."
     case .badChunk: "A chunk is malformed."
     case .chunkExtensionsTooLong: "The chunk extensions are too long."

@@ -4,8 +4,8 @@ extension MessageHead {
   /// Appends the end-to-end field lines to a buffer, each as `Name: value` and CRLF.
   ///
   /// Left out are the fields of one hop, those that `Connection` names, those in `omitted` and, where
-  /// `ownSpellings` says so, Semel's own request fields in every spelling with underscores, which many backends
-  /// read as the same names. Neighbouring lines that stand as they are to be written are copied as one range.
+  /// `ownSpellings` says so, the request fields that a proxy makes in every spelling with underscores, which many
+  /// backends read as the same names. Neighbouring lines that stand as they are to be written are copied as one range.
   package func copyFields(
     into output: inout ByteBuffer, omitting omitted: FieldNameSet = [], ownSpellings: Bool = false
   ) {
@@ -71,10 +71,14 @@ extension MessageHead {
     return false
   }
 
-  /// Whether the name is one of Semel's own request fields with an underscore for a hyphen.
+  /// Whether the name is one of a proxy's own request fields with an underscore for a hyphen.
   private static func isOwnSpelling(_ all: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
     let name = UnsafeRawBufferPointer(rebasing: all[range])
-    return isSpelling(name, of: .idempotencyRequestID) || isSpelling(name, of: .idempotencyAttempt)
+    return ownFields.contains { isSpelling(name, of: $0) }
+  }
+
+  private static var ownFields: [FieldName] {
+    [.idempotencyRequestID, .idempotencyAttempt, .xForwardedFor, .xForwardedHost, .xForwardedProto]
   }
 
   private static func isSpelling(_ name: UnsafeRawBufferPointer, of known: FieldName) -> Bool {

@@ -15,6 +15,10 @@ struct Configuration: Sendable {
   var firstRoutes: [String] = []
   /// Whether Redis writes every change to disk.
   var isAppendOnly = false
+  /// Further options of Redis.
+  var redisArguments: [String] = []
+  /// What stands before the `@` of its URL.
+  var redisUser = ""
 
   /// The whole document.
   func text(ports: SemelProcess.Ports, backend: Int, storePath: String, redis: RedisServer?) -> String {
@@ -39,7 +43,8 @@ struct Configuration: Sendable {
 
   private func storeMap(path: String, redis: RedisServer?) -> String {
     guard let redis else { return Self.map(storeMembers, over: ["kind": "embedded", "path": path]) }
-    return Self.map(storeMembers, over: ["kind": "redis", "url": "'redis://127.0.0.1:\(redis.port)/0'"])
+    return Self.map(
+      storeMembers, over: ["kind": "redis", "url": "'redis://\(redisUser)127.0.0.1:\(redis.port)/0'"])
   }
 
   private static func map(_ members: [String: String], over defaults: [String: String]) -> String {

@@ -59,7 +59,11 @@ struct Rig: Sendable {
     backend = OrdersBackend()
     if backendIsUp { try await backend.start() }
     redis =
-      configuration.store == .redis ? try await RedisServer(appendOnly: configuration.isAppendOnly) : nil
+      if configuration.store == .redis {
+        try await RedisServer(arguments: configuration.redisArguments, appendOnly: configuration.isAppendOnly)
+      } else {
+        nil
+      }
     let ports = SemelProcess.Ports()
     semel = try await SemelProcess(
       ports: ports,

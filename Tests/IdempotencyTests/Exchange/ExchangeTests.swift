@@ -211,12 +211,12 @@ import Testing
 
   @Test func `a fenced owner gives its client what the store now says`() {
     var replaying = Self.settling()
-    guard case .replay(.sample()) = replaying.stored(.lost(.completed(.sample()))) else {
+    guard case .replay(let record) = replaying.stored(.lost(.completed(.sample()))), record == .sample() else {
       Issue.record("another owner's outcome was not replayed")
       return
     }
     var duplicate = Self.settling()
-    guard case .becomeDuplicate = duplicate.stored(.lost(.inFlight(leaseLeft: 1, attempt: 2))) else {
+    guard case .becomeDuplicate = duplicate.stored(.lost(.inFlight(leaseLeft: Milliseconds(1), attempt: 2))) else {
       Issue.record("a fenced owner did not become a duplicate")
       return
     }

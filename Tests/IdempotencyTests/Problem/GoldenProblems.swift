@@ -218,7 +218,7 @@ let goldenProblems = #"""
   Cache-Control: no-store
   Link: </.well-known/idempotency#not_implemented>; rel="describedby"
   X-Should-Retry: false
-  {"type":"/.well-known/idempotency#not_implemented","title":"The request asks for what is not supported here","status":501,"detail":"Send the request without Upgrade; an idempotent request cannot change the protocol.","code":"not_implemented","retryable":false}
+  {"type":"/.well-known/idempotency#not_implemented","title":"The request asks for what is not supported here","status":501,"detail":"Send the request without Upgrade, CONNECT, or a transfer coding besides chunked.","code":"not_implemented","retryable":false}
 
   Content-Type: application/problem+json
   Cache-Control: no-store

@@ -1,0 +1,20 @@
+import Glibc
+
+/// Lets a test tell a server's script when to go on. Opened once for each pass.
+package final class ScriptGate: @unchecked Sendable {
+  private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+  package init() { sem_init(semaphore, 0, 0) }
+
+  deinit {
+    sem_destroy(semaphore)
+    semaphore.deallocate()
+  }
+
+  package func open() { sem_post(semaphore) }
+
+  /// Blocks until it was opened; for a script, never for a task.
+  package func pass() {
+    while sem_wait(semaphore) != 0 {}
+  }
+}

@@ -2,12 +2,14 @@
 import PackageDescription
 
 /// One set of compiler settings for every module: the Swift 6 language mode, warnings as errors, and in release one
-/// optimisation over all modules, without which the proxy's generic code would not be specialised for its store.
+/// optimisation over all modules, without which the proxy's generic code would not be specialised for its store. Tests in
+/// debug check exclusive access at run time; release trusts them.
 let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   .treatAllWarnings(as: .error),
-  .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
+  .unsafeFlags(["-cross-module-optimization", "-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
 /// A module of Semel's own.

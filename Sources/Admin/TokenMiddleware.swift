@@ -5,8 +5,9 @@ import Hummingbird
 struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
   let token: String?
 
+  @concurrent
   func handle(
-    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+    _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
   ) async throws -> Response {
     guard let token else { return try await next(request, context) }
     let given = request.headers[.authorization] ?? ""

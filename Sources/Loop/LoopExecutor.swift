@@ -2,11 +2,12 @@ import NIOCore
 
 /// Runs the tasks of one event loop on that loop, so that a request never changes threads.
 ///
-/// Jobs that become ready on the loop stand in a queue of their own, emptied by `drain()`: the shells (channel
-/// handlers, the transport's drive) call it at the end of their turn, which saves a wake-up of the loop a job.
+/// Jobs that become ready on the loop stand in a queue of their own, emptied by `drain()`: the shells
+/// (channel handlers, the transport's drive) call it at the end of their turn, which saves a wake-up of the
+/// loop a job.
 package final class LoopExecutor: TaskExecutor, @unchecked Sendable {
-  /// A drain stops after so many jobs and goes on in the loop's next turn, so that tasks which yield to each other
-  /// without end do not keep the loop from its sockets and timers.
+  /// A drain stops after so many jobs and goes on in the loop's next turn, so that tasks which yield to each
+  /// other without end do not keep the loop from its sockets and timers.
   private static let turnLimit = 1024
 
   package let loop: any EventLoop
@@ -33,7 +34,8 @@ package final class LoopExecutor: TaskExecutor, @unchecked Sendable {
     }
   }
 
-  /// Runs what is ready, and what becomes ready by it, up to a limit. On the loop; inside a job it does nothing.
+  /// Runs what is ready, and what becomes ready by it, up to a limit. On the loop; inside a job it does
+  /// nothing.
   package func drain() {
     guard !isDraining, !ready.isEmpty else { return }
     isDraining = true

@@ -108,33 +108,36 @@ extension ClientConnection {
   private func decode() {
     guard !isDecoding, !isClosing else { return }
     isDecoding = true
-    defer { isDecoding = false }
     do {
-      while mayDecode, let event = try decoder.next(&inbound) {
-        switch event {
-        case .head(let head): begin(head)
-        case .body(let piece): delivery?.received(piece)
-        case .end: delivery?.bodyEnded()
+      repeat {
+        while mayDecode, let event = try decoder.next(&inbound) {
+          switch event {
+          case .head(let head): delivery = Delivery(request: head, channel: self, peer: peer, worker: worker)
+          case .body(let piece): delivery?.received(piece)
+          case .end: delivery?.bodyEnded()
+          }
         }
-        if isClosing { break }
-      }
+      } while startDelivery() && inbound.readableBytes > 0
     } catch {
       refuseFraming(error)
     }
+    isDecoding = false
     updateReading()
+  }
+
+  /// Starts a new delivery once all of it that is here has been decoded: mostly the whole request, which then may be
+  /// answered at once. True where it was, and the next may be decoded.
+  private func startDelivery() -> Bool {
+    guard let delivery, !delivery.isStarted else { return false }
+    delivery.isStarted = true
+    worker.start(delivery)
+    return self.delivery == nil && !isClosing
   }
 
   /// A body is decoded as far as it is wanted; the next head once the answer before it is out.
   private var mayDecode: Bool {
     guard let delivery else { return true }
     return !delivery.bodyHasEnded && delivery.wantsBody
-  }
-
-  private func begin(_ head: RequestHead) {
-    let delivery = Delivery(
-      request: head, channel: self, peer: peer, environment: worker.environment, timers: worker.context.timers)
-    self.delivery = delivery
-    worker.run(delivery)
   }
 
   /// Bytes that are no request: an answer, and the end of the connection, since what follows cannot be told apart.
@@ -145,6 +148,7 @@ extension ClientConnection {
     if let delivery {
       // Its answer follows, and the connection closes after it.
       delivery.bodyFailed(problem)
+      _ = startDelivery()
       return
     }
     worker.environment.counters.add(.refused)
@@ -208,10 +212,8 @@ extension ClientConnection: DeliveryChannel {
       return
     }
     self.delivery = nil
-    if inbound.readableBytes > 0 || !isReading {
-      if inbound.readableBytes > 0 { extendDeadline(by: worker.environment.limits.headerTimeout) }
-      decode()
-    }
+    if inbound.readableBytes > 0 { extendDeadline(by: worker.environment.limits.headerTimeout) }
+    if inbound.readableBytes > 0 || !isReading { decode() }
   }
 
   func abort() {

@@ -37,29 +37,32 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
 
   private var body = ByteBuffer()
   private(set) var bodyHasEnded: Bool
-  private var bodyFailure: Problem?
+  /// How the client broke its body off, where it did.
+  private(set) var bodyFailure: Problem?
   /// How many bytes of body may stand here unread before the channel holds back.
   private var highWater = 64 << 10
-  private let arrival: Signal
-  private let writability: Signal
+  private let timers: LoopTimers
+  private lazy var arrival = Signal(timers: timers)
+  private lazy var writability = Signal(timers: timers)
   private var continueIsDue: Bool
   /// What this delivery holds of the memory for bodies.
   private var reservedBytes = 0
 
-  init(
-    request: RequestHead, channel: any DeliveryChannel, peer: ClientPeer, environment: ProxyEnvironment,
-    timers: LoopTimers
+  /// Whether a runner has taken it.
+  var isStarted = false
+
+  init<Store, Backend>(
+    request: RequestHead, channel: any DeliveryChannel, peer: ClientPeer, worker: Worker<Store, Backend>
   ) {
     self.request = request
     self.channel = channel
     self.peer = peer
-    self.environment = environment
+    environment = worker.environment
+    timers = worker.context.timers
     startedAt = .now()
     mustClose = !request.keepAlive
     bodyHasEnded = request.framing.isEmpty
     continueIsDue = request.expectsContinue && !request.framing.isEmpty
-    arrival = Signal(timers: timers)
-    writability = Signal(timers: timers)
   }
 
   /// Whether the client is still there.
@@ -78,12 +81,12 @@ extension Delivery {
     } else {
       body.writeImmutableBuffer(piece)
     }
-    arrival.set()
+    if isStarted { arrival.set() }
   }
 
   func bodyEnded() {
     bodyHasEnded = true
-    arrival.set()
+    if isStarted { arrival.set() }
   }
 
   /// The client broke its framing or went away.
@@ -114,10 +117,6 @@ extension Delivery {
   ///   - limit: in bytes; past it the request is refused.
   func collectBody(limit: Int) async throws(Problem) -> ByteBuffer {
     if case .length(let length) = request.framing, length > limit { throw .requestTooLarge(limit: limit) }
-    if bodyHasEnded, bodyFailure == nil {
-      guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
-      return body
-    }
     try reserve(limit: limit)
     sendContinue()
     highWater = limit + 1

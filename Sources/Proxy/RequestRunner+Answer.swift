@@ -39,7 +39,10 @@ extension RequestRunner {
     environment.accessLog.write(delivery.record)
   }
 
-  func microseconds(since start: NIODeadline) -> Int64 {
-    (NIODeadline.now() - start).nanoseconds / 1000
+  /// The time, where somebody wants to know how long things take.
+  func stopwatch() -> NIODeadline? { environment.accessLog.isEnabled ? .now() : nil }
+
+  func microseconds(since start: NIODeadline?) -> Int64 {
+    start.map { (NIODeadline.now() - $0).nanoseconds / 1000 } ?? 0
   }
 }

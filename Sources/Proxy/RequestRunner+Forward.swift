@@ -16,7 +16,7 @@ extension RequestRunner {
   ) async throws(Problem) -> OwnerEnd {
     delivery.record.attempt = claim.attempt
     let held = worker.hold(claim)
-    let sentAt = NIODeadline.now()
+    let sentAt = stopwatch()
     let answer = worker.backend.begin(
       UpstreamRequest(
         upstream: call.route.policy.upstream, method: head.methodText, target: call.target.text,
@@ -38,7 +38,7 @@ extension RequestRunner {
   private func settle(
     _ captured: CapturedAnswer, _ call: KeyedCall, _ held: HeldClaim<Store>, _ exchange: inout Exchange
   ) async -> OwnerEnd {
-    let recordedAt = NIODeadline.now()
+    let recordedAt = stopwatch()
     let action = exchange.answered(status: captured.head.status, steering: Steering(of: captured.head))
     let stored: Exchange.StoredAction
     let label: AnswerEncoder.Label

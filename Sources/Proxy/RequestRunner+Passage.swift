@@ -5,12 +5,6 @@ import Wire
 
 /// The way of a request without a record: streamed both ways, never stored.
 extension RequestRunner {
-  /// A request without a key on a protected route: refused where one is required, else passed through.
-  func unkeyed(_ target: RequestTarget, by route: Route) async throws(Problem) {
-    guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
-    try await passThrough(target, by: route, label: nil)
-  }
-
   func passThrough(
     _ target: RequestTarget, by route: Route?, label: AnswerEncoder.Label?
   ) async throws(Problem) {
@@ -18,7 +12,7 @@ extension RequestRunner {
     guard head.first(.upgrade) == nil else { throw .notImplemented }
     environment.counters.add(label == .unprotected ? .unprotected : .passedThrough)
     delivery.record.outcome = label?.rawValue ?? "passed"
-    let sentAt = NIODeadline.now()
+    let sentAt = stopwatch()
     let answer = worker.backend.begin(
       UpstreamRequest(
         upstream: upstream, method: head.methodText, target: target.text,

@@ -15,30 +15,46 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   var environment: ProxyEnvironment { worker.environment }
   var head: MessageHead { delivery.request.head }
 
-  func run() async {
+  /// Begins. What can be answered at once is; the rest goes on in a task of its own, which outlives the connection.
+  func start() {
     let inFlight = environment.counters.change(.inFlight, by: 1)
     do throws(Problem) {
       guard !environment.isDraining else { throw .overloaded(.draining, retryAfter: 1000) }
       guard inFlight <= environment.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
-      try await route()
+      if let failure = delivery.bodyFailure { throw failure }
+      let subject = try identify(body: delivery.wholeBody)
+      if case .keyed(let call, let fingerprint) = subject, let record = kept(call, fingerprint) {
+        replay(record)
+      } else {
+        _ = Task(executorPreference: worker.context.executor) { await run(subject) }
+        return
+      }
     } catch {
       refuse(error)
     }
+    finish()
+  }
+
+  private func run(_ subject: Subject) async {
+    do throws(Problem) {
+      switch subject {
+      case .passed(let target, let upstream, let label):
+        try await passThrough(target, to: upstream, label: label)
+      case .keyed(let call, let fingerprint):
+        try await claim(call, fingerprint: fingerprint)
+      case .incomplete(let limit):
+        return await run(try identify(body: try await delivery.collectBody(limit: limit)))
+      }
+    } catch {
+      refuse(error)
+    }
+    finish()
+  }
+
+  private func finish() {
     environment.counters.change(.inFlight, by: -1)
     delivery.releaseBody()
     log()
-  }
-
-  private func route() async throws(Problem) {
-    let (target, host) = try addressed()
-    guard target.form != .authority else { throw .notImplemented }
-    let route = environment.routes.route(for: head, host: host, target: target)
-    delivery.record.route = route?.policy.name
-    guard let route, route.policy.idempotency != .off else {
-      let isKeyed = head.first(.idempotencyKey) != nil
-      return try await passThrough(target, by: route, label: isKeyed ? .ignored : nil)
-    }
-    try await protect(target, host, by: route)
   }
 
   /// Where the request goes by its own word: one path and one host, in the form in which they are matched.
@@ -51,17 +67,38 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     }
   }
 
+  /// What a request is about.
+  private enum Subject {
+    case passed(RequestTarget, to: UpstreamSettings?, label: AnswerEncoder.Label?)
+    case keyed(KeyedCall, Fingerprint)
+    /// Accepted by its head; its body, of at most so many bytes, has to be read first.
+    case incomplete(limit: Int)
+  }
+
   /// Identify: who asks for what, under which key. Nothing is claimed or sent before all of it is accepted.
-  private func protect(_ target: RequestTarget, _ host: ByteBuffer, by route: Route) async throws(Problem) {
-    try refuseUnprotectable(route.policy)
+  private func identify(body: ByteBuffer?) throws(Problem) -> Subject {
+    let (target, host) = try addressed()
+    guard target.form != .authority else { throw .notImplemented }
+    let route = environment.routes.route(for: head, host: host, target: target)
+    delivery.record.route = route?.policy.name
+    guard let route, route.policy.idempotency != .off else {
+      let isKeyed = head.first(.idempotencyKey) != nil
+      return .passed(target, to: route?.policy.upstream, label: isKeyed ? .ignored : nil)
+    }
+    try refuseUnprotectable(route)
     var finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
-    if case .missing = finding { return try await unkeyed(target, by: route) }
-    guard let callerPolicy = route.policy.caller else { preconditionFailure("RequestRunner: a protected route without caller") }
+    if case .missing = finding { return try unkeyed(target, by: route) }
+    guard let callerPolicy = route.policy.caller else {
+      preconditionFailure("RequestRunner: a protected route without caller")
+    }
     let caller = try callerPolicy.caller(head: head, peerAddress: delivery.peer.address)
-    let body = try await delivery.collectBody(limit: route.policy.maxRequestBody)
+    guard let body else { return .incomplete(limit: route.policy.maxRequestBody) }
+    guard body.readableBytes <= route.policy.maxRequestBody else {
+      throw .requestTooLarge(limit: route.policy.maxRequestBody)
+    }
     if case .needsBody = finding {
       guard let key = try route.policy.key.key(head: head, query: target.query, body: body) else {
-        return try await unkeyed(target, by: route)
+        return try unkeyed(target, by: route)
       }
       finding = .found(key)
     }
@@ -75,20 +112,35 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       id: .make(
         caller: caller, upstream: route.policy.upstream.name, host: host, method: head.slice(head.methodRange),
         place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key))
-    try await claim(call, fingerprint: call.fingerprint(by: route.policy.recipe, head: head))
+    return .keyed(call, call.fingerprint(by: route.policy.recipe, head: head))
+  }
+
+  /// A request without a key on a protected route: refused where one is required, else passed through.
+  private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
+    guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
+    return .passed(target, to: route.policy.upstream, label: nil)
+  }
+
+  /// The recorded outcome that this process keeps, where it is one to replay.
+  private func kept(_ call: KeyedCall, _ fingerprint: Fingerprint) -> CompletedRecord? {
+    guard case .taken(.completed(let record)) = worker.store.cached(call.id, fingerprint),
+      case .kept = record.outcome
+    else { return nil }
+    environment.counters.add(.replayedFromCache)
+    return record
   }
 
   /// What no record can stand for, and what would let a client hide the key or the caller from the backend.
-  private func refuseUnprotectable(_ policy: RoutePolicy) throws(Problem) {
+  private func refuseUnprotectable(_ route: Route) throws(Problem) {
     guard head.first(.upgrade) == nil else { throw .notImplemented }
     guard head.first(.connection) != nil else { return }
-    for name in policy.identifyingFields where head.connectionNames(name) { throw .badRequest(.connectionNamesIdentity) }
+    for name in route.policy.identifyingFields where head.connectionNames(name) { throw .badRequest(.connectionNamesIdentity) }
   }
 
   /// Claim: one delivery becomes the record's owner, the others replay, wait or are refused.
   private func claim(_ call: KeyedCall, fingerprint: Fingerprint) async throws(Problem) {
     var exchange = Exchange(route: call.route)
-    var request = call.claimRequest(owner: .random(), fingerprint: fingerprint)
+    var request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
     var wait: DuplicateWait<Store>?
     defer { wait?.end() }
     while true {
@@ -97,7 +149,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         wait?.end()
         wait = nil
         guard try await forward(call, claim, &exchange) == .becomeDuplicate else { return }
-        request.owner = .random()
+        request.owner = worker.newOwner()
       case .replay(let record):
         if wait != nil { environment.counters.add(.waited) }
         return replay(record)
@@ -123,11 +175,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func ask(
     for request: ClaimRequest, _ exchange: inout Exchange
   ) async throws(Problem) -> Exchange.ClaimedAction {
-    if let known = worker.store.cached(request.id, request.fingerprint) {
-      environment.counters.add(.replayedFromCache)
-      return exchange.claimed(known)
-    }
-    let askedAt = NIODeadline.now()
+    let askedAt = stopwatch()
     defer { delivery.record.claimMicroseconds += microseconds(since: askedAt) }
     do {
       return exchange.claimed(try await worker.store.claim(request))

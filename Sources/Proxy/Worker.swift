@@ -14,6 +14,7 @@ package final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Se
   /// The claims held here, so that a shutdown can say `unknown` for what it cannot finish.
   private var held: [ObjectIdentifier: HeldClaim<Store>] = [:]
   private(set) var isStopping = false
+  private var tokens = TokenSource()
 
   package init(context: EventLoopContext, store: Store, backend: Backend, environment: ProxyEnvironment) {
     self.context = context
@@ -22,12 +23,14 @@ package final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Se
     self.environment = environment
   }
 
-  /// Runs one delivery to its end, in a task of its own that outlives the client's connection.
-  func run(_ delivery: Delivery) {
+  /// Runs one delivery to its end, which may outlive the client's connection.
+  func start(_ delivery: Delivery) {
     environment.counters.add(.requests)
-    let runner = RequestRunner(worker: self, delivery: delivery)
-    _ = Task(executorPreference: context.executor) { await runner.run() }
+    RequestRunner(worker: self, delivery: delivery).start()
   }
+
+  /// A name for a new owner.
+  func newOwner() -> OwnerToken { tokens.next() }
 
   func hold(_ claim: Claim) -> HeldClaim<Store> {
     let claim = HeldClaim(claim, store: store, context: context, counters: environment.counters)

@@ -11,11 +11,12 @@ import Store
   import Darwin
 #endif
 
-/// A process of the embedded store's tests, to be killed or to meet a full disk: completes records and prints the
-/// id of each one that the store has acknowledged.
+/// A process of the embedded store's tests, to be killed or to meet a full disk: completes records and prints
+/// the id of each one that the store has acknowledged.
 ///
-/// `store-writer forever FILE` writes until it is killed. `store-writer limited FILE` lowers its own limit for the
-/// size of a file, writes until that fails, raises it, and writes once more; each failure prints `failed`.
+/// `store-writer forever FILE` writes until it is killed. `store-writer limited FILE` lowers its own limit
+/// for the size of a file, writes until that fails, raises it, and writes once more; each failure prints
+/// `failed`.
 @main struct StoreWriter {
   static func main() async throws {
     let arguments = CommandLine.arguments

@@ -24,10 +24,11 @@ extension RedisServer {
   }
 
   private func connect() throws -> Int32 {
-    #if canImport(Glibc)
-      let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-    #else
+    #if canImport(Darwin)
       let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+    #else
+      // A server that another test starts meanwhile must not inherit it.
+      let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     #endif
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)

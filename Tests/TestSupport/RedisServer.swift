@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -17,20 +19,28 @@ package final class RedisServer: @unchecked Sendable {
   private let arguments: [String]
   private var process: pid_t = 0
 
+  /// Servers that nobody has ended; one in a static variable never is.
+  private static let running = Mutex<Set<pid_t>>([])
+  private static let killsAtExit: Void = {
+    _ = atexit {
+      RedisServer.running.withLock { for process in $0 { RedisServer.send(SIGKILL, to: process) } }
+    }
+  }()
+
   /// Starts a server and waits until it answers.
   ///
   /// - Parameters:
   ///   - arguments: further options, such as `["--requirepass", "secret"]`; the last one of a name counts.
   ///   - appendOnly: whether it writes every change to disk at once, so that `kill` and `restart` lose nothing.
   package init(arguments: [String] = [], appendOnly: Bool = false) async throws {
-    port = FreePort.find()
+    let port = FreePort.find()
+    self.port = port
     socketPath = directory.file("redis.sock")
     self.arguments =
       [
         "--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", socketPath, "--dir", directory.path,
-        "--save", "",
-        "--logfile", directory.file("redis.log"), "--appendonly", appendOnly ? "yes" : "no", "--appendfsync",
-        "always",
+        "--save", "", "--logfile", directory.file("redis.log"), "--appendonly", appendOnly ? "yes" : "no",
+        "--appendfsync", "always",
       ] + arguments
     try await start()
   }
@@ -58,11 +68,12 @@ package final class RedisServer: @unchecked Sendable {
   /// Starts it after `kill` or `stop`, and waits until it answers.
   package func start() async throws {
     precondition(process == 0, "RedisServer: started twice")
-    process = try Spawner.start(["redis-server"] + arguments)
+    process = try Self.spawn(["redis-server"] + arguments)
     for _ in 0..<2000 {
       if let answer = try? command(["PING"]), !answer.hasPrefix("-LOADING") { return }
       var status: Int32 = 0
       if waitpid(process, &status, WNOHANG) == process {
+        Self.running.withLock { _ = $0.remove(process) }
         process = 0
         throw StartError.cannotStart("redis-server ended with status \(status)")
       }
@@ -73,6 +84,10 @@ package final class RedisServer: @unchecked Sendable {
 
   private func signal(_ number: Int32) {
     precondition(process != 0, "RedisServer: not running")
+    Self.send(number, to: process)
+  }
+
+  private static func send(_ number: Int32, to process: pid_t) {
     #if canImport(Glibc)
       _ = Glibc.kill(process, number)
     #elseif canImport(Musl)
@@ -89,6 +104,29 @@ package final class RedisServer: @unchecked Sendable {
     signal(SIGCONT)
     var status: Int32 = 0
     while waitpid(process, &status, 0) == -1, errno == EINTR {}
+    Self.running.withLock { _ = $0.remove(process) }
     process = 0
+  }
+
+  private static func spawn(_ arguments: [String]) throws -> pid_t {
+    var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
+    pointers.append(nil)
+    defer { for pointer in pointers { free(pointer) } }
+    // A thread of the concurrency pool blocks most signals, and its children would with it.
+    var attributes = posix_spawnattr_t()
+    var blocked = sigset_t()
+    sigemptyset(&blocked)
+    posix_spawnattr_init(&attributes)
+    posix_spawnattr_setsigmask(&attributes, &blocked)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+    defer { posix_spawnattr_destroy(&attributes) }
+    var process: pid_t = 0
+    let code = posix_spawnp(&process, arguments[0], nil, &attributes, pointers, environ)
+    guard code == 0 else {
+      throw StartError.cannotStart("\(arguments[0]): \(String(cString: strerror(code)))")
+    }
+    _ = killsAtExit
+    running.withLock { _ = $0.insert(process) }
+    return process
   }
 }

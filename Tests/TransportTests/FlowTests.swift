@@ -29,9 +29,16 @@ import Wire
   }
 
   @Test func `two hundred exchanges at once get their own answers`() async throws {
-    let server = try RawServer(script: Self.echo)
+    let gate = ScriptGate()
+    let server = try RawServer { connection in
+      let target = try connection.readRequest().split(separator: " ")[1]
+      gate.pass()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(target.utf8.count)\r\n\r\n\(target)")
+    }
     try await Harness.run { harness async throws in
       let exchanges = (0..<200).map { harness.upstream.begin(.to(server, "GET", "/\($0)")) }
+      await server.reached { $0.requests == 200 }
+      for _ in exchanges { gate.open() }
       for (index, exchange) in exchanges.enumerated() {
         #expect(try await exchange.finish().body == "/\(index)")
       }

@@ -4,7 +4,8 @@ extension RecordRules {
     entry?.standing(now: now) ?? .absent
   }
 
-  /// Removes the record and leaves a fence. A fence that stands already stays for the longer of the two spans.
+  /// Removes the record and leaves a fence. A fence that stands already stays for the longer of the two
+  /// spans.
   package static func forget(_ entry: StoredEntry?, fence: Milliseconds, now: StoreInstant) -> RecordStep<
     Bool
   > {

@@ -1,5 +1,5 @@
-/// What each command does to a record: the life of a record (contract, section 2) as functions of the entry that
-/// is there, the command and the store's time. Every store keeps these rules, whatever it is written in.
+/// What each command does to a record: the life of a record (contract, section 2) as functions of the entry
+/// that is there, the command and the store's time. Every store keeps these rules, whatever it is written in.
 ///
 /// An entry that is past its time may still be handed in; it counts as absent.
 package enum RecordRules {

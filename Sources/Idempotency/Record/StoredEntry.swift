@@ -1,7 +1,8 @@
 /// What a store keeps under one id.
 package enum StoredEntry: Sendable, Equatable {
   case record(StoredRecord)
-  /// What `forget` leaves for a while: no owner from before makes the record anew, and attempts go on counting.
+  /// What `forget` leaves for a while: no owner from before makes the record anew, and attempts go on
+  /// counting.
   case fence(attempt: Int, until: StoreInstant)
 
   /// When the entry is as good as absent.

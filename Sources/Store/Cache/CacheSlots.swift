@@ -2,8 +2,8 @@ import Idempotency
 
 /// The entries of one shard: an index over slots, and a clock hand that looks for what may go.
 ///
-/// The hand goes round the slots: an entry that was used since it last came by is spared once (CLOCK, which comes
-/// close to least recently used and costs a hit one written bit). Pure: what time it is comes in.
+/// The hand goes round the slots: an entry that was used since it last came by is spared once (CLOCK, which
+/// comes close to least recently used and costs a hit one written bit). Pure: what time it is comes in.
 struct CacheSlots {
   private struct Slot {
     var id: RecordID

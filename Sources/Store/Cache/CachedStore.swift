@@ -63,7 +63,8 @@ package struct CachedStore<Base: RecordStore>: RecordStore {
 
   package func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch { try await base.watch(id) }
 
-  /// Takes the entry away once the store has answered, and also where its answer is lost: it may have done it.
+  /// Takes the entry away once the store has answered, and also where its answer is lost: it may have done
+  /// it.
   private func invalidating<T>(
     _ id: RecordID, _ body: () async throws(StoreError) -> T
   ) async throws(StoreError) -> T {

@@ -3,9 +3,10 @@ import Loop
 
 /// Completed outcomes, kept in this process for all its event loops.
 ///
-/// A completed outcome never changes until it expires, is forgotten or resolved. So an entry lives no longer than the
-/// store said was left; `invalidate` takes it away; and a fill that was asked for before an invalidation and comes
-/// after it is dropped. While pushes of invalidations may be missed nothing is kept and nothing is answered.
+/// A completed outcome never changes until it expires, is forgotten or resolved. So an entry lives no longer
+/// than the store said was left; `invalidate` takes it away; and a fill that was asked for before an
+/// invalidation and comes after it is dropped. While pushes of invalidations may be missed nothing is kept
+/// and nothing is answered.
 package final class LocalCache: Sendable {
   /// A shard is not worth its lock below this size: a few of the largest answers must fit.
   private static let smallestShard = 4 << 20

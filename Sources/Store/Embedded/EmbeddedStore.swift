@@ -6,9 +6,10 @@ import Synchronization
 
 /// Records in one SQLite file, for the one process that has it open.
 ///
-/// Used from tasks on any event loop. What was acknowledged is on the disk: neither kill -9 nor a power cut loses
-/// it. Each group of commands costs one wait for the disk (0.2 ms on an SSD, several on a spinning one), shared by
-/// all that came while the disk was busy; a command that changes nothing costs none of its own.
+/// Used from tasks on any event loop. What was acknowledged is on the disk: neither kill -9 nor a power cut
+/// loses it. Each group of commands costs one wait for the disk (0.2 ms on an SSD, several on a spinning
+/// one), shared by all that came while the disk was busy; a command that changes nothing costs none of its
+/// own.
 package final class EmbeddedStore: RecordStore {
   private let writer: EmbeddedWriter
   private let file: DatabaseQueue

@@ -8,8 +8,8 @@ import Synchronization
   import Darwin
 #endif
 
-/// Holds a file for this one process, by `flock` on a side file: the kernel lets go of it when the process dies,
-/// however it dies. A second opening within the process is refused as well.
+/// Holds a file for this one process, by `flock` on a side file: the kernel lets go of it when the process
+/// dies, however it dies. A second opening within the process is refused as well.
 ///
 /// The side file stays: removing it would let two processes lock two files of one name.
 final class FileLock: Sendable {

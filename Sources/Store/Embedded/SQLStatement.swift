@@ -23,8 +23,8 @@ struct SQLError: Error, Equatable {
   var isCorrupt: Bool { code & 0xFF == SQLITE_CORRUPT || code & 0xFF == SQLITE_NOTADB }
 }
 
-/// One prepared statement, kept as long as its connection and run without the layers above SQLite: every request
-/// passes here several times. GRDB owns it.
+/// One prepared statement, kept as long as its connection and run without the layers above SQLite: every
+/// request passes here several times. GRDB owns it.
 ///
 /// Parameters count from 1, columns from 0.
 final class SQLStatement {

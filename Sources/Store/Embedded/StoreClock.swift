@@ -9,13 +9,13 @@ import Loop
   import Darwin
 #endif
 
-/// The embedded store's time: the machine's wall clock as it stood when the store was opened, carried on by the
-/// boot-time clock.
+/// The embedded store's time: the machine's wall clock as it stood when the store was opened, carried on by
+/// the boot-time clock.
 ///
-/// Whoever sets the wall clock while the process lives changes nothing: a step back would revive leases, a step
-/// forward would end those of live owners. A start takes the wall clock anew, since no owner outlives the process;
-/// but never a time before the latest that the file tells of, so that a clock set back in between cannot give
-/// ended records their lives again.
+/// Whoever sets the wall clock while the process lives changes nothing: a step back would revive leases, a
+/// step forward would end those of live owners. A start takes the wall clock anew, since no owner outlives
+/// the process; but never a time before the latest that the file tells of, so that a clock set back in
+/// between cannot give ended records their lives again.
 struct StoreClock: Sendable {
   private let start: StoreInstant
   private let startedAt: BootInstant

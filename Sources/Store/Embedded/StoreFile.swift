@@ -70,7 +70,8 @@ enum StoreFile {
     guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
       throw EmbeddedStoreError.cannotOpen(path: path, reason: "its file system has no write-ahead log")
     }
-    // A commit returns once the log is on the disk: neither kill -9 nor a power cut loses what was acknowledged.
+    // A commit returns once the log is on the disk: neither kill -9 nor a power cut loses what was
+    // acknowledged.
     try database.execute(sql: "PRAGMA synchronous = FULL")
     // 16 MiB of pages: ids are random, every command meets another page.
     try database.execute(sql: "PRAGMA cache_size = -16384")

@@ -5,8 +5,8 @@ import Idempotency
 enum TransactionError: Error, Equatable {
   /// It was rolled back, for certain.
   case rolledBack(SQLError)
-  /// The commit itself failed: its last write may be on the disk, so that a crash before the next commit lets the
-  /// log's recovery find it.
+  /// The commit itself failed: its last write may be on the disk, so that a crash before the next commit lets
+  /// the log's recovery find it.
   case commitFailed(SQLError)
 
   /// Whether each command of the group may fare better by itself.

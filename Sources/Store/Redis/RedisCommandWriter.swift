@@ -68,6 +68,12 @@ struct RedisCommandWriter: ~Copyable {
     count += Digest256.textLength
   }
 
+  /// Writes again the bytes that were written from `start` on.
+  mutating func again(from start: Int, length: Int) {
+    precondition(start + length <= count, "RedisCommandWriter: these bytes are not written yet")
+    bytes(UnsafeRawBufferPointer(rebasing: memory[start..<start + length]))
+  }
+
   /// The token as 32 hexadecimal digits.
   mutating func token(_ token: OwnerToken) {
     hexadecimal(token.high)

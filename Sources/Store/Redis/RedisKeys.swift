@@ -21,10 +21,11 @@ struct RedisKeys {
   /// Both keys as arguments.
   func write(_ id: RecordID, to writer: inout RedisCommandWriter) {
     writer.bytes(record)
+    let text = writer.count
     writer.digest(id.digest)
     writer.literal("}\r\n")
     writer.bytes(answer)
-    writer.digest(id.digest)
+    writer.again(from: text, length: Digest256.textLength)
     writer.literal("}:r\r\n")
   }
 

@@ -13,6 +13,7 @@ final class CurlTransfer {
   /// What the transfer runs for, while it runs.
   var exchange: CurlExchange?
 
+  private let url: CurlURL
   private var fields = FieldList()
   private var mode: Mode?
   private var method = ""
@@ -22,6 +23,7 @@ final class CurlTransfer {
 
   init(for settings: UpstreamSettings, of upstream: UnsafeMutableRawPointer) {
     easy = EasyHandle()
+    url = CurlURL(settings.address)
     setConstants(upstream: upstream)
     set(settings)
   }
@@ -112,14 +114,8 @@ extension CurlTransfer {
   }
 
   private func set(_ settings: UpstreamSettings) {
-    switch settings.address {
-    case .tcp(let host, let port):
-      let isBareIPv6 = host.contains(":") && !host.hasPrefix("[")
-      easy.set(CURLOPT_URL, "http://\(isBareIPv6 ? "[\(host)]" : host):\(port)/")
-    case .unix(let path):
-      easy.set(CURLOPT_URL, "http://localhost/")
-      easy.set(CURLOPT_UNIX_SOCKET_PATH, path)
-    }
+    easy.set(CURLOPT_CURLU, pointer: UnsafeRawPointer(url.raw))
+    if case .unix(let path) = settings.address { easy.set(CURLOPT_UNIX_SOCKET_PATH, path) }
     easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(settings.connectTimeout.count)))
     // libcurl counts whole seconds, rounded down, and keeps a connection of just that age.
     let seconds = Int(settings.idleTimeout.count / 1000)

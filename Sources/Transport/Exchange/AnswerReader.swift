@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import Wire
 
@@ -76,19 +77,20 @@ extension AnswerReader {
   private static func withoutEnd(_ line: UnsafeRawBufferPointer) throws(AnswerFault) -> UnsafeRawBufferPointer
   {
     var count = line.count
-    if count > 0, line[count - 1] == ASCII.lineFeed { count -= 1 }
-    if count > 0, line[count - 1] == ASCII.carriageReturn { count -= 1 }
-    for index in 0..<count where line[index] == ASCII.carriageReturn || line[index] == 0 {
+    if count > 0, line[count - 1] == 0x0A { count -= 1 }
+    if count > 0, line[count - 1] == 0x0D { count -= 1 }
+    let line = UnsafeRawBufferPointer(rebasing: line[..<count])
+    guard position(of: 0x0D, in: line) == nil, position(of: 0, in: line) == nil else {
       throw AnswerFault("a line holds a control byte")
     }
-    return UnsafeRawBufferPointer(rebasing: line[..<count])
+    return line
   }
 
   private mutating func takeStatus(_ line: UnsafeRawBufferPointer) throws(AnswerFault) {
     // "HTTP/1.x NNN", and where there is a reason a space and that.
     guard line.count >= 12, line[..<7].elementsEqual("HTTP/1.".utf8), line[7] == 0x30 || line[7] == 0x31,
-      line[8] == ASCII.space, let status = Self.number(UnsafeRawBufferPointer(rebasing: line[9..<12])),
-      status >= 100, line.count == 12 || line[12] == ASCII.space
+      line[8] == 0x20, let status = Self.number(UnsafeRawBufferPointer(rebasing: line[9..<12])),
+      status >= 100, line.count == 12 || line[12] == 0x20
     else { throw AnswerFault("the status line is malformed") }
     bytes = ByteBufferAllocator().buffer(capacity: 512)
     fields.reserveCapacity(16)
@@ -119,7 +121,7 @@ extension AnswerReader {
 
   /// Writes a field line and says where it stands. Folded lines have no name, so they are refused.
   private mutating func append(_ line: UnsafeRawBufferPointer) throws(AnswerFault) -> MessageHead.Field {
-    guard let colon = line.firstIndex(of: ASCII.colon), colon > 0, colon <= Int(UInt16.max),
+    guard let colon = Self.position(of: 0x3A, in: line), colon > 0, colon <= Int(UInt16.max),
       line[..<colon].allSatisfy(ASCII.isTokenByte)
     else { throw AnswerFault("a field's name is malformed") }
     let value = Self.valueRange(of: line, after: colon)
@@ -170,8 +172,16 @@ extension AnswerReader {
 
   /// Where the value stands in a field line, without the white space around it.
   private static func valueRange(of line: UnsafeRawBufferPointer, after colon: Int) -> Range<Int> {
-    let value = MessageHead.trimmed(line[(colon + 1)...])
-    return value.startIndex..<value.endIndex
+    var start = colon + 1
+    var end = line.count
+    while start < end, line[start] == 0x20 || line[start] == 0x09 { start += 1 }
+    while start < end, line[end - 1] == 0x20 || line[end - 1] == 0x09 { end -= 1 }
+    return start..<end
+  }
+
+  private static func position(of byte: Int32, in line: UnsafeRawBufferPointer) -> Int? {
+    guard let start = line.baseAddress, let found = memchr(start, byte, line.count) else { return nil }
+    return UnsafeRawPointer(found) - start
   }
 
   /// A number of digits alone, at most eighteen: what fits.

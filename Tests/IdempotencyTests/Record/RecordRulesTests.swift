@@ -2,7 +2,8 @@ import Idempotency
 import NIOCore
 import Testing
 
-/// The rules at their exact instants; what they mean from outside is shown on every store by its conformance suite.
+/// The rules at their exact instants; what they mean from outside is shown on every store by its conformance
+/// suite.
 @Suite struct RecordRulesTests {
   private static let now = StoreInstant(milliseconds: 1_000_000)
   private static let asked = BootInstant(nanoseconds: 77)

@@ -1,6 +1,7 @@
 import Idempotency
 import Logging
 import Store
+import TestSupport
 import Testing
 
 /// How the cache stands before a store: the embedded one, which is closed where a test must see who answered.
@@ -8,8 +9,8 @@ import Testing
   private func withStore(
     capacityBytes: Int = 1 << 20, _ body: (CachedStore<EmbeddedStore>) async throws -> Void
   ) async throws {
-    let directory = try TemporaryDirectory()
-    defer { directory.remove() }
+    let directory = TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
     let base = try EmbeddedStore(path: directory.file("semel.db"), logger: Logger(label: "test"))
     try await body(CachedStore(base, cache: LocalCache(capacityBytes: capacityBytes)))
     await base.close()

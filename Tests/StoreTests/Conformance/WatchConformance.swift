@@ -100,8 +100,8 @@ import Testing
     }
   }
 
-  /// Waits as the proxy does: looks, and waits for the next change where that is not the one. Fails where a push
-  /// was missed: the wait itself must end early.
+  /// Waits as the proxy does: looks, and waits for the next change where that is not the one. Fails where a
+  /// push was missed: the wait itself must end early.
   private static func wait(
     _ watch: any RecordWatch, for id: RecordID, on store: any RecordStore,
     until ended: @Sendable (Standing.Name) -> Bool

@@ -3,13 +3,14 @@ import Idempotency
 import Logging
 import NIOCore
 import Store
+import TestSupport
 import Testing
 
 /// What the embedded store keeps when its process dies or its disk is full: shown on a process of its own.
 @Suite struct EmbeddedCrashTests {
   @Test func `kill -9 loses nothing that was acknowledged`() async throws {
-    let directory = try TemporaryDirectory()
-    defer { directory.remove() }
+    let directory = TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
     let path = directory.file("semel.db")
     var acknowledged: [String] = []
     for round in 1...3 {
@@ -31,8 +32,8 @@ import Testing
   }
 
   @Test func `a store that could not write goes on once it can`() async throws {
-    let directory = try TemporaryDirectory()
-    defer { directory.remove() }
+    let directory = TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
     let path = directory.file("semel.db")
     let writer = try Writer("limited", path)
     let lines = writer.lines(upTo: .max)

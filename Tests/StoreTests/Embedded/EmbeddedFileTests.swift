@@ -3,6 +3,7 @@ import GRDB
 import Idempotency
 import Logging
 @testable import Store
+import TestSupport
 import Testing
 
 /// What the embedded store does with the file that it is given.
@@ -11,8 +12,8 @@ import Testing
 
   /// Runs a test in a directory of its own.
   private func inDirectory(_ body: (TemporaryDirectory) async throws -> Void) async throws {
-    let directory = try TemporaryDirectory()
-    defer { directory.remove() }
+    let directory = TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
     try await body(directory)
   }
 

@@ -4,13 +4,14 @@ import Idempotency
 import Logging
 import Loop
 import Store
+import TestSupport
 import Testing
 
 /// How the embedded store's writer works: groups, sweeping, waiters, its end.
 @Suite struct EmbeddedWriterTests {
   private func withStore(_ body: (EmbeddedStore, String) async throws -> Void) async throws {
-    let directory = try TemporaryDirectory()
-    defer { directory.remove() }
+    let directory = TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
     let path = directory.file("semel.db")
     let store = try EmbeddedStore(path: path, logger: Logger(label: "test"))
     try await body(store, path)

@@ -1,0 +1,87 @@
+import CCurl
+import Idempotency
+import NIOCore
+import Testing
+
+@testable import Transport
+
+@Suite struct `The gate of sending` {
+  private func gate(_ method: String, _ body: RequestBody = .none, permit: SendPermit? = nil) -> SendGate {
+    SendGate(
+      UpstreamRequest(
+        upstream: UpstreamSettings(name: "u", address: .unix(path: "/s")), method: method, target: "/",
+        fields: ByteBuffer(), body: body, permit: permit))
+  }
+
+  private let early = BootInstant(nanoseconds: 0)
+  private let late = BootInstant(nanoseconds: 60_000_000_000)
+  private func permit() -> SendPermit { SendPermit(askedAt: early, lease: .seconds(30)) }
+
+  @Test func `it opens once`() {
+    for (method, permit) in [("POST", permit()), ("POST", nil), ("GET", permit())] {
+      var gate = gate(method, permit: permit)
+      let opened = [gate.open(now: early), gate.open(now: early)]
+      #expect(opened == [true, false])
+      #expect(gate.failure("x") == .answerLost("x"))
+    }
+  }
+
+  @Test func `it opens again for a safe method without permit and content alone`() {
+    let content = RequestBody.whole(ByteBuffer(string: "x"))
+    for (gate, isRepeatable) in [(gate("GET"), true), (gate("GET", content), false), (gate("get"), false)] {
+      var gate = gate
+      let opened = [gate.open(now: early), gate.open(now: early)]
+      #expect(opened == [true, isRepeatable])
+    }
+  }
+
+  @Test func `a stale permit leaves it shut, and nothing was sent`() {
+    let permit = permit()
+    var gate = gate("POST", permit: permit)
+    let isOpen = gate.open(now: late)
+    #expect(!isOpen && !gate.hasOpened && !permit.isSent)
+    #expect(gate.failure("x").isNotSent)
+    #expect(!gate.allowsRetry(after: 0, now: early))
+  }
+
+  @Test func `a permit that another exchange used leaves it shut, and nobody knows`() {
+    let permit = permit()
+    _ = permit.take(now: early)
+    var gate = gate("POST", permit: permit)
+    let isOpen = gate.open(now: early)
+    #expect(!isOpen && gate.failure("x").isAnswerLost)
+  }
+
+  @Test func `connecting is tried again as long as the permit holds, and not once it was sent`() {
+    let gate = gate("POST", permit: permit())
+    #expect(gate.allowsRetry(after: 100, now: early))
+    #expect(!gate.allowsRetry(after: .seconds(29), now: early))
+    var sent = self.gate("POST")
+    #expect(sent.allowsRetry(after: .seconds(29), now: late))
+    _ = sent.open(now: early)
+    #expect(!sent.allowsRetry(after: 0, now: early))
+  }
+}
+
+@Suite struct `The backoff of connecting` {
+  /// Draws the greatest number.
+  private struct Highest: RandomNumberGenerator {
+    mutating func next() -> UInt64 { .max }
+  }
+
+  @Test func `it doubles to its cap and ends`() {
+    var backoff = ConnectBackoff(retries: 7)
+    var random = Highest()
+    let delays = (0..<8).map { _ in backoff.next(after: CURLE_COULDNT_CONNECT, using: &random)?.count }
+    #expect(delays == [25, 50, 100, 200, 400, 500, 500, nil])
+  }
+
+  @Test func `what will not pass is not tried again`() {
+    var backoff = ConnectBackoff(retries: 7)
+    var random = Highest()
+    for code in [CURLE_URL_MALFORMAT, CURLE_PEER_FAILED_VERIFICATION] {
+      let delay = backoff.next(after: code, using: &random)
+      #expect(delay == nil)
+    }
+  }
+}

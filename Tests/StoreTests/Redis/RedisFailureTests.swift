@@ -148,16 +148,22 @@ import Testing
     var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: FreePort.find()))
     settings.timeout = 100
     try await RedisNode.run(settings) { node in
-      for _ in 0..<3 {
+      var reason = ""
+      while !reason.contains("cannot be reached") {
         let error = await #expect(throws: StoreError.self) { try await node.store.claim(Samples.request()) }
         guard case .unavailable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
-        #expect(text.contains("cannot be reached"))
+        reason = text
       }
-      let started = bootTimeNanoseconds()
-      for _ in 0..<20 {
-        _ = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
+      // The outage is older than a call may take from here on.
+      try await Task.sleep(nanoseconds: 100_000_000)
+      // On the loop itself, so that no other test's threads are waited for.
+      let store = node.store.store
+      let taken = await withTaskExecutorPreference(node.store.context.executor) {
+        let started = bootTimeNanoseconds()
+        for _ in 0..<20 { await #expect(throws: StoreError.self) { try await store.find(Samples.id()) } }
+        return bootTimeNanoseconds() - started
       }
-      #expect(bootTimeNanoseconds() - started < 20 * 100_000_000)
+      #expect(taken < 20 * 100_000_000)
       let error = await #expect(throws: StoreError.self) { try await node.store.watch(Samples.id()) }
       guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
       #expect(!node.store.store.counters.isReachable)

@@ -9,9 +9,12 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct RedisFailureTests {
   @Test func `a claim that a frozen Redis was sent claims nothing once it thaws`() async throws {
     let server = try await RedisServer()
-    try await RedisNode.run(.on(server, timeout: 300)) { node in
-      try await node.store.ping()
+    let patient = RedisEndpointSettings.on(server)
+    var settings = patient
+    settings.timeout = 300
+    try await RedisNode.run(settings) { node in
       for _ in 0..<5 {
+        try await node.reconnected()
         let request = Samples.request()
         server.freeze()
         let error = await #expect(throws: StoreError.self) { try await node.store.claim(request) }
@@ -19,7 +22,7 @@ import Testing
         // The deadline is the store's, and its clock is this machine's: once it is over here, it is over there.
         server.thaw()
         try await node.reconnected()
-        let sibling = node.sibling()
+        let sibling = RedisNode(patient)
         let claim = try await sibling.store.granted(
           Samples.request(request.id, fingerprint: request.fingerprint))
         #expect(claim.attempt == 1)
@@ -79,12 +82,12 @@ import Testing
   {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server, timeout: 200), relayed: relay.port) { node in
+    try await RedisNode.run(.on(server, timeout: 1000), relayed: relay.port) { node in
       try await node.reconnected()
       let claim = try await node.store.granted(Samples.request())
       let before = node.store.store.counters.connections
       relay.set(.vanish)
-      await #expect(throws: StoreError.fateUnknown("Redis did not answer in 200 ms")) {
+      await #expect(throws: StoreError.fateUnknown("Redis did not answer in 1000 ms")) {
         try await node.store.complete(claim, with: Samples.completion())
       }
       #expect(relay.vanishedCount > 0)

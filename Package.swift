@@ -9,7 +9,8 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   .treatAllWarnings(as: .error),
-  .unsafeFlags(["-cross-module-optimization", "-enforce-exclusivity=unchecked"], .when(configuration: .release)),
+  .unsafeFlags(
+    ["-cross-module-optimization", "-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
 /// A module of Semel's own.
@@ -86,6 +87,11 @@ let package = Package(
       path: "Sources/CLI",
       swiftSettings: strict),
 
+    .executableTarget(
+      name: "TransportBenchmark",
+      dependencies: ["Idempotency", "Loop", "Transport", nioCore, nioPosix, logging],
+      path: "Tests/Benchmarks/Transport",
+      swiftSettings: strict),
     .target(
       name: "TestSupport",
       dependencies: ["Idempotency", "Loop", "Wire", nioCore, nioPosix, nioConcurrency, nioHTTP1, logging],
@@ -110,7 +116,8 @@ let package = Package(
     tests(
       "TransportTests",
       ["Transport", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioPosix, logging]),
-    tests("ProxyTests", ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, logging]),
+    tests(
+      "ProxyTests", ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, logging]),
     tests("EndToEndTests", ["TestSupport", "semel"], resources: [.copy("Clients")]),
   ]
 )

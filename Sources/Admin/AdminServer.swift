@@ -37,7 +37,8 @@ package struct AdminServer: Service {
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     let application = Application(
-      router: router(), configuration: .init(address: .hostname(host, port: port), serverName: nil), logger: quiet)
+      router: router(), configuration: .init(address: .hostname(host, port: port), serverName: nil),
+      logger: quiet)
     try await application.runService(gracefulShutdownSignals: [])
   }
 

@@ -34,7 +34,8 @@ struct Assembly {
   func run(beside services: [any Service] = []) async throws {
     for warning in settings.warnings { logger.warning("\(warning)") }
     defer { sink.flush() }
-    let group = MultiThreadedEventLoopGroup(numberOfThreads: settings.workers > 0 ? settings.workers : System.coreCount)
+    let group = MultiThreadedEventLoopGroup(
+      numberOfThreads: settings.workers > 0 ? settings.workers : System.coreCount)
     let contexts = group.makeIterator().map { EventLoopContext(loop: $0) }
     do throws(any Error) {
       switch settings.store.place {
@@ -50,7 +51,8 @@ struct Assembly {
         let hub = RedisHub(context: contexts[0], settings: endpoint, logger: logger)
         hub.observe { cache.follow($0) }
         try await serve(contexts, group, services) { context in
-          CachedStore(RedisStore(context: context, settings: endpoint, logger: logger, hub: hub), cache: cache)
+          CachedStore(
+            RedisStore(context: context, settings: endpoint, logger: logger, hub: hub), cache: cache)
         }
         hub.close()
       }
@@ -68,7 +70,8 @@ struct Assembly {
     store: (EventLoopContext) -> Records
   ) async throws {
     let environment = ProxyEnvironment(
-      routes: RouteTable(settings.routes), fallback: settings.onlyUpstream, limits: ProxyLimits(settings.limits),
+      routes: RouteTable(settings.routes), fallback: settings.onlyUpstream,
+      limits: ProxyLimits(settings.limits),
       counters: counters, accessLog: accessLog, logger: logger)
     let watcher = try CurlWatcher()
     let workers = try contexts.map { context in

@@ -29,7 +29,8 @@ package struct TimerWheel<Payload> {
   /// - Parameters:
   ///   - buckets: a power of two; timers further ahead than this many ticks share buckets with nearer ones.
   package init(now: Int64, buckets: Int = 1024) {
-    precondition(buckets > 0 && buckets & (buckets - 1) == 0, "TimerWheel: \(buckets) buckets are no power of two")
+    precondition(
+      buckets > 0 && buckets & (buckets - 1) == 0, "TimerWheel: \(buckets) buckets are no power of two")
     self.buckets = Array(repeating: Self.none, count: buckets)
     self.now = now
     mask = Int64(buckets - 1)
@@ -59,7 +60,9 @@ package struct TimerWheel<Payload> {
 
   /// Stops a timer; one that fired or was stopped before is left alone.
   package mutating func stop(_ token: Token) {
-    guard Int(token.slot) < entries.count, entries[Int(token.slot)].generation == token.generation else { return }
+    guard Int(token.slot) < entries.count, entries[Int(token.slot)].generation == token.generation else {
+      return
+    }
     _ = remove(token.slot)
   }
 

@@ -22,7 +22,9 @@ final class AnswerCapture<Answer: UpstreamExchange> {
 
   func run(within span: Milliseconds) async throws(UpstreamFailure) -> CapturedAnswer {
     let deadline = NIODeadline.now() + .milliseconds(span.count)
-    if relay == nil, case .whole(let body) = try await answer.collect(upTo: route.policy.maxResponseBody, within: span) {
+    if relay == nil,
+      case .whole(let body) = try await answer.collect(upTo: route.policy.maxResponseBody, within: span)
+    {
       return CapturedAnswer(head: try await answer.head(within: nil), body: body, trailers: answer.trailers)
     }
     let head = try await answer.head(within: nil)
@@ -48,11 +50,14 @@ final class AnswerCapture<Answer: UpstreamExchange> {
     var last: ByteBuffer?
     while true {
       let askedAt = NIODeadline.now()
-      guard let piece = try await answer.read(within: Milliseconds(left.nanoseconds / 1_000_000)) else { break }
+      guard let piece = try await answer.read(within: Milliseconds(left.nanoseconds / 1_000_000)) else {
+        break
+      }
       left = left - (.now() - askedAt)
       if let last { await relay.write(last) }
       last = piece
     }
-    return CapturedAnswer(head: head, relay: relay, lastPiece: last ?? ByteBuffer(), trailers: answer.trailers)
+    return CapturedAnswer(
+      head: head, relay: relay, lastPiece: last ?? ByteBuffer(), trailers: answer.trailers)
   }
 }

@@ -48,16 +48,19 @@ enum AnswerEncoder {
     .idempotencyOutcome, .idempotencyRetention)
 
   /// Fields that are never recorded, beyond these.
-  static let droppedFromRecords: FieldNameSet = droppedFromAnswers.union(FieldNameSet(.date, .serverTiming, .altSvc))
+  static let droppedFromRecords: FieldNameSet = droppedFromAnswers.union(
+    FieldNameSet(.date, .serverTiming, .altSvc))
 
   /// The head of a backend's answer for the client.
   static func head(
-    _ head: MessageHead, framing: Framing, label: Label?, to request: RequestHead, isClosing: Bool, bodyCapacity: Int
+    _ head: MessageHead, framing: Framing, label: Label?, to request: RequestHead, isClosing: Bool,
+    bodyCapacity: Int
   ) -> ByteBuffer {
     var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 192 + bodyCapacity)
     out.writeStatusLine(head.status)
     // Where an answer has no body, its length says what a GET would have had (RFC 9110, section 8.6).
-    let dropped = framing == .none && head.status != 204 ? droppedFromAnswers.subtracting(.length) : droppedFromAnswers
+    let dropped =
+      framing == .none && head.status != 204 ? droppedFromAnswers.subtracting(.length) : droppedFromAnswers
     head.copyFields(into: &out, omitting: dropped)
     if let label { out.writeStaticString(label.line) }
     finish(&out, framing: framing, request: request, isClosing: isClosing)
@@ -66,7 +69,8 @@ enum AnswerEncoder {
 
   /// A recorded answer, whole.
   static func replay(
-    _ record: CompletedRecord, _ response: RecordedResponse, to request: RequestHead, isClosing: Bool, now: Int
+    _ record: CompletedRecord, _ response: RecordedResponse, to request: RequestHead, isClosing: Bool,
+    now: Int
   ) -> ByteBuffer {
     let hasTrailers = response.trailers.readableBytes > 0 && request.head.minorVersion == 1
     let framing: Framing =
@@ -117,7 +121,8 @@ enum AnswerEncoder {
   }
 
   /// The fields that end a head.
-  private static func finish(_ out: inout ByteBuffer, framing: Framing, request: RequestHead, isClosing: Bool) {
+  private static func finish(_ out: inout ByteBuffer, framing: Framing, request: RequestHead, isClosing: Bool)
+  {
     switch framing {
     case .none, .close: break
     case .length(let count):
@@ -137,7 +142,8 @@ enum AnswerEncoder {
   }
 
   /// A whole body in its framing.
-  static func writeBody(_ body: ByteBuffer, trailers: ByteBuffer, framing: Framing, to out: inout ByteBuffer) {
+  static func writeBody(_ body: ByteBuffer, trailers: ByteBuffer, framing: Framing, to out: inout ByteBuffer)
+  {
     switch framing {
     case .none: break
     case .length, .close: out.writeImmutableBuffer(body)

@@ -15,7 +15,9 @@ import Wire
 /// One client's connection of HTTP/1.1: bytes in, deliveries out, and their answers back in order.
 ///
 /// One delivery is under way at a time; what a client pipelines behind it stays undecoded until its turn.
-final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler, @unchecked Sendable {
+final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler,
+  @unchecked Sendable
+{
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 

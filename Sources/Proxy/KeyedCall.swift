@@ -11,7 +11,8 @@ struct KeyedCall: Sendable {
 
   func fingerprint(by recipe: Recipe, head: MessageHead) -> Fingerprint {
     .make(
-      recipe: recipe, head: head, method: head.slice(head.methodRange), path: target.path, query: target.query,
+      recipe: recipe, head: head, method: head.slice(head.methodRange), path: target.path,
+      query: target.query,
       body: body)
   }
 

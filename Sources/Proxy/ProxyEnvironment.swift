@@ -30,7 +30,8 @@ package final class ProxyEnvironment: Sendable {
   private let draining = Atomic<Bool>(false)
 
   package init(
-    routes: RouteTable, fallback: UpstreamSettings?, limits: ProxyLimits, counters: Counters, accessLog: AccessLog,
+    routes: RouteTable, fallback: UpstreamSettings?, limits: ProxyLimits, counters: Counters,
+    accessLog: AccessLog,
     logger: Logger
   ) {
     self.routes = routes

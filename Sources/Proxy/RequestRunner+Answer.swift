@@ -7,7 +7,9 @@ import Wire
 extension RequestRunner {
   /// Gives the recorded outcome again.
   func replay(_ record: CompletedRecord) {
-    guard case .kept(let response) = record.outcome else { preconditionFailure("RequestRunner: a replay of nothing kept") }
+    guard case .kept(let response) = record.outcome else {
+      preconditionFailure("RequestRunner: a replay of nothing kept")
+    }
     guard delivery.answerState == .none else { return cut() }
     let answer = AnswerEncoder.replay(
       record, response, to: delivery.request, isClosing: delivery.decideClosing(), now: WallClock.seconds())

@@ -20,7 +20,9 @@ extension RequestRunner {
     let answer = worker.backend.begin(
       UpstreamRequest(
         upstream: call.route.policy.upstream, method: head.methodText, target: call.target.text,
-        fields: UpstreamFields.make(for: delivery, call.target, to: call.route.policy.upstream, protectedBy: claim), body: call.upstreamBody(of: delivery),
+        fields: UpstreamFields.make(
+          for: delivery, call.target, to: call.route.policy.upstream, protectedBy: claim),
+        body: call.upstreamBody(of: delivery),
         permit: held.permit))
     defer { answer.close() }
     let capture = AnswerCapture(of: answer, route: call.route, claim: claim, delivery: delivery)

@@ -16,7 +16,8 @@ extension RequestRunner {
     let answer = worker.backend.begin(
       UpstreamRequest(
         upstream: upstream, method: head.methodText, target: target.text,
-        fields: UpstreamFields.make(for: delivery, target, to: upstream, protectedBy: nil), body: passedBody, permit: nil))
+        fields: UpstreamFields.make(for: delivery, target, to: upstream, protectedBy: nil), body: passedBody,
+        permit: nil))
     defer {
       delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
       answer.close()
@@ -48,7 +49,8 @@ extension RequestRunner {
     let ready = answer.takeReady()
     if ready.isEnd {
       // All of it is here: one write.
-      return CapturedAnswer(head: head, body: ready.bytes, trailers: answer.trailers).answer(delivery, label: label)
+      return CapturedAnswer(head: head, body: ready.bytes, trailers: answer.trailers).answer(
+        delivery, label: label)
     }
     relay.begin(with: ready.bytes)
     while delivery.isConnected, let piece = try await answer.read(within: nil) { await relay.write(piece) }

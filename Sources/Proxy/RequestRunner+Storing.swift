@@ -67,7 +67,9 @@ extension RequestRunner {
     let claim = request.unusedClaim()
     let worker = worker
     worker.context.task {
-      await Self.repeatUntilTold(worker) { store throws(StoreError) in try await store.release(claim, .remembered) }
+      await Self.repeatUntilTold(worker) { store throws(StoreError) in
+        try await store.release(claim, .remembered)
+      }
     }
   }
 

@@ -38,8 +38,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func run(_ subject: Subject) async {
     do throws(Problem) {
       switch subject {
-      case .passed(let target, let upstream, let label):
-        try await passThrough(target, to: upstream, label: label)
+      case .passed(let target, let route, let label):
+        try await passThrough(target, by: route, label: label)
       case .keyed(let call, let fingerprint):
         try await claim(call, fingerprint: fingerprint)
       case .incomplete(let limit):
@@ -69,7 +69,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// What a request is about.
   private enum Subject {
-    case passed(RequestTarget, to: UpstreamSettings?, label: AnswerEncoder.Label?)
+    case passed(RequestTarget, by: Route?, label: AnswerEncoder.Label?)
     case keyed(KeyedCall, Fingerprint)
     /// Accepted by its head; its body, of at most so many bytes, has to be read first.
     case incomplete(limit: Int)
@@ -83,7 +83,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     delivery.record.route = route?.policy.name
     guard let route, route.policy.idempotency != .off else {
       let isKeyed = head.first(.idempotencyKey) != nil
-      return .passed(target, to: route?.policy.upstream, label: isKeyed ? .ignored : nil)
+      return .passed(target, by: route, label: isKeyed ? .ignored : nil)
     }
     try refuseUnprotectable(route)
     var finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
@@ -102,7 +102,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       }
       finding = .found(key)
     }
-    guard case .found(let key) = finding else { preconditionFailure("RequestRunner: a key neither found nor missing") }
+    guard case .found(let key) = finding else {
+      preconditionFailure("RequestRunner: a key neither found nor missing")
+    }
     if environment.accessLog.isEnabled {
       delivery.record.keyDigest = key.digestText
       delivery.record.callerDigest = caller.digestText
@@ -110,7 +112,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     let call = KeyedCall(
       route: route, target: target, body: body,
       id: .make(
-        caller: caller, upstream: route.policy.upstream.name, host: host, method: head.slice(head.methodRange),
+        caller: caller, upstream: route.policy.upstream.name, host: host,
+        method: head.slice(head.methodRange),
         place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key))
     return .keyed(call, call.fingerprint(by: route.policy.recipe, head: head))
   }
@@ -118,7 +121,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// A request without a key on a protected route: refused where one is required, else passed through.
   private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
-    return .passed(target, to: route.policy.upstream, label: nil)
+    return .passed(target, by: route, label: nil)
   }
 
   /// The recorded outcome that this process keeps, where it is one to replay.
@@ -134,7 +137,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func refuseUnprotectable(_ route: Route) throws(Problem) {
     guard head.first(.upgrade) == nil else { throw .notImplemented }
     guard head.first(.connection) != nil else { return }
-    for name in route.policy.identifyingFields where head.connectionNames(name) { throw .badRequest(.connectionNamesIdentity) }
+    for name in route.policy.identifyingFields where head.connectionNames(name) {
+      throw .badRequest(.connectionNamesIdentity)
+    }
   }
 
   /// Claim: one delivery becomes the record's owner, the others replay, wait or are refused.

@@ -6,7 +6,8 @@ import Wire
 enum UpstreamFields {
   /// What a client may not say for itself: Semel's own request fields and who forwarded, and what is made anew.
   private static let dropped = FieldNameSet(
-    .contentLength, .expect, .host, .idempotencyAttempt, .idempotencyRequestID, .xForwardedFor, .xForwardedHost,
+    .contentLength, .expect, .host, .idempotencyAttempt, .idempotencyRequestID, .xForwardedFor,
+    .xForwardedHost,
     .xForwardedProto)
 
   /// The client's end-to-end fields, then those of the proxy; of a claimed request also the record's id and attempt.

@@ -4,8 +4,10 @@ import Synchronization
 package final class Counters: Sendable {
   /// What a counter counts. Raw values are the names on the metrics page, without the prefix `semel_`.
   package enum Name: Int, CaseIterable, Sendable {
-    case requests, passedThrough, executed, replayed, replayedFromCache, notStored, unknown, refused, unprotected
-    case waited, leasesRenewed, leasesLost, storeErrors, connections, connectionsRefused, framingErrors, hangUps
+    case requests, passedThrough, executed, replayed, replayedFromCache, notStored, unknown, refused,
+      unprotected
+    case waited, leasesRenewed, leasesLost, storeErrors, connections, connectionsRefused, framingErrors,
+      hangUps
 
     /// The name on the page, with its unit, and what it means.
     package var page: (name: String, help: String) {
@@ -18,7 +20,8 @@ package final class Counters: Sendable {
       case .notStored: ("not_stored_total", "Keyed requests whose outcome was of a retryable class.")
       case .unknown: ("unknown_total", "Keyed requests whose outcome became unknown.")
       case .refused: ("refused_total", "Requests that Semel itself refused.")
-      case .unprotected: ("unprotected_total", "Keyed requests forwarded without the store (on_store_failure: open).")
+      case .unprotected:
+        ("unprotected_total", "Keyed requests forwarded without the store (on_store_failure: open).")
       case .waited: ("waited_total", "Duplicates that waited for the first delivery.")
       case .leasesRenewed: ("leases_renewed_total", "Leases renewed for slow exchanges.")
       case .leasesLost: ("leases_lost_total", "Owners that found their record taken over.")

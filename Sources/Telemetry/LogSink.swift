@@ -76,7 +76,9 @@ package final class LogSink: @unchecked Sendable {
       batch.removeAll(keepingCapacity: true)
       swap(&batch, &pending.bytes)
       if pending.dropped > 0 {
-        batch.append(contentsOf: "{\"level\":\"error\",\"message\":\"log lines dropped\",\"count\":\(pending.dropped)}\n".utf8)
+        batch.append(
+          contentsOf: "{\"level\":\"error\",\"message\":\"log lines dropped\",\"count\":\(pending.dropped)}\n"
+            .utf8)
         pending.dropped = 0
       }
       isWriting = true

@@ -11,7 +11,7 @@ import NIOCore
 /// of the loop's executor, run once libcurl has returned.
 package final class CurlUpstream: Upstream, @unchecked Sendable {
   let context: EventLoopContext
-  let logger: Logger
+  private let logger: Logger
   private let loops: Int
   private let watcher: CurlWatcher
   private var tag: CurlWatcher.Tag = 0
@@ -100,7 +100,16 @@ extension CurlUpstream {
   }
 
   func countSend() { counters.sends += 1 }
-  func countRetry() { counters.retries += 1 }
+
+  func logRetry(of name: String, after code: CURLcode, in delay: Milliseconds) {
+    counters.retries += 1
+    logger.debug(
+      "connecting is tried again",
+      metadata: [
+        "upstream": "\(name)", "reason": "\(String(cString: curl_easy_strerror(code)))",
+        "delay_ms": "\(delay.count)",
+      ])
+  }
 
   /// Lets libcurl do what is due, until nothing is; then sees what has come of it.
   func turn() {

@@ -16,7 +16,8 @@ import Wire
   }
 
   private static func record(
-    status: Int = 201, fields: String = "Content-Type: text/plain\r\n", body: String = "made", trailers: String = ""
+    status: Int = 201, fields: String = "Content-Type: text/plain\r\n", body: String = "made",
+    trailers: String = ""
   ) -> (CompletedRecord, RecordedResponse) {
     let response = RecordedResponse(
       status: status, fields: ByteBuffer(string: fields), body: ByteBuffer(string: body),
@@ -53,7 +54,8 @@ import Wire
 
   @Test func `a replay of an answer to HEAD keeps the length that was told, and has no body`() throws {
     let answer = try Self.replay(
-      "HEAD /o HTTP/1.1\r\nHost: a\r\n\r\n", Self.record(status: 200, fields: "Content-Length: 1234\r\n", body: ""))
+      "HEAD /o HTTP/1.1\r\nHost: a\r\n\r\n",
+      Self.record(status: 200, fields: "Content-Length: 1234\r\n", body: ""))
     #expect(answer.contains("Content-Length: 1234\r\n"))
     #expect(answer.hasSuffix("\r\n\r\n"))
     #expect(!answer.contains("Content-Length: 0"))

@@ -109,7 +109,7 @@ struct SyntaxTests {
         "4:5: routes[0].colour: unknown member; allowed are name, match, upstream, idempotency, key, caller, endpoint, "
           + "fingerprint, mismatch_status, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
           + "unknown_retention, outcomes, on_unknown, max_attempts, on_store_failure, max_request_body, "
-          + "max_response_body, set_cookie",
+          + "max_response_body, response_timeout, set_cookie",
         "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME or address",
         "7:10: workers: must be a whole number from 0 to 1024",
         "9:18: upstreams.backend.url: must be http://host:port or unix:/path",

@@ -36,10 +36,11 @@ import Testing
 }
 
 @Suite struct `A time stamp` {
-  @Test(arguments: [
-    (0, "1970-01-01T00:00:00.000Z"), (1_769_847_330_042, "2026-01-31T08:15:30.042Z"),
-    (951_782_399_999, "2000-02-28T23:59:59.999Z"),
-  ] as [(Int64, String)])
+  @Test(
+    arguments: [
+      (0, "1970-01-01T00:00:00.000Z"), (1_769_847_330_042, "2026-01-31T08:15:30.042Z"),
+      (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+    ] as [(Int64, String)])
   func `is RFC 3339 in UTC with milliseconds`(milliseconds: Int64, text: String) {
     #expect(Timestamp.text(milliseconds: milliseconds) == text)
   }

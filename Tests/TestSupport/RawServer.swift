@@ -35,7 +35,8 @@ package final class RawServer: Sendable {
     _ address: Address = .loopback, receiveBuffer: Int32? = nil,
     script: @escaping @Sendable (RawConnection) throws -> Void
   ) throws {
-    (listener, port) = try Self.listen(address, receiveBuffer: receiveBuffer)
+    (listener, port) = try BoundSocket.make(address, receiveBuffer: receiveBuffer)
+    guard listen(listener, 512) == 0 else { throw RawServerError(call: "listen", code: errno) }
     startThread { [self] in
       while true {
         let descriptor = accept(listener, nil, nil)
@@ -81,74 +82,6 @@ package final class RawServer: Sendable {
     }
     for waiter in met { waiter.resume() }
     return tally
-  }
-}
-
-extension RawServer {
-  /// A port of loopback that nobody listens on.
-  package static func refusedPort() throws -> Int {
-    let (descriptor, port) = try listen(.loopback, receiveBuffer: nil)
-    Glibc.close(descriptor)
-    return port
-  }
-
-  /// A port of loopback whose accept queue is full: connects to it hang.
-  package static func hangingPort() throws -> (port: Int, sockets: [Int32]) {
-    let (listener, port) = try listen(.loopback, receiveBuffer: nil, backlog: 0)
-    var sockets = [listener]
-    for _ in 0..<4 {
-      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
-      var address = loopback(port: port)
-      _ = withAddress(&address) { connect(descriptor, $0, $1) }
-      sockets.append(descriptor)
-    }
-    return (port, sockets)
-  }
-
-  private static func listen(
-    _ address: Address, receiveBuffer: Int32?, backlog: Int32 = 512
-  ) throws -> (descriptor: Int32, port: Int) {
-    let isUnix = if case .unix = address { true } else { false }
-    let descriptor = socket(isUnix ? AF_UNIX : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    guard descriptor >= 0 else { throw RawServerError(call: "socket", code: errno) }
-    var on: Int32 = 1
-    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, 4)
-    if var receiveBuffer { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, 4) }
-    let code: Int32
-    switch address {
-    case .loopback:
-      var address = loopback(port: 0)
-      code = withAddress(&address) { bind(descriptor, $0, $1) }
-    case .unix(let path):
-      var address = sockaddr_un()
-      address.sun_family = sa_family_t(AF_UNIX)
-      withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-      code = withAddress(&address) { bind(descriptor, $0, $1) }
-    }
-    guard code == 0, Glibc.listen(descriptor, backlog) == 0 else {
-      throw RawServerError(call: "listen", code: errno)
-    }
-    guard !isUnix else { return (descriptor, 0) }
-    var bound = sockaddr_in()
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    _ = withAddress(&bound) { address, _ in getsockname(descriptor, address, &length) }
-    return (descriptor, Int(UInt16(bigEndian: bound.sin_port)))
-  }
-
-  private static func loopback(port: Int) -> sockaddr_in {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = UInt16(port).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    return address
-  }
-
-  private static func withAddress<A>(
-    _ address: inout A, _ body: (UnsafeMutablePointer<sockaddr>, socklen_t) -> Int32
-  ) -> Int32 {
-    withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<A>.size)) }
-    }
   }
 }
 

@@ -14,10 +14,10 @@ import Testing
   }
 
   @Test func `a refused connect is tried again, then not sent`() async throws {
-    let port = try RawServer.refusedPort()
+    let dead = try DeadPort.refusing()
     try await Harness.run { harness async throws in
       let permit = SendPermit.fresh()
-      let failure = await harness.upstream.begin(request(.loopback(port), permit: permit)).failure()
+      let failure = await harness.upstream.begin(request(.loopback(dead.port), permit: permit)).failure()
       #expect(failure?.isNotSent == true)
       #expect(harness.upstream.counters == UpstreamCounters(connects: 4, sends: 0, retries: 3))
       #expect(!permit.isSent)
@@ -25,10 +25,10 @@ import Testing
   }
 
   @Test func `connecting is not tried past the permit`() async throws {
-    let port = try RawServer.refusedPort()
+    let dead = try DeadPort.refusing()
     try await Harness.run { harness async throws in
       let permit = SendPermit(askedAt: BootInstant(nanoseconds: 0), lease: .seconds(1))
-      let failure = await harness.upstream.begin(request(.loopback(port), permit: permit)).failure()
+      let failure = await harness.upstream.begin(request(.loopback(dead.port), permit: permit)).failure()
       #expect(failure?.isNotSent == true)
       #expect(harness.upstream.counters.connects == 1)
     }
@@ -51,10 +51,9 @@ import Testing
   }
 
   @Test func `a connect that hangs ends at its time-out`() async throws {
-    let (port, sockets) = try RawServer.hangingPort()
-    defer { for socket in sockets { close(socket) } }
+    let dead = try DeadPort.hanging()
     try await Harness.run { harness async throws in
-      var settings = UpstreamSettings.loopback(port)
+      var settings = UpstreamSettings.loopback(dead.port)
       settings.connectTimeout = 100
       settings.connectRetries = 0
       let failure = await harness.upstream.begin(request(settings)).failure()
@@ -93,10 +92,9 @@ import Testing
   }
 
   @Test func `an exchange that is closed while it connects sends nothing`() async throws {
-    let (port, sockets) = try RawServer.hangingPort()
-    defer { for socket in sockets { close(socket) } }
+    let dead = try DeadPort.hanging()
     try await Harness.run { harness async throws in
-      let exchange = harness.upstream.begin(request(.loopback(port)))
+      let exchange = harness.upstream.begin(request(.loopback(dead.port)))
       exchange.close()
       #expect(await exchange.failure()?.isNotSent == true)
     }

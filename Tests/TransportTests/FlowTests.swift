@@ -189,4 +189,37 @@ import Wire
       #expect(await exchange.failure()?.isAnswerLost != nil)
     }
   }
+
+  @Test func `after shutdown what is under way is cut, and nothing begins`() async throws {
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      connection.readToEnd()
+    }
+    let dead = try DeadPort.refusing()
+    try await Harness.run { harness async throws in
+      let running = harness.upstream.begin(.to(server))
+      var request = UpstreamRequest.to(server)
+      request.upstream = .loopback(dead.port)
+      let connecting = harness.upstream.begin(request)
+      await server.reached { $0.requests == 1 }
+      harness.upstream.shutdown()
+      #expect(await running.failure()?.isAnswerLost == true)
+      #expect(await connecting.failure()?.isNotSent == true)
+      #expect(await harness.upstream.begin(.to(server)).failure()?.isNotSent == true)
+    }
+  }
+
+  @Test func `an exchange may be closed at any moment`() async throws {
+    let server = try RawServer(script: Self.echo)
+    try await Harness.run { harness async throws in
+      let body = RequestBody.whole(ByteBuffer(repeating: 0x61, count: 4 << 20))
+      for pause in 0..<20 {
+        let exchange = harness.upstream.begin(.to(server, "POST", body: body))
+        if pause > 0 { await harness.context.sleep(milliseconds: Int64(pause % 4)) }
+        exchange.close()
+        exchange.close()
+      }
+      #expect(try await harness.upstream.begin(.to(server, "GET", "/after")).finish().body == "/after")
+    }
+  }
 }

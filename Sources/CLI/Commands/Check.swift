@@ -5,7 +5,8 @@ import Settings
 struct Check: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Check a configuration file.",
-    discussion: "Prints every error with file, line, column and member, and exits with 78 where there is one.")
+    discussion: "Prints every error with file, line, column and member, and exits with 78 where there is one."
+  )
 
   @Argument(help: "The configuration file.")
   var file: String

@@ -24,7 +24,8 @@ enum ConfigurationFile {
 
   /// The first line of a file that holds a secret.
   static func secret(at path: String) throws -> String {
-    guard let data = FileManager.default.contents(atPath: path), let text = String(validating: data, as: UTF8.self),
+    guard let data = FileManager.default.contents(atPath: path),
+      let text = String(validating: data, as: UTF8.self),
       let line = text.split(whereSeparator: \.isNewline).first
     else {
       StandardError.print("\(path): holds no secret; write it as the file's first line")

@@ -120,7 +120,8 @@ extension Exchange {
     state = .settling(claim)
     switch route.policy.outcomeClass(of: status, steering: steering, claim: claim) {
     case .final:
-      let retention = steering.retention.map { max(.seconds(1), min($0, route.policy.remember)) } ?? route.policy.retention
+      let retention =
+        steering.retention.map { max(.seconds(1), min($0, route.policy.remember)) } ?? route.policy.retention
       return .complete(retention: retention, remember: route.policy.remember)
     case .retry:
       let isRejection = status == 401 || status == 403 || status == 429
@@ -154,7 +155,9 @@ extension Exchange {
         return .markUnknown(.answerLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))
       case .timedOut:
         state = .listening(claim)
-        return .listen(route.policy.upstream.settle, .answerLost(.timedOut, retryAfter: route.policy.retryAfterLoss(age: 0)))
+        return .listen(
+          route.policy.upstream.settle,
+          .answerLost(.timedOut, retryAfter: route.policy.retryAfterLoss(age: 0)))
       }
     case .listening:
       state = .ended

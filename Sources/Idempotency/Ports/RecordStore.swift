@@ -155,7 +155,8 @@ package protocol RecordStore: Sendable {
   /// has lost it.
   func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
   /// As `complete`, and tells the record as it is stored now, so that a cache need not ask for it.
-  func completeAndTell(_ claim: Claim, with completion: Completion) async throws(StoreError) -> CompletionReply
+  func completeAndTell(_ claim: Claim, with completion: Completion) async throws(StoreError)
+    -> CompletionReply
   /// Gives the record back. One that is not there stays so.
   func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome
   /// Says that the backend may have run the request and the answer is lost. One that is not there is made anew.

@@ -79,6 +79,8 @@ extension Digest256 {
       held -= 8
       bytes.append(UInt8(truncatingIfNeeded: bits >> held))
     }
+    // The last character has two bits to spare: only the one spelling that is written is read.
+    guard bits & (1 << held - 1) == 0 else { return nil }
     self.init(bytes)
   }
 }

@@ -32,7 +32,9 @@ package struct Milliseconds: Hashable, Comparable, Sendable, ExpressibleByIntege
   package static func - (left: Milliseconds, right: Milliseconds) -> Milliseconds {
     Milliseconds(left.count - right.count)
   }
-  package static func / (span: Milliseconds, parts: Int64) -> Milliseconds { Milliseconds(span.count / parts) }
+  package static func / (span: Milliseconds, parts: Int64) -> Milliseconds {
+    Milliseconds(span.count / parts)
+  }
 
   /// In whole seconds, rounded up, at least 1: the form of `Retry-After`.
   package var retryAfterSeconds: Int64 { max(1, (count + 999) / 1000) }
@@ -44,7 +46,9 @@ package struct BootInstant: Hashable, Comparable, Sendable {
 
   package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  package static func < (left: BootInstant, right: BootInstant) -> Bool { left.nanoseconds < right.nanoseconds }
+  package static func < (left: BootInstant, right: BootInstant) -> Bool {
+    left.nanoseconds < right.nanoseconds
+  }
   package static func + (instant: BootInstant, span: Milliseconds) -> BootInstant {
     let (nanoseconds, overflow) = span.count.multipliedReportingOverflow(by: 1_000_000)
     guard !overflow else { return BootInstant(nanoseconds: .max) }

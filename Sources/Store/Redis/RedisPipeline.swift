@@ -115,7 +115,7 @@ extension RedisPipeline {
       }
       let signal = Signal(timers: context.timers)
       connectionWaiters.append(signal)
-      _ = await signal.wait(milliseconds: left.count)
+      guard case .timedOut = await signal.wait(milliseconds: left.count) else { continue }
       connectionWaiters.removeAll { $0 === signal }
     }
   }
@@ -125,6 +125,7 @@ extension RedisPipeline {
     _ waiter: UnsafeContinuation<RedisAnswer, Never>?, isWhole: Bool = false,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void
   ) {
+    context.loop.assertInEventLoop()
     let now = Self.now
     // Without an estimate the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
@@ -197,7 +198,9 @@ extension RedisPipeline {
   }
 
   private func wakeConnectionWaiters() {
-    for waiter in connectionWaiters { waiter.set() }
+    let waiters = connectionWaiters
+    connectionWaiters = []
+    for waiter in waiters { waiter.set() }
   }
 }
 

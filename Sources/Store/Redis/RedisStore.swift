@@ -75,10 +75,29 @@ package struct RedisStore: RecordStore {
   package func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> OwnerOutcome {
+    try outcome(of: try await completed(claim, completion))
+  }
+
+  package func completeAndTell(
+    _ claim: Claim, with completion: Completion
+  ) async throws(StoreError) -> CompletionReply {
+    let answer = try await completed(claim, completion)
+    guard case .done = answer.ending else {
+      return CompletionReply(outcome: try outcome(of: answer), record: nil)
+    }
+    let record = CompletedRecord(
+      outcome: completion.outcome, recordedAt: answer.now, expiresAt: answer.now + completion.retention,
+      remaining: completion.retention, attempt: claim.attempt)
+    return CompletionReply(outcome: .done, record: record)
+  }
+
+  private func completed(
+    _ claim: Claim, _ completion: Completion
+  ) async throws(StoreError) -> RedisAnswer {
     let text = claim.fingerprint.recipe.text
     let kept = RedisCompletion(completion)
     let capacity = 640 + text.utf8.count + kept.capacity
-    let answer = try await pipeline.ask(.complete, claim.id, capacity: capacity) { writer, _ in
+    return try await pipeline.ask(.complete, claim.id, capacity: capacity) { writer, _ in
       writer.ownership(claim)
       writer.argument {
         $0.record(
@@ -90,7 +109,6 @@ package struct RedisStore: RecordStore {
       writer.timeToLive(completion.retention)
       kept.writeAnswer(to: &writer)
     }
-    return try outcome(of: answer)
   }
 
   package func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {

@@ -68,7 +68,7 @@ extension CurlExchange {
     else {
       return false
     }
-    upstream.countRetry()
+    upstream.logRetry(of: request.upstream.name, after: code, in: delay)
     let timer = upstream.context.timers.start(milliseconds: delay.count) {
       self.stage = .ended
       self.upstream.start(self)

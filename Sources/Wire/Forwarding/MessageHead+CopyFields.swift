@@ -74,12 +74,13 @@ extension MessageHead {
   /// Whether the name is one of a proxy's own request fields with an underscore for a hyphen.
   private static func isOwnSpelling(_ all: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
     let name = UnsafeRawBufferPointer(rebasing: all[range])
+    guard name.contains(0x5F) else { return false }
     return ownFields.contains { isSpelling(name, of: $0) }
   }
 
-  private static var ownFields: [FieldName] {
-    [.idempotencyRequestID, .idempotencyAttempt, .xForwardedFor, .xForwardedHost, .xForwardedProto]
-  }
+  private static let ownFields: [FieldName] = [
+    .idempotencyRequestID, .idempotencyAttempt, .xForwardedFor, .xForwardedHost, .xForwardedProto,
+  ]
 
   private static func isSpelling(_ name: UnsafeRawBufferPointer, of known: FieldName) -> Bool {
     let wanted = known.lowercased

@@ -83,7 +83,7 @@ struct Rig: Sendable {
     async throws
   {
     try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask(operation: body)
+      group.addTask { try await body() }
       group.addTask {
         try await Task.sleep(for: span)
         throw TestFailure("the test took longer than \(span)")

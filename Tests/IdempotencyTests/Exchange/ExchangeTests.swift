@@ -68,15 +68,17 @@ import Testing
   }
 
   /// (on_unknown, age, retryable, Retry-After) with a settle of 30 s.
-  @Test(arguments: [
-    (RoutePolicy.OnUnknown.hold, 0, true, 30), (.hold, 29_500, true, 1), (.hold, 30_000, false, nil),
-    (.retry, 10_000, true, 20), (.retry, 60_000, true, 1),
-  ] as [(RoutePolicy.OnUnknown, Int64, Bool, Int64?)])
+  @Test(
+    arguments: [
+      (RoutePolicy.OnUnknown.hold, 0, true, 30), (.hold, 29_500, true, 1), (.hold, 30_000, false, nil),
+      (.retry, 10_000, true, 20), (.retry, 60_000, true, 1),
+    ] as [(RoutePolicy.OnUnknown, Int64, Bool, Int64?)])
   func `an unknown outcome is retryable while it may settle`(
     onUnknown: RoutePolicy.OnUnknown, age: Int64, isRetryable: Bool, retryAfter: Int64?
   ) {
     var exchange = Exchange(route: .sample { $0.onUnknown = onUnknown })
-    guard case .refuse(let problem) = exchange.claimed(.taken(.unknown(age: Milliseconds(age), attempt: 1))) else {
+    guard case .refuse(let problem) = exchange.claimed(.taken(.unknown(age: Milliseconds(age), attempt: 1)))
+    else {
       Issue.record("an unknown outcome was not refused")
       return
     }
@@ -129,7 +131,9 @@ import Testing
   }
 
   @Test func `keeps a record that has met more than rejections`() {
-    #expect(Self.answered(status: 429, claim: .sample(attempt: 3, onlyRejectedSoFar: false)) == .release(.remembered))
+    #expect(
+      Self.answered(status: 429, claim: .sample(attempt: 3, onlyRejectedSoFar: false))
+        == .release(.remembered))
   }
 
   @Test func `a 409 after an unknown attempt is unknown, unless the route or the backend says otherwise`() {
@@ -211,12 +215,14 @@ import Testing
 
   @Test func `a fenced owner gives its client what the store now says`() {
     var replaying = Self.settling()
-    guard case .replay(let record) = replaying.stored(.lost(.completed(.sample()))), record == .sample() else {
+    guard case .replay(let record) = replaying.stored(.lost(.completed(.sample()))), record == .sample()
+    else {
       Issue.record("another owner's outcome was not replayed")
       return
     }
     var duplicate = Self.settling()
-    guard case .becomeDuplicate = duplicate.stored(.lost(.inFlight(leaseLeft: Milliseconds(1), attempt: 2))) else {
+    guard case .becomeDuplicate = duplicate.stored(.lost(.inFlight(leaseLeft: Milliseconds(1), attempt: 2)))
+    else {
       Issue.record("a fenced owner did not become a duplicate")
       return
     }
@@ -224,7 +230,9 @@ import Testing
       Issue.record("a fenced owner could not ask again")
       return
     }
-    for standing in [Standing.absent, .released(attempt: 2), .unknown(age: 5, attempt: 2), .expired(attempt: 2)] {
+    for standing in [
+      Standing.absent, .released(attempt: 2), .unknown(age: 5, attempt: 2), .expired(attempt: 2),
+    ] {
       var refused = Self.settling()
       guard case .refuse(let problem) = refused.stored(.lost(standing)) else {
         Issue.record("a fenced owner answered although the record is \(standing)")

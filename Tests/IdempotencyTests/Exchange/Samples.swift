@@ -38,7 +38,8 @@ extension Digest256 {
 extension CompletedRecord {
   static func sample(_ outcome: Outcome? = nil) -> CompletedRecord {
     let response = RecordedResponse(
-      status: 201, fields: ByteBuffer(string: "Content-Type: text/plain\r\n"), body: ByteBuffer(string: "made"))
+      status: 201, fields: ByteBuffer(string: "Content-Type: text/plain\r\n"),
+      body: ByteBuffer(string: "made"))
     return CompletedRecord(
       outcome: outcome ?? .kept(response), recordedAt: StoreInstant(milliseconds: 1000),
       expiresAt: StoreInstant(milliseconds: 9000), remaining: 8000, attempt: 1)

@@ -2,7 +2,9 @@ import Idempotency
 import Testing
 
 @Suite struct `The permit to send` {
-  private static func at(milliseconds: Int64) -> BootInstant { BootInstant(nanoseconds: milliseconds * 1_000_000) }
+  private static func at(milliseconds: Int64) -> BootInstant {
+    BootInstant(nanoseconds: milliseconds * 1_000_000)
+  }
 
   @Test func `is given once`() {
     let permit = SendPermit(askedAt: Self.at(milliseconds: 0), lease: 10_000)

@@ -28,6 +28,14 @@ struct LoopConfined: RecordStore {
     try await onLoop { () async throws(StoreError) in try await store.complete(claim, with: completion) }
   }
 
+  func completeAndTell(
+    _ claim: Claim, with completion: Completion
+  ) async throws(StoreError) -> CompletionReply {
+    try await onLoop { () async throws(StoreError) in
+      try await store.completeAndTell(claim, with: completion)
+    }
+  }
+
   func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
     try await onLoop { () async throws(StoreError) in try await store.release(claim, release) }
   }

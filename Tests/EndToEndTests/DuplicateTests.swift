@@ -114,6 +114,33 @@ struct DuplicateTests {
     }
   }
 
+  @Test func `one who waits and hangs up makes room for another`() async throws {
+    try await Rig.run(Configuration(route: ["max_waiters": "1"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let waiting = try await RawClient(port: rig.semel.ports.proxy)
+      try await waiting.send(Rig.orderText("k"))
+      try await expectWaits(rig, false)
+      try await waiting.close()
+      try await expectWaits(rig, true)
+      gate.open()
+      expectExecuted(try await first)
+    }
+  }
+
+  /// Whether a duplicate that would wait for half a second is let wait, sooner or later.
+  private func expectWaits(_ rig: Rig, _ expected: Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(10)
+    while ContinuousClock.now < deadline {
+      let start = ContinuousClock.now
+      expectRefused(try await rig.order("k", [("Prefer", "wait=1")]), 409, "in_flight", retryable: true)
+      if (ContinuousClock.now - start >= .milliseconds(950)) == expected { return }
+    }
+    Issue.record("no duplicate \(expected ? "waits" : "is rejected")")
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `after a released end one of those who wait runs, and the others get its answer`(
     store: StoreKind

@@ -106,6 +106,17 @@ struct OutcomeTests {
     }
   }
 
+  @Test func `a backend cannot make its answer count longer than the key is remembered`() async throws {
+    try await Rig.run(Configuration(route: ["retention": "1s", "remember": "2s"])) { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(201, [("Idempotency-Retention", "999999999")]) }
+      expectExecuted(try await rig.order("k"))
+      expectReplayed(try await rig.order("k"), 201)
+      let again = try await rig.order("k") { $0.idempotencyStatus != "replayed" }
+      expectExecuted(again)
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
   @Test func `Semel's own fields do not come from a backend`() async throws {
     try await Rig.run(Configuration(route: ["idempotency": "optional"])) { rig in
       let own = [

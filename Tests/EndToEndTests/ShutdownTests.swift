@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -70,6 +71,21 @@ struct ShutdownTests {
       rig.semel.terminate()
       #expect(try await rig.semel.process.exit() == .code(0))
       #expect(ContinuousClock.now - start < .seconds(5))
+    }
+  }
+
+  @Test func `Ctrl-C ends it in the same way`() async throws {
+    try await Rig.run { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let idle = try await RawClient(port: rig.semel.ports.proxy)
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      rig.semel.process.signal(SIGINT)
+      try await idle.closedByPeer()
+      gate.open()
+      expectExecuted(try await first)
+      #expect(try await rig.semel.process.exit() == .code(0))
     }
   }
 }

@@ -5,13 +5,14 @@ import Testing
 struct UnknownTests {
   /// What the backend does after it has run a request.
   enum Loss: String, CaseIterable, Sendable {
-    case unanswered, cut, unfinishedChunks
+    case unanswered, cut, unfinishedChunks, garbage
 
     var reply: Reply {
       switch self {
       case .unanswered: .unanswered
       case .cut: Reply(201, body: "0123456789", ending: .cut(after: 5))
       case .unfinishedChunks: Reply(201, body: "0123456789", framing: .chunked, ending: .cut(after: 5))
+      case .garbage: Reply(201, body: "x", before: "220 mail.example ESMTP\r\n\r\n")
       }
     }
   }
@@ -139,11 +140,8 @@ struct UnknownTests {
 
   @Test func `interim answers are passed over`() async throws {
     try await Rig.run { rig in
-      rig.backend.on("/v1/orders") { _ in
-        var reply = Reply(201, body: "done")
-        reply.interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
-        return reply
-      }
+      let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
+      rig.backend.on("/v1/orders") { _ in Reply(201, body: "done", before: interim) }
       let first = try await rig.order("k")
       expectExecuted(first)
       #expect(first.text == "done")

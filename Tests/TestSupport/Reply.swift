@@ -36,7 +36,7 @@ package struct Reply: Sendable {
   package var content: Content
   package var framing: Framing
   package var ending: Ending
-  /// Sent before the answer: interim answers.
+  /// Sent before the answer: interim answers, or what is none.
   package var interim = ""
   package var trailers: [(String, String)] = []
   /// Nothing is sent before this is open.
@@ -47,11 +47,13 @@ package struct Reply: Sendable {
   package init(
     _ status: Int = 201, _ fields: [(String, String)] = [("Content-Type", "application/json")],
     body: String = "",
-    framing: Framing = .length, ending: Ending = .whole, gate: Gate? = nil, delay: Duration = .zero
+    framing: Framing = .length, ending: Ending = .whole, gate: Gate? = nil, delay: Duration = .zero,
+    before interim: String = ""
   ) {
     self.init(status, fields, content: .bytes(Array(body.utf8)), framing: framing, ending: ending)
     self.gate = gate
     self.delay = delay
+    self.interim = interim
   }
 
   package init(

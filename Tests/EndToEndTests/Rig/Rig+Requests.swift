@@ -27,11 +27,12 @@ extension Rig {
 
   /// Delivers the same order again and again until its answer is what the test waits for.
   func order(
-    _ key: String, within span: Duration = .seconds(20), until isReached: (Answer) -> Bool
+    _ key: String, at node: SemelProcess? = nil, within span: Duration = .seconds(20),
+    until isReached: (Answer) -> Bool
   ) async throws -> Answer {
     let deadline = ContinuousClock.now + span
     while true {
-      let answer = try await order(key)
+      let answer = try await order(key, at: node)
       if isReached(answer) { return answer }
       guard ContinuousClock.now < deadline else {
         throw TestFailure(

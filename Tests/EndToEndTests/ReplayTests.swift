@@ -83,12 +83,13 @@ struct ReplayTests {
   @Test(arguments: StoreKind.allCases)
   func `a client that does not read its answer holds up nobody else`(store: StoreKind) async throws {
     // More than the sockets between the two can buffer.
-    let size = 24 << 20
-    try await Rig.run(Configuration(store: store, route: ["max_response_body": "32MiB"])) { rig in
+    let size = 12 << 20
+    try await Rig.run(Configuration(store: store, route: ["max_response_body": "16MiB"])) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, [], content: .filler(size)) }
       let slow = try await RawClient(port: rig.semel.ports.proxy)
       try await slow.setReading(false)
       try await slow.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
       let replay = try await rig.order("k")
       expectReplayed(replay, 201)
       #expect(replay.body.count == size)

@@ -16,7 +16,8 @@ struct StreamingTests {
       try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
       try await connection.closedByPeer(within: .seconds(200))
       #expect(connection.inbox.value.total > Self.gibibyte)
-      #expect(try rig.semel.memory("VmHWM") < Self.mostMemory)
+      let memory = try rig.semel.memory("VmHWM")
+      #expect(memory < Self.mostMemory)
     }
   }
 
@@ -33,7 +34,8 @@ struct StreamingTests {
       if isChunked { try await connection.send("0\r\n\r\n") }
       #expect(try await connection.answer(to: "PUT", within: .seconds(100)).status == 201)
       #expect(rig.backend.requests.map(\.bodyLength) == [Self.gibibyte])
-      #expect(try rig.semel.memory("VmHWM") < Self.mostMemory)
+      let memory = try rig.semel.memory("VmHWM")
+      #expect(memory < Self.mostMemory)
     }
   }
 
@@ -46,7 +48,8 @@ struct StreamingTests {
       try await rig.backend.arrived(1)
       // Whatever would pile up does so within this.
       try await Task.sleep(for: .seconds(2))
-      #expect(try rig.semel.memory("VmHWM") < Self.mostMemory)
+      let memory = try rig.semel.memory("VmHWM")
+      #expect(memory < Self.mostMemory)
       connection.inbox.withValue { $0.isCounting = true }
       try await connection.setReading(true)
       try await connection.closedByPeer(within: .seconds(40))
@@ -62,7 +65,8 @@ struct StreamingTests {
       try await connection.send(Rig.orderText("k", [("Connection", "close")]))
       try await connection.closedByPeer(within: .seconds(40))
       #expect(connection.inbox.value.total > 256 << 20)
-      #expect(try rig.semel.memory("VmHWM") < Self.mostMemory)
+      let memory = try rig.semel.memory("VmHWM")
+      #expect(memory < Self.mostMemory)
       #expect(try await rig.order("k").problem?.code == "response_not_kept")
     }
   }

@@ -64,6 +64,31 @@ struct NodesTests {
     }
   }
 
+  @Test func `a duplicate on another node is woken although the store went away meanwhile`() async throws {
+    let configuration = Configuration(
+      store: .redis, storeMembers: ["timeout": "250ms"], route: ["lease": "30s", "wait_timeout": "20s"],
+      isAppendOnly: true)
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let other = try await rig.secondNode()
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let waiting = try await RawClient(port: other.ports.proxy)
+      try await waiting.send(Rig.orderText("k"))
+      expectRefused(
+        try await rig.order("k", [("Prefer", "wait=1")], at: other), 409, "in_flight", retryable: true)
+      try await rig.redis?.restart()
+      gate.open()
+      #expect(try await first.status == 201)
+      let start = ContinuousClock.now
+      expectReplayed(try await waiting.answer(), 201)
+      #expect(ContinuousClock.now - start < .seconds(8))
+      #expect(rig.backend.requests.count == 1)
+      try await other.kill()
+    }
+  }
+
   @Test func `a duplicate outlives the node that ran the first`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       let gate = Gate()

@@ -34,6 +34,10 @@ struct StoreFailureTests {
         #expect(open.idempotencyStatus == "unprotected")
       }
       #expect(rig.backend.runs(of: "k") == 2)
+      try await rig.redis?.start()
+      expectExecuted(try await rig.order("k") { $0.idempotencyStatus != "unprotected" })
+      #expect(
+        try await rig.order("k") { $0.idempotencyStatus != "unprotected" }.idempotencyStatus == "replayed")
     }
   }
 

@@ -41,20 +41,20 @@ extension Digest256 {
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
   /// Writes the 43 characters of base64url (RFC 4648, section 5) to the front of `buffer`.
+  ///
+  /// Six bits at a time off a window of 64: every record's key is written several times a request.
   package func writeText(to buffer: UnsafeMutablePointer<UInt8>) {
-    var bits: UInt32 = 0
-    var held: UInt32 = 0
-    var written = 0
-    for index in 0..<32 {
-      bits = bits << 8 | UInt32(self[index])
-      held += 8
-      while held >= 6 {
-        held -= 6
-        buffer[written] = Self.alphabet[Int(bits >> held & 63)]
-        written += 1
+    Self.alphabet.withUnsafeBufferPointer { alphabet in
+      for position in 0..<Self.textLength {
+        let bit = position * 6
+        let word = words[bit >> 6]
+        let offset = UInt64(bit & 63)
+        // What of the six bits lies in the next word; nothing beyond the last one.
+        let next = offset > 58 && bit < 192 ? words[(bit >> 6) + 1] >> (122 - offset) : 0
+        let high = offset > 58 ? word << (offset - 58) : word >> (58 - offset)
+        buffer[position] = alphabet[Int((high | next) & 63)]
       }
     }
-    buffer[written] = Self.alphabet[Int(bits << (6 - held) & 63)]
   }
 
   /// The digest in base64url without padding.

@@ -118,6 +118,6 @@ let package = Package(
       ["Transport", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioPosix, logging]),
     tests(
       "ProxyTests", ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, logging]),
-    tests("EndToEndTests", ["TestSupport", "semel"], resources: [.copy("Clients")]),
+    tests("EndToEndTests", ["TestSupport"], resources: [.copy("Clients")]),
   ]
 )

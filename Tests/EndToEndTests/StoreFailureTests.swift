@@ -78,6 +78,24 @@ struct StoreFailureTests {
     }
   }
 
+  /// As above, when nobody is left to give the claim back: only its deadline keeps it from holding the key.
+  @Test func `a claim that a frozen store runs after Semel was killed claims nothing`() async throws {
+    let configuration = Configuration(
+      store: .redis, storeMembers: ["timeout": "250ms"], route: ["lease": "60s", "wait_timeout": "1s"])
+    try await Rig.run(configuration) { rig in
+      for round in 1...3 {
+        rig.redis?.freeze()
+        expectRefused(try await rig.order("k\(round)"), 503, "store_unavailable", retryable: true)
+        try await rig.semel.kill()
+        rig.redis?.thaw()
+        try await rig.semel.start()
+        expectExecuted(try await rig.order("k\(round)") { $0.problem?.code != "store_unavailable" })
+        #expect(rig.backend.runs(of: "k\(round)") == 1)
+      }
+      #expect(rig.backend.requests.allSatisfy { $0.attempt == "1" })
+    }
+  }
+
   @Test func `a store that freezes under an answer does not make it run again`() async throws {
     let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"])
     try await Rig.run(configuration) { rig in

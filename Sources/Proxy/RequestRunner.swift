@@ -86,28 +86,14 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       return .passed(target, by: route, label: isKeyed ? .ignored : nil)
     }
     try refuseUnprotectable(route)
-    var finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
+    let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     if case .missing = finding { return try unkeyed(target, by: route) }
-    guard let callerPolicy = route.policy.caller else {
-      preconditionFailure("RequestRunner: a protected route without caller")
-    }
-    let caller = try callerPolicy.caller(head: head, peerAddress: delivery.peer.address)
-    guard let body else { return .incomplete(limit: route.policy.maxRequestBody) }
-    guard body.readableBytes <= route.policy.maxRequestBody else {
-      throw .requestTooLarge(limit: route.policy.maxRequestBody)
-    }
-    if case .needsBody = finding {
-      guard let key = try route.policy.key.key(head: head, query: target.query, body: body) else {
-        return try unkeyed(target, by: route)
-      }
-      finding = .found(key)
-    }
-    guard case .found(let key) = finding else {
-      preconditionFailure("RequestRunner: a key neither found nor missing")
-    }
-    if environment.accessLog.isEnabled {
-      delivery.record.keyDigest = key.digestText
-      delivery.record.callerDigest = caller.digestText
+    let caller = try caller(of: route)
+    let limit = route.policy.maxRequestBody
+    guard let body else { return .incomplete(limit: limit) }
+    guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
+    guard let key = try key(finding, in: body, of: target, by: route) else {
+      return try unkeyed(target, by: route)
     }
     let call = KeyedCall(
       route: route, target: target, body: body,
@@ -116,6 +102,29 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         method: head.slice(head.methodRange),
         place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key))
     return .keyed(call, call.fingerprint(by: route.policy.recipe, head: head))
+  }
+
+  private func caller(of route: Route) throws(Problem) -> Caller {
+    guard let policy = route.policy.caller else {
+      preconditionFailure("RequestRunner: a protected route without caller")
+    }
+    let caller = try policy.caller(head: head, peerAddress: delivery.peer.address)
+    if environment.accessLog.isEnabled { delivery.record.callerDigest = caller.digestText }
+    return caller
+  }
+
+  /// The key that was found in the head, or the one that stands in the body.
+  private func key(
+    _ finding: KeyFinding, in body: ByteBuffer, of target: RequestTarget, by route: Route
+  ) throws(Problem) -> IdempotencyKey? {
+    let key: IdempotencyKey?
+    if case .found(let found) = finding {
+      key = found
+    } else {
+      key = try route.policy.key.key(head: head, query: target.query, body: body)
+    }
+    if environment.accessLog.isEnabled { delivery.record.keyDigest = key?.digestText ?? "" }
+    return key
   }
 
   /// A request without a key on a protected route: refused where one is required, else passed through.

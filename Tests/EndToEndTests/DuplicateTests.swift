@@ -114,8 +114,10 @@ struct DuplicateTests {
     }
   }
 
+  /// A client that hangs up cannot be told from one that has closed its sending side alone and still reads: its place
+  /// is free when its time is over.
   @Test func `one who waits and hangs up makes room for another`() async throws {
-    try await Rig.run(Configuration(route: ["max_waiters": "1"])) { rig in
+    try await Rig.run(Configuration(route: ["max_waiters": "1", "wait_timeout": "4s"])) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
       async let first = rig.order("k")

@@ -53,7 +53,7 @@ struct RedisNode: Sendable {
 
 extension RedisEndpointSettings {
   /// A namespace of its own on a server, and patience enough for a busy machine.
-  static func on(_ server: RedisServer, timeout: Milliseconds = .seconds(5)) -> RedisEndpointSettings {
+  static func on(_ server: RedisServer, timeout: Milliseconds = .seconds(10)) -> RedisEndpointSettings {
     var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: server.port))
     settings.timeout = timeout
     settings.namespace = "test-\(UInt64.random(in: 0...UInt64.max))"

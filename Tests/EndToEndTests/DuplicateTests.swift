@@ -40,6 +40,24 @@ struct DuplicateTests {
     }
   }
 
+  /// With every reason to take over at once, were the lease let lapse.
+  @Test(arguments: StoreKind.allCases)
+  func `a backend that takes longer than the lease does not lose its claim`(store: StoreKind) async throws {
+    let configuration = Configuration(
+      store: store, upstream: ["settle": "0s"], route: ["lease": "1s", "on_unknown": "retry"])
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders") { Reply(body: #"{"order":\#($0.number)}"#, delay: .milliseconds(3500)) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let start = ContinuousClock.now
+      while ContinuousClock.now - start < .milliseconds(2500) {
+        expectRefused(try await rig.order("k", [("Prefer", "wait=1")]), 409, "in_flight", retryable: true)
+      }
+      expectReplayed(try await rig.order("k"), of: try await first)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
   @Test func `a route may reject duplicates at once`() async throws {
     try await Rig.run(Configuration(route: ["duplicates": "reject"])) { rig in
       try await expectRejected(rig, [])

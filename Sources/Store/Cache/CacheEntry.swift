@@ -27,8 +27,9 @@ struct CacheEntry: Sendable {
     bytes = Self.overhead + Self.size(of: record.outcome)
   }
 
-  /// Whether the store may no longer hold the outcome.
-  func isExpired(now: BootInstant) -> Bool { now >= expiry }
+  /// Whether the store may no longer hold the outcome. Its clock counts whole milliseconds, and may have begun the
+  /// one in which it was asked before we did.
+  func isExpired(now: BootInstant) -> Bool { now + 1 >= expiry }
 
   /// What the store would answer to a claim.
   func answer(_ fingerprint: Fingerprint, now: BootInstant) -> ClaimOutcome {

@@ -10,26 +10,36 @@ package enum Readiness: Sendable, Equatable {
   case notReady(String)
 }
 
-/// The operator's listener: probes and counters. Separate from the clients' one, loopback by default.
+/// The operator's listener: probes, metrics, records and the configuration. Separate from the clients' one, loopback by default.
 package struct AdminServer: Service {
   private let host: String
   private let port: Int
   private let token: String?
-  private let counters: Counters
+  private let metrics: Metrics
   private let readiness: @Sendable () async -> Readiness
+  private let configuration: @Sendable () async -> ConfigurationStanding?
+  private let desk: RecordDesk
+  private let settings: @Sendable () async -> String
   private let logger: Logger
 
   /// - Parameters:
+  ///   - configuration: what `/readyz` tells of it; `nil` where there is no file.
+  ///   - settings: the configuration at work as JSON, without its secrets.
   ///   - token: what `Authorization: Bearer …` must say, for everything but the probes; `nil`: nothing is asked.
   package init(
-    host: String, port: Int, token: String?, counters: Counters,
-    readiness: @escaping @Sendable () async -> Readiness, logger: Logger
+    host: String, port: Int, token: String?, metrics: Metrics,
+    readiness: @escaping @Sendable () async -> Readiness,
+    configuration: @escaping @Sendable () async -> ConfigurationStanding?, desk: RecordDesk,
+    settings: @escaping @Sendable () async -> String, logger: Logger
   ) {
     self.host = host
     self.port = port
     self.token = token
-    self.counters = counters
+    self.metrics = metrics
     self.readiness = readiness
+    self.configuration = configuration
+    self.desk = desk
+    self.settings = settings
     self.logger = logger
   }
 
@@ -42,27 +52,25 @@ package struct AdminServer: Service {
     try await application.runService(gracefulShutdownSignals: [])
   }
 
-  private func router() -> Router<BasicRequestContext> {
-    let router = Router()
+  private func router() -> Router<AdminContext> {
+    let router = Router(context: AdminContext.self)
     router.get("/livez") { _, _ in "ok\n" }
-    router.get("/readyz") { [readiness] _, _ in
+    router.get("/readyz") { [readiness, configuration] _, _ in
+      let standing = await configuration()?.text ?? ""
       switch await readiness() {
-      case .ready: Response.text("ready\n", status: .ok)
-      case .notReady(let reason): Response.text("not ready: \(reason)\n", status: .serviceUnavailable)
+      case .ready: return Response.text("ready\n" + standing, status: .ok)
+      case .notReady(let reason):
+        return Response.text("not ready: \(reason)\n" + standing, status: .serviceUnavailable)
       }
     }
-    router.group().add(middleware: TokenMiddleware(token: token)).get("/metrics") { [counters] _, _ in
-      Response.text(counters.page(), status: .ok, type: "text/plain; version=0.0.4; charset=utf-8")
+    let guarded = router.group().add(middleware: TokenMiddleware<AdminContext>(token: token))
+    guarded.get("/metrics") { [metrics] _, _ in
+      Response.text(await metrics.page(), status: .ok, type: "text/plain; version=0.0.4; charset=utf-8")
     }
+    guarded.get("/v1/config") { [settings] _, _ in
+      Response.text(await settings() + "\n", status: .ok, type: "application/json")
+    }
+    addRecords(to: guarded, desk: desk)
     return router
-  }
-}
-
-extension Response {
-  fileprivate static func text(
-    _ text: String, status: HTTPResponse.Status, type: String = "text/plain; charset=utf-8"
-  ) -> Response {
-    Response(
-      status: status, headers: [.contentType: type], body: .init(byteBuffer: ByteBuffer(string: text)))
   }
 }

@@ -8,6 +8,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+/* As 0xMMmmpp. */
+static inline unsigned int semel_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version_num; }
+
 /* Typed doors for libcurl's variadic functions, which Swift cannot call. */
 
 static inline CURLcode semel_easy_set_long(CURL *easy, CURLoption option, long value) {
@@ -53,6 +56,13 @@ static inline void *semel_easy_private(CURL *easy) {
   char *pointer = NULL;
   curl_easy_getinfo(easy, CURLINFO_PRIVATE, &pointer);
   return pointer;
+}
+
+/* The status of the last answer. */
+static inline long semel_easy_status(CURL *easy) {
+  long status = 0;
+  curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+  return status;
 }
 
 static inline int64_t semel_easy_uploaded(CURL *easy) {

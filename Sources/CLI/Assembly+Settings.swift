@@ -1,8 +1,11 @@
 import Idempotency
+import Logging
 import Proxy
 import Settings
 import Store
+import TLS
 import Telemetry
+import Transport
 
 extension ProxyLimits {
   init(_ settings: LimitSettings) {
@@ -11,18 +14,53 @@ extension ProxyLimits {
     maxInFlight = settings.maxInFlight
     bodyMemory = settings.bodyMemory
     headerBytes = settings.headerBytes
+    headerLine = settings.headerLine
+    headerCount = settings.headerCount
     headerTimeout = settings.headerTimeout
     bodyTimeout = settings.bodyTimeout
+    writeTimeout = settings.writeTimeout
     idleTimeout = settings.idleTimeout
+    pipelineBytes = settings.pipelineBytes
+    tunnelTimeout = settings.tunnelTimeout
+    http2MaxStreams = settings.http2MaxStreams
+    http2Window = settings.http2Window
+    http2Resets = settings.http2Resets
+    http2ControlFrames = settings.http2ControlFrames
   }
 }
 
-extension ProxyServer.Address {
-  init(_ settings: ListenSettings) {
-    switch settings {
-    case .tcp(let host, let port): self = .tcp(host: host, port: port)
-    case .unix(let path): self = .unix(path: path)
-    }
+extension Listener {
+  /// Reads the certificate's files.
+  init(_ settings: ListenSettings) throws(TLSFault) {
+    var certificate: ServerCertificate?
+    if let files = settings.tls { certificate = try ServerCertificate(files) }
+    let address: Address =
+      switch settings.address {
+      case .tcp(let host, let port): .tcp(host: host, port: port)
+      case .unix(let path): .unix(path: path, mode: settings.mode)
+      }
+    self.init(address, certificate: certificate, proxyProtocol: settings.proxyProtocol)
+  }
+}
+
+extension ProxyPatience {
+  init(_ settings: Settings) {
+    self.init(drainDelay: settings.drainDelay, grace: settings.shutdownGrace)
+  }
+}
+
+extension Logger.Level {
+  init(_ level: LogSettings.Level) {
+    self =
+      switch level {
+      case .trace: .trace
+      case .debug: .debug
+      case .info: .info
+      case .notice: .notice
+      case .warning: .warning
+      case .error: .error
+      case .critical: .critical
+      }
   }
 }
 
@@ -31,6 +69,22 @@ extension LogFormat {
     switch format {
     case .json: self = .json
     case .text: self = .text
+    }
+  }
+}
+
+extension Tracer {
+  /// Sends to the collector by OTLP over HTTP, in JSON.
+  convenience init(_ settings: TracingSettings) {
+    self.init(sample: settings.sample) { body in
+      var call = HTTPCall(url: settings.otlp + "/v1/traces")
+      call.method = "POST"
+      call.fields = ["Content-Type: application/json"]
+      call.body = body
+      // Longer, and the spans that come meanwhile find no room.
+      call.timeoutMilliseconds = 5000
+      guard let answer = try? call.send() else { return false }
+      return (200..<300).contains(answer.status)
     }
   }
 }

@@ -16,33 +16,53 @@ import UnixSignals
 /// Builds the whole program from its settings. The only place that knows every module.
 struct Assembly {
   private let settings: Settings
+  /// Where they stand; `nil`: nowhere, and nothing is reloaded.
+  private let file: ConfigurationFile?
   private let sink = LogSink()
-  private let counters = Counters()
+  private let tracer: Tracer?
+  private let threshold: LogThreshold
   private let logger: Logger
 
-  init(settings: Settings) {
+  init(settings: Settings, file: ConfigurationFile? = nil) {
     self.settings = settings
-    let (log, sink) = (settings.log, sink)
-    var logger = Logger(label: "semel") {
-      StructuredLogHandler(label: $0, level: .info, format: LogFormat(log.format), sink: sink)
+    tracer = settings.tracing.map(Tracer.init)
+    self.file = file
+    let (format, sink, threshold) = (
+      LogFormat(settings.log.format), sink, LogThreshold(Logger.Level(settings.log.level))
+    )
+    self.threshold = threshold
+    logger = Logger(label: "semel") {
+      StructuredLogHandler(label: $0, threshold: threshold, format: format, sink: sink)
     }
-    logger.logLevel = Logger.Level(rawValue: log.level.rawValue) ?? .info
-    self.logger = logger
   }
 
   /// Runs until a signal ends it; what else is given ends with it.
   func run(beside services: [any Service] = []) async throws {
     for warning in settings.warnings { logger.warning("\(warning)") }
-    defer { sink.flush() }
+    defer {
+      tracer?.close()
+      sink.flush()
+    }
     let group = MultiThreadedEventLoopGroup(
       numberOfThreads: settings.workers > 0 ? settings.workers : System.coreCount)
     let contexts = group.makeIterator().map { EventLoopContext(loop: $0) }
+    let descriptors = DescriptorLimit.raise()
+    if let warning = DescriptorLimit.warning(of: settings, loops: contexts.count, limit: descriptors) {
+      logger.warning("\(warning)")
+    }
+    let metrics = Metrics(loops: contexts.count)
+    metrics.tell(of: sink)
+    metrics.tell(of: tracer)
     do throws(any Error) {
       switch settings.store.place {
       case .embedded(let path):
         let store = try EmbeddedStore(path: path, logger: logger)
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
-        try await serve(contexts, group, services) { _ in CachedStore(store, cache: cache) }
+        metrics.tell(of: store)
+        metrics.tell(of: cache)
+        try await serve(contexts, group, metrics, services) { index in
+          CachedStore(MeasuredStore(store, metrics: metrics.loops[index]), cache: cache)
+        }
         await store.close()
       case .redis(let redis):
         let endpoint = RedisEndpointSettings(redis, in: settings.store)
@@ -50,9 +70,13 @@ struct Assembly {
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
         let hub = RedisHub(context: contexts[0], settings: endpoint, logger: logger)
         hub.observe { cache.follow($0) }
-        try await serve(contexts, group, services) { context in
-          CachedStore(
-            RedisStore(context: context, settings: endpoint, logger: logger, hub: hub), cache: cache)
+        metrics.tell(of: cache)
+        let stores = contexts.map {
+          RedisStore(context: $0, settings: endpoint, logger: logger, hub: hub)
+        }
+        metrics.tell(of: stores.map(\.counters))
+        try await serve(contexts, group, metrics, services) { index in
+          CachedStore(MeasuredStore(stores[index], metrics: metrics.loops[index]), cache: cache)
         }
         hub.close()
       }
@@ -66,26 +90,47 @@ struct Assembly {
   }
 
   private func serve<Records: RecordStore>(
-    _ contexts: [EventLoopContext], _ group: MultiThreadedEventLoopGroup, _ services: [any Service],
-    store: (EventLoopContext) -> Records
+    _ contexts: [EventLoopContext], _ group: MultiThreadedEventLoopGroup, _ metrics: Metrics,
+    _ services: [any Service], store: (Int) -> Records
   ) async throws {
-    let environment = ProxyEnvironment(
-      routes: RouteTable(settings.routes), fallback: settings.onlyUpstream,
-      limits: ProxyLimits(settings.limits),
-      counters: counters, accessLog: accessLog, logger: logger)
+    let environment = ProxyEnvironment(counters: metrics.counters, tracer: tracer, logger: logger)
+    let generation = generation(of: settings, metrics)
     let watcher = try CurlWatcher()
-    let workers = try contexts.map { context in
+    let backends = try contexts.map {
+      try HTTPUpstream(context: $0, loops: contexts.count, watcher: watcher, logger: logger)
+    }
+    metrics.tell(of: Array(zip(contexts, backends)))
+    let workers = contexts.indices.map { index in
       Worker(
-        context: context, store: store(context),
-        backend: try CurlUpstream(context: context, loops: contexts.count, watcher: watcher, logger: logger),
-        environment: environment)
+        context: contexts[index], store: store(index), backend: backends[index], environment: environment,
+        generation: generation, metrics: metrics.loops[index])
     }
     let server = ProxyServer(workers: workers, environment: environment, group: group)
     let proxy = ProxyService(
-      server: server, addresses: settings.listen.map(ProxyServer<Records, CurlUpstream>.Address.init),
-      drainDelay: settings.drainDelay, grace: settings.shutdownGrace, logger: logger)
+      server: server, listeners: try settings.listen.map(Listener.init),
+      patience: ProxyPatience(settings), logger: logger)
+    let reload = file.map { file in
+      ConfigurationReload(of: file, counters: metrics.counters, logger: logger) { [self] settings in
+        await server.adopt(self.generation(of: settings, metrics))
+        server.reloadCertificates()
+        proxy.adopt(ProxyPatience(settings))
+        threshold.level = Logger.Level(settings.log.level)
+      }
+    }
     var all = services
-    if let admin = try adminServer(readiness: { await proxy.readiness }) { all.append(admin) }
+    let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
+    let desk = RecordDesk(
+      store: store(0), context: contexts[0], routes: { await live().routes }, logger: logger)
+    if let admin = try adminServer(
+      metrics, desk, live, readiness: { await proxy.readiness }, configuration: { await reload?.standing })
+    {
+      let census = RecordCensus(desk: desk)
+      metrics.source { census.figures }
+      all += [census, admin]
+    }
+    if let reload {
+      all.append(ReloadService(signals: await UnixSignalsSequence(trapping: .sighup), reload: reload))
+    }
     // Stopped in reverse order: the proxy first, so that the probes tell of it.
     all.append(proxy)
     try await ServiceGroup(
@@ -95,10 +140,16 @@ struct Assembly {
     ).run()
   }
 
-  private var accessLog: AccessLog {
-    AccessLog(
-      sink: sink, format: LogFormat(settings.log.format),
-      isEnabled: settings.log.access && logger.logLevel <= .info)
+  /// What the event loops are given of settings, at the start and by each reload.
+  private func generation(of settings: Settings, _ metrics: Metrics) -> Generation {
+    Generation(
+      routes: RouteTable(settings.routes, number: metrics.number(ofRoute:)), fallback: settings.onlyUpstream,
+      limits: ProxyLimits(settings.limits),
+      accessLog: AccessLog(
+        sink: sink, format: LogFormat(settings.log.format),
+        isEnabled: settings.log.access && Logger.Level(settings.log.level) <= .info,
+        replaySample: settings.log.replaySample),
+      trustedProxies: settings.trustedProxies)
   }
 
   /// The lifecycle's own log tells of services and signals; only its complaints are of use to an operator.
@@ -108,10 +159,15 @@ struct Assembly {
     return quiet
   }
 
-  private func adminServer(readiness: @escaping @Sendable () async -> Readiness) throws -> AdminServer? {
-    guard let admin = settings.admin else { return nil }
+  private func adminServer(
+    _ metrics: Metrics, _ desk: RecordDesk, _ settings: @escaping @Sendable () async -> Settings,
+    readiness: @escaping @Sendable () async -> Readiness,
+    configuration: @escaping @Sendable () async -> ConfigurationStanding?
+  ) throws -> AdminServer? {
+    guard let admin = self.settings.admin else { return nil }
     return AdminServer(
       host: admin.host, port: admin.port, token: try admin.tokenFile.map(ConfigurationFile.secret(at:)),
-      counters: counters, readiness: readiness, logger: logger)
+      metrics: metrics, readiness: readiness, configuration: configuration, desk: desk,
+      settings: { await settings().redactedJSON }, logger: logger)
   }
 }

@@ -14,28 +14,35 @@ struct ListenError: Error, CustomStringConvertible {
   var description: String { "cannot listen on \(address): \(reason)" }
 }
 
+/// How long a stop waits.
+struct ProxyPatience {
+  /// From not being ready to accepting no more.
+  var drainDelay: Milliseconds
+  /// For what is in flight.
+  var grace: Milliseconds
+}
+
 /// The proxy's life: listen, serve, drain.
 final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private enum Stage { case starting, serving, draining }
 
   private let server: ProxyServer<Store, Backend>
-  private let addresses: [ProxyServer<Store, Backend>.Address]
-  private let drainDelay: Milliseconds
-  private let grace: Milliseconds
+  private let listeners: [Listener]
+  private let patience: Mutex<ProxyPatience>
   private let logger: Logger
   private let stage = Mutex(Stage.starting)
 
   init(
-    server: ProxyServer<Store, Backend>, addresses: [ProxyServer<Store, Backend>.Address],
-    drainDelay: Milliseconds,
-    grace: Milliseconds, logger: Logger
+    server: ProxyServer<Store, Backend>, listeners: [Listener], patience: ProxyPatience, logger: Logger
   ) {
     self.server = server
-    self.addresses = addresses
-    self.drainDelay = drainDelay
-    self.grace = grace
+    self.listeners = listeners
+    self.patience = Mutex(patience)
     self.logger = logger
   }
+
+  /// What counts when the proxy stops.
+  func adopt(_ patience: ProxyPatience) { self.patience.withLock { $0 = patience } }
 
   /// What `/readyz` says.
   var readiness: Readiness {
@@ -49,30 +56,44 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   }
 
   func run() async throws {
-    var listeners: [any Channel] = []
-    for address in addresses {
-      let listener: any Channel
+    var channels: [any Channel] = []
+    for listener in listeners {
+      let channel: any Channel
       do {
-        listener = try await server.listen(on: address)
+        channel = try await server.listen(on: listener)
       } catch {
-        throw ListenError(address: "\(address)", reason: "\(error)")
+        throw ListenError(address: "\(listener)", reason: "\(error)")
       }
       logger.info(
-        "listening", metadata: ["address": "\(listener.localAddress.map { "\($0)" } ?? "\(address)")"])
-      listeners.append(listener)
+        "listening", metadata: ["address": "\(channel.localAddress.map { "\($0)" } ?? "\(listener)")"])
+      channels.append(channel)
     }
     stage.withLock { $0 = .serving }
-    try? await gracefulShutdown()
+    await serve()
     stage.withLock { $0 = .draining }
     logger.info("draining")
-    try? await Task.sleep(for: .milliseconds(drainDelay.count))
-    for listener in listeners { try? await listener.close() }
+    let patience = patience.withLock { $0 }
+    try? await Task.sleep(for: .milliseconds(patience.drainDelay.count))
+    for channel in channels { try? await channel.close() }
     await server.drain()
-    await finish()
+    await finish(within: patience.grace)
+  }
+
+  /// Until the stop is asked for, takes renewed certificates into use.
+  private func serve() async {
+    let renewal = Task {
+      while !Task.isCancelled {
+        // Looking at a few files is cheap, and whoever renews one does not wait for it.
+        try? await Task.sleep(for: .seconds(3))
+        server.reloadCertificates(onlyChanged: true)
+      }
+    }
+    try? await gracefulShutdown()
+    renewal.cancel()
   }
 
   /// Waits for what is in flight, and says `unknown` for what does not end in time.
-  private func finish() async {
+  private func finish(within grace: Milliseconds) async {
     let end = ContinuousClock.now.advanced(by: .milliseconds(grace.count))
     while await !server.isIdle() {
       guard ContinuousClock.now < end else {

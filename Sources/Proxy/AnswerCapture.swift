@@ -2,7 +2,8 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// Takes a claimed request's answer from the backend: whole, or, past what may be kept, relayed but for its last piece.
+/// Takes a claimed request's answer from the backend: whole, or relayed but for its last bytes where it is too large to keep
+/// or the route streams.
 ///
 /// After a time-out it may run again and goes on where it was: what was once relayed is never taken for a whole answer.
 final class AnswerCapture<Answer: UpstreamExchange> {
@@ -10,8 +11,10 @@ final class AnswerCapture<Answer: UpstreamExchange> {
   private let route: Route
   private let claim: Claim
   private let delivery: Delivery
-  /// Set once the answer is known to be too large to keep.
+  /// Set once the client is given the answer as it comes.
   private var relay: AnswerRelay?
+  /// What was relayed so far, where it may yet be kept.
+  private var copy: ByteBuffer?
 
   init(of answer: Answer, route: Route, claim: Claim, delivery: Delivery) {
     self.answer = answer
@@ -22,42 +25,80 @@ final class AnswerCapture<Answer: UpstreamExchange> {
 
   func run(within span: Milliseconds) async throws(UpstreamFailure) -> CapturedAnswer {
     let deadline = NIODeadline.now() + .milliseconds(span.count)
-    if relay == nil,
+    if relay == nil, !route.policy.stream,
       case .whole(let body) = try await answer.collect(upTo: route.policy.maxResponseBody, within: span)
     {
       return CapturedAnswer(head: try await answer.head(within: nil), body: body, trailers: answer.trailers)
     }
-    let head = try await answer.head(within: nil)
-    return try await pass(on: relay ?? begin(head.head), of: head, until: deadline)
+    let head = try await answer.head(within: span)
+    let relay = relay ?? makeRelay(head)
+    guard !relay.endsWithHead else { return try await takeWhole(head, until: deadline) }
+    begin(relay)
+    return try await pass(on: relay, of: head, until: deadline)
   }
 
-  /// Begins to give the client what is too large to keep, unless the client has been told of a time-out.
-  private func begin(_ head: MessageHead) -> AnswerRelay {
-    let outcome = route.policy.outcomeClass(of: head.status, steering: Steering(of: head), claim: claim)
-    let relay = AnswerRelay(head: head, label: AnswerEncoder.Label(outcome), delivery: delivery)
+  /// Takes an answer whose head alone is the whole of it to a client: nothing of it may go out before it is stored.
+  private func takeWhole(
+    _ head: UpstreamHead, until deadline: NIODeadline
+  ) async throws(UpstreamFailure) -> CapturedAnswer {
+    var body = ByteBuffer()
+    while let piece = try await answer.read(within: Self.left(until: deadline)) {
+      body.writeImmutableBuffer(piece)
+    }
+    return CapturedAnswer(head: head, body: body, trailers: answer.trailers)
+  }
+
+  private static func left(until deadline: NIODeadline) -> Milliseconds {
+    Milliseconds((deadline - .now()).nanoseconds / 1_000_000)
+  }
+
+  private func makeRelay(_ head: UpstreamHead) -> AnswerRelay {
+    let outcome = route.policy.outcomeClass(
+      of: head.head.status, steering: Steering(of: head.head), claim: claim)
+    return AnswerRelay(head: head.head, label: AnswerLabel(outcome), delivery: delivery)
+  }
+
+  /// Begins to give the client what is too large to keep or is to be streamed, unless it was told of a time-out.
+  private func begin(_ relay: AnswerRelay) {
+    guard self.relay == nil else { return }
     self.relay = relay
+    if route.policy.stream { copy = ByteBuffer() }
     if delivery.answerState == .none { relay.begin() }
-    return relay
   }
 
-  /// Passes on all but the last piece, which waits for the store.
+  /// Passes the answer on but for its last bytes, which wait for the store: the piece that completes its length, or where
+  /// the end is marked by itself, that mark. A client that is told of neither is always one piece behind.
   ///
   /// A slow client holds the backend back, and that time does not count against the backend.
   private func pass(
     on relay: AnswerRelay, of head: UpstreamHead, until deadline: NIODeadline
   ) async throws(UpstreamFailure) -> CapturedAnswer {
     var left = deadline - .now()
-    var last: ByteBuffer?
+    var held: ByteBuffer?
+    var passed = 0
     while true {
       let askedAt = NIODeadline.now()
       guard let piece = try await answer.read(within: Milliseconds(left.nanoseconds / 1_000_000)) else {
         break
       }
       left = left - (.now() - askedAt)
-      if let last { await relay.write(last) }
-      last = piece
+      keep(piece)
+      if let before = held { await relay.write(before) }
+      passed += piece.readableBytes
+      held = relay.mayEnd(after: passed) ? piece : nil
+      if held == nil { await relay.write(piece) }
     }
     return CapturedAnswer(
-      head: head, relay: relay, lastPiece: last ?? ByteBuffer(), trailers: answer.trailers)
+      head: head, relay: relay, lastPiece: held ?? ByteBuffer(), copy: copy, trailers: answer.trailers)
+  }
+
+  /// Adds to the copy, which is given up once it is too large; the exchange never is.
+  private func keep(_ piece: ByteBuffer) {
+    guard let size = copy?.readableBytes else { return }
+    if size + piece.readableBytes <= route.policy.maxResponseBody {
+      copy?.writeImmutableBuffer(piece)
+    } else {
+      copy = nil
+    }
   }
 }

@@ -1,6 +1,7 @@
 import Idempotency
 import Loop
 import NIOCore
+import NIOSSL
 import Telemetry
 import Wire
 
@@ -16,39 +17,47 @@ import Wire
 ///
 /// One delivery is under way at a time; what a client pipelines behind it stays undecoded until its turn.
 final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler,
-  @unchecked Sendable
+  RemovableChannelHandler, WorkerConnection, @unchecked Sendable
 {
   typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
   typealias OutboundOut = ByteBuffer
-
-  /// How much may wait undecoded behind the delivery under way before the connection is not read any more: room for
-  /// a few pipelined requests.
-  private static var floodMark: Int { 64 << 10 }
 
   /// How long a client may take to read the last answer of a connection whose bytes are not all read.
   private static var lingering: TimeAmount { .seconds(2) }
 
-  private let worker: Worker<Store, Backend>
+  let worker: Worker<Store, Backend>
   private let peer: ClientPeer
-  private var context: ChannelHandlerContext?
-  private var decoder: RequestDecoder
-  private var inbound = ByteBuffer()
-  private var delivery: Delivery?
+  var context: ChannelHandlerContext?
+  var decoder: RequestDecoder
+  var inbound = ByteBuffer()
+  var delivery: Delivery?
   private var isReading = true
+  /// Whether nothing has been decoded yet: the connection may still turn out to be one of HTTP/2.
+  private var isNew = true
   private var isDecoding = false
+  /// Whether client and backend have switched protocols: bytes pass as they are.
+  var isTunnel = false
   /// Set once nothing more of this connection is decoded: it closes when its answer is out.
-  private var isClosing = false
+  var isClosing = false
+  /// Whether the connection closes after the answer under way.
+  private var closesAfterAnswer = false
+  /// How the body of the answer under way is delimited.
+  private var framing = AnswerEncoder.Framing.none
   /// When the connection is cut unless something happens before.
-  private var deadline: NIODeadline
-  private var timer: LoopTimers.Token?
+  var deadline: NIODeadline
+  var timer: LoopTimers.Token?
   /// When the timer fires: at the deadline, or before it where that has moved on since.
-  private var timerDue: NIODeadline = .distantFuture
+  var timerDue: NIODeadline = .distantFuture
+  /// All bytes ever written, and how many of them had left when the client was last seen to take some.
+  var written = 0
+  var taken = 0
 
   init(worker: Worker<Store, Backend>, peer: ClientPeer) {
     self.worker = worker
     self.peer = peer
-    decoder = RequestDecoder(limits: HeadLimits(headBytes: worker.environment.limits.headerBytes))
-    deadline = .now() + .milliseconds(worker.environment.limits.headerTimeout.count)
+    decoder = RequestDecoder(limits: worker.limits.head)
+    deadline = .now() + .milliseconds(worker.limits.headerTimeout.count)
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -60,8 +69,9 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
     guard !isClosing else { return }
+    if isTunnel { return passOn(bytes) }
     if inbound.readableBytes == 0 {
-      if delivery == nil { extendDeadline(by: worker.environment.limits.headerTimeout) }
+      if delivery == nil { extendDeadline(by: worker.limits.headerTimeout) }
       inbound = bytes
     } else {
       inbound.writeBuffer(&bytes)
@@ -74,13 +84,17 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable { delivery?.becameWritable() }
+    if context.channel.isWritable {
+      delivery?.becameWritable()
+      if delivery == nil { decode() }
+    }
     worker.context.executor.drain()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     // A half-close: the client has sent all it will, and may still read its answer.
     if case ChannelEvent.inputClosed? = event as? ChannelEvent {
+      if isTunnel, let delivery { return delivery.bodyEnded() }
       if delivery == nil { context.close(promise: nil) }
       isClosing = delivery?.bodyHasEnded ?? true
       if let delivery, !delivery.bodyHasEnded { delivery.bodyFailed(.badRequest(.malformed)) }
@@ -94,8 +108,7 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    if let timer { worker.context.timers.stop(timer) }
-    timer = nil
+    stopTimer()
     isClosing = true
     self.context = nil
     worker.connections[ObjectIdentifier(self)] = nil
@@ -108,15 +121,18 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
 extension ClientConnection {
   /// Decodes as far as the delivery under way allows.
   private func decode() {
+    if isTunnel { return updateReading() }
     guard !isDecoding, !isClosing else { return }
     isDecoding = true
     do {
       repeat {
         while mayDecode, let event = try decoder.next(&inbound) {
           switch event {
-          case .head(let head): delivery = Delivery(request: head, channel: self, peer: peer, worker: worker)
+          case .head(let head):
+            isNew = false
+            delivery = Delivery(request: head, channel: self, peer: peer, worker: worker)
           case .body(let piece): delivery?.received(piece)
-          case .end: delivery?.bodyEnded()
+          case .end(let trailers): delivery?.bodyEnded(trailers: trailers)
           }
         }
       } while startDelivery() && inbound.readableBytes > 0
@@ -136,14 +152,16 @@ extension ClientConnection {
     return self.delivery == nil && !isClosing
   }
 
-  /// A body is decoded as far as it is wanted; the next head once the answer before it is out.
+  /// A body is decoded as far as it is wanted; the next head once the answer before it is out and the client takes
+  /// answers: else one who only asks would fill the memory with them.
   private var mayDecode: Bool {
-    guard let delivery else { return true }
+    guard let delivery else { return isWritable }
     return !delivery.bodyHasEnded && delivery.wantsBody
   }
 
   /// Bytes that are no request: an answer, and the end of the connection, since what follows cannot be told apart.
   private func refuseFraming(_ error: WireError) {
+    if isNew, becomeHTTP2() { return }
     isClosing = true
     worker.environment.counters.add(.framingErrors)
     let problem = Problem(error)
@@ -153,14 +171,38 @@ extension ClientConnection {
       _ = startDelivery()
       return
     }
-    worker.environment.counters.add(.refused)
-    write(AnswerEncoder.problem(problem, isClosing: true))
+    worker.metrics.refusedUnread(RefusalReason(problem.code))
+    refuse(problem)
+  }
+
+  /// Makes room for HTTP/2 where the client speaks it without having asked (RFC 9113, section 3.3): it begins with a line
+  /// that is no request of HTTP/1.1, so that nobody else pays for this look.
+  private func becomeHTTP2() -> Bool {
+    guard let context, inbound.readableBytesView.starts(with: "PRI * HTTP/2.0\r\n".utf8) else { return false }
+    stopTimer()
+    self.context = nil
+    isClosing = true
+    worker.connections[ObjectIdentifier(self)] = nil
+    do {
+      try ClientSession.start(on: context.channel, worker: worker, peer: peer)
+      context.fireChannelRead(wrapInboundOut(inbound))
+      context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+    } catch {
+      context.close(promise: nil)
+    }
+    return true
+  }
+
+  /// Answers what is no delivery, and closes.
+  func refuse(_ problem: Problem) {
+    write(bytes: AnswerEncoder.whole(Answer(problem), minorVersion: 1, isClosing: true))
     closeLingering()
   }
 
   private func updateReading() {
     guard let context else { return }
-    let wanted = isClosing || inbound.readableBytes < Self.floodMark || mayDecode
+    let hasRoom = isTunnel ? delivery?.wantsBody ?? true : inbound.readableBytes < worker.limits.pipelineBytes
+    let wanted = isClosing || hasRoom || mayDecode
     guard wanted != isReading else { return }
     isReading = wanted
     try? context.channel.syncOptions?.setOption(.autoRead, value: wanted)
@@ -193,17 +235,104 @@ extension ClientConnection {
 extension ClientConnection: DeliveryChannel {
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
-  func write(_ bytes: ByteBuffer) {
-    extendDeadline(by: worker.environment.limits.idleTimeout)
-    context?.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
+  func answer(_ answer: Answer) -> Int {
+    guard let delivery else { return 0 }
+    let bytes = AnswerEncoder.whole(
+      answer, minorVersion: delivery.request.head.minorVersion, isClosing: decideClosing(after: delivery))
+    write(bytes: bytes)
+    finished(delivery)
+    return bytes.readableBytes
+  }
+
+  func begin(_ head: AnswerHead, with piece: ByteBuffer) -> Int {
+    guard let delivery else { return 0 }
+    let minorVersion = delivery.request.head.minorVersion
+    framing = AnswerEncoder.Framing(head.content, minorVersion: minorVersion)
+    let isClosing = decideClosing(after: delivery)
+    if framing == .close { closesAfterAnswer = true }
+    var bytes = AnswerEncoder.head(
+      head, framing: framing, minorVersion: minorVersion, isClosing: isClosing,
+      bodyCapacity: piece.readableBytes)
+    AnswerEncoder.writePiece(piece, framing: framing, to: &bytes)
+    write(bytes: bytes)
+    return bytes.readableBytes
+  }
+
+  func write(_ piece: ByteBuffer) -> Int {
+    guard framing == .chunked else {
+      if framing != .none { write(bytes: piece) }
+      return piece.readableBytes
+    }
+    var bytes = ByteBufferAllocator().buffer(capacity: piece.readableBytes + 24)
+    AnswerEncoder.writePiece(piece, framing: framing, to: &bytes)
+    write(bytes: bytes)
+    return bytes.readableBytes
+  }
+
+  func end(with piece: ByteBuffer, trailers: ByteBuffer) -> Int {
+    guard let delivery else { return 0 }
+    var bytes = ByteBufferAllocator().buffer(capacity: piece.readableBytes + trailers.readableBytes + 32)
+    AnswerEncoder.writePiece(piece, framing: framing, to: &bytes)
+    if framing == .chunked { bytes.writeLastChunk(trailers: trailers) }
+    if bytes.readableBytes > 0 { write(bytes: bytes) }
+    finished(delivery)
+    return bytes.readableBytes
+  }
+
+  func sendContinue() {
+    write(bytes: ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))
+  }
+
+  func interim(_ head: AnswerHead) {
+    write(
+      bytes: AnswerEncoder.head(head, framing: .none, minorVersion: 1, isClosing: false, bodyCapacity: 0))
+  }
+
+  func switchProtocols(_ head: MessageHead) -> Int {
+    isTunnel = true
+    framing = .close
+    closesAfterAnswer = true
+    let bytes = AnswerEncoder.switching(head)
+    write(bytes: bytes)
+    if inbound.readableBytes > 0 { delivery?.received(inbound) }
+    inbound = ByteBuffer()
+    // Half-closed already: nothing more comes.
+    if isClosing { delivery?.bodyEnded() }
+    return bytes.readableBytes
+  }
+
+  private func passOn(_ bytes: ByteBuffer) {
+    extendDeadline(by: worker.limits.tunnelTimeout)
+    delivery?.received(bytes)
+    updateReading()
   }
 
   func resumeBody() {
     decode()
   }
 
-  func finished(_ delivery: Delivery) {
-    guard delivery.bodyHasEnded, !delivery.mustClose, !isClosing else {
+  /// Whether the answer must tell that the connection closes.
+  private func decideClosing(after delivery: Delivery) -> Bool {
+    closesAfterAnswer =
+      !delivery.request.keepAlive || !delivery.bodyHasEnded || worker.environment.isDraining
+    return closesAfterAnswer
+  }
+
+  private func write(bytes: ByteBuffer) {
+    guard let context else { return }
+    written += bytes.readableBytes
+    context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
+    if isWritable {
+      extendDeadline(by: isTunnel ? worker.limits.tunnelTimeout : worker.limits.idleTimeout)
+    } else {
+      taken = written - unread
+      extendDeadline(by: worker.limits.writeTimeout)
+    }
+  }
+
+  private func finished(_ delivery: Delivery) {
+    if delivery.generation !== worker.generation { decoder.adopt(worker.limits.head) }
+    guard delivery.bodyHasEnded, !closesAfterAnswer, !isClosing else {
       self.delivery = nil
       if delivery.bodyHasEnded, inbound.readableBytes == 0 {
         isClosing = true
@@ -214,67 +343,24 @@ extension ClientConnection: DeliveryChannel {
       return
     }
     self.delivery = nil
-    if inbound.readableBytes > 0 { extendDeadline(by: worker.environment.limits.headerTimeout) }
+    if inbound.readableBytes > 0 { extendDeadline(by: worker.limits.headerTimeout) }
     if inbound.readableBytes > 0 || !isReading { decode() }
   }
 
   func abort() {
     isClosing = true
     delivery = nil
-    // A reset, not an orderly end: a client must not take a cut answer for a whole one.
+    reset()
+  }
+
+  /// A reset, not an orderly end: a client must not take a cut answer for a whole one.
+  func reset() {
     if let socket = context?.channel as? any SocketOptionProvider {
       _ = socket.setSoLinger(linger(l_onoff: 1, l_linger: 0))
     }
-    context?.close(promise: nil)
-  }
-}
-
-extension ClientConnection {
-  private func extendDeadline(by span: Milliseconds) {
-    deadline = .now() + .milliseconds(span.count)
-    if deadline < timerDue { restartTimer() }
-  }
-
-  private func startTimer() {
-    timerDue = deadline
-    let left = max((deadline - .now()).nanoseconds / 1_000_000, 1)
-    timer = worker.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
-  }
-
-  private func restartTimer() {
-    if let timer { worker.context.timers.stop(timer) }
-    startTimer()
-  }
-
-  /// The deadline moves on with each request, the timer only when it has fired: mostly no timer is started for one.
-  private func timerFired() {
-    timer = nil
     guard let context else { return }
-    if let delivery, delivery.answerState != .begun || context.channel.isWritable {
-      // The delivery has time-outs of its own; only a client that does not read its answer has none.
-      extendDeadline(by: worker.environment.limits.idleTimeout)
-    }
-    guard NIODeadline.now() >= deadline else {
-      startTimer()
-      return
-    }
-    if delivery == nil, inbound.readableBytes > 0, !isClosing {
-      refuseSlowHead()
-    } else {
-      context.close(promise: nil)
-    }
-  }
-
-  private func refuseSlowHead() {
-    worker.environment.counters.add(.refused)
-    write(AnswerEncoder.problem(.requestTimeout, isClosing: true))
-    closeLingering()
-  }
-
-  /// Closes a connection that waits for its next request; one with a delivery under way closes after its answer.
-  func drain() {
-    guard delivery == nil, inbound.readableBytes == 0 else { return }
-    isClosing = true
-    context?.close(promise: nil)
+    // Past TLS, which would take its leave in order.
+    let secure = try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)
+    (secure ?? context).close(promise: nil)
   }
 }

@@ -4,19 +4,6 @@ import NIOCore
 import Telemetry
 import Wire
 
-/// Where a delivery's answer goes and its body comes from: one connection of HTTP/1.1, later one stream of HTTP/2.
-protocol DeliveryChannel: AnyObject {
-  /// Whether the peer takes more at the moment.
-  var isWritable: Bool { get }
-  func write(_ bytes: ByteBuffer)
-  /// Asks for more of the body, after it was held back.
-  func resumeBody()
-  /// The answer has been written, whole.
-  func finished(_ delivery: Delivery)
-  /// Cuts the connection: what was begun cannot be ended well.
-  func abort()
-}
-
 /// One delivery of a request by a client: its head, its body as it comes, and the way back for its answer.
 ///
 /// Confined to the event loop of its connection.
@@ -25,18 +12,21 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   enum AnswerState { case none, begun, ended }
 
   let request: RequestHead
+  /// The client, also where a proxy that is believed stands between.
   let peer: ClientPeer
   let startedAt: NIODeadline
   let environment: ProxyEnvironment
+  /// The configuration by which it is run, to its end.
+  let generation: Generation
   var record = AccessRecord()
 
   private weak var channel: (any DeliveryChannel)?
   private(set) var answerState: AnswerState = .none
-  /// Whether the connection must close after the answer.
-  private(set) var mustClose: Bool
 
   private var body = ByteBuffer()
   private(set) var bodyHasEnded: Bool
+  /// Trailer lines of the body, each ended by CRLF, once it has ended.
+  private(set) var trailers = ByteBuffer()
   /// How the client broke its body off, where it did.
   private(set) var bodyFailure: Problem?
   /// How many bytes of body may stand here unread before the channel holds back.
@@ -48,19 +38,26 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// What this delivery holds of the memory for bodies.
   private var reservedBytes = 0
 
+  /// Whether bytes pass as they are, both ways, since backend and client have switched protocols.
+  private(set) var isTunnel = false
+
   /// Whether a runner has taken it.
   var isStarted = false
+  /// Called when the client goes away.
+  var whenDisconnected: (() -> Void)?
+  /// Called when nothing runs for it any more, which may be long after its client went away.
+  var whenRunEnds: (() -> Void)?
 
   init<Store, Backend>(
     request: RequestHead, channel: any DeliveryChannel, peer: ClientPeer, worker: Worker<Store, Backend>
   ) {
     self.request = request
     self.channel = channel
-    self.peer = peer
     environment = worker.environment
+    generation = worker.generation
+    self.peer = peer.believing(request.head, by: worker.generation.trustedProxies)
     timers = worker.context.timers
     startedAt = .now()
-    mustClose = !request.keepAlive
     bodyHasEnded = request.framing.isEmpty
     continueIsDue = request.expectsContinue && !request.framing.isEmpty
   }
@@ -84,8 +81,9 @@ extension Delivery {
     if isStarted { arrival.set() }
   }
 
-  func bodyEnded() {
+  func bodyEnded(trailers: ByteBuffer = ByteBuffer()) {
     bodyHasEnded = true
+    self.trailers = trailers
     if isStarted { arrival.set() }
   }
 
@@ -103,6 +101,8 @@ extension Delivery {
     if !bodyHasEnded { bodyFailed(.badRequest(.malformed)) }
     writability.set()
     if answerState != .ended { environment.counters.add(.hangUps) }
+    whenDisconnected?()
+    whenDisconnected = nil
   }
 }
 
@@ -120,7 +120,7 @@ extension Delivery {
     try reserve(limit: limit)
     sendContinue()
     highWater = limit + 1
-    let deadline = NIODeadline.now() + .milliseconds(environment.limits.bodyTimeout.count)
+    let deadline = NIODeadline.now() + .milliseconds(generation.limits.bodyTimeout.count)
     channel?.resumeBody()
     while true {
       if let bodyFailure { throw bodyFailure }
@@ -135,15 +135,22 @@ extension Delivery {
   private func reserve(limit: Int) throws(Problem) {
     let wanted: Int
     if case .length(let length) = request.framing { wanted = length } else { wanted = limit }
-    guard environment.counters.change(.bodyBytes, by: wanted) <= environment.limits.bodyMemory else {
+    guard environment.counters.change(.bodyBytes, by: wanted) <= generation.limits.bodyMemory else {
       environment.counters.change(.bodyBytes, by: -wanted)
       throw .overloaded(.busy, retryAfter: 1000)
     }
     reservedBytes = wanted
   }
 
+  /// Nothing runs for this delivery any more, whether its client has been answered or is gone.
+  func runEnded() {
+    releaseBody()
+    whenRunEnds?()
+    whenRunEnds = nil
+  }
+
   /// Gives back the memory for the body. Called when nothing holds it any more.
-  func releaseBody() {
+  private func releaseBody() {
     if reservedBytes > 0 { environment.counters.change(.bodyBytes, by: -reservedBytes) }
     reservedBytes = 0
     body = ByteBuffer()
@@ -163,7 +170,11 @@ extension Delivery {
       if let bodyFailure { throw .requestBody(bodyFailure.detail) }
       if bodyHasEnded { return nil }
       channel?.resumeBody()
-      if await arrival.wait(milliseconds: environment.limits.bodyTimeout.count) == .timedOut {
+      // Once the answer has begun the two take turns, as in gRPC, and silence is no fault for long.
+      let isTalk = answerState == .begun
+      let span = isTalk ? generation.limits.tunnelTimeout : generation.limits.bodyTimeout
+      let wait = await arrival.wait(milliseconds: isTunnel ? nil : span.count)
+      if wait == .timedOut, isTalk || answerState != .begun {
         throw .requestBody("the request's body did not arrive in time")
       }
     }
@@ -173,51 +184,48 @@ extension Delivery {
     guard continueIsDue, answerState == .none else { return }
     continueIsDue = false
     guard body.readableBytes == 0 else { return }
-    channel?.write(ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))
+    channel?.sendContinue()
   }
 }
 
 // What the runner writes.
 extension Delivery {
-  /// Whether the answer must tell that the connection closes.
-  func decideClosing() -> Bool {
-    if !bodyHasEnded || environment.isDraining { mustClose = true }
-    return mustClose
-  }
-
   /// Writes a whole answer.
-  func answer(_ bytes: ByteBuffer) {
+  func answer(_ answer: Answer) {
     guard answerState == .none else { return }
     answerState = .ended
-    record.responseBytes += bytes.readableBytes
-    channel?.write(bytes)
-    channel?.finished(self)
+    record.responseBytes += channel?.answer(answer) ?? 0
   }
 
   /// Writes an answer's head, and maybe the first of its body.
-  func begin(_ bytes: ByteBuffer) {
+  func begin(_ head: AnswerHead, with piece: ByteBuffer) {
     precondition(answerState == .none, "Delivery: an answer begun twice")
     answerState = .begun
-    record.responseBytes += bytes.readableBytes
-    channel?.write(bytes)
+    record.responseBytes += channel?.begin(head, with: piece) ?? 0
+  }
+
+  /// Writes an answer of 101; from then on `next` gives the client's bytes and `write` takes the backend's.
+  func switchProtocols(_ head: MessageHead) {
+    precondition(answerState == .none, "Delivery: an answer begun twice")
+    answerState = .begun
+    isTunnel = true
+    bodyHasEnded = false
+    record.status = head.status
+    record.responseBytes += channel?.switchProtocols(head) ?? 0
   }
 
   /// Writes a piece of the answer and returns once the client takes more, or is gone.
-  func write(_ bytes: ByteBuffer) async {
+  func write(_ piece: ByteBuffer) async {
     guard answerState == .begun else { return }
-    record.responseBytes += bytes.readableBytes
-    channel?.write(bytes)
+    record.responseBytes += channel?.write(piece) ?? 0
     while let channel, !channel.isWritable { _ = await writability.wait() }
   }
 
   /// Ends an answer that was begun.
-  func end(_ bytes: ByteBuffer = ByteBuffer(), closing: Bool = false) {
+  func end(with piece: ByteBuffer = ByteBuffer(), trailers: ByteBuffer = ByteBuffer()) {
     guard answerState == .begun else { return }
     answerState = .ended
-    if closing { mustClose = true }
-    record.responseBytes += bytes.readableBytes
-    if bytes.readableBytes > 0 { channel?.write(bytes) }
-    channel?.finished(self)
+    record.responseBytes += channel?.end(with: piece, trailers: trailers) ?? 0
   }
 
   /// Cuts the client's connection, since what was begun cannot be ended well.
@@ -225,5 +233,13 @@ extension Delivery {
     answerState = .ended
     channel?.abort()
     channel = nil
+  }
+}
+
+extension Delivery: InterimReceiver {
+  /// Hints that come before the answer; HTTP/1.0 knows none.
+  func received(interim head: MessageHead) {
+    guard answerState == .none, request.head.minorVersion == 1 else { return }
+    channel?.interim(AnswerHead(source: .backend(head, nil), content: .unknown))
   }
 }

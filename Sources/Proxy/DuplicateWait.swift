@@ -25,7 +25,6 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
       watch = try await runner.worker.store.watch(id)
     } catch {
       environment.waiting.leave(id)
-      environment.counters.add(.storeErrors)
       throw .storeUnavailable(retryAfter: 1000)
     }
     environment.counters.change(.waiting, by: 1)

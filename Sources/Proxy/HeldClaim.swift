@@ -5,21 +5,27 @@ import Telemetry
 
 /// A claim while its exchange lives: renewed at a third of its lease, so that a slow backend never loses it to a retry.
 ///
-/// Confined to its event loop. Ends by `end()`, which its runner must call.
+/// The labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. Ends by `end()`, which its runner must call.
 final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
   let claim: Claim
   let permit: SendPermit
   private let store: Store
   private let context: EventLoopContext
-  private let counters: Counters
+  private let metrics: LoopMetrics
   private var timer: LoopTimers.Token?
   private var isRenewed = true
+  /// Whether a renewal was ever asked for.
+  private(set) var isRenewalAsked = false
+  /// When the last acknowledged grant was asked for.
+  private var grantedAt: BootInstant
+  private var hasLapsed = false
 
-  init(_ claim: Claim, store: Store, context: EventLoopContext, counters: Counters) {
+  init(_ claim: Claim, store: Store, context: EventLoopContext, metrics: LoopMetrics) {
     self.claim = claim
     self.store = store
     self.context = context
-    self.counters = counters
+    self.metrics = metrics
+    grantedAt = claim.askedAt
     permit = SendPermit(askedAt: claim.askedAt, lease: claim.lease)
     schedule(in: claim.lease / 3)
   }
@@ -40,12 +46,18 @@ final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
 
   private func renew() async {
     let askedAt = BootInstant(nanoseconds: bootTimeNanoseconds())
+    isRenewalAsked = true
+    if !hasLapsed, askedAt - grantedAt >= claim.lease {
+      hasLapsed = true
+      metrics.add(.leasesLapsed)
+    }
     do {
       let outcome = try await store.renew(claim)
       guard isRenewed else { return }
       switch outcome {
       case .done:
-        counters.add(.leasesRenewed)
+        metrics.add(.leasesRenewed)
+        grantedAt = askedAt
         permit.renewed(askedAt: askedAt, lease: claim.lease)
         schedule(in: claim.lease / 3)
       case .lost:
@@ -53,7 +65,6 @@ final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
         stopRenewing()
       }
     } catch {
-      counters.add(.storeErrors)
       if isRenewed { schedule(in: claim.lease / 10) }
     }
   }

@@ -3,26 +3,26 @@ import Logging
 import Loop
 import NIOCore
 import NIOPosix
+import NIOSSL
+import Synchronization
+import TLS
 import Telemetry
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
 
 /// The client's side: listeners, and the workers among which their connections are shared out.
 package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable {
-  /// Where clients connect.
-  package enum Address: Sendable, CustomStringConvertible {
-    case tcp(host: String, port: Int)
-    case unix(path: String)
-
-    package var description: String {
-      switch self {
-      case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-      case .unix(let path): "unix:\(path)"
-      }
-    }
-  }
-
   private let workers: [Worker<Store, Backend>]
   private let environment: ProxyEnvironment
   private let group: MultiThreadedEventLoopGroup
+  /// Of the listeners that have one.
+  private let certificates = Mutex<[ServerCertificate]>([])
 
   /// - Parameters:
   ///   - workers: one for each event loop of the group.
@@ -35,48 +35,93 @@ package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable
   }
 
   /// Listens; throws where the address cannot be had.
-  package func listen(on address: Address) async throws -> any Channel {
+  package func listen(on listener: Listener) async throws -> any Channel {
+    if let certificate = listener.certificate { certificates.withLock { $0.append(certificate) } }
     let bootstrap = ServerBootstrap(group: group)
       .serverChannelOption(.backlog, value: 4096)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       // One read a wake-up: a request is mostly one read, and asking again costs a system call.
       .childChannelOption(.maxMessagesPerRead, value: 1)
       .childChannelOption(.allowRemoteHalfClosure, value: true)
+      // Most requests fit in the least, which the allocator keeps in its cache of small blocks (up to 1032 bytes).
       .childChannelOption(
         .recvAllocator,
-        value: AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 64 << 10)
+        value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: 64 << 10)
       )
       .childChannelInitializer { [self] channel in
-        channel.eventLoop.makeCompletedFuture { try accept(channel) }
+        channel.eventLoop.makeCompletedFuture { try accept(channel, at: listener) }
       }
-    switch address {
+    switch listener.address {
     case .tcp(let host, let port):
       return try await bootstrap.childChannelOption(.tcpOption(.tcp_nodelay), value: 1).bind(
         host: host, port: port
       ).get()
-    case .unix(let path):
-      return try await bootstrap.bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true).get()
+    case .unix(let path, let mode):
+      let channel = try await bootstrap.bind(
+        unixDomainSocketPath: path, cleanupExistingSocketFile: true
+      ).get()
+      guard chmod(path, mode_t(mode)) == 0 else {
+        let error = IOError(errnoCode: errno, reason: "chmod")
+        try? await channel.close()
+        throw error
+      }
+      return channel
     }
   }
 
-  private func accept(_ channel: any Channel) throws {
-    environment.counters.add(.connections)
-    guard environment.counters.change(.openConnections, by: 1) <= environment.limits.maxConnections,
-      !environment.isDraining
-    else {
-      environment.counters.change(.openConnections, by: -1)
-      environment.counters.add(.connectionsRefused)
-      channel.writeAndFlush(AnswerEncoder.problem(.overloaded(.busy, retryAfter: 1000), isClosing: true))
-        .whenComplete { _ in
-          channel.close(promise: nil)
-        }
-      return
-    }
+  private func accept(_ channel: any Channel, at listener: Listener) throws {
     guard let worker = workers.first(where: { $0.context.loop === channel.eventLoop }) else {
       preconditionFailure("ProxyServer: a connection on a loop without worker")
     }
-    let peer = ClientPeer(address: channel.remoteAddress?.ipAddress ?? "")
-    try channel.pipeline.syncOperations.addHandler(ClientConnection(worker: worker, peer: peer))
+    environment.counters.add(.connections)
+    let open = environment.counters.change(.openConnections, by: 1)
+    let limit = worker.limits.maxConnections
+    guard open <= limit, !environment.isDraining else {
+      // Before a handshake there is nothing that the client would understand.
+      let isToldWhy = listener.certificate == nil && open <= limit + RefusedConnection.room
+      let refused = RefusedConnection(isToldWhy: isToldWhy, environment: environment)
+      return try channel.pipeline.syncOperations.addHandler(refused)
+    }
+    let address = channel.remoteAddress?.ipAddress ?? ""
+    let pipeline = channel.pipeline.syncOperations
+    guard listener.proxyProtocol || listener.certificate != nil else {
+      let connection = ClientConnection(worker: worker, peer: ClientPeer(address: address))
+      return try pipeline.addHandler(connection)
+    }
+    if listener.proxyProtocol { try pipeline.addHandler(ProxyHeaderHandler()) }
+    if let certificate = listener.certificate {
+      try pipeline.addHandler(NIOSSLServerHandler(context: certificate.context))
+    }
+    try pipeline.addHandler(ClientGreeting(worker: worker, address: address, to: listener))
+  }
+
+  /// Reads the certificates' files again; those who connect from now on get what they hold. A bad one stays as it is,
+  /// and is told in the log.
+  ///
+  /// - Parameter onlyChanged: leaves files alone that look as they did the last time.
+  package func reloadCertificates(onlyChanged: Bool = false) {
+    for certificate in certificates.withLock({ $0 }) {
+      let place: Logger.Metadata = ["certificate": "\(certificate.files.certificate)"]
+      do throws(TLSFault) {
+        if onlyChanged {
+          guard try certificate.reloadIfChanged() else { continue }
+        } else {
+          try certificate.reload()
+        }
+        environment.logger.info("a certificate was read again", metadata: place)
+      } catch {
+        environment.logger.error(
+          "a certificate could not be read again; the one before stays in use",
+          metadata: place.merging(["error": "\(error)"]) { _, new in new })
+      }
+    }
+  }
+
+  /// Runs every request that begins once this has returned by another configuration. No connection ends.
+  package func adopt(_ generation: Generation) async {
+    for worker in workers {
+      try? await worker.context.loop.submit { worker.adopt(generation) }.get()
+    }
   }
 
   /// Closes idle connections; the others close after their answers. Called once nothing more is accepted.

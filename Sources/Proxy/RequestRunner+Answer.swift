@@ -6,45 +6,56 @@ import Wire
 /// The ends of a run that Semel answers by itself.
 extension RequestRunner {
   /// Gives the recorded outcome again.
-  func replay(_ record: CompletedRecord) {
-    guard case .kept(let response) = record.outcome else {
+  func replay(_ record: CompletedRecord, from source: ReplaySource) {
+    guard case .kept(var response) = record.outcome else {
       preconditionFailure("RequestRunner: a replay of nothing kept")
     }
+    let origin = TraceStamp.take(from: &response.fields)
+    if let origin { delivery.record.trace?.origin = origin() }
     guard delivery.answerState == .none else { return cut() }
-    let answer = AnswerEncoder.replay(
-      record, response, to: delivery.request, isClosing: delivery.decideClosing(), now: WallClock.seconds())
     delivery.record.status = response.status
-    delivery.record.outcome = "replayed"
+    delivery.record.outcome = .replayed
+    delivery.record.source = source
     delivery.record.attempt = record.attempt
-    environment.counters.add(.replayed)
-    delivery.answer(answer)
+    delivery.answer(Answer(replaying: record, response, to: head.method))
   }
 
   /// Refuses with a problem document; an answer that was begun can only be cut.
   func refuse(_ problem: Problem) {
     guard delivery.answerState == .none else { return cut() }
     delivery.record.status = problem.status
-    delivery.record.outcome = problem.code.rawValue
-    environment.counters.add(.refused)
-    delivery.answer(AnswerEncoder.problem(problem, to: delivery.request, isClosing: delivery.decideClosing()))
+    delivery.record.outcome = .refused
+    delivery.record.refusal = RefusalReason(problem.code)
+    delivery.record.failure = FailureCategory(
+      problem.code, isDuplicate: delivery.record.isDuplicateRefused)
+    delivery.answer(Answer(problem, to: head.method))
+    // What goes on after it, listening for a late answer, is no time of the client's.
+    stopTime()
   }
 
   /// Cuts an answer that was begun and cannot be ended well.
   func cut() {
-    if delivery.answerState == .begun { delivery.abort() }
+    guard delivery.answerState == .begun else { return }
+    delivery.record.outcome = .cut
+    delivery.abort()
   }
 
-  func log() {
-    guard environment.accessLog.isEnabled else { return }
+  /// Tells of the request, now that it has ended.
+  func tell() {
+    if delivery.record.totalMicroseconds == 0 { stopTime() }
+    worker.metrics.ended(delivery.record)
+    endTrace()
+    guard generation.accessLog.isEnabled else { return }
+    delivery.record.client = delivery.peer.caller.address
     delivery.record.method = head.methodText
-    delivery.record.totalMicroseconds = microseconds(since: delivery.startedAt)
-    environment.accessLog.write(delivery.record)
+    generation.accessLog.write(delivery.record)
   }
 
-  /// The time, where somebody wants to know how long things take.
-  func stopwatch() -> NIODeadline? { environment.accessLog.isEnabled ? .now() : nil }
+  private func stopTime() {
+    delivery.record.totalMicroseconds = microseconds(since: delivery.startedAt)
+  }
 
-  func microseconds(since start: NIODeadline?) -> Int64 {
-    start.map { (NIODeadline.now() - $0).nanoseconds / 1000 } ?? 0
+  func microseconds(since start: NIODeadline) -> Int64 {
+    max(1, (NIODeadline.now() - start).nanoseconds / 1000)
   }
 }

@@ -15,8 +15,10 @@ extension RequestRunner {
     _ call: KeyedCall, _ claim: Claim, _ exchange: inout Exchange
   ) async throws(Problem) -> OwnerEnd {
     delivery.record.attempt = claim.attempt
+    delivery.record.retry = RetryCause(claim)
     let held = worker.hold(claim)
-    let sentAt = stopwatch()
+    let sentAt = NIODeadline.now()
+    delivery.record.trace?.forwardAt = sentAt.uptimeNanoseconds
     let answer = worker.backend.begin(
       UpstreamRequest(
         upstream: call.route.policy.upstream, method: head.methodText, target: call.target.text,
@@ -40,13 +42,16 @@ extension RequestRunner {
   private func settle(
     _ captured: CapturedAnswer, _ call: KeyedCall, _ held: HeldClaim<Store>, _ exchange: inout Exchange
   ) async -> OwnerEnd {
-    let recordedAt = stopwatch()
-    let action = exchange.answered(status: captured.head.status, steering: Steering(of: captured.head))
+    let recordedAt = NIODeadline.now()
+    delivery.record.trace?.recordAt = recordedAt.uptimeNanoseconds
+    let action = exchange.answered(
+      status: captured.head.status, steering: Steering(of: captured.head), isRenewed: held.isRenewalAsked)
     let stored: Exchange.StoredAction
-    let label: AnswerEncoder.Label
+    let label: AnswerLabel
     switch action {
     case .complete(let retention, let remember):
-      let outcome = captured.outcome(by: call.route, method: head.method)
+      let outcome = TraceStamp.put(
+        delivery.record.trace, on: captured.outcome(by: call.route, method: head.method))
       let completion = Completion(outcome: outcome, retention: retention, remember: remember)
       label = .executed
       stored = await complete(completion, held, &exchange)
@@ -63,19 +68,18 @@ extension RequestRunner {
 
   /// Answer: the client gets what the store now says.
   private func answer(
-    _ captured: CapturedAnswer, _ label: AnswerEncoder.Label, _ stored: Exchange.StoredAction
+    _ captured: CapturedAnswer, _ label: AnswerLabel, _ stored: Exchange.StoredAction
   ) -> OwnerEnd {
     switch stored {
     case .answer, .answerAndKeepStoring:
+      let isLate = delivery.answerState == .ended
       captured.answer(delivery, label: label)
-      told(label)
+      told(label, captured.head.status, isLate: isLate)
     case .refuseAndKeepStoring(let problem), .refuse(let problem):
       refuse(problem)
     case .replay(let record):
-      environment.counters.add(.leasesLost)
-      replay(record)
+      replay(record, from: .store)
     case .becomeDuplicate:
-      environment.counters.add(.leasesLost)
       guard delivery.answerState == .none else {
         cut()
         return .done
@@ -97,12 +101,12 @@ extension RequestRunner {
       let stored = await giveBack(held, .remembered, &exchange)
       return refused(problem, stored)
     case .markUnknown(let problem):
-      environment.counters.add(.unknown)
+      worker.metrics.add(.outcomesLost, route: call.route.number)
       await markUnknown(held)
       worker.end(held)
       refuse(problem)
     case .listen(let settle, let problem):
-      environment.counters.add(.unknown)
+      worker.metrics.add(.outcomesLost, route: call.route.number)
       await markUnknown(held)
       refuse(problem)
       do throws(UpstreamFailure) {
@@ -121,7 +125,7 @@ extension RequestRunner {
   private func refused(_ problem: Problem, _ stored: Exchange.StoredAction) -> OwnerEnd {
     switch stored {
     case .replay(let record):
-      replay(record)
+      replay(record, from: .store)
       return .done
     case .becomeDuplicate:
       return .becomeDuplicate
@@ -134,13 +138,9 @@ extension RequestRunner {
     }
   }
 
-  private func told(_ label: AnswerEncoder.Label) {
-    delivery.record.outcome = label.rawValue
-    switch label {
-    case .executed: environment.counters.add(.executed)
-    case .notStored: environment.counters.add(.notStored)
-    case .unknown: environment.counters.add(.unknown)
-    case .replayed, .ignored, .unprotected: break
-    }
+  private func told(_ label: AnswerLabel, _ status: Int, isLate: Bool) {
+    guard !isLate else { return worker.metrics.add(.lateAnswers, route: delivery.record.routeNumber) }
+    delivery.record.outcome = RequestOutcome(label)
+    delivery.record.failure = FailureCategory(status: status)
   }
 }

@@ -12,11 +12,13 @@ extension RequestRunner {
     _ completion: Completion, _ held: HeldClaim<Store>, _ exchange: inout Exchange
   ) async -> Exchange.StoredAction {
     do throws(StoreError) {
-      let outcome = try await worker.store.complete(held.claim, with: completion)
+      let reply = try await worker.store.completeAndTell(held.claim, with: completion)
       worker.end(held)
-      return exchange.stored(outcome)
+      if let record = reply.record {
+        delivery.record.timeToSuccessMilliseconds = (record.recordedAt - held.claim.firstSeen).count
+      }
+      return exchange.stored(told(reply.outcome))
     } catch {
-      environment.counters.add(.storeErrors)
       environment.logger.error(
         "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
       keepTelling(held) { store throws(StoreError) in try await store.complete(held.claim, with: completion) }
@@ -24,17 +26,17 @@ extension RequestRunner {
     }
   }
 
-  /// Gives a record back.
+  /// Gives a record back, once no copy of its claim can take it again.
   func giveBack(
     _ held: HeldClaim<Store>, _ release: Release, _ exchange: inout Exchange
   ) async -> Exchange.StoredAction {
     held.stopRenewing()
+    await worker.outlastCopies(of: held.claim)
     do throws(StoreError) {
       let outcome = try await worker.store.release(held.claim, release)
       worker.end(held)
-      return exchange.stored(outcome)
+      return exchange.stored(told(outcome))
     } catch {
-      environment.counters.add(.storeErrors)
       keepTelling(held) { store throws(StoreError) in try await store.release(held.claim, release) }
       return exchange.stored(.done)
     }
@@ -45,9 +47,8 @@ extension RequestRunner {
     held.stopRenewing()
     defer { worker.end(held) }
     do throws(StoreError) {
-      return exchange.stored(try await worker.store.markUnknown(held.claim))
+      return exchange.stored(told(try await worker.store.markUnknown(held.claim)))
     } catch {
-      environment.counters.add(.storeErrors)
       return exchange.stored(.done)
     }
   }
@@ -56,9 +57,9 @@ extension RequestRunner {
   func markUnknown(_ held: HeldClaim<Store>) async {
     held.stopRenewing()
     do throws(StoreError) {
-      _ = try await worker.store.markUnknown(held.claim)
+      _ = told(try await worker.store.markUnknown(held.claim))
     } catch {
-      environment.counters.add(.storeErrors)
+      environment.logger.debug("a record was not marked unknown", metadata: ["error": "\(error)"])
     }
   }
 
@@ -71,6 +72,12 @@ extension RequestRunner {
         try await store.release(claim, .remembered)
       }
     }
+  }
+
+  /// An owner that has lost its record was overtaken while it lived.
+  private func told(_ outcome: OwnerOutcome) -> OwnerOutcome {
+    if case .lost = outcome { worker.metrics.add(.zombies) }
+    return outcome
   }
 
   private func keepTelling(
@@ -91,10 +98,9 @@ extension RequestRunner {
     while !worker.isStopping {
       await worker.context.sleep(milliseconds: Int64.random(in: 1...pause))
       do throws(StoreError) {
-        if case .lost = try await tell(worker.store) { worker.environment.counters.add(.leasesLost) }
+        if case .lost = try await tell(worker.store) { worker.metrics.add(.zombies) }
         return
       } catch {
-        worker.environment.counters.add(.storeErrors)
         if case .unreadable = error { return }
       }
       pause = min(pause * 2, 2000)

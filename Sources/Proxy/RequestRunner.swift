@@ -13,18 +13,20 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   let delivery: Delivery
 
   var environment: ProxyEnvironment { worker.environment }
+  var generation: Generation { delivery.generation }
   var head: MessageHead { delivery.request.head }
 
   /// Begins. What can be answered at once is; the rest goes on in a task of its own, which outlives the connection.
   func start() {
     let inFlight = environment.counters.change(.inFlight, by: 1)
+    beginTrace()
     do throws(Problem) {
       guard !environment.isDraining else { throw .overloaded(.draining, retryAfter: 1000) }
-      guard inFlight <= environment.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
+      guard inFlight <= generation.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
       if let failure = delivery.bodyFailure { throw failure }
       let subject = try identify(body: delivery.wholeBody)
       if case .keyed(let call, let fingerprint) = subject, let record = kept(call, fingerprint) {
-        replay(record)
+        replay(record, from: .cache)
       } else {
         _ = Task(executorPreference: worker.context.executor) { await run(subject) }
         return
@@ -43,7 +45,11 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .keyed(let call, let fingerprint):
         try await claim(call, fingerprint: fingerprint)
       case .incomplete(let limit):
-        return await run(try identify(body: try await delivery.collectBody(limit: limit)))
+        let subject = try identify(body: try await delivery.collectBody(limit: limit))
+        guard case .keyed(let call, let fingerprint) = subject, let record = kept(call, fingerprint) else {
+          return await run(subject)
+        }
+        replay(record, from: .cache)
       }
     } catch {
       refuse(error)
@@ -53,8 +59,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   private func finish() {
     environment.counters.change(.inFlight, by: -1)
-    delivery.releaseBody()
-    log()
+    delivery.runEnded()
+    tell()
   }
 
   /// Where the request goes by its own word: one path and one host, in the form in which they are matched.
@@ -69,7 +75,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// What a request is about.
   private enum Subject {
-    case passed(RequestTarget, by: Route?, label: AnswerEncoder.Label?)
+    case passed(RequestTarget, by: Route?, label: AnswerLabel?)
     case keyed(KeyedCall, Fingerprint)
     /// Accepted by its head; its body, of at most so many bytes, has to be read first.
     case incomplete(limit: Int)
@@ -79,8 +85,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func identify(body: ByteBuffer?) throws(Problem) -> Subject {
     let (target, host) = try addressed()
     guard target.form != .authority else { throw .notImplemented }
-    let route = environment.routes.route(for: head, host: host, target: target)
+    let route = generation.routes.route(for: head, host: host, target: target)
     delivery.record.route = route?.policy.name
+    delivery.record.routeNumber = route?.number ?? 0
     guard let route, route.policy.idempotency != .off else {
       let isKeyed = head.first(.idempotencyKey) != nil
       return .passed(target, by: route, label: isKeyed ? .ignored : nil)
@@ -108,8 +115,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     guard let policy = route.policy.caller else {
       preconditionFailure("RequestRunner: a protected route without caller")
     }
-    let caller = try policy.caller(head: head, peerAddress: delivery.peer.address)
-    if environment.accessLog.isEnabled { delivery.record.callerDigest = caller.digestText }
+    let caller = try policy.caller(head: head, peer: delivery.peer.caller)
+    if generation.accessLog.isEnabled { delivery.record.callerDigest = caller.digestText }
     return caller
   }
 
@@ -123,7 +130,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     } else {
       key = try route.policy.key.key(head: head, query: target.query, body: body)
     }
-    if environment.accessLog.isEnabled { delivery.record.keyDigest = key?.digestText ?? "" }
+    if generation.accessLog.isEnabled { delivery.record.keyDigest = key?.digestText ?? "" }
     return key
   }
 
@@ -138,13 +145,13 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     guard case .taken(.completed(let record)) = worker.store.cached(call.id, fingerprint),
       case .kept = record.outcome
     else { return nil }
-    environment.counters.add(.replayedFromCache)
     return record
   }
 
   /// What no record can stand for, and what would let a client hide the key or the caller from the backend.
   private func refuseUnprotectable(_ route: Route) throws(Problem) {
-    guard head.first(.upgrade) == nil else { throw .notImplemented }
+    guard !head.asksForUpgrade else { throw .notImplemented }
+    guard !head.isGRPC else { throw .grpcNotProtected }
     guard head.first(.connection) != nil else { return }
     for name in route.policy.identifyingFields where head.connectionNames(name) {
       throw .badRequest(.connectionNamesIdentity)
@@ -165,37 +172,45 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         guard try await forward(call, claim, &exchange) == .becomeDuplicate else { return }
         request.owner = worker.newOwner()
       case .replay(let record):
-        if wait != nil { environment.counters.add(.waited) }
-        return replay(record)
+        return replay(record, from: wait == nil ? .store : .wait)
       case .compare(let recipe):
         request.fingerprint = call.fingerprint(by: recipe, head: head)
       case .wait(let leaseLeft):
         if let wait {
-          guard await wait.changed(leaseLeft: leaseLeft) else { throw exchange.gaveUpWaiting() }
+          guard await wait.changed(leaseLeft: leaseLeft) else { throw duplicate(exchange.gaveUpWaiting()) }
           guard delivery.isConnected else { return delivery.end() }
         } else {
           // Subscribed first, then asked again: no end is missed in between.
           wait = try await DuplicateWait(for: call, of: self)
-          if wait == nil { throw exchange.gaveUpWaiting() }
+          if wait == nil { throw duplicate(exchange.gaveUpWaiting()) }
         }
       case .refuse(let problem):
-        throw problem
+        throw duplicate(problem)
       case .forwardUnprotected:
         return try await passThrough(call.target, by: call.route, label: .unprotected)
       }
     }
   }
 
+  /// A refusal because of what the store says of the record: of another delivery of the key, unless it says nothing.
+  private func duplicate(_ problem: Problem) -> Problem {
+    delivery.record.isDuplicateRefused = problem.code != .storeUnavailable && problem.code != .storeUnreadable
+    return problem
+  }
+
   private func ask(
     for request: ClaimRequest, _ exchange: inout Exchange
   ) async throws(Problem) -> Exchange.ClaimedAction {
-    let askedAt = stopwatch()
+    let askedAt = NIODeadline.now()
+    if delivery.record.trace?.claimAt == 0 { delivery.record.trace?.claimAt = askedAt.uptimeNanoseconds }
     defer { delivery.record.claimMicroseconds += microseconds(since: askedAt) }
     do {
       return exchange.claimed(try await worker.store.claim(request))
     } catch {
-      environment.counters.add(.storeErrors)
-      if case .fateUnknown = error { giveBack(request) }
+      if case .fateUnknown = error {
+        worker.metrics.add(.claimsLost)
+        giveBack(request)
+      }
       return exchange.claimFailed(error)
     }
   }

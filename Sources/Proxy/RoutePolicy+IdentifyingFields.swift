@@ -10,7 +10,7 @@ extension RoutePolicy {
       switch part {
       case .header(let name): name
       case .cookie: "cookie"
-      case .address: nil
+      case .address, .clientCertificate: nil
       }
     }
     return keys + callers

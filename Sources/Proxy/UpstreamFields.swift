@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Telemetry
 import Wire
 
 /// Makes the field lines with which a request goes to the backend.
@@ -24,14 +25,29 @@ enum UpstreamFields {
     case (.name(let name), _): out.writeString(name)
     }
     out.writeStaticString("\r\n")
-    head.copyFields(into: &out, omitting: dropped, ownSpellings: true)
+    if let trace = delivery.record.trace, trace.isExported {
+      head.copyFields(into: &out, omitting: dropped.union(FieldNameSet(.traceparent)), ownSpellings: true)
+      out.writeStaticString("traceparent: ")
+      out.writeString(trace.context.speaking(as: trace.forwardSpan).text)
+      out.writeStaticString("\r\n")
+    } else {
+      head.copyFields(into: &out, omitting: dropped, ownSpellings: true)
+    }
     out.writeString(delivery.peer.forwardedLines)
-    if let host {
+    if let said = delivery.peer.forwardedHost {
+      out.writeStaticString("X-Forwarded-Host: ")
+      out.writeString(said)
+      out.writeStaticString("\r\n")
+    } else if let host {
       out.writeStaticString("X-Forwarded-Host: ")
       out.writeImmutableBuffer(host)
       out.writeStaticString("\r\n")
     }
-    out.writeStaticString(head.minorVersion == 0 ? "Via: 1.0 semel\r\n" : "Via: 1.1 semel\r\n")
+    out.writeStaticString(delivery.peer.via(head))
+    // Those of gRPC send their trailers only to who says so.
+    if upstream.http2 != .off, head.list(.te, contains: "trailers") {
+      out.writeStaticString("TE: trailers\r\n")
+    }
     if let claim {
       out.writeStaticString("Idempotency-Request-Id: ")
       out.writeDigest(claim.id.digest)

@@ -10,10 +10,29 @@ package struct LimitSettings: Hashable, Sendable {
   package var bodyMemory = 256 << 20
   /// Of a request's head, in bytes.
   package var headerBytes = 64 << 10
+  /// Of one line of it, in bytes. Twice what nginx and Apache take, since tokens and cookies grow.
+  package var headerLine = 16 << 10
+  /// Field lines of a head. As many as Apache and hyper take; clients and gateways send 10 to 40.
+  package var headerCount = 100
   package var headerTimeout: Milliseconds = .seconds(10)
   package var bodyTimeout: Milliseconds = .seconds(30)
+  /// For which a client may take nothing of an answer that waits for it. As long as its own body may pause.
+  package var writeTimeout: Milliseconds = .seconds(30)
   /// Of a client's connection between two requests.
   package var idleTimeout: Milliseconds = .seconds(75)
+  /// What a client may send ahead of the answer that it waits for, in bytes: a few hundred small requests.
+  package var pipelineBytes = 64 << 10
+  /// How long nothing may pass in a connection whose protocol was switched. Most that live long say something within
+  /// minutes; an hour leaves those that do not in peace, and lets nothing dead stay for ever.
+  package var tunnelTimeout: Milliseconds = .seconds(3600)
+  /// Streams of one connection at once.
+  package var http2MaxStreams = 100
+  /// What one stream may send of a body before it is read, in bytes.
+  package var http2Window = 64 << 10
+  /// RST_STREAM frames of one connection within 30 s.
+  package var http2Resets = 200
+  /// PING, SETTINGS and PRIORITY frames of one connection within 30 s.
+  package var http2ControlFrames = 1000
 
   package init() {}
 }
@@ -25,8 +44,19 @@ extension LimitSettings {
     section.size("body_memory", into: &bodyMemory, in: 1 << 20...1 << 40)
     // Less would refuse everyday cookies; more is a flood.
     section.size("header_bytes", into: &headerBytes, in: 1 << 10...1 << 20)
+    // RFC 9112 (section 3) advises 8000 bytes of a request line at least; less is for those who know their clients.
+    section.size("header_line", into: &headerLine, in: 256...1 << 20)
+    section.integer("header_count", into: &headerCount, in: 10...10_000)
     section.duration("header_timeout", into: &headerTimeout, atLeast: 1)
     section.duration("body_timeout", into: &bodyTimeout, atLeast: 1)
+    section.duration("write_timeout", into: &writeTimeout, atLeast: 1)
     section.duration("idle_timeout", into: &idleTimeout, atLeast: 1)
+    section.size("pipeline_bytes", into: &pipelineBytes, in: 1 << 10...1 << 24)
+    section.duration("tunnel_timeout", into: &tunnelTimeout, atLeast: 1)
+    section.integer("http2_max_streams", into: &http2MaxStreams, in: 1...10_000)
+    // A window below HTTP/2's own first one would have to be made smaller after the first bytes have come.
+    section.size("http2_window", into: &http2Window, in: 64 << 10...16 << 20)
+    section.integer("http2_resets", into: &http2Resets, in: 1...1_000_000)
+    section.integer("http2_control_frames", into: &http2ControlFrames, in: 1...1_000_000)
   }
 }

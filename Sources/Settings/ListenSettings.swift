@@ -1,8 +1,24 @@
-/// Where clients are listened to.
-package enum ListenSettings: Hashable, Sendable {
-  /// Port 0 takes any free one.
-  case tcp(host: String, port: Int)
-  case unix(path: String)
+import TLS
+
+/// One place where clients are listened to.
+package struct ListenSettings: Hashable, Sendable {
+  package enum Address: Hashable, Sendable {
+    /// Port 0 takes any free one.
+    case tcp(host: String, port: Int)
+    case unix(path: String)
+  }
+
+  package var address: Address
+  package var tls: TLSFiles?
+  /// Whether a load balancer says before each connection's first byte who the client is.
+  package var proxyProtocol = false
+  /// The permissions of a Unix socket. By default its owner and its group may connect.
+  package var mode = 0o660
+
+  package init(_ address: Address) { self.address = address }
+
+  package static func tcp(host: String, port: Int) -> ListenSettings { .init(.tcp(host: host, port: port)) }
+  package static func unix(path: String) -> ListenSettings { .init(.unix(path: path)) }
 }
 
 extension ListenSettings {
@@ -10,14 +26,52 @@ extension ListenSettings {
   static func read(_ section: Section) -> ListenSettings? {
     let address = section.member("address")
     if address == nil { section.refuseMissing("address", "is missing: write host:port or unix:/path") }
-    section.refuseUnsupported("tls")
-    section.refuseUnsupported("proxy_protocol", neutral: "false")
-    return address?.parsed("host:port or unix:/path", parse)
+    let tls = section.member("tls").flatMap(TLSFiles.read)
+    var proxyProtocol = false
+    section.flag("proxy_protocol", into: &proxyProtocol)
+    let mode = section.member("mode")?.parsed("permissions such as \"0660\"", parseMode)
+    guard var settings = address?.parsed("host:port or unix:/path", parse) else { return nil }
+    if case .tcp = settings.address { section["mode"]?.refuse("is for unix:/path alone; take it out") }
+    settings.tls = tls
+    settings.proxyProtocol = proxyProtocol
+    if let mode { settings.mode = mode }
+    return settings
   }
 
   private static func parse(_ text: String) throws(Refusal) -> ListenSettings {
     if text.hasPrefix("unix:") { return .unix(path: try UnixPath.parse(text)) }
     let address = try HostPort.parse(text, ports: 0...65535)
     return .tcp(host: address.host, port: address.port)
+  }
+
+  private static func parseMode(_ text: String) throws(Refusal) -> Int {
+    guard (3...4).contains(text.utf8.count), let mode = Int(text, radix: 8), 0...0o777 ~= mode,
+      text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "7") ~= $0 })
+    else { throw Refusal("must be three octal digits, perhaps after a 0, such as 0660") }
+    return mode
+  }
+}
+
+extension TLSFiles {
+  /// Reads the paths, and the files, so that what cannot serve is told before anybody connects.
+  fileprivate static func read(_ value: Value) -> TLSFiles? {
+    var files: TLSFiles?
+    value.section { section in
+      let certificate = section.text("certificate", "the path of a PEM file")
+      let key = section.text("key", "the path of a PEM file")
+      let clientCA = section.text("client_ca", "the path of a PEM file")
+      for name in ["certificate", "key"] where section[name] == nil {
+        section.refuseMissing(name, "is missing: write the path of a PEM file")
+      }
+      guard let certificate, let key, section.isSound("client_ca") else { return }
+      let read = TLSFiles(certificate: certificate, key: key, clientCA: clientCA)
+      do throws(TLSFault) {
+        _ = try read.context()
+        files = read
+      } catch {
+        section[error.file.rawValue]?.refuse(error.message)
+      }
+    }
+    return files
   }
 }

@@ -9,6 +9,8 @@ package struct LogSettings: Hashable, Sendable {
   package var format: Format = .json
   /// Whether each request is logged.
   package var access = true
+  /// Of so many replays one is logged; 0: none.
+  package var replaySample = 1
 
   package init() {}
 }
@@ -18,5 +20,6 @@ extension LogSettings {
     section.choice("level", into: &level)
     section.choice("format", into: &format)
     section.flag("access", into: &access)
+    section.integer("replay_sample", into: &replaySample, in: 0...1_000_000)
   }
 }

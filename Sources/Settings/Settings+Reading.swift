@@ -8,15 +8,15 @@ extension Settings {
     document.integer("workers", into: &workers, in: 0...1024)
     document.duration("drain_delay", into: &drainDelay)
     document.duration("shutdown_grace", into: &shutdownGrace)
-    document.refuseUnsupported("trusted_proxies", neutral: "[]")
+    if let member = document.member("trusted_proxies") { trustedProxies.read(member) }
     let upstreamNames = readUpstreams(document)
     document.section("store") { store.read($0) }
     document.section("limits") { limits.read($0) }
     document.section("log") { log.read($0) }
-    document.refuseUnsupported("tracing")
+    document.section("tracing") { tracing = TracingSettings.read($0) }
     document.refuseUnsupported("jwt")
     document.refuseUnsupported("policy_document", neutral: "off")
-    document.refuseUnsupported("allow_identity_change", neutral: "false")
+    document.flag("allow_identity_change", into: &allowsIdentityChange)
     routes =
       RouteReader(
         upstreams: upstreams, upstreamNames: upstreamNames, bodyMemory: limits.bodyMemory,
@@ -26,7 +26,7 @@ extension Settings {
   }
 
   private mutating func readListeners(_ document: Section) {
-    var taken: [ListenSettings: String] = [:]
+    var taken: [ListenSettings.Address: String] = [:]
     if let items = document.member("listen")?.items("a list such as [{address: \"127.0.0.1:8080\"}]") {
       if items.isEmpty {
         document["listen"]?.refuse("must name an address, such as [{address: \"127.0.0.1:8080\"}]")
@@ -36,12 +36,12 @@ extension Settings {
         item.section { section in
           settings = ListenSettings.read(section)
           guard let settings, let address = section["address"] else { return }
-          Self.refuseTaken(settings, address, &taken)
+          Self.refuseTaken(settings.address, address, &taken)
         }
         return settings
       }
     } else {
-      for address in listen { taken[address] = "the default of listen" }
+      for listener in listen { taken[listener.address] = "the default of listen" }
     }
     document.section("admin") { section in
       admin = AdminSettings.read(section)
@@ -51,7 +51,7 @@ extension Settings {
   }
 
   private static func refuseTaken(
-    _ settings: ListenSettings, _ address: Value, _ taken: inout [ListenSettings: String]
+    _ settings: ListenSettings.Address, _ address: Value, _ taken: inout [ListenSettings.Address: String]
   ) {
     // Port 0 is another one each time.
     if case .tcp(_, 0) = settings { return }

@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 /// The whole configuration: one YAML file, read to one typed document.
 package struct Settings: Sendable, Hashable {
@@ -11,12 +12,17 @@ package struct Settings: Sendable, Hashable {
   package var drainDelay: Milliseconds = 0
   /// For what is in flight when Semel stops.
   package var shutdownGrace: Milliseconds = .seconds(35)
+  package var trustedProxies = TrustedProxies()
   package var upstreams: [String: UpstreamSettings] = [:]
   package var store = StoreSettings()
   package var limits = LimitSettings()
   package var log = LogSettings()
+  /// `nil`: no spans are made.
+  package var tracing: TracingSettings?
   /// In the order in which they are matched, each with `defaults` merged in.
   package var routes: [RoutePolicy] = []
+  /// Whether a reload may change by what a route's records are found.
+  package var allowsIdentityChange = false
   /// What is allowed and yet probably not meant, in the order of the file.
   package var warnings: [SettingsIssue] = []
 

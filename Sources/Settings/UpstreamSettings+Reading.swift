@@ -1,23 +1,54 @@
 import Idempotency
+import TLS
 
 extension UpstreamSettings {
   /// Reads a member of `upstreams`; `nil` where its address is not known.
   static func read(_ section: Section, name: String) -> UpstreamSettings? {
     let url = section.member("url")
-    if url == nil { section.refuseMissing("url", "is missing: write http://host:port or unix:/path") }
-    let address = url?.parsed("http://host:port or unix:/path", Address.parse)
-    var settings = UpstreamSettings(name: name, address: address ?? .unix(path: ""))
+    if url == nil { section.refuseMissing("url", "is missing: write \(UpstreamURL.allowed)") }
+    let parsed = url?.parsed(UpstreamURL.allowed, UpstreamURL.parse)
+    var settings = UpstreamSettings(name: name, address: parsed?.address ?? .unix(path: ""))
     if let host = section.member("host")?.parsed("preserve, upstream or a name", Host.parse) {
       settings.host = host
     }
-    section.refuseUnsupported("http2", neutral: "off")
-    section.refuseUnsupported("tls")
+    section.choice("http2", into: &settings.http2)
+    settings.readTLS(section, isSecure: parsed?.isSecure)
     section.duration("connect_timeout", into: &settings.connectTimeout, atLeast: 1)
     section.duration("response_timeout", into: &settings.responseTimeout, atLeast: 1)
     section.duration("settle", into: &settings.settle)
     section.duration("idle_timeout", into: &settings.idleTimeout)
     section.integer("connect_retries", into: &settings.connectRetries, in: 0...100)
     section.integer("max_connections", into: &settings.maxConnections, in: 1...1_000_000)
-    return address == nil ? nil : settings
+    return parsed == nil ? nil : settings
+  }
+
+  /// - Parameter isSecure: whether the address is one of `https`; `nil` where it is not known.
+  private mutating func readTLS(_ section: Section, isSecure: Bool?) {
+    if isSecure == true { tls = TLS() }
+    section.section("tls") { member in
+      var read = TLS()
+      read.ca = member.file("ca")
+      read.certificate = member.file("certificate")
+      read.key = member.file("key")
+      read.serverName = member.member("server_name")?.parsed("a host name") { text throws(Refusal) in
+        try HostPort.parse(text, port: 443).host
+      }
+      if (member["certificate"] == nil) != (member["key"] == nil) {
+        member.value.refuse("must have both certificate and key, or neither")
+      }
+      if isSecure == false { member.value.refuse("is for https:// alone; take it out") }
+      tls = read
+    }
+  }
+}
+
+extension Section {
+  /// The path of a file that can be read.
+  fileprivate func file(_ name: String) -> String? {
+    let wanted = "the path of a PEM file"
+    return member(name)?.parsed(wanted) { text throws(Refusal) in
+      guard FileStamp(text) != nil else { throw Refusal("cannot be read; give \(wanted)") }
+      return text
+    }
   }
 }

@@ -1,48 +1,36 @@
-/// One line a request: what became of it, and how long its parts took. Never a key, a token or a body.
-package struct AccessRecord: Sendable {
-  package var route: String?
-  package var method = ""
-  package var status = 0
-  /// `executed`, `replayed`, `passed`, or the code of a refusal.
-  package var outcome = ""
-  package var attempt = 0
-  /// The first characters of a digest, empty where there is none.
-  package var keyDigest = ""
-  package var callerDigest = ""
-  package var requestBytes = 0
-  package var responseBytes = 0
-  /// From the head's arrival to the answer's end, in microseconds; of it, asking the store and the backend.
-  package var totalMicroseconds: Int64 = 0
-  package var claimMicroseconds: Int64 = 0
-  package var upstreamMicroseconds: Int64 = 0
-  package var recordMicroseconds: Int64 = 0
-  package var hungUp = false
-
-  package init() {}
-}
+import Synchronization
 
 /// Writes the access log.
 package struct AccessLog: Sendable {
   private let sink: LogSink
   private let format: LogFormat
   package let isEnabled: Bool
+  /// Of so many replays one is written; 0: none.
+  private let replaySample: Int
+  private let replays = ReplayCount()
 
-  package init(sink: LogSink, format: LogFormat, isEnabled: Bool) {
+  /// - Parameters:
+  ///   - replaySample: of so many replays one is written; 0: none. All else is written always.
+  package init(sink: LogSink, format: LogFormat, isEnabled: Bool, replaySample: Int = 1) {
     self.sink = sink
     self.format = format
     self.isEnabled = isEnabled
+    self.replaySample = replaySample
   }
 
   package func write(_ record: AccessRecord) {
-    guard isEnabled else { return }
+    guard isEnabled, isWanted(record) else { return }
     var line = LogLine(format: format)
     line.add("time", Timestamp.now())
     line.add("level", "info")
     line.add("message", "request")
     if let route = record.route { line.add("route", route) }
+    if !record.client.isEmpty { line.add("client", record.client) }
     line.add("method", record.method)
     line.add("status", record.status)
-    line.add("outcome", record.outcome)
+    line.add("outcome", record.outcome.text)
+    if let refusal = record.refusal { line.add("reason", refusal.text) }
+    if let source = record.source { line.add("source", source.text) }
     if record.attempt > 0 { line.add("attempt", record.attempt) }
     if !record.keyDigest.isEmpty { line.add("key", record.keyDigest) }
     if !record.callerDigest.isEmpty { line.add("caller", record.callerDigest) }
@@ -52,7 +40,21 @@ package struct AccessLog: Sendable {
     if record.claimMicroseconds > 0 { line.add("claim_ms", microseconds: record.claimMicroseconds) }
     if record.upstreamMicroseconds > 0 { line.add("upstream_ms", microseconds: record.upstreamMicroseconds) }
     if record.recordMicroseconds > 0 { line.add("record_ms", microseconds: record.recordMicroseconds) }
+    if let trace = record.trace { line.add("trace_id", trace.context.traceText) }
     if record.hungUp { line.add("hung_up", "true") }
+    if record.outcome == .replayed, replaySample > 1 { line.add("sample", replaySample) }
     sink.write(line.end())
   }
+
+  private func isWanted(_ record: AccessRecord) -> Bool {
+    guard record.outcome == .replayed, replaySample != 1 else { return true }
+    return replaySample > 0 && replays.next() % replaySample == 0
+  }
+}
+
+/// Counts replays for their sampling.
+private final class ReplayCount: Sendable {
+  private let count = Atomic<Int>(0)
+
+  func next() -> Int { count.wrappingAdd(1, ordering: .relaxed).oldValue }
 }

@@ -16,6 +16,7 @@ package final class LogSink: @unchecked Sendable {
   private struct Pending {
     var bytes: [UInt8] = []
     var dropped = 0
+    var droppedInAll = 0
     var isClosed = false
   }
 
@@ -52,11 +53,19 @@ package final class LogSink: @unchecked Sendable {
     defer { pthread_mutex_unlock(lock) }
     guard pending.bytes.count + line.count <= capacity else {
       pending.dropped += 1
+      pending.droppedInAll += 1
       return
     }
     let wasEmpty = pending.bytes.isEmpty
     pending.bytes.append(contentsOf: line)
     if wasEmpty { pthread_cond_signal(filled) }
+  }
+
+  /// How many lines found no room.
+  package var dropped: Int {
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    return pending.droppedInAll
   }
 
   /// Returns once all that was taken has been written.

@@ -3,14 +3,20 @@ import Logging
 /// Writes the log of `swift-log` as one structured line a message.
 package struct StructuredLogHandler: LogHandler {
   package var metadata: Logger.Metadata = [:]
-  package var logLevel: Logger.Level
+  /// What is set on one logger can only raise what the process says.
+  package var logLevel: Logger.Level {
+    get { max(own, threshold.level) }
+    set { own = newValue }
+  }
+  private var own = Logger.Level.trace
+  private let threshold: LogThreshold
   private let label: String
   private let sink: LogSink
   private let format: LogFormat
 
-  package init(label: String, level: Logger.Level, format: LogFormat, sink: LogSink) {
+  package init(label: String, threshold: LogThreshold, format: LogFormat, sink: LogSink) {
     self.label = label
-    self.logLevel = level
+    self.threshold = threshold
     self.format = format
     self.sink = sink
   }

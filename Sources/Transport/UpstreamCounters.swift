@@ -6,4 +6,12 @@ package struct UpstreamCounters: Sendable, Equatable {
   package var sends = 0
   /// Connects tried again.
   package var retries = 0
+
+  static func + (left: UpstreamCounters, right: UpstreamCounters) -> UpstreamCounters {
+    var sum = left
+    sum.connects += right.connects
+    sum.sends += right.sends
+    sum.retries += right.retries
+    return sum
+  }
 }

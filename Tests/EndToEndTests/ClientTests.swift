@@ -9,12 +9,7 @@ struct ClientTests {
 
   /// Runs a script of `Clients` and decodes the JSON that it prints.
   private func run<Result: Decodable>(_ script: String, _ arguments: String...) async throws -> Result {
-    guard let python = ProcessInfo.processInfo.environment["SEMEL_TEST_PYTHON"] else {
-      throw TestFailure(
-        "No Python with stripe and urllib3: run deploy/test, which makes one and sets SEMEL_TEST_PYTHON.")
-    }
-    let path = try #require(Bundle.module.path(forResource: script, ofType: "py", inDirectory: "Clients"))
-    let process = try ManagedProcess([python, path] + arguments)
+    let process = try Python.start(script, arguments)
     let exit = try await process.exit(within: .seconds(50))
     guard exit == .code(0) else {
       throw TestFailure("\(script) ended with \(exit):\n\(process.output)\(process.errors)")

@@ -26,14 +26,21 @@ struct CommandLineTests {
     #expect(output.contains { $0.isNumber } && errors.isEmpty)
   }
 
-  @Test(arguments: [[], ["run"], ["check"], ["demo"]])
+  @Test(arguments: [
+    [], ["run"], ["check"], ["demo"], ["health"], ["key"], ["key", "show"], ["key", "list"],
+    ["key", "forget"],
+    ["key", "resolve"],
+  ])
   func `every command helps`(command: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + command + ["--help"])
     #expect(try await process.exit() == .code(0))
     #expect(process.output.contains("USAGE: " + (["semel"] + command).joined(separator: " ")))
   }
 
-  @Test(arguments: [["fly"], ["run"], ["check"], ["run", "--fly"], ["check", "a", "b"]])
+  @Test(arguments: [
+    ["fly"], ["run"], ["check"], ["run", "--fly"], ["check", "a", "b"], ["key", "show"],
+    ["key", "show", "--id", "a", "--route", "b", "--key", "c"], ["key", "resolve", "--id", "a"],
+  ])
   func `wrong usage ends with 2`(arguments: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + arguments)
     #expect(try await process.exit() == .code(2))
@@ -72,7 +79,7 @@ struct CommandLineTests {
   }
 
   @Test(arguments: [
-    "caller: {parts: ['jwt:sub']}", "on_unknown: reconcile", "shadow: true", "cors: true", "stream: true",
+    "caller: {parts: ['jwt:sub']}", "on_unknown: reconcile", "shadow: true", "cors: true",
     "profile: stripe", "batch: {items: /a, key: /b, results: /c}",
   ])
   func `what is not built yet is refused, not ignored`(member: String) async throws {

@@ -4,7 +4,7 @@ import Testing
 /// `semel demo`, as a newcomer meets it.
 struct DemoTests {
   @Test func `what the demo prints can be tried as it stands`() async throws {
-    try await Rig.withSlot {
+    try await Rig.withSlots {
       let (port, backendPort) = (FreePort.find(), FreePort.find())
       let demo = try ManagedProcess([
         SemelProcess.binary, "demo", "--port", "\(port)", "--backend-port", "\(backendPort)",

@@ -1,10 +1,11 @@
+import Glibc
 import TestSupport
 import Testing
 
 /// Unix sockets on every side.
 struct SocketTests {
   @Test func `client, backend and Redis may be reached by unix sockets`() async throws {
-    try await Rig.withSlot {
+    try await Rig.withSlots {
       let directory = TemporaryDirectory()
       let backend = OrdersBackend(path: directory.file("backend.sock"))
       try await backend.start()
@@ -24,6 +25,10 @@ struct SocketTests {
         if isFirst { expectExecuted(answer) } else { expectReplayed(answer, 201) }
       }
       #expect(backend.requests.count == 1)
+      // Its owner and its group may connect, and nobody else.
+      var found = stat()
+      #expect(stat(directory.file("semel.sock"), &found) == 0)
+      #expect(found.st_mode & 0o777 == 0o660)
       // Started again, it does not stumble over the socket that the killed process left.
       try await semel.kill()
       try await semel.start()

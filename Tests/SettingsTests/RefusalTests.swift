@@ -77,7 +77,21 @@ struct RefusalTests {
     ),
     ("log: {format: xml}", "2:15: log.format: must be json or text"),
     ("log: {access: yes}", "2:15: log.access: must be true or false"),
-    ("log: {color: true}", "2:7: log.color: unknown member; allowed are level, format, access"),
+    (
+      "log: {color: true}", "2:7: log.color: unknown member; allowed are level, format, access, replay_sample"
+    ),
+    (
+      "tracing: {}",
+      "2:10: tracing.otlp: is missing: write the collector's URL, such as http://127.0.0.1:4318"
+    ),
+    (
+      "tracing: {otlp: localhost}",
+      "2:17: tracing.otlp: must be an http or https URL without query, such as http://127.0.0.1:4318"
+    ),
+    (
+      "tracing: {otlp: \"http://c\", sample: 0}",
+      "2:37: tracing.sample: must be a whole number from 1 to 1000000"
+    ),
     ("store: {kind: mysql}", "2:15: store.kind: must be embedded or redis"),
     ("store: {url: \"redis://h\"}", "2:9: store.url: belongs to kind: redis; write that, or take it out"),
     (
@@ -127,7 +141,7 @@ struct RefusalTests {
     ),
     (
       "routes: [{name: r, caller: {}}]",
-      "2:28: routes[0].caller: must have parts that say who the caller is: header:NAME, cookie:NAME or address"
+      "2:28: routes[0].caller: must have parts that say who the caller is: header:NAME, cookie:NAME, client_certificate or address"
     ),
     (
       "routes: [{name: a, idempotency: off}, {name: a, idempotency: off}]",
@@ -143,13 +157,13 @@ struct RefusalTests {
     ),
     (
       "defaults: {caller: {parts: []}}\nroutes: [{name: r}]",
-      "2:28: defaults.caller.parts: must name at least one part: header:NAME, cookie:NAME or address"
+      "2:28: defaults.caller.parts: must name at least one part: header:NAME, cookie:NAME, client_certificate or address"
     ),
     ("? [a]\n: 1", "2:3: a member's name must be a plain word"),
     (
       "<<: {workers: 1}",
-      "2:1: <<: unknown member; allowed are listen, admin, workers, drain_delay, shutdown_grace, "
-        + "upstreams, store, limits, log, defaults, routes"
+      "2:1: <<: unknown member; allowed are listen, admin, workers, drain_delay, shutdown_grace, trusted_proxies, "
+        + "upstreams, store, limits, log, tracing, allow_identity_change, defaults, routes"
     ),
   ]) func `a file with one fault is told its place and the remedy`(text: String, issue: String) {
     #expect(issues(upstream + text) == [issue])
@@ -161,16 +175,22 @@ struct RefusalTests {
       "upstreams: {}",
       "1:12: upstreams: must name a backend, such as {backend: {url: \"http://127.0.0.1:9000\"}}"
     ),
-    ("upstreams: {a: {}}", "1:16: upstreams.a.url: is missing: write http://host:port or unix:/path"),
-    ("upstreams: {a: {url: \"h:1\"}}", "1:22: upstreams.a.url: must be http://host:port or unix:/path"),
+    (
+      "upstreams: {a: {}}",
+      "1:16: upstreams.a.url: is missing: write http://host:port, https://host:port or unix:/path"
+    ),
+    (
+      "upstreams: {a: {url: \"h:1\"}}",
+      "1:22: upstreams.a.url: must be http://host:port, https://host:port or unix:/path"
+    ),
     (
       "upstreams: {a: {url: \"http://u@h:1\"}}",
-      "1:22: upstreams.a.url: must not hold a user: write http://host:port or unix:/path"
+      "1:22: upstreams.a.url: must not hold a user: write http://host:port, https://host:port or unix:/path"
     ),
     (
       "upstreams: {a: {url: \"http://h:1/api\"}}",
       "1:22: upstreams.a.url: must end after the port, since the request's own path is sent: "
-        + "write http://host:port or unix:/path"
+        + "write http://host:port, https://host:port or unix:/path"
     ),
     ("upstreams: {a: {url: \"http://h:0\"}}", "1:22: upstreams.a.url: must have a port from 1 to 65535"),
     (

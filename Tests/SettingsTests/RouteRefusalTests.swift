@@ -103,9 +103,15 @@ struct RouteRefusalTests {
   }
 
   @Test(arguments: [
-    ("parts: []", 36, "caller.parts", "must name at least one part: header:NAME, cookie:NAME or address"),
-    ("parts: [me]", 37, "caller.parts[0]", "must be header:NAME, cookie:NAME or address"),
-    ("parts: [\"user:x\"]", 37, "caller.parts[0]", "must be header:NAME, cookie:NAME or address"),
+    (
+      "parts: []", 36, "caller.parts",
+      "must name at least one part: header:NAME, cookie:NAME, client_certificate or address"
+    ),
+    ("parts: [me]", 37, "caller.parts[0]", "must be header:NAME, cookie:NAME, client_certificate or address"),
+    (
+      "parts: [\"user:x\"]", 37, "caller.parts[0]",
+      "must be header:NAME, cookie:NAME, client_certificate or address"
+    ),
     ("parts: [\"cookie:a=b\"]", 37, "caller.parts[0]", "must name a cookie, such as cookie:session"),
     ("parts: [address], anonymous: maybe", 58, "caller.anonymous", "must be refuse or allow"),
   ]) func `a caller with a fault is refused`(members: String, column: Int, path: String, message: String) {

@@ -55,7 +55,8 @@ struct SyntaxTests {
         "7:3: store.path: is given twice, first in line 6; take one of them out",
         "8:28: limits.max_in_flight: is given twice, first in line 8; take one of them out",
         "8:46: limits.color: unknown member; allowed are max_connections, max_in_flight, body_memory, header_bytes, "
-          + "header_timeout, body_timeout, idle_timeout",
+          + "header_line, header_count, header_timeout, body_timeout, write_timeout, idle_timeout, pipeline_bytes, tunnel_timeout, "
+          + "http2_max_streams, http2_window, http2_resets, http2_control_frames",
         "9:1: upstreams: is given twice, first in line 1; take one of them out",
       ])
   }
@@ -109,10 +110,10 @@ struct SyntaxTests {
         "4:5: routes[0].colour: unknown member; allowed are name, match, upstream, idempotency, key, caller, endpoint, "
           + "fingerprint, mismatch_status, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
           + "unknown_retention, outcomes, on_unknown, max_attempts, on_store_failure, max_request_body, "
-          + "max_response_body, response_timeout, set_cookie",
-        "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME or address",
+          + "max_response_body, response_timeout, set_cookie, stream",
+        "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME, client_certificate or address",
         "7:10: workers: must be a whole number from 0 to 1024",
-        "9:18: upstreams.backend.url: must be http://host:port or unix:/path",
+        "9:18: upstreams.backend.url: must be http://host:port, https://host:port or unix:/path",
       ])
   }
 

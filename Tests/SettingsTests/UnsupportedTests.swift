@@ -2,22 +2,8 @@ import Testing
 
 struct UnsupportedTests {
   @Test(arguments: [
-    (
-      "listen: [{address: \"h:1\", tls: {certificate: c}}]",
-      "2:27: listen[0].tls: not supported yet; take it out"
-    ),
-    (
-      "listen: [{address: \"h:1\", proxy_protocol: true}]",
-      "2:27: listen[0].proxy_protocol: not supported yet; write false, or take it out"
-    ),
-    ("trusted_proxies: [127.0.0.1/32]", "2:1: trusted_proxies: not supported yet; write [], or take it out"),
-    ("tracing: {otlp: x}", "2:1: tracing: not supported yet; take it out"),
     ("jwt: {jwks_file: x}", "2:1: jwt: not supported yet; take it out"),
     ("policy_document: on", "2:1: policy_document: not supported yet; write off, or take it out"),
-    (
-      "allow_identity_change: true",
-      "2:1: allow_identity_change: not supported yet; write false, or take it out"
-    ),
     (
       "store: {topology: cluster}", "2:9: store.topology: not supported yet; write standalone, or take it out"
     ),
@@ -35,25 +21,9 @@ struct UnsupportedTests {
   }
 
   @Test(arguments: [
-    ("http2: auto", "http2: not supported yet; write off, or take it out"),
-    ("http2: prior_knowledge", "http2: not supported yet; write off, or take it out"),
-    ("tls: {ca: x}", "tls: not supported yet; take it out"),
-  ]) func `what an upstream cannot have yet is refused by name`(member: String, issue: String) {
-    #expect(issues("upstreams: {b: {\(member), url: \"http://h:1\"}}") == ["1:17: upstreams.b.\(issue)"])
-  }
-
-  @Test func `an upstream over TLS is refused by name`() {
-    #expect(
-      issues("upstreams: {b: {url: \"https://h\"}}") == [
-        "1:22: upstreams.b.url: https:// is not supported yet; write http://host:port or unix:/path"
-      ])
-  }
-
-  @Test(arguments: [
     ("profile: ietf", "profile: not supported yet; take it out"),
     ("reconcile: {path: /x}", "reconcile: not supported yet; take it out"),
     ("batch: {items: /x}", "batch: not supported yet; take it out"),
-    ("stream: true", "stream: not supported yet; write false, or take it out"),
     ("cors: true", "cors: not supported yet; write false, or take it out"),
     ("shadow: true", "shadow: not supported yet; write false, or take it out"),
   ]) func `what a route cannot have yet is refused by name`(member: String, issue: String) {
@@ -65,24 +35,20 @@ struct UnsupportedTests {
       issues(route("on_unknown: reconcile")) == [
         "2:60: routes[0].on_unknown: reconcile is not supported yet; write hold or retry"
       ])
-    let text = upstream + "routes: [{name: r, caller: {parts: [\"jwt:sub\", client_certificate]}}]"
+    let text = upstream + "routes: [{name: r, caller: {parts: [\"jwt:sub\"]}}]"
     #expect(
       issues(text) == [
-        "2:37: routes[0].caller.parts[0]: jwt: is not supported yet; write header:NAME, cookie:NAME or address",
-        "2:48: routes[0].caller.parts[1]: client_certificate is not supported yet; "
-          + "write header:NAME, cookie:NAME or address",
+        "2:37: routes[0].caller.parts[0]: jwt: is not supported yet; "
+          + "write header:NAME, cookie:NAME, client_certificate or address"
       ])
   }
 
   @Test func `their neutral values are taken`() throws {
     _ = try load(
       """
-      listen: [{address: "h:1", proxy_protocol: false}]
-      trusted_proxies: []
       upstreams: {b: {url: "http://h:1", host: preserve, http2: off}}
       store: {topology: standalone, nodes: [], replicas: 0}
       policy_document: off
-      allow_identity_change: false
       routes: [{name: r, caller: {parts: [address]}, stream: false, cors: false, shadow: false}]
       """)
   }

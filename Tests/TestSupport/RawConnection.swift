@@ -77,6 +77,14 @@ package final class RawConnection {
     }
   }
 
+  /// Writes, and ends the sending direction in the same segment.
+  package func writeLast(_ text: String) throws {
+    var one: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_CORK, &one, 4)
+    try write(text)
+    halfClose()
+  }
+
   /// Ends the sending direction.
   package func halfClose() { shutdown(descriptor, Int32(SHUT_WR)) }
 

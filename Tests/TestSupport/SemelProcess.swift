@@ -13,6 +13,7 @@ package final class SemelProcess: Sendable {
   }
 
   package let ports: Ports
+  private let wrapper: [String]
   private let directory = TemporaryDirectory()
   private let running: NIOLockedValueBox<ManagedProcess?> = NIOLockedValueBox(nil)
 
@@ -24,8 +25,11 @@ package final class SemelProcess: Sendable {
   }
 
   /// Starts it and waits until it is ready.
-  package init(ports: Ports = Ports(), configuration: String) async throws {
+  ///
+  /// - Parameter wrapper: what its command is run by.
+  package init(ports: Ports = Ports(), configuration: String, under wrapper: [String] = []) async throws {
     self.ports = ports
+    self.wrapper = wrapper
     try configuration.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
     try await start()
   }
@@ -58,7 +62,8 @@ package final class SemelProcess: Sendable {
   /// Starts it without waiting for anything.
   @discardableResult
   package func launch() throws -> ManagedProcess {
-    let process = try ManagedProcess([Self.binary, "run", "--config", directory.file("semel.yaml")])
+    let command = wrapper + [Self.binary, "run", "--config", directory.file("semel.yaml")]
+    let process = try ManagedProcess(command)
     running.withLockedValue { $0 = process }
     return process
   }
@@ -76,6 +81,58 @@ package final class SemelProcess: Sendable {
         throw TestFailure("\(page) does not become \(status.map(String.init) ?? "silent") within \(span)")
       }
       try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  /// Writes another configuration, asks for a reload (SIGHUP), and waits until it was taken or refused.
+  package func reload(_ configuration: String, within span: Duration = .seconds(20)) async throws {
+    try configuration.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+    let before = try await reloads()
+    process.signal(SIGHUP)
+    let deadline = ContinuousClock.now + span
+    while try await reloads() == before {
+      guard ContinuousClock.now < deadline else { throw TestFailure("no reload within \(span)") }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  private func reloads() async throws -> Int {
+    try await counter("semel_reloads_total") + counter("semel_reloads_refused_total")
+  }
+
+  /// Waits until a figure of the metrics page is this one.
+  package func counter(_ name: String, becomes figure: Int, within span: Duration = .seconds(20)) async throws
+  {
+    try await counter(name, within: span) { $0 == figure }
+  }
+
+  /// Waits until a figure of the metrics page is at least this one.
+  package func counter(_ name: String, isAtLeast figure: Int, within span: Duration = .seconds(20))
+    async throws
+  {
+    try await counter(name, within: span) { $0 >= figure }
+  }
+
+  private func counter(_ name: String, within span: Duration, _ isReached: (Int) -> Bool) async throws {
+    let deadline = ContinuousClock.now + span
+    while true {
+      let figure = try await counter(name)
+      if isReached(figure) { return }
+      guard ContinuousClock.now < deadline else {
+        throw TestFailure("\(name) is still \(figure) after \(span)")
+      }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  /// A figure of the metrics page: the sum of a family's series, or of those with a label.
+  package func counter(_ name: String, label: String = "") async throws -> Int {
+    let page = try await admin.send("GET", "/metrics").text
+    guard page.contains("# TYPE \(name) ") else { throw TestFailure("no \(name) on the metrics page") }
+    return page.split(separator: "\n").reduce(0) { sum, line in
+      guard line.hasPrefix("\(name) ") || line.hasPrefix("\(name){"), label.isEmpty || line.contains(label)
+      else { return sum }
+      return sum + (line.split(separator: " ").last.flatMap { Int($0) } ?? 0)
     }
   }
 

@@ -45,6 +45,7 @@ package final class Watched<Value: Sendable>: Sendable {
   /// Waits until `find` yields something, which it may take out of the value.
   ///
   /// - Throws: `TestFailure` that names `what` once `span` is over, or the task is cancelled.
+  @discardableResult
   package func until<Found: Sendable>(
     _ what: @autoclosure () -> String, within span: Duration = .seconds(20),
     _ find: @escaping @Sendable (inout Value) -> Found?

@@ -4,14 +4,83 @@ import Loop
 import NIOCore
 import NIOPosix
 import TestSupport
+import Testing
 import Wire
 
 @testable import Transport
 
+/// The two ways to a backend; every test of the port runs on both.
+enum Transport: String, CaseIterable, Sendable {
+  case plain, libcurl
+
+  @TaskLocal static var tested = Transport.plain
+}
+
+/// Runs each test of a suite once for each transport.
+struct OnBothTransports: SuiteTrait, TestTrait, TestScoping {
+  func scopeProvider(for test: Test, testCase: Test.Case?) -> Self? { testCase == nil ? nil : self }
+  var isRecursive: Bool { true }
+
+  @concurrent func provideScope(
+    for test: Test, testCase: Test.Case?, performing function: @Sendable @concurrent () async throws -> Void
+  ) async throws {
+    for transport in Transport.allCases {
+      try await Transport.$tested.withValue(transport) { try await function() }
+    }
+  }
+}
+
+extension Trait where Self == OnBothTransports {
+  static var onBothTransports: OnBothTransports { OnBothTransports() }
+}
+
+/// The transport that is tested, with what only tests look at.
+final class TestedUpstream: @unchecked Sendable {
+  private let plain: PlainUpstream
+  private let curl: CurlUpstream
+  private let transport = Transport.tested
+
+  init(context: EventLoopContext, watcher: CurlWatcher) throws {
+    plain = PlainUpstream(context: context, loops: 1, logger: Logger(label: "test"))
+    curl = try CurlUpstream(context: context, loops: 1, watcher: watcher, logger: Logger(label: "test"))
+  }
+
+  func begin(_ request: UpstreamRequest) -> HTTPExchange {
+    switch transport {
+    case .plain: .plain(plain.begin(request))
+    case .libcurl: .curl(curl.begin(request))
+    }
+  }
+
+  func shutdown() {
+    plain.shutdown()
+    curl.shutdown()
+  }
+
+  var counters: UpstreamCounters {
+    switch transport {
+    case .plain: plain.counters
+    case .libcurl: curl.counters
+    }
+  }
+}
+
+extension HTTPExchange {
+  private var any: any AwaitableExchange {
+    switch self {
+    case .plain(let exchange): exchange
+    case .curl(let exchange): exchange
+    }
+  }
+  var failure: UpstreamFailure? { any.failure }
+  var sentAt: NIODeadline? { any.sentAt }
+  var waitingBytes: Int { any.waitingBytes }
+}
+
 /// One event loop with its upstream and a watcher, for one test.
 final class Harness: Sendable {
   let context: EventLoopContext
-  let upstream: CurlUpstream
+  let upstream: TestedUpstream
   private let group: MultiThreadedEventLoopGroup
   private let watcher: CurlWatcher
 
@@ -19,7 +88,7 @@ final class Harness: Sendable {
     group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     context = EventLoopContext(loop: group.next())
     watcher = try CurlWatcher()
-    upstream = try CurlUpstream(context: context, loops: 1, watcher: watcher, logger: Logger(label: "test"))
+    upstream = try TestedUpstream(context: context, watcher: watcher)
   }
 
   /// Runs a test on the loop, and takes everything down after it.
@@ -69,7 +138,7 @@ struct Answer: Equatable {
   var trailers = ""
 }
 
-extension CurlExchange {
+extension HTTPExchange {
   /// Reads the whole answer and gives the connection back.
   func finish(within span: Milliseconds = .seconds(10)) async throws -> Answer {
     defer { close() }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite struct `The bytes of a request` {
+@Suite(.onBothTransports) struct `The bytes of a request` {
   /// What the backend reads for a request.
   private func bytes(
     _ method: String, _ target: String = "/a?b=c", fields: String = "Host: example.org\r\nX-A: 1\r\n",
@@ -65,7 +65,13 @@ import Testing
 
   @Test func `a streamed body of unknown length goes in chunks`() async throws {
     let got = try await bytes("POST", body: .streamed(Pieces(["ab", "cde"]), length: nil))
-    let head = "POST /a?b=c HTTP/1.1\r\nHost: example.org\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n"
+    // libcurl puts the line of its own behind the first.
+    let fields =
+      switch Transport.tested {
+      case .plain: "Host: example.org\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n"
+      case .libcurl: "Host: example.org\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n"
+      }
+    let head = "POST /a?b=c HTTP/1.1\r\n\(fields)\r\n"
     #expect(got == head + "2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n")
   }
 
@@ -86,9 +92,10 @@ import Testing
   ]
 
   @Test(arguments: blocks.indices)
-  func `Host is sent once and first`(index: Int) async throws {
+  func `libcurl sends Host once and first`(index: Int) async throws {
     let (given, sent) = Self.blocks[index]
-    #expect(try await bytes("GET", fields: given) == "GET /a?b=c HTTP/1.1\r\n\(sent)\r\n")
+    let got = try await Transport.$tested.withValue(.libcurl) { try await bytes("GET", fields: given) }
+    #expect(got == "GET /a?b=c HTTP/1.1\r\n\(sent)\r\n")
   }
 
   @Test(arguments: ["/", "/a/../b", "/%2e%2e/x", "//double", "/a?b=/../c", "/sp%20ce?", "*"])

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-@Suite struct `A request that is still being sent` {
+@Suite(.onBothTransports) struct `A request that is still being sent` {
   private static let large = ByteBuffer(repeating: 0x61, count: 10 << 20)
 
   static let earlyAnswers = [
@@ -107,9 +107,10 @@ import Testing
   func `a client's body that breaks cuts the request`(index: Int) async throws {
     let cut = ScriptGate()
     let server = try RawServer { connection in
+      defer { cut.open() }
+      // The cut may come before the head went out.
       try connection.readHead()
       connection.readToEnd()
-      cut.open()
     }
     let (pieces, ending, length) = Self.brokenStreams[index]
     try await Harness.run { harness async throws in

@@ -1,4 +1,5 @@
 import Testing
+import WireOracle
 
 struct DifferentialTests {
   /// Streams by four seeds, about a second in a debug build; a fuzzer takes it further with

@@ -1,6 +1,7 @@
 import NIOCore
 import Testing
 import Wire
+import WireOracle
 
 struct HeadLimitsTests {
   private let limits = HeadLimits(headBytes: 200, maxFields: 3)
@@ -27,6 +28,23 @@ struct HeadLimitsTests {
     #expect(error("GET /\(filler(300))") == .targetTooLong)
     #expect(error("GET /\(filler(300)) HTTP/1.1\r\nHost: a\r\n\r\n") == .targetTooLong)
     #expect(error("GET / HTTP/1.1\r\nX: \(filler(300))") == .headTooLarge)
+  }
+
+  @Test
+  func `a line of exactly the limit passes, one byte more does not`() {
+    let limits = HeadLimits(headBytes: 200, lineBytes: 30)
+    func error(_ text: String) -> WireError? {
+      let whole = Decoded.requests(text.bytes, limits: limits)
+      #expect(whole == Decoded.requests(text.bytes, cuts: Array(0..<text.utf8.count), limits: limits))
+      return whole.error
+    }
+    let line = 30 - "GET / HTTP/1.1\r\n".utf8.count
+    #expect(error("GET /\(filler(line)) HTTP/1.1\r\nHost: a\r\n\r\n") == nil)
+    #expect(error("GET /\(filler(line + 1)) HTTP/1.1\r\nHost: a\r\n\r\n") == .targetTooLong)
+    #expect(error("GET / HTTP/1.1\r\nHost: a\r\nX: \(filler(25))\r\n\r\n") == nil)
+    #expect(error("GET / HTTP/1.1\r\nHost: a\r\nX: \(filler(26))\r\n\r\n") == .headTooLarge)
+    #expect(error("GET / HTTP/1.1\r\nHost: a\r\nX: \(filler(26))") == nil)
+    #expect(error("GET / HTTP/1.1\r\nHost: a\r\nX: \(filler(27))") == .headTooLarge)
   }
 
   @Test

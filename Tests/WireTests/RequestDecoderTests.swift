@@ -1,6 +1,7 @@
 import NIOCore
 import Testing
 import Wire
+import WireOracle
 
 struct RequestDecoderTests {
   /// Bytes of requests, and what they mean.

@@ -1,6 +1,7 @@
 import NIOCore
 import Testing
 import Wire
+import WireOracle
 
 struct ResponseDecoderTests {
   private static func message(

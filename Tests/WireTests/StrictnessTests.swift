@@ -1,6 +1,7 @@
 import NIOCore
 import Testing
 import Wire
+import WireOracle
 
 /// What is refused, and with which words. The oracle accepts the first table's bytes and refuses the
 /// second's.
@@ -28,6 +29,8 @@ struct StrictnessTests {
     ("GET / HTTP/1.1\r\nHost: a:65536\r\n\r\n", .badHost),
     ("GET / HTTP/1.1\r\nHost: :80\r\n\r\n", .badHost),
     ("GET / HTTP/1.1\r\nHost: .\r\n\r\n", .badHost),
+    ("GET / HTTP/1.1\r\nHost: a..\r\n\r\n", .badHost),
+    ("GET http://a..:80/ HTTP/1.1\r\nHost: a\r\n\r\n", .badHost),
     ("GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", .badHost),
     ("GET / HTTP/1.1\r\nHost: [fe80::1%25lo]\r\n\r\n", .badHost),
     ("GET / HTTP/1.1\r\nHost: [::1]x\r\n\r\n", .badHost),

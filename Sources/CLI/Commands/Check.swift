@@ -12,7 +12,7 @@ struct Check: ParsableCommand {
   var file: String
 
   func run() throws {
-    let settings = try ConfigurationFile.load(file)
+    let settings = try ConfigurationFile.load(file).settings
     for warning in settings.warnings { StandardError.print("warning: \(warning)") }
     print("\(file): good: \(settings.routes.count) routes, \(settings.upstreams.count) upstreams")
   }

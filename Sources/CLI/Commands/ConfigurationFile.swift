@@ -1,23 +1,44 @@
 import ArgumentParser
 import Foundation
+import Idempotency
 import Settings
 
-/// Reads a configuration file, and ends the process with exit code 78 where it is bad.
-enum ConfigurationFile {
-  static func load(_ path: String) throws -> Settings {
+/// A configuration as it stands in its file.
+struct ConfigurationFile {
+  let path: String
+  let settings: Settings
+  /// The first twelve hexadecimal digits of the file's SHA-256, as `sha256sum` prints them: enough to tell two apart.
+  let digest: String
+
+  /// What is wrong with a file, a line each.
+  struct Fault: Error, CustomStringConvertible {
+    let lines: [String]
+
+    var description: String { lines.joined(separator: "\n") }
+  }
+
+  /// Reads and checks a file.
+  init(reading path: String) throws(Fault) {
     guard let data = FileManager.default.contents(atPath: path) else {
-      StandardError.print("\(path): cannot be read; give the path of a configuration file")
-      throw ExitCode.badConfiguration
+      throw Fault(lines: ["\(path): cannot be read; give the path of a configuration file"])
     }
     guard let text = String(validating: data, as: UTF8.self) else {
-      StandardError.print("\(path): is not UTF-8 text")
-      throw ExitCode.badConfiguration
+      throw Fault(lines: ["\(path): is not UTF-8 text"])
     }
     switch Settings.load(text: text, file: path, environment: ProcessInfo.processInfo.environment) {
-    case .success(let settings):
-      return settings
-    case .failure(let errors):
-      for issue in errors.issues { StandardError.print("\(issue)") }
+    case .success(let settings): self.settings = settings
+    case .failure(let errors): throw Fault(lines: errors.issues.map(\.description))
+    }
+    self.path = path
+    digest = String(Digest256.sha256(of: Array(data)).hexText.prefix(12))
+  }
+
+  /// Reads a file for a command, and ends the process with exit code 78 where it is bad.
+  static func load(_ path: String) throws -> ConfigurationFile {
+    do throws(Fault) {
+      return try ConfigurationFile(reading: path)
+    } catch {
+      StandardError.print("\(error)")
       throw ExitCode.badConfiguration
     }
   }

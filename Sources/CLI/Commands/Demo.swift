@@ -1,6 +1,9 @@
 import ArgumentParser
 import Foundation
+import Logging
+import ServiceLifecycle
 import Settings
+import UnixSignals
 
 /// `semel demo`: a small backend and Semel in front of it, on the embedded store.
 struct Demo: AsyncParsableCommand {
@@ -13,7 +16,19 @@ struct Demo: AsyncParsableCommand {
   @Option(help: "The port of the demo backend.")
   var backendPort = 9000
 
+  @Option(help: "Where the demo backend listens.")
+  var backendHost = "127.0.0.1"
+
+  @Flag(help: "Run the demo backend alone, for a Semel that runs elsewhere.")
+  var onlyBackend = false
+
   func run() async throws {
+    let backend = DemoBackend(host: backendHost, port: backendPort)
+    if onlyBackend {
+      return try await ServiceGroup(
+        services: [backend], gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "demo")
+      ).run()
+    }
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("semel-demo-\(getpid())")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
@@ -23,7 +38,7 @@ struct Demo: AsyncParsableCommand {
     case .success(let settings):
       print(DemoConfiguration.introduction(port: port, backendPort: backendPort))
       fflush(nil)
-      try await Assembly(settings: settings).run(beside: [DemoBackend(port: backendPort)])
+      try await Assembly(settings: settings).run(beside: [backend])
     case .failure(let errors):
       for issue in errors.issues { StandardError.print("\(issue)") }
       throw ExitCode.badConfiguration

@@ -5,10 +5,14 @@ import Synchronization
 
 /// The demo's backend: takes a second for an order, and counts.
 struct DemoBackend: Service {
+  let host: String
   let port: Int
   private let orders = Orders()
 
-  init(port: Int) { self.port = port }
+  init(host: String, port: Int) {
+    self.host = host
+    self.port = port
+  }
 
   func run() async throws {
     let router = Router()
@@ -21,7 +25,7 @@ struct DemoBackend: Service {
     var logger = Logger(label: "demo-backend")
     logger.logLevel = .error
     let application = Application(
-      router: router, configuration: .init(address: .hostname("127.0.0.1", port: port)), logger: logger)
+      router: router, configuration: .init(address: .hostname(host, port: port)), logger: logger)
     try await application.runService(gracefulShutdownSignals: [])
   }
 

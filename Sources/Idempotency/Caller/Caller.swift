@@ -14,6 +14,7 @@ extension Caller {
     case header = 1
     case cookie = 2
     case address = 3
+    case clientCertificate = 5
   }
 
   /// Writes parts one after the other.

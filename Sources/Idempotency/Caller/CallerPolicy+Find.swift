@@ -6,11 +6,10 @@ extension CallerPolicy {
   /// A part that is not there, or is empty, makes the caller unknown, or is written as such where anonymous
   /// callers are allowed. One that is there twice always makes it unknown.
   ///
-  /// - Parameter peerAddress: of the client, as far as it is believed, without port; empty where it has none.
-  package func caller(head: MessageHead, peerAddress: String) throws(Problem) -> Caller {
+  package func caller(head: MessageHead, peer: CallerPeer) throws(Problem) -> Caller {
     var builder = Caller.Builder()
     for part in parts {
-      if let fault = add(part, of: head, peerAddress: peerAddress, to: &builder) {
+      if let fault = add(part, of: head, peer: peer, to: &builder) {
         throw .callerUnknown(fault)
       }
     }
@@ -18,7 +17,7 @@ extension CallerPolicy {
   }
 
   private func add(
-    _ part: CallerPart, of head: MessageHead, peerAddress: String, to builder: inout Caller.Builder
+    _ part: CallerPart, of head: MessageHead, peer: CallerPeer, to builder: inout Caller.Builder
   ) -> CallerFault? {
     switch part {
     case .header(let name):
@@ -39,10 +38,18 @@ extension CallerPolicy {
         return head.withBytes(range) { add(.cookie, name: name, value: $0, to: &builder) }
       }
     case .address:
-      guard !peerAddress.isEmpty else { return add(.address, name: "", value: nil, to: &builder) }
-      var address = peerAddress
-      return address.withUTF8 { add(.address, name: "", value: UnsafeRawBufferPointer($0), to: &builder) }
+      return add(.address, name: "", text: peer.address.isEmpty ? nil : peer.address, to: &builder)
+    case .clientCertificate(let wanted):
+      let text = peer.certificate?.value(wanted)
+      return add(.clientCertificate, name: wanted.rawValue, text: text, to: &builder)
     }
+  }
+
+  private func add(
+    _ kind: Caller.Kind, name: String, text: String?, to builder: inout Caller.Builder
+  ) -> CallerFault? {
+    guard var text else { return add(kind, name: name, value: nil, to: &builder) }
+    return text.withUTF8 { add(kind, name: name, value: UnsafeRawBufferPointer($0), to: &builder) }
   }
 
   private func add(

@@ -1,7 +1,7 @@
 /// One keyed request, from its first claim to the end of its record. Decides; does nothing.
 ///
 /// The runner tells it what the store and the backend said, and does what it answers. The rules are those of the
-/// contract, sections 2 and 4.
+/// contract, sections 2 and 4. `Deliver` in Tests/Model/claim.pml is its model.
 package struct Exchange: ~Copyable {
   enum State {
     /// The store is being asked for the record. Followed by `owning`, or by the end: replayed, refused, unprotected.
@@ -111,10 +111,17 @@ extension Exchange {
     case markUnknown
   }
 
-  package mutating func answered(status: Int, steering: Steering) -> AnsweredAction {
+  /// - Parameter isRenewed: whether a renewal of the claim was ever asked for.
+  package mutating func answered(
+    status: Int, steering: Steering, isRenewed: Bool = false
+  ) -> AnsweredAction {
     let claim: Claim
+    var mayBeDeleted = !isRenewed
     switch state {
-    case .owning(let held), .listening(let held): claim = held
+    case .owning(let held): claim = held
+    case .listening(let held):
+      claim = held
+      mayBeDeleted = false
     default: preconditionFailure("Exchange: answered without a claim")
     }
     state = .settling(claim)
@@ -125,7 +132,9 @@ extension Exchange {
       return .complete(retention: retention, remember: route.policy.remember)
     case .retry:
       let isRejection = status == 401 || status == 403 || status == 429
-      return .release(isRejection && claim.onlyRejectedSoFar ? .deleted : .remembered)
+      // A copy of a renewal or of the word `unknown` may yet be run: it would make a deleted record anew
+      // (Tests/Model/claim.pml, LATE_DELETE).
+      return .release(isRejection && claim.onlyRejectedSoFar && mayBeDeleted ? .deleted : .remembered)
     case .unknown:
       return .markUnknown
     }

@@ -19,12 +19,20 @@ extension Digest256 {
   }
 
   /// The digest of these bytes alone.
-  static func sha256(of bytes: [UInt8]) -> Digest256 {
+  package static func sha256(of bytes: [UInt8]) -> Digest256 {
     bytes.withUnsafeBytes { bytes in
       var hasher = SHA256()
       hasher.update(bufferPointer: bytes)
       return Digest256(hasher.finalize())
     }
+  }
+
+  /// All 64 hexadecimal digits, as `sha256sum` prints them.
+  package var hexText: String {
+    (0..<4).map { index in
+      let hex = String(words[index], radix: 16)
+      return String(repeating: "0", count: 16 - hex.utf8.count) + hex
+    }.joined()
   }
 
   /// The first eight hexadecimal digits: enough to find a key again in a log, too few to tell it.

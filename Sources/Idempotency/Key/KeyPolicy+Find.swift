@@ -24,6 +24,12 @@ extension KeyPolicy {
     return nil
   }
 
+  /// The key as an operator writes it, held to the same rules.
+  package func key(text: String) throws(Problem) -> IdempotencyKey {
+    guard let key = try key(of: .key(Array(text.utf8))) else { throw .keyMissing(self) }
+    return key
+  }
+
   private func key(of reading: KeyReading) throws(Problem) -> IdempotencyKey? {
     switch reading {
     case .none: return nil

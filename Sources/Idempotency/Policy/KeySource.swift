@@ -39,6 +39,15 @@ package enum CallerPart: Hashable, Sendable {
   case cookie(String)
   /// The address of the connection's peer.
   case address
+  /// Whom the client's certificate names.
+  case clientCertificate(CertificatePart)
+
+  /// What of a certificate counts: the text after `client_certificate:` in the configuration.
+  package enum CertificatePart: String, Sendable, CaseIterable {
+    /// The alternative names, or the subject where there are none.
+    case identity = ""
+    case subject, san
+  }
 }
 
 /// A route's rule for its caller.

@@ -33,6 +33,8 @@ package struct RoutePolicy: Hashable, Sendable {
   package var maxRequestBody = 1 << 20
   /// In bytes.
   package var maxResponseBody = 1 << 20
+  /// Whether the client is given an answer as it comes, its last bytes once it is stored.
+  package var stream = false
   /// Over the upstream's, where the route has one.
   package var responseTimeout: Milliseconds?
   package var setCookie: SetCookie = .drop

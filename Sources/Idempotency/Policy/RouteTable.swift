@@ -12,10 +12,13 @@ package struct RouteTable: Sendable {
 
   private let entries: [Entry]
 
-  package init(_ policies: [RoutePolicy]) {
+  /// - Parameters:
+  ///   - number: what a route of this name is counted under.
+  package init(_ policies: [RoutePolicy], number: (String) -> Int = { _ in 0 }) {
     entries = policies.enumerated().map { index, policy in
       Entry(
-        route: Route(policy: policy, index: index), methods: policy.match.methods.map { Array($0.utf8) },
+        route: Route(policy: policy, index: index, number: number(policy.name)),
+        methods: policy.match.methods.map { Array($0.utf8) },
         host: policy.match.host.map { $0.utf8.map(ASCII.lowercased) }, path: policy.match.path)
     }
   }

@@ -12,9 +12,30 @@ package struct UpstreamSettings: Hashable, Sendable {
     case unix(path: String)
   }
 
+  package enum HTTP2: String, CaseIterable, Hashable, Sendable {
+    case off
+    /// By ALPN, where there is TLS.
+    case auto
+    case priorKnowledge = "prior_knowledge"
+  }
+  /// How an `https` backend is verified, and how Semel shows who it is. Paths of PEM files.
+  package struct TLS: Hashable, Sendable {
+    /// Instead of the system's own authorities.
+    package var ca: String?
+    package var certificate: String?
+    package var key: String?
+    /// Instead of the host of the URL.
+    package var serverName: String?
+
+    package init() {}
+  }
+
   package var name: String
   package var address: Address
   package var host: Host = .preserve
+  package var http2: HTTP2 = .off
+  /// `nil`: not `https`.
+  package var tls: TLS?
   package var connectTimeout: Milliseconds = .seconds(2)
   package var responseTimeout: Milliseconds = .seconds(30)
   package var settle: Milliseconds = .seconds(30)
@@ -27,4 +48,8 @@ package struct UpstreamSettings: Hashable, Sendable {
     self.name = name
     self.address = address
   }
+
+  /// Whether the backend is spoken to in HTTP/1.1 without TLS. Without TLS there is no ALPN by which HTTP/2 could be
+  /// agreed upon.
+  package var isPlain: Bool { tls == nil && http2 != .priorKnowledge }
 }

@@ -52,6 +52,9 @@ package struct Claim: Sendable, Equatable {
   package var remember: Milliseconds
   /// When this grant was *asked for*, by the owner's boot-time clock. The lease counts from here on the owner's side.
   package var askedAt: BootInstant
+  /// Until then the store may yet run another copy of this claim, by the owner's boot-time clock. The claim must not
+  /// be given back before: the copy would take it again, with nobody to end it (Tests/Model/claim.pml, EARLY_RELEASE).
+  package var copiedUntil = BootInstant(nanoseconds: 0)
 
   package init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
@@ -143,7 +146,7 @@ package protocol RecordStore: Sendable {
 
   /// Asks to own a record. A copy of the command that the store runs after this call has thrown claims nothing
   /// (the claim carries a deadline in the store's own time). `fateUnknown`: the store may have granted it before;
-  /// the caller then gives it back with `release`.
+  /// the caller then gives it back with `release`. A granted one is given back no sooner than `copiedUntil`.
   func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome
   /// What this process knows for certain without asking the store: a completed outcome that it keeps. `nil` where it
   /// keeps none.
@@ -163,6 +166,10 @@ package protocol RecordStore: Sendable {
   func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome
   /// Looks, and changes nothing.
   func find(_ id: RecordID) async throws(StoreError) -> Standing
+  /// The next part of the list of all records that are in flight or of unknown outcome: for an operator, in steps
+  /// that hold nobody up for long.
+  /// - Parameter cursor: `next` of the part before; `nil` begins.
+  func list(after cursor: String?) async throws(StoreError) -> OpenRecords
   /// Removes a record whatever its state, leaving for `fence` a mark that keeps its owner from making it anew.
   /// False where there was none.
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool

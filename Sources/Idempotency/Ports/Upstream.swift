@@ -14,10 +14,14 @@ package struct UpstreamRequest: Sendable {
   package var body: RequestBody
   /// Of a claimed request: what allows its one sending. `nil` for one that is passed through.
   package var permit: SendPermit?
+  /// Who hears of interim answers (1xx) but 100; `nil`: they are passed over.
+  package var interim: (any InterimReceiver)?
+  /// The protocols that the client asks to switch to, as its `Upgrade` field lists them. A 101 is then an answer.
+  package var upgrade: ByteBuffer?
 
   package init(
     upstream: UpstreamSettings, method: String, target: String, fields: ByteBuffer, body: RequestBody,
-    permit: SendPermit?
+    permit: SendPermit?, interim: (any InterimReceiver)? = nil, upgrade: ByteBuffer? = nil
   ) {
     self.upstream = upstream
     self.method = method
@@ -25,6 +29,8 @@ package struct UpstreamRequest: Sendable {
     self.fields = fields
     self.body = body
     self.permit = permit
+    self.interim = interim
+    self.upgrade = upgrade
   }
 }
 
@@ -41,6 +47,11 @@ package enum RequestBody: Sendable {
 package protocol RequestBodyStream: Sendable {
   /// The next piece, `nil` at the end. Throws where the client went away or broke its framing.
   func next() async throws(UpstreamFailure) -> ByteBuffer?
+}
+
+/// Hears of the interim answers to a request, on the loop of its exchange.
+package protocol InterimReceiver: AnyObject, Sendable {
+  func received(interim head: MessageHead)
 }
 
 /// Why there is no complete answer, and what that says about the request.
@@ -79,6 +90,8 @@ package protocol UpstreamExchange: Sendable {
   func takeReady() -> (bytes: ByteBuffer, isEnd: Bool)
   /// Trailer lines, each ended by CRLF; known once the body has ended.
   var trailers: ByteBuffer { get }
+  /// After a head of 101: sends these bytes as they come, while `read` gives the backend's until it ends.
+  func tunnel(_ bytes: any RequestBodyStream)
   /// Gives the connection back, or cuts it where the answer is not whole.
   func close()
 }

@@ -103,6 +103,14 @@ extension Problem {
       isRetryable: false)
   }
 
+  /// gRPC tells its outcome behind a status of 200, which the classes of statuses cannot see.
+  package static var grpcNotProtected: Problem {
+    Problem(
+      .notImplemented, status: 501,
+      detail: "Call gRPC methods on a route with idempotency: off; recorded outcomes are for plain HTTP.",
+      isRetryable: false)
+  }
+
   /// Several upstreams and no route that says which.
   package static var noRoute: Problem {
     Problem(

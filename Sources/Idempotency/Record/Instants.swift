@@ -13,7 +13,7 @@ package struct StoreInstant: Hashable, Comparable, Sendable {
   }
 
   package static func - (left: StoreInstant, right: StoreInstant) -> Milliseconds {
-    Milliseconds(left.milliseconds - right.milliseconds)
+    Milliseconds(saturatingDifference(left.milliseconds, right.milliseconds))
   }
 }
 
@@ -30,14 +30,14 @@ package struct Milliseconds: Hashable, Comparable, Sendable, ExpressibleByIntege
     Milliseconds(saturatingSum(left.count, right.count))
   }
   package static func - (left: Milliseconds, right: Milliseconds) -> Milliseconds {
-    Milliseconds(left.count - right.count)
+    Milliseconds(saturatingDifference(left.count, right.count))
   }
   package static func / (span: Milliseconds, parts: Int64) -> Milliseconds {
     Milliseconds(span.count / parts)
   }
 
   /// In whole seconds, rounded up, at least 1: the form of `Retry-After`.
-  package var retryAfterSeconds: Int64 { max(1, (count + 999) / 1000) }
+  package var retryAfterSeconds: Int64 { max(1, count / 1000 + (count % 1000 > 0 ? 1 : 0)) }
 }
 
 /// A moment of this machine's boot-time clock, in nanoseconds. It goes on while the machine sleeps, and no one sets it.
@@ -63,4 +63,10 @@ package struct BootInstant: Hashable, Comparable, Sendable {
 private func saturatingSum(_ left: Int64, _ right: Int64) -> Int64 {
   let (sum, overflow) = left.addingReportingOverflow(right)
   return overflow ? (right > 0 ? .max : .min) : sum
+}
+
+/// The difference, or the value nearest to it: what a store tells of times is not to be trusted with a trap.
+private func saturatingDifference(_ left: Int64, _ right: Int64) -> Int64 {
+  let (difference, overflow) = left.subtractingReportingOverflow(right)
+  return overflow ? (right < 0 ? .max : .min) : difference
 }

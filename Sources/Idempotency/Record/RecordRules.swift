@@ -2,6 +2,9 @@
 /// that is there, the command and the store's time. Every store keeps these rules, whatever it is written in.
 ///
 /// An entry that is past its time may still be handed in; it counts as absent.
+///
+/// Tests/Model/claim.pml is the same as a model (`runClaim`, `runRenewal`, `runMark`, `runCompletion`, `runRelease`),
+/// searched through all orders of commands, lost replies and time. Whoever changes a rule changes both.
 package enum RecordRules {
   /// A newcomer asks to be the owner.
   package static func claim(

@@ -1,13 +1,12 @@
 import Idempotency
 
 extension CallerPart {
-  static let allowed = "header:NAME, cookie:NAME or address"
+  static let allowed = "header:NAME, cookie:NAME, client_certificate or address"
 
   static func parse(_ text: String) throws(Refusal) -> CallerPart {
     if text == "address" { return .address }
-    if text == "client_certificate" || text.hasPrefix("jwt:") {
-      throw Refusal("\(text.hasPrefix("jwt:") ? "jwt:" : text) is not supported yet; write \(allowed)")
-    }
+    if text.hasPrefix("jwt:") { throw Refusal("jwt: is not supported yet; write \(allowed)") }
+    if text == "client_certificate" { return .clientCertificate(.identity) }
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2 else { throw Refusal("must be \(allowed)") }
     switch parts[0] {
@@ -15,6 +14,11 @@ extension CallerPart {
     case "cookie":
       guard Token.isToken(parts[1]) else { throw Refusal("must name a cookie, such as cookie:session") }
       return .cookie(String(parts[1]))
+    case "client_certificate":
+      guard let part = CallerPart.CertificatePart(rawValue: String(parts[1])), part != .identity else {
+        throw Refusal("must be client_certificate, client_certificate:subject or client_certificate:san")
+      }
+      return .clientCertificate(part)
     default: throw Refusal("must be \(allowed)")
     }
   }

@@ -36,7 +36,8 @@ struct RouteDraft {
     readResponseTimeout(section)
     section.choice("set_cookie", into: &policy.setCookie)
     for name in ["profile", "reconcile", "batch"] { section.refuseUnsupported(name) }
-    for name in ["stream", "cors", "shadow"] { section.refuseUnsupported(name, neutral: "false") }
+    section.flag("stream", into: &policy.stream)
+    for name in ["cors", "shadow"] { section.refuseUnsupported(name, neutral: "false") }
     policy.outcomes = patterns.table
   }
 

@@ -18,10 +18,11 @@ final class CacheShard: Sendable {
     state = Mutex(State(slots: CacheSlots(capacityBytes: capacityBytes), isBypassed: isBypassed))
   }
 
-  func answer(_ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant) -> ClaimOutcome? {
+  func answer(_ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant, countsMiss: Bool) -> ClaimOutcome?
+  {
     state.withLock { state -> ClaimOutcome? in
       guard let entry = state.slots.use(id, now: now) else {
-        state.misses += 1
+        if countsMiss { state.misses += 1 }
         return nil
       }
       state.hits += 1

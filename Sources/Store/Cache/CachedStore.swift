@@ -12,7 +12,7 @@ package struct CachedStore<Base: RecordStore>: RecordStore {
 
   /// What `claim` would answer at once, without a task's suspension; `nil` where the store has to be asked.
   package func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
-    cache.answer(id, fingerprint)
+    cache.answer(id, fingerprint, countsMiss: false)
   }
 
   package func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
@@ -52,6 +52,10 @@ package struct CachedStore<Base: RecordStore>: RecordStore {
   }
 
   package func find(_ id: RecordID) async throws(StoreError) -> Standing { try await base.find(id) }
+
+  package func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    try await base.list(after: cursor)
+  }
 
   package func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     try await invalidating(id) { () throws(StoreError) in try await base.forget(id, fence: fence) }

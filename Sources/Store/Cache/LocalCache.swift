@@ -39,11 +39,14 @@ package final class LocalCache: Sendable {
   }
 
   /// The answer to a claim, where the outcome is kept. Neither waits nor allocates.
+  ///
+  /// - Parameters:
+  ///   - countsMiss: false where a look that finds nothing is followed by another.
   package func answer(
-    _ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant = LocalCache.now()
+    _ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant = LocalCache.now(), countsMiss: Bool = true
   ) -> ClaimOutcome? {
     guard isEnabled else { return nil }
-    return shard(of: id).answer(id, fingerprint, now: now)
+    return shard(of: id).answer(id, fingerprint, now: now, countsMiss: countsMiss)
   }
 
   /// To be taken before the store is asked; `nil` where nothing would be kept.

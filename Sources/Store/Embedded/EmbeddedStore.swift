@@ -43,6 +43,8 @@ package final class EmbeddedStore: RecordStore {
     lock.release()
   }
 
+  var queue: RequestQueue { writer.queue }
+
   /// How many groups were committed.
   package var commitCount: Int { writer.commitCount.load(ordering: .relaxed) }
   /// How many entries and answers the sweeper has removed.

@@ -9,6 +9,8 @@ final class RecordStatements {
   let insertResponse: SQLStatement
   let deleteResponse: SQLStatement
   let selectDue: SQLStatement
+  let selectFirst: SQLStatement
+  let selectNext: SQLStatement
   let bury: SQLStatement
   let updateClock: SQLStatement
 
@@ -35,6 +37,9 @@ final class RecordStatements {
     deleteResponse = try SQLStatement(database, "DELETE FROM response WHERE number = ?")
     selectDue = try SQLStatement(
       database, "SELECT id, kept_until, response FROM record WHERE sweep_at <= ? ORDER BY sweep_at LIMIT ?")
+    selectFirst = try SQLStatement(database, "SELECT id, state FROM record ORDER BY id LIMIT ?1")
+    selectNext = try SQLStatement(
+      database, "SELECT id, state FROM record WHERE id > ?2 ORDER BY id LIMIT ?1")
     bury = try SQLStatement(
       database,
       """

@@ -4,14 +4,34 @@ import CHiredis
 ///
 /// The C library's pointers are touched in this file alone.
 struct HiredisReader: ~Copyable {
+  /// More members than any reply to Semel has. hiredis takes memory for as many as an array announces, before the
+  /// first of them is there.
+  private static let mostMembers = 1 << 20
+
   private let reader: UnsafeMutablePointer<redisReader>
+  /// hiredis' own functions, but for the one that makes arrays.
+  private let functions: UnsafeMutablePointer<redisReplyObjectFunctions>
 
   init() {
-    guard let reader = redisReaderCreate() else { fatalError("HiredisReader: out of memory") }
+    guard let reader = redisReaderCreate(), let own = reader.pointee.fn else {
+      fatalError("HiredisReader: out of memory")
+    }
+    functions = .allocate(capacity: 1)
+    functions.initialize(to: own.pointee)
+    functions.pointee.createArray = { task, count in
+      guard let task, Int(count) <= HiredisReader.mostMembers else { return nil }
+      let own = task.pointee.privdata.assumingMemoryBound(to: redisReplyObjectFunctions.self)
+      return own.pointee.createArray(task, count)
+    }
+    reader.pointee.privdata = UnsafeMutableRawPointer(own)
+    reader.pointee.fn = functions
     self.reader = reader
   }
 
-  deinit { redisReaderFree(reader) }
+  deinit {
+    redisReaderFree(reader)
+    functions.deallocate()
+  }
 
   /// Takes the next bytes of the stream.
   mutating func feed(_ bytes: UnsafeRawBufferPointer) {

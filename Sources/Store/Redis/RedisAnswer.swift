@@ -23,6 +23,9 @@ struct RedisAnswer {
   var now = StoreInstant(milliseconds: 0)
   /// When this copy was written, by this machine's boot-time clock.
   var sentAt = BootInstant(nanoseconds: 0)
+  /// Until when an earlier copy, whose reply was lost, may yet be run where it carries a deadline; 0 where this is the
+  /// only one.
+  var copiedUntil = BootInstant(nanoseconds: 0)
 }
 
 /// The longer reply of a script.
@@ -31,6 +34,7 @@ struct RedisTold {
     case again = 0x61
     case granted = 0x67
     case late = 0x6C
+    case walked = 0x77
     case mismatch = 0x6D
     case none = 0x6E
     case recipe = 0x72
@@ -43,6 +47,8 @@ struct RedisTold {
   var response: RecordedResponse?
   /// What of it this version cannot read.
   var unreadable: String?
+  /// A part of a list.
+  var list: RedisList?
 }
 
 extension RedisAnswer {
@@ -65,6 +71,10 @@ extension RedisAnswer {
 extension RedisTold {
   init(_ word: Word, _ reply: borrowing HiredisReply) {
     self.word = word
+    guard word != .walked else {
+      list = RedisList(reply)
+      return
+    }
     guard word != .unreadable else {
       unreadable = "the record has another format than this version of Semel reads"
       return

@@ -32,6 +32,13 @@ struct RedisKeys {
   /// The record's key, which is also the channel on which its ends are told.
   func channel(_ id: RecordID) -> String { "\(namespace):{\(id.text)}" }
 
+  /// How a record's key begins, up to its id.
+  var prefix: String { "\(namespace):{" }
+
+  /// A pattern that the key of every record fits, and of every answer. Names of namespaces hold nothing that a pattern
+  /// could take for its own.
+  var pattern: String { "\(namespace):{*" }
+
   /// The channel on which every node hears what it must no longer keep in its cache.
   var invalidations: String { "\(namespace):invalidate" }
 

@@ -82,18 +82,21 @@ extension RedisPipeline {
     while true {
       try await connection(by: deadline, isLost)
       if script == .claim, let refusal { throw isLost.map { .fateUnknown($0) } ?? .unavailable(refusal) }
-      let answer = await withUnsafeContinuation { waiter in
+      var answer = await withUnsafeContinuation { waiter in
         append(script, id, capacity, deadline, waiter, isWhole: isWhole, write)
       }
+      if isLost != nil { answer.copiedUntil = deadline }
       switch answer.ending {
       case .told(let told) where told.word == .late:
         lateCount += 1
         guard lateCount < Self.greatestLateCount else {
+          if isLost != nil { await outlast(deadline) }
           throw isLost.map { .fateUnknown($0) } ?? .unavailable("Redis ran the claim after its time")
         }
       case .done, .told: return answer
       case .refused(let text) where RedisRefusal.isScriptMissing(text) && !isWhole: isWhole = true
       case .refused(let text):
+        if script == .claim, isLost != nil { await outlast(deadline) }
         throw isLost.map { .fateUnknown($0) } ?? RedisRefusal.error(text)
       case .lost(let reason): isLost = reason
       case .timedOut: isLost = "Redis did not answer in \(settings.timeout.count) ms"
@@ -103,6 +106,12 @@ extension RedisPipeline {
         throw isLost.map { .fateUnknown($0) } ?? .unavailable("Redis was too slow to take the command")
       }
     }
+  }
+
+  /// Waits until no copy of a claim is run any more: whoever then gives it back comes after all of them.
+  private func outlast(_ deadline: BootInstant) async {
+    let left = deadline - Self.now
+    if left > 0 { await context.sleep(milliseconds: left.count + 1) }
   }
 
   /// Waits for a connection as long as the call may take, but not through an outage that has lasted longer already.

@@ -54,4 +54,25 @@ extension RedisScript {
       return now
     end
     """
+
+  /// 1 the cursor of Redis' own walk over its keys, 2 a pattern that a record's key fits, 3 how many keys a step meets,
+  /// 4 how many bytes of a key stand before the id.
+  ///
+  /// A walk beside everybody's work meets each record that stays at least once. What is told: the next cursor, and for
+  /// each open record its id and text.
+  static let listSource = """
+    local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
+    local found = {now, 'walked', step[1]}
+    for _, key in ipairs(step[2]) do
+      if string.sub(key, -1) == '}' then
+        local r = redis.pcall('GET', key)
+        local state = type(r) == 'string' and string.match(r, '^1 %x+ ([%a_]+) ')
+        if state == 'in_flight' or state == 'unknown' then
+          found[#found + 1] = string.sub(key, ARGV[4] + 1, -2)
+          found[#found + 1] = r
+        end
+      end
+    end
+    return found
+    """
 }

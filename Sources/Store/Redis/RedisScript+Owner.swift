@@ -29,19 +29,24 @@ extension RedisScript {
     end
     """
 
-  /// 1 owner, 2 `ATTEMPT FIRST`, 3 `0 UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live,
-  /// 5 `remembered` or `deleted`.
+  /// 1 owner, 2 `remembered` or `deleted`.
+  ///
+  /// What stays is what Redis knows of the record: who gives back a claim whose reply was lost knows less.
   static let releaseSource = """
     if not r then return now end
     if string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' ' then
       local state = string.byte(r, 36)
       if state == 114 then return now end
       if state == 105 or state == 117 then
-        if ARGV[5] == 'deleted' then
+        if ARGV[2] == 'deleted' then
           redis.call('DEL', KEYS[1])
         else
-          redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' released ' .. ARGV[2] .. ' ' .. now .. ' ' .. ARGV[3],
-            'PX', ARGV[4])
+          local first, unknown, remember, flags, print =
+            string.match(r, '^1 %x+ [%a_]+ (%d+ %d+) %d+ %d+ (%d+) (%d+) (%S+) (%S+ %S+)')
+          flags = string.gsub(flags, '[-o]', '')
+          redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' released ' .. first .. ' ' .. now .. ' 0 ' .. unknown
+            .. ' ' .. remember .. ' ' .. (flags == '' and '-' or flags) .. ' ' .. print,
+            'PX', math.max(1, tonumber(remember)))
         end
         redis.pcall('PUBLISH', KEYS[1], '')
         return now

@@ -16,7 +16,7 @@
 /// The reply is the store's time alone where all went as wanted, else an array: the time, a word whose first letter
 /// tells, and what belongs to it.
 enum RedisScript: Int, CaseIterable {
-  case claim, renew, complete, release, markUnknown, find, forget, resolve, clock
+  case claim, renew, complete, release, markUnknown, find, forget, resolve, list, clock
 
   /// What the script is in Lua 5.1.
   var source: String {
@@ -29,6 +29,7 @@ enum RedisScript: Int, CaseIterable {
     case .find: Self.look + Self.findSource + Self.lost
     case .forget: Self.look + Self.forgetSource
     case .resolve: Self.look + Self.resolveSource + Self.lost
+    case .list: Self.time + Self.listSource
     case .clock: Self.time + "return now"
     }
   }
@@ -39,11 +40,12 @@ enum RedisScript: Int, CaseIterable {
     case .claim: (2, 7)
     case .renew: (2, 4)
     case .complete: (2, 6)
-    case .release: (2, 5)
+    case .release: (2, 2)
     case .markUnknown: (2, 4)
     case .find: (2, 0)
     case .forget: (2, 4)
     case .resolve: (2, 9)
+    case .list: (0, 4)
     case .clock: (0, 0)
     }
   }

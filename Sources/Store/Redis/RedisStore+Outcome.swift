@@ -21,7 +21,7 @@ extension RedisStore {
         throw .unreadable("the record's fingerprint was made by a recipe that this version does not know")
       }
       return .otherRecipe(recipe)
-    case .standing, .again, .late, .mismatch, .none, .unreadable:
+    case .standing, .again, .late, .mismatch, .none, .unreadable, .walked:
       return .taken(standing)
     }
   }
@@ -35,9 +35,11 @@ extension RedisStore {
   private static func claim(
     _ request: ClaimRequest, _ answer: RedisAnswer, attempt: Int, firstSeen: StoreInstant
   ) -> Claim {
-    Claim(
+    var claim = Claim(
       id: request.id, owner: request.owner, fingerprint: request.fingerprint, attempt: attempt,
       firstSeen: firstSeen, followsUnknown: false, onlyRejectedSoFar: true, lease: request.lease,
       unknownRetention: request.unknownRetention, remember: request.remember, askedAt: answer.sentAt)
+    claim.copiedUntil = answer.copiedUntil
+    return claim
   }
 }

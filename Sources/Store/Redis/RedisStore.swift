@@ -9,7 +9,7 @@ import NIOCore
 package struct RedisStore: RecordStore {
   let pipeline: RedisPipeline
   let hub: RedisHub
-  private let keys: RedisKeys
+  let keys: RedisKeys
 
   /// Begins to connect at once.
   package init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisHub) {
@@ -112,13 +112,8 @@ package struct RedisStore: RecordStore {
   }
 
   package func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
-    let text = claim.fingerprint.recipe.text
-    var released = claim
-    released.onlyRejectedSoFar = false
-    let answer = try await pipeline.ask(.release, claim.id, capacity: 512 + text.utf8.count) { writer, _ in
-      writer.ownership(claim)
-      writer.argument { $0.record(released, span: 0, recipe: text) }
-      writer.timeToLive(claim.remember)
+    let answer = try await pipeline.ask(.release, claim.id, capacity: 128) { writer, _ in
+      writer.token(argument: claim.owner)
       writer.argument(release == .deleted ? "deleted" : "remembered")
     }
     return try outcome(of: answer)

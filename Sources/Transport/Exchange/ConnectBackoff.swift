@@ -1,4 +1,3 @@
-import CCurl
 import Idempotency
 
 /// How often and how late a connect is tried again: doubling, capped, and drawn evenly from nothing to the whole.
@@ -13,20 +12,10 @@ struct ConnectBackoff {
   init(retries: Int) { self.retries = retries }
 
   /// The delay before the next attempt, `nil` when there is none.
-  mutating func next(after code: CURLcode, using random: inout some RandomNumberGenerator) -> Milliseconds? {
-    guard tried < retries, Self.mayPass(code) else { return nil }
+  mutating func next(using random: inout some RandomNumberGenerator) -> Milliseconds? {
+    guard tried < retries else { return nil }
     let ceiling = min(Self.cap, Self.first << min(Int64(tried), 10))
     tried += 1
     return Milliseconds(Int64.random(in: 0...ceiling, using: &random))
-  }
-
-  /// Whether the failure to connect may be gone a moment later.
-  private static func mayPass(_ code: CURLcode) -> Bool {
-    switch code {
-    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT, CURLE_SSL_CONNECT_ERROR,
-      CURLE_SEND_ERROR, CURLE_RECV_ERROR:
-      true
-    default: false
-    }
   }
 }

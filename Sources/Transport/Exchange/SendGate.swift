@@ -18,6 +18,9 @@ struct SendGate {
     isRepeatable = permit == nil && request.body.isNone && Self.isSafe(request.method)
   }
 
+  /// Whether a request that was sent may be sent once more.
+  var mayRepeat: Bool { isRepeatable && refusal == nil }
+
   /// Whether the request may be sent now.
   mutating func open(now: @autoclosure () -> BootInstant) -> Bool {
     if hasOpened { return isRepeatable }

@@ -62,11 +62,12 @@ struct FieldScanner {
     guard scanned < limit, let base = bytes.baseAddress,
       let found = memchr(base + scanned, Int32(ASCII.lineFeed), limit - scanned)
     else {
-      if bytes.count >= limits.headBytes { throw tooLong }
+      if bytes.count >= limits.headBytes || limit - lineStart >= limits.lineBytes { throw tooLong }
       scanned = limit
       return nil
     }
     let feed = UnsafeRawPointer(found) - base
+    guard feed - lineStart < limits.lineBytes else { throw tooLong }
     guard feed > lineStart, bytes[feed - 1] == ASCII.carriageReturn else { throw .badLineEnd }
     lineStart = feed + 1
     scanned = lineStart

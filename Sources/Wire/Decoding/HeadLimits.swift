@@ -5,10 +5,14 @@ package struct HeadLimits: Sendable, Equatable {
   package var headBytes: Int
   /// Field lines in a head. 100 is what Apache and hyper allow; clients and gateways send 10 to 40.
   package var maxFields: Int
+  /// One line of it, with its end.
+  package var lineBytes: Int
 
-  package init(headBytes: Int = 64 * 1024, maxFields: Int = 100) {
+  /// - Parameter lineBytes: `nil`: as much as the whole head.
+  package init(headBytes: Int = 64 * 1024, maxFields: Int = 100, lineBytes: Int? = nil) {
     self.headBytes = headBytes
     self.maxFields = maxFields
+    self.lineBytes = lineBytes ?? headBytes
   }
 
   /// Empty lines before a request line. Old clients end a body with one that its length does not count

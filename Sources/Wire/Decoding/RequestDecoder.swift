@@ -22,7 +22,7 @@ package struct RequestDecoder: Sendable {
     case failed(WireError)
   }
 
-  private let limits: HeadLimits
+  private var limits: HeadLimits
   private var state = State.head
   private var scanner: FieldScanner
   private var line: RequestLine?
@@ -38,6 +38,13 @@ package struct RequestDecoder: Sendable {
   /// Whether no byte of a next request was looked at yet: the end of input is then a clean one.
   package var isBetweenMessages: Bool {
     if case .head = state { scanner.isAtStart } else { false }
+  }
+
+  /// Takes other limits, which hold from the next message on; within one, nothing changes.
+  package mutating func adopt(_ limits: HeadLimits) {
+    guard isBetweenMessages else { return }
+    self.limits = limits
+    scanner = FieldScanner(limits: limits)
   }
 
   /// The next event; `nil` where more bytes are needed.

@@ -27,6 +27,7 @@ package enum WireError: UInt8, Error, Equatable, Sendable, CaseIterable {
   case forbiddenTrailer
   case badPath
   case badStatusLine
+  case badPseudoField
 }
 
 extension WireError {
@@ -73,6 +74,7 @@ extension WireError {
     case .forbiddenTrailer: "A field that must stand in the head stands in the trailer."
     case .badPath: "The path is malformed, or has an encoded slash, a backslash or a NUL in it."
     case .badStatusLine: "The status line is malformed."
+    case .badPseudoField: "The pseudo-header fields are not those of a request."
     }
   }
 }

@@ -29,6 +29,7 @@ extension FieldName {
     case (10, "s"): .setCookie
     case (10, "u"): .userAgent
     case (11, "r"): .retryAfter
+    case (11, "t"): .traceparent
     case (12, "c"): .contentType
     case (13, "a"): .authorization
     case (13, "c"): .cacheControl

@@ -34,6 +34,7 @@ package enum FieldName: UInt8, Sendable, CaseIterable {
   case serverTiming
   case setCookie
   case te
+  case traceparent
   case trailer
   case transferEncoding
   case upgrade
@@ -78,6 +79,7 @@ package enum FieldName: UInt8, Sendable, CaseIterable {
     case .serverTiming: "server-timing"
     case .setCookie: "set-cookie"
     case .te: "te"
+    case .traceparent: "traceparent"
     case .trailer: "trailer"
     case .transferEncoding: "transfer-encoding"
     case .upgrade: "upgrade"

@@ -14,7 +14,8 @@ struct Authority {
     guard let first = bytes.first else { return nil }
     let end = first == 0x5B ? try Self.addressEnd(bytes) : try Self.nameEnd(bytes)
     let hostEnd = end > 0 && bytes[end - 1] == 0x2E ? end - 1 : end
-    guard hostEnd > 0 else { throw .badHost }
+    // A second dot would be left to a name that is another one when it is read again.
+    guard hostEnd > 0, bytes[hostEnd - 1] != 0x2E else { throw .badHost }
     host = 0..<hostEnd
     isIPLiteral = first == 0x5B || Self.isIPv4(UnsafeRawBufferPointer(rebasing: bytes[..<hostEnd]))
     port = try Self.port(bytes, from: end)

@@ -8,7 +8,7 @@ import Transport
 
 /// Sends requests to a backend on loopback for a while and prints the processor time of one.
 ///
-///     TransportBenchmark PORT [SECONDS] [CONNECTIONS] [GET|POST]
+///     TransportBenchmark PORT [SECONDS] [CONNECTIONS] [GET|POST] [plain|libcurl]
 @main
 enum TransportBenchmark {
   private static let fields = """
@@ -34,8 +34,20 @@ enum TransportBenchmark {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let context = EventLoopContext(loop: group.next())
     let watcher = try CurlWatcher()
-    let upstream = try CurlUpstream(
-      context: context, loops: 1, watcher: watcher, logger: Logger(label: "benchmark"))
+    let logger = Logger(label: "benchmark")
+    if arguments.count > 5, arguments[5] == "libcurl" {
+      let upstream = try CurlUpstream(context: context, loops: 1, watcher: watcher, logger: logger)
+      try await measure(upstream, context, method, port, seconds, connections)
+    } else {
+      let upstream = PlainUpstream(context: context, loops: 1, logger: logger)
+      try await measure(upstream, context, method, port, seconds, connections)
+    }
+  }
+
+  private static func measure(
+    _ upstream: some Upstream, _ context: EventLoopContext, _ method: String, _ port: Int, _ seconds: Int64,
+    _ connections: Int
+  ) async throws {
     let end = NIODeadline.now() + .seconds(seconds)
     let began = usage()
     let count = try await Task(executorPreference: context.executor) {
@@ -52,11 +64,11 @@ enum TransportBenchmark {
     print("\(count) requests, \(count / Int(seconds)) a second")
     let user = (spent.user - began.user) / Double(count)
     let system = (spent.system - began.system) / Double(count)
-    print("processor time a request: \(user) µs user, \(system) µs system; \(upstream.counters)")
+    print("processor time a request: \(user) µs user, \(system) µs system")
   }
 
   private static func send(
-    _ method: String, to port: Int, through upstream: CurlUpstream, until end: NIODeadline
+    _ method: String, to port: Int, through upstream: some Upstream, until end: NIODeadline
   ) async throws -> Int {
     let settings = UpstreamSettings(name: "backend", address: .tcp(host: "127.0.0.1", port: port))
     let body = ByteBuffer(string: #"{"amount":1999,"currency":"usd","items":[1,2,3]}"#)

@@ -5,6 +5,8 @@ struct Configuration: Sendable {
   var store = StoreKind.embedded
   /// Top-level members, such as `"limits": "{body_timeout: 1s}"`.
   var top: [String: String] = [:]
+  /// Members of `admin`.
+  var admin: [String: String] = [:]
   /// Members of the upstream `orders`.
   var upstream: [String: String] = [:]
   /// Members of `store`.
@@ -24,7 +26,7 @@ struct Configuration: Sendable {
   func text(ports: SemelProcess.Ports, backend: Int, storePath: String, redis: RedisServer?) -> String {
     let top = [
       "listen": "[{address: '127.0.0.1:\(ports.proxy)'}]",
-      "admin": "{address: '127.0.0.1:\(ports.admin)'}",
+      "admin": Self.map(admin, over: ["address": "'127.0.0.1:\(ports.admin)'"]),
       "workers": "2",
       "log": "{level: info, format: json, access: true}",
       "upstreams": "{orders: \(Self.map(upstream, over: ["url": "'http://127.0.0.1:\(backend)'"]))}",

@@ -13,19 +13,22 @@ struct Rig: Sendable {
   var storePath: String? { redis == nil ? directory.file("semel.db") : nil }
 
   /// How many rigs run at once: each is up to three processes, and most of the time they wait.
-  private static let slots = Watched(6)
+  private static let slots = Watched(allSlots)
+  /// What a test takes that loads the machine: it runs alone, and no time-out of another is its doing.
+  static let allSlots = 6
 
   /// Starts all parts, runs `body`, and ends them whatever it did.
   ///
   /// - Parameters:
   ///   - backendIsUp: false leaves starting the backend to the test.
   ///   - span: how long `body` may take.
+  ///   - slots: how many of those that run at once it counts for.
   static func run(
     _ configuration: Configuration = Configuration(), backendIsUp: Bool = true,
-    within span: Duration = .seconds(60),
+    within span: Duration = .seconds(60), slots: Int = 1,
     _ body: @escaping @Sendable (Rig) async throws -> Void
   ) async throws {
-    try await withSlot {
+    try await withSlots(slots) {
       let rig = try await Rig(configuration, backendIsUp: backendIsUp)
       let outcome: Result<Void, any Error>
       do {
@@ -43,13 +46,13 @@ struct Rig: Sendable {
   }
 
   /// Runs `body` when no more than a few other tests have processes running.
-  static func withSlot(_ body: () async throws -> Void) async throws {
+  static func withSlots(_ count: Int = 1, _ body: () async throws -> Void) async throws {
     _ = try await slots.until("a free slot", within: .seconds(3600)) { free -> Bool? in
-      guard free > 0 else { return nil }
-      free -= 1
+      guard free >= count else { return nil }
+      free -= count
       return true
     }
-    defer { slots.withValue { $0 += 1 } }
+    defer { slots.withValue { $0 += count } }
     try await body()
   }
 
@@ -71,9 +74,26 @@ struct Rig: Sendable {
         ports: ports, backend: backend.port, storePath: directory.file("semel.db"), redis: redis))
   }
 
-  /// Another node on the same Redis and the same backend.
-  func secondNode() async throws -> SemelProcess {
+  /// Reloads with other members; ports and store stay.
+  func reload(_ change: (inout Configuration) -> Void) async throws {
+    var changed = configuration
+    change(&changed)
+    try await reload(text(of: changed))
+  }
+
+  func reload(_ text: String) async throws { try await semel.reload(text) }
+
+  /// A configuration as this rig's process reads it.
+  func text(of configuration: Configuration) -> String {
+    configuration.text(
+      ports: semel.ports, backend: backend.port, storePath: directory.file("semel.db"), redis: redis)
+  }
+
+  /// Another node on the same Redis and the same backend, or one of its own.
+  func secondNode(before other: Int? = nil) async throws -> SemelProcess {
     let ports = SemelProcess.Ports()
+    var configuration = configuration
+    if let other { configuration.upstream["url"] = "'http://127.0.0.1:\(other)'" }
     return try await SemelProcess(
       ports: ports,
       configuration: configuration.text(ports: ports, backend: backend.port, storePath: "", redis: redis))

@@ -4,12 +4,12 @@ import Testing
 struct CallerTests {
   private func caller(
     _ parts: [CallerPart], _ fields: [(String, String)], address: String = "192.0.2.1",
-    anonymous: CallerPolicy.Anonymous = .refuse
+    certificate: CertificateIdentity? = nil, anonymous: CallerPolicy.Anonymous = .refuse
   ) throws(Problem) -> Caller {
     var request = Request()
     request.fields = fields
     return try CallerPolicy(parts: parts, anonymous: anonymous).caller(
-      head: request.head, peerAddress: address)
+      head: request.head, peer: CallerPeer(address: address, certificate: certificate))
   }
 
   private func fault(_ parts: [CallerPart], _ fields: [(String, String)]) -> Problem? {
@@ -135,5 +135,39 @@ struct CallerTests {
     let other = try caller(parts, [("a", long + "x"), ("b", "y")])
     #expect(one != other)
     #expect(one.framed.count == other.framed.count - 1)
+  }
+
+  @Test func `a certificate counts by its names, or by its subject where it has none`() throws {
+    let named = CertificateIdentity(subject: "CN=a", names: ["uri:spiffe://x/a"])
+    let unnamed = CertificateIdentity(subject: "CN=a", names: [])
+    let parts = [CallerPart.clientCertificate(.identity)]
+    // Renewed with another subject it is the same caller.
+    let renewed = CertificateIdentity(subject: "CN=b", names: named.names)
+    #expect(try caller(parts, [], certificate: named) == caller(parts, [], certificate: renewed))
+    #expect(try caller(parts, [], certificate: named) != caller(parts, [], certificate: unnamed))
+    let posing = CertificateIdentity(subject: "", names: ["CN=a"])
+    #expect(try caller(parts, [], certificate: unnamed) != caller(parts, [], certificate: posing))
+  }
+
+  @Test func `a certificate's subject and its names are parts of their own`() throws {
+    let one = CertificateIdentity(subject: "CN=a", names: ["dns:a", "dns:b"])
+    let other = CertificateIdentity(subject: "CN=a", names: ["dns:a"])
+    let subject = [CallerPart.clientCertificate(.subject)]
+    let names = [CallerPart.clientCertificate(.san)]
+    #expect(try caller(subject, [], certificate: one) == caller(subject, [], certificate: other))
+    #expect(try caller(names, [], certificate: one) != caller(names, [], certificate: other))
+    #expect(try caller(names, [], certificate: other) != caller(subject, [], certificate: other))
+  }
+
+  @Test(arguments: CallerPart.CertificatePart.allCases)
+  func `a caller without a certificate is unknown, or empty where anonymous ones are allowed`(
+    part: CallerPart.CertificatePart
+  ) throws {
+    let parts = [CallerPart.clientCertificate(part)]
+    #expect(fault(parts, [])?.code == .callerUnknown)
+    let empty = try caller(parts, [], anonymous: .allow)
+    #expect(try empty == caller(parts, [], anonymous: .allow))
+    let shown = CertificateIdentity(subject: "CN=a", names: ["dns:a"])
+    #expect(try empty != caller(parts, [], certificate: shown, anonymous: .allow))
   }
 }

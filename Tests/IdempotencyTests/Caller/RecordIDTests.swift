@@ -17,7 +17,7 @@ struct RecordIDTests {
       let request = Request(("Authorization", token), ("Idempotency-Key", key))
       return RecordID.make(
         caller: try CallerPolicy(parts: [.header("authorization")]).caller(
-          head: request.head, peerAddress: ""),
+          head: request.head, peer: CallerPeer(address: "")),
         upstream: upstream, host: ByteBuffer(string: host), method: ByteBuffer(string: method),
         place: route.map { .route($0) } ?? .path(ByteBuffer(string: path)),
         key: try #require(try KeyPolicy().key(head: request.head, query: nil, body: ByteBuffer())))

@@ -136,6 +136,16 @@ import Testing
         == .release(.remembered))
   }
 
+  @Test func `keeps a rejected record of which a renewal or a word of loss may still be under way`() {
+    var renewed = Exchange(route: .sample())
+    _ = renewed.claimed(.granted(.sample()))
+    #expect(renewed.answered(status: 401, steering: Steering(), isRenewed: true) == .release(.remembered))
+    var late = Exchange(route: .sample())
+    _ = late.claimed(.granted(.sample()))
+    _ = late.failed(.timedOut)
+    #expect(late.answered(status: 401, steering: Steering()) == .release(.remembered))
+  }
+
   @Test func `a 409 after an unknown attempt is unknown, unless the route or the backend says otherwise`() {
     let claim = Claim.sample(attempt: 2, followsUnknown: true)
     #expect(Self.answered(status: 409, claim: claim) == .markUnknown)

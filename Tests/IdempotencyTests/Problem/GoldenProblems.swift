@@ -222,6 +222,12 @@ let goldenProblems = #"""
 
   Content-Type: application/problem+json
   Cache-Control: no-store
+  Link: </.well-known/idempotency#not_implemented>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#not_implemented","title":"The request asks for what is not supported here","status":501,"detail":"Call gRPC methods on a route with idempotency: off; recorded outcomes are for plain HTTP.","code":"not_implemented","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
   Link: </.well-known/idempotency#no_route>; rel="describedby"
   X-Should-Retry: false
   {"type":"/.well-known/idempotency#no_route","title":"No route leads to a backend","status":404,"detail":"Use a host and a path for which a route is configured.","code":"no_route","retryable":false}

@@ -20,7 +20,8 @@ struct ProblemTests {
       .answerLost(.timedOut, retryAfter: 30000), .answerLost(.timedOut, retryAfter: nil),
       .responseNotKept(status: 201, location: "/v1/orders/1"), .responseNotKept(status: 200, location: nil),
       .keyExpired,
-      .requestTooLarge(limit: 1_048_576), .requestTimeout, .headerTooLarge, .notImplemented, .noRoute,
+      .requestTooLarge(limit: 1_048_576), .requestTimeout, .headerTooLarge, .notImplemented,
+      .grpcNotProtected, .noRoute,
       .storeUnavailable(retryAfter: 2000), .storeUnreadable(retryAfter: 30000), .upstreamUnreachable,
       .overloaded(.busy, retryAfter: 0), .overloaded(.draining, retryAfter: 1000),
     ]

@@ -126,4 +126,45 @@ import Testing
       }
     }
   }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `open records are listed, in however many parts`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store, other async throws in
+      // More than one part of the list holds.
+      var inFlight: Set<RecordID> = []
+      for _ in 0..<1200 { inFlight.insert(try await store.granted(Samples.request()).id) }
+      let unknown = try await store.granted(Samples.request())
+      #expect(try await store.markUnknown(unknown) == .done)
+      let lapsed = try await store.lapsed()
+      let released = try await store.granted(Samples.request())
+      #expect(try await store.release(released, .remembered) == .done)
+      let completed = try await store.completed()
+      let forgotten = try await store.granted(Samples.request())
+      #expect(try await store.forget(forgotten.id, fence: .seconds(60)))
+
+      var listed: [RecordID: OpenRecord] = [:]
+      var cursor: String?
+      var parts = 0
+      repeat {
+        let part = try await other.list(after: cursor)
+        for record in part.records { listed[record.id] = record }
+        cursor = part.next
+        parts += 1
+      } while cursor != nil
+      #expect(parts > 1)
+      #expect(inFlight.allSatisfy { listed[$0]?.standing.name == .inFlight })
+      #expect(listed[unknown.id]?.standing.name == .unknown)
+      #expect(listed[unknown.id]?.firstSeen == unknown.firstSeen)
+      #expect(listed[lapsed.id]?.standing.name == .unknown)
+      #expect((listed[lapsed.id]?.age ?? 0) >= lapsed.lease)
+      for claim in [released, completed, forgotten] { #expect(listed[claim.id] == nil) }
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `a cursor that is none is refused`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      await #expect(throws: StoreError.self) { try await store.list(after: "not a cursor") }
+    }
+  }
 }

@@ -125,6 +125,26 @@ import Testing
     }
   }
 
+  /// Who gives a claim back whose reply was lost knows neither its attempt nor what went before.
+  @Test(arguments: StoreUnderTest.all)
+  func `a claim given back unseen leaves the record as the store knew it`(_ kind: StoreUnderTest) async throws
+  {
+    try await kind.run { store async throws in
+      let first = try await store.lapsed()
+      let second = try await store.granted(Samples.again(first, takeOver: .afterSettle(0)))
+      var unseen = second
+      unseen.attempt = 0
+      unseen.firstSeen = StoreInstant(milliseconds: 0)
+      unseen.followsUnknown = false
+      #expect(try await store.release(unseen, .remembered) == .done)
+      #expect(try await store.find(first.id) == .released(attempt: 2))
+      let third = try await store.granted(Samples.again(first))
+      #expect(third.attempt == 3)
+      #expect(third.firstSeen == first.firstSeen)
+      #expect(third.followsUnknown)
+    }
+  }
+
   @Test(arguments: StoreUnderTest.all)
   func `a deleted record is absent, and free for any payload`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in

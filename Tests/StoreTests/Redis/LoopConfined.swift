@@ -48,6 +48,10 @@ struct LoopConfined: RecordStore {
     try await onLoop { () async throws(StoreError) in try await store.find(id) }
   }
 
+  func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    try await onLoop { () async throws(StoreError) in try await store.list(after: cursor) }
+  }
+
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     try await onLoop { () async throws(StoreError) in try await store.forget(id, fence: fence) }
   }

@@ -51,6 +51,23 @@ import Testing
     await relay.close()
   }
 
+  @Test func `a claim that was repeated says until when its first copy may yet be run`() async throws {
+    let server = try await SharedRedis.server
+    let relay = try await RedisRelay(to: server.port)
+    try await RedisNode.run(.on(server), relayed: relay.port) { node in
+      try await node.reconnected()
+      let single = try await node.store.granted(Samples.request())
+      #expect(single.copiedUntil == BootInstant(nanoseconds: 0))
+      relay.set(.cut(after: 0))
+      let start = BootInstant(nanoseconds: bootTimeNanoseconds())
+      let repeated = try await node.store.granted(Samples.request())
+      let timeout = RedisEndpointSettings.on(server).timeout
+      #expect(repeated.copiedUntil >= start + timeout)
+      #expect(repeated.copiedUntil <= BootInstant(nanoseconds: bootTimeNanoseconds()) + timeout)
+    }
+    await relay.close()
+  }
+
   @Test func `every command may be repeated when its reply was cut`() async throws {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)

@@ -1,0 +1,67 @@
+import Foundation
+import Hummingbird
+import Idempotency
+import NIOCore
+
+/// The operator's interface to the records.
+extension AdminServer {
+  /// A resolution holds an answer's body.
+  private static let mostBytes = 8 << 20
+
+  func addRecords(to router: RouterGroup<AdminContext>, desk: RecordDesk) {
+    router.get("/v1/records") { request, _ in
+      let query = request.uri.queryParameters
+      let state = query["state"].map(String.init)
+      guard state == nil || state == "in_flight" || state == "unknown" else {
+        throw AdminError(.badRequest, "state must be in_flight or unknown")
+      }
+      return Response.json(
+        try await desk.list(after: query["cursor"].map(String.init), state: state))
+    }
+    router.post("/v1/records/find") { request, _ in
+      let query: RecordQuery = try await Self.decode(request)
+      return Response.json(try await desk.show(try await desk.id(of: query)))
+    }
+    router.get("/v1/records/{id}") { _, context in
+      Response.json(try await desk.show(try Self.id(context)))
+    }
+    router.delete("/v1/records/{id}") { _, context in
+      Response.json(try await desk.forget(try Self.id(context), by: context.peer))
+    }
+    router.post("/v1/records/{id}/resolve") { request, context in
+      let id = try Self.id(context)
+      let document: ResolutionDocument = try await Self.decode(request)
+      return Response.json(try await desk.resolve(id, document, by: context.peer))
+    }
+  }
+
+  private static func id(_ context: AdminContext) throws -> RecordID {
+    guard let text = context.parameters.get("id"), let id = RecordID(text: text) else {
+      throw AdminError(.badRequest, "a record's id has 43 characters, as Idempotency-Request-Id tells it")
+    }
+    return id
+  }
+
+  private static func decode<Document: Decodable>(_ request: Request) async throws -> Document {
+    let body = try await request.body.collect(upTo: mostBytes)
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    do {
+      return try decoder.decode(Document.self, from: Data(body.readableBytesView))
+    } catch {
+      throw AdminError(.badRequest, "the body is not the JSON that is expected here: \(reason(error))")
+    }
+  }
+
+  /// Which member is at fault; nothing of its value.
+  private static func reason(_ error: any Error) -> String {
+    switch error {
+    case DecodingError.keyNotFound(let key, _): "\(key.stringValue) is missing"
+    case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context),
+      DecodingError.dataCorrupted(let context):
+      context.codingPath.isEmpty
+        ? "it cannot be read" : context.codingPath.map(\.stringValue).joined(separator: ".") + " is not valid"
+    default: "it cannot be read"
+    }
+  }
+}

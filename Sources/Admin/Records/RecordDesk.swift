@@ -1,0 +1,123 @@
+import Idempotency
+import HTTPTypes
+import Logging
+import Loop
+
+/// What an operator may ask of the records and do to them, on the event loop that the store belongs to.
+package struct RecordDesk: Sendable {
+  /// An owner that lives may try for long to store its outcome; the fence outlives every such try and costs one entry.
+  private static let fence = Milliseconds.seconds(24 * 3600)
+  /// A page of the list: enough for a screen.
+  private static let pageLength = 100
+  /// How many steps of the store's walk one page takes at most, so that its request ends in time.
+  private static let mostSteps = 200
+
+  private let store: any RecordStore
+  private let context: EventLoopContext
+  private let currentRoutes: @Sendable () async -> [RoutePolicy]
+  private let logger: Logger
+
+  /// - Parameters:
+  ///   - store: as the event loop of `context` has it, with its cache.
+  ///   - routes: those of the configuration at work.
+  package init(
+    store: any RecordStore, context: EventLoopContext,
+    routes: @escaping @Sendable () async -> [RoutePolicy], logger: Logger
+  ) {
+    self.store = store
+    self.context = context
+    currentRoutes = routes
+    self.logger = logger
+  }
+
+  func id(of query: RecordQuery) async throws(AdminError) -> RecordID {
+    try query.id(among: await currentRoutes())
+  }
+
+  func show(_ id: RecordID) async throws(AdminError) -> RecordDocument {
+    let store = store
+    return RecordDocument(id, try await onLoop { () throws(StoreError) in try await store.find(id) })
+  }
+
+  func list(after cursor: String?, state: String?) async throws(AdminError) -> RecordListDocument {
+    let store = store
+    var document = RecordListDocument(records: [], next: cursor)
+    for _ in 0..<Self.mostSteps {
+      let after = document.next
+      let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
+      document.records += part.records.map(RecordDocument.init).filter { state == nil || $0.state == state }
+      document.next = part.next
+      if part.next == nil || document.records.count >= Self.pageLength { break }
+    }
+    return document
+  }
+
+  func forget(_ id: RecordID, by peer: String) async throws(AdminError) -> RecordDocument {
+    let store = store
+    let before = try await show(id)
+    let wasThere = try await onLoop { () throws(StoreError) in
+      try await store.forget(id, fence: Self.fence)
+    }
+    audit("forget", id, peer, ["was": "\(before.state)"])
+    guard wasThere else { throw AdminError(.notFound, "there is no record \(id.text)") }
+    return try await show(id)
+  }
+
+  func resolve(
+    _ id: RecordID, _ document: ResolutionDocument, by peer: String
+  ) async throws(AdminError) -> RecordDocument {
+    let resolution = try document.resolution(among: await currentRoutes())
+    let store = store
+    let outcome = try await onLoop { () throws(StoreError) in try await store.resolve(id, as: resolution) }
+    var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
+    if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
+    switch outcome {
+    case .done:
+      audit("resolve", id, peer, details)
+      return try await show(id)
+    case .lost(let standing):
+      let state = RecordDocument(id, standing).state
+      details["refused"] = "the record is \(state)"
+      audit("resolve", id, peer, details)
+      throw AdminError(
+        standing == .absent ? .notFound : .conflict,
+        "only an unknown outcome can be resolved; this record is \(state)")
+    }
+  }
+
+  /// One line for each change, done or refused.
+  private func audit(_ action: String, _ id: RecordID, _ peer: String, _ more: Logger.Metadata) {
+    let line: Logger.Metadata = ["action": "\(action)", "record": "\(id.text)", "from": "\(peer)"]
+    logger.notice("audit", metadata: line.merging(more) { own, _ in own })
+  }
+
+  /// The open records as they are now, by their states: how many, and the oldest one's age.
+  func count() async throws(AdminError) -> RecordCount {
+    let store = store
+    var count = RecordCount()
+    var cursor: String?
+    repeat {
+      let after = cursor
+      let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
+      for record in part.records { count.add(record) }
+      cursor = part.next
+    } while cursor != nil && !Task.isCancelled
+    return count
+  }
+
+  private func onLoop<Answer: Sendable>(
+    _ ask: @escaping @Sendable () async throws(StoreError) -> Answer
+  ) async throws(AdminError) -> Answer {
+    let result = await withTaskExecutorPreference(context.executor) {
+      () async -> Result<Answer, StoreError> in
+      do throws(StoreError) { return .success(try await ask()) } catch { return .failure(error) }
+    }
+    switch result {
+    case .success(let answer): return answer
+    case .failure(.unavailable(let reason)): throw AdminError(.serviceUnavailable, reason)
+    case .failure(.fateUnknown(let reason)):
+      throw AdminError(.badGateway, "whether it was done is not known, look before you repeat it: \(reason)")
+    case .failure(.unreadable(let reason)): throw AdminError(.internalServerError, reason)
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import Idempotency
+import HTTPTypes
+import NIOCore
+import Wire
+
+/// Which record is meant, in the words of a request: route, caller and key.
+struct RecordQuery: Decodable {
+  var route: String
+  var key: String
+  /// By part, as the configuration writes it: `{"header:Authorization": "Bearer alice"}`.
+  var caller: [String: String]?
+  /// The request's target; not needed where the route's name stands for its paths.
+  var path: String?
+  /// Not needed where the route takes one method only.
+  var method: String?
+  /// As the client's `Host` had it; none where that was an address.
+  var host: String?
+
+  func id(among routes: [RoutePolicy]) throws(AdminError) -> RecordID {
+    guard let policy = routes.first(where: { $0.name == route }) else {
+      let names = routes.map(\.name).joined(separator: ", ")
+      throw AdminError(.notFound, "there is no route \(route); there are: \(names)")
+    }
+    guard let callerPolicy = policy.caller else {
+      throw AdminError(.badRequest, "route \(route) keeps no records: its idempotency is off")
+    }
+    guard let method = method ?? (policy.match.methods.count == 1 ? policy.match.methods.first : nil) else {
+      throw AdminError(.badRequest, "route \(route) takes several methods: give method")
+    }
+    return .make(
+      caller: try caller(callerPolicy), upstream: policy.upstream.name, host: ByteBuffer(string: host ?? ""),
+      method: ByteBuffer(string: method), place: try place(policy, method), key: try key(policy))
+  }
+
+  private func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {
+    var values: [String: String] = [:]
+    for (name, value) in caller ?? [:] { values[name.lowercased()] = value }
+    do {
+      return try policy.caller(values: values)
+    } catch {
+      switch error {
+      case .missing(let part): throw AdminError(.badRequest, "route \(route) needs the caller's \(part)")
+      case .unknown(let part): throw AdminError(.badRequest, "\(part) is no part of route \(route)'s caller")
+      }
+    }
+  }
+
+  private func place(_ policy: RoutePolicy, _ method: String) throws(AdminError) -> EndpointPlace {
+    guard policy.endpoint == .path else { return .route(policy.name) }
+    guard let path else { throw AdminError(.badRequest, "give the request's path") }
+    do {
+      return .path(try RequestTarget(MessageHead(method: method, target: path)).path)
+    } catch {
+      throw AdminError(.badRequest, "the path or the method is not one that a request can have")
+    }
+  }
+
+  private func key(_ policy: RoutePolicy) throws(AdminError) -> IdempotencyKey {
+    do {
+      return try policy.key.key(text: key)
+    } catch {
+      throw AdminError(.badRequest, error.detail)
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import Foundation
+import HTTPTypes
+import Idempotency
+import NIOCore
+import Wire
+
+/// An operator's word on an unknown outcome.
+struct ResolutionDocument: Decodable {
+  enum Outcome: String, Decodable {
+    case applied
+    case notApplied = "not_applied"
+  }
+
+  /// Without a route: a day, as a route's own default.
+  private static let day = Milliseconds.seconds(24 * 3600)
+
+  var outcome: Outcome
+  /// Of the answer that later deliveries get; 200 where nothing is said.
+  var status: Int?
+  var headers: [String: String]?
+  var body: String?
+  /// The body in base64, where it is not text.
+  var bodyBase64: String?
+  /// Whose retention counts.
+  var route: String?
+
+  func resolution(among routes: [RoutePolicy]) throws(AdminError) -> Resolution {
+    guard outcome == .applied else {
+      guard status == nil, headers == nil, body == nil, bodyBase64 == nil else {
+        throw AdminError(.badRequest, "not_applied leaves no answer: take status, headers and body out")
+      }
+      return .notApplied
+    }
+    var policy: RoutePolicy?
+    if let route {
+      policy = routes.first { $0.name == route }
+      guard policy != nil else { throw AdminError(.notFound, "there is no route \(route)") }
+    }
+    let response = RecordedResponse(status: try checkedStatus, fields: try fields(), body: try content())
+    return .applied(
+      Completion(
+        outcome: .kept(response), retention: policy?.retention ?? Self.day,
+        remember: policy?.remember ?? Self.day))
+  }
+
+  private var checkedStatus: Int {
+    get throws(AdminError) {
+      let status = status ?? 200
+      guard 200...599 ~= status else {
+        throw AdminError(.badRequest, "status must be that of a final answer, 200 to 599")
+      }
+      return status
+    }
+  }
+
+  private func fields() throws(AdminError) -> ByteBuffer {
+    var out = ByteBuffer()
+    do {
+      var head = try MessageHead(method: "GET", target: "/")
+      for (name, value) in (headers ?? [:]).sorted(by: { $0.key < $1.key }) {
+        try head.append(name: name, value: value)
+      }
+      // Framing is made anew with each replay, and so is what Semel itself says of it.
+      head.copyFields(
+        into: &out, omitting: FieldNameSet(.date).union(.length).union(.ownResponse).union(.hopByHop))
+    } catch {
+      throw AdminError(.badRequest, "a header's name or value is not one that an answer can have")
+    }
+    return out
+  }
+
+  private func content() throws(AdminError) -> ByteBuffer {
+    guard let bodyBase64 else { return ByteBuffer(string: body ?? "") }
+    guard body == nil, let data = Data(base64Encoded: bodyBase64) else {
+      throw AdminError(.badRequest, "give the body once: as text, or in base64")
+    }
+    return ByteBuffer(bytes: data)
+  }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import Hummingbird
+
+/// Why the operator's listener does not do what it is asked.
+struct AdminError: Error, HTTPResponseError {
+  let status: HTTPResponse.Status
+  let detail: String
+
+  init(_ status: HTTPResponse.Status, _ detail: String) {
+    self.status = status
+    self.detail = detail
+  }
+
+  func response(from request: Request, context: some RequestContext) throws -> Response {
+    Response.json(
+      ["title": status.reasonPhrase, "detail": detail], status: status, type: "application/problem+json")
+  }
+}
+
+extension Response {
+  static func text(
+    _ text: String, status: HTTPResponse.Status, type: String = "text/plain; charset=utf-8"
+  ) -> Response {
+    Response(
+      status: status, headers: [.contentType: type, .cacheControl: "no-store"],
+      body: .init(byteBuffer: ByteBuffer(string: text)))
+  }
+
+  /// A document whose members stand in alphabetical order.
+  static func json(
+    _ document: some Encodable, status: HTTPResponse.Status = .ok, type: String = "application/json"
+  ) -> Response {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    let data = (try? encoder.encode(document)) ?? Data("{}".utf8)
+    return text(String(decoding: data, as: UTF8.self) + "\n", status: status, type: type)
+  }
+}

@@ -1,0 +1,61 @@
+import ArgumentParser
+import Foundation
+import Transport
+
+/// How the commands reach the admin listener of a running Semel.
+struct AdminCall: ParsableArguments {
+  static let defaultURL = "http://127.0.0.1:8081"
+
+  @Option(help: "The admin listener.")
+  var admin = AdminCall.defaultURL
+
+  @Option(help: "The file with the admin token.")
+  var tokenFile: String?
+
+  /// Asks, and gives the answer's JSON; ends the command where the listener refuses.
+  func send(_ method: String, _ path: String, _ body: some Encodable) throws -> Data {
+    try send(method, path, body: Array(try JSONEncoder().encode(body)))
+  }
+
+  func send(_ method: String, _ path: String, body: [UInt8]? = nil) throws -> Data {
+    var call = HTTPCall(url: admin + path)
+    call.method = method
+    call.body = body
+    if body != nil { call.fields.append("Content-Type: application/json") }
+    if let tokenFile {
+      call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenFile))")
+    }
+    let answer: HTTPCall.Answer
+    do {
+      answer = try call.send()
+    } catch {
+      StandardError.print("semel: \(admin) does not answer: \(error)")
+      throw ExitCode.failure
+    }
+    guard 200..<300 ~= answer.status else {
+      StandardError.print("semel: \(Self.reason(answer))")
+      throw ExitCode.failure
+    }
+    return Data(answer.body)
+  }
+
+  private static func reason(_ answer: HTTPCall.Answer) -> String {
+    struct Problem: Decodable { let detail: String }
+    if let problem = try? JSONDecoder().decode(Problem.self, from: Data(answer.body)) {
+      return problem.detail
+    }
+    let text = String(decoding: answer.body, as: UTF8.self)
+    return text.isEmpty ? "the admin listener answered \(answer.status)" : text
+  }
+
+  /// Prints a document in its readable form.
+  static func show(_ json: Data) {
+    let object = try? JSONSerialization.jsonObject(with: json)
+    let options: JSONSerialization.WritingOptions = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    guard let object, let pretty = try? JSONSerialization.data(withJSONObject: object, options: options)
+    else {
+      return print(String(decoding: json, as: UTF8.self))
+    }
+    print(String(decoding: pretty, as: UTF8.self))
+  }
+}

@@ -1,0 +1,74 @@
+import ArgumentParser
+import Foundation
+
+/// Which record a command is about: by its id, or by route, caller and key.
+struct RecordSelection: ParsableArguments {
+  @Option(help: "The record's id, as Idempotency-Request-Id and the log of the backend tell it.")
+  var id: String?
+
+  @Option(help: "The route's name.")
+  var route: String?
+
+  @Option(help: "The idempotency key.")
+  var key: String?
+
+  @Option(
+    help:
+      "A part of the caller, such as 'header:Authorization=Bearer alice'. One for each part of the route's.")
+  var caller: [String] = []
+
+  @Option(help: "The request's path.")
+  var path: String?
+
+  @Option(help: "The request's method, where the route takes several.")
+  var method: String?
+
+  @Option(help: "The request's host, where it was a name and not an address.")
+  var host: String?
+
+  func validate() throws {
+    guard (id == nil) != (route == nil && key == nil) else {
+      throw ValidationError("give --id, or --route with --key and --caller")
+    }
+    guard id != nil || route != nil && key != nil else {
+      throw ValidationError("give --route and --key together")
+    }
+    for part in caller where !part.contains("=") {
+      throw ValidationError("--caller is PART=VALUE, such as 'header:Authorization=Bearer alice'")
+    }
+  }
+
+  private struct Query: Encodable {
+    var route: String
+    var key: String
+    var caller: [String: String]
+    var path: String?
+    var method: String?
+    var host: String?
+  }
+
+  /// The record as the admin listener shows it.
+  func find(by call: AdminCall) throws -> Data {
+    if let id { return try call.send("GET", "/v1/records/\(Self.escaped(id))") }
+    var parts: [String: String] = [:]
+    for part in caller {
+      let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      parts[String(pair[0])] = String(pair[1])
+    }
+    return try call.send(
+      "POST", "/v1/records/find",
+      Query(route: route ?? "", key: key ?? "", caller: parts, path: path, method: method, host: host))
+  }
+
+  /// The path of the record on the admin listener.
+  func place(by call: AdminCall) throws -> String {
+    struct Found: Decodable { let id: String }
+    let id = try id ?? JSONDecoder().decode(Found.self, from: find(by: call)).id
+    return "/v1/records/\(Self.escaped(id))"
+  }
+
+  private static func escaped(_ id: String) -> String {
+    id.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(CharacterSet(charactersIn: "-_")))
+      ?? id
+  }
+}

@@ -1,0 +1,66 @@
+import Loop
+import NIOCore
+import Store
+import Telemetry
+import Transport
+
+/// What the parts know of themselves, as figures of the metrics page.
+extension Metrics {
+  func tell(of sink: LogSink) {
+    source {
+      [MetricFigure(.build, 1, ("version", Version.text)), MetricFigure(.logDropped, sink.dropped)]
+    }
+  }
+
+  func tell(of tracer: Tracer?) {
+    guard let tracer else { return }
+    source { tracer.figures }
+  }
+
+  func tell(of cache: LocalCache) {
+    source {
+      let statistics = cache.statistics
+      return [
+        MetricFigure(.cacheHits, statistics.hits), MetricFigure(.cacheMisses, statistics.misses),
+        MetricFigure(.cacheEvictions, statistics.evictions),
+        MetricFigure(.cacheEntries, statistics.entries), MetricFigure(.cacheBytes, statistics.bytes),
+      ]
+    }
+  }
+
+  func tell(of store: EmbeddedStore) {
+    source {
+      [
+        MetricFigure(.storeRoundTrips, store.commitCount), MetricFigure(.storeSwept, store.sweptCount),
+        MetricFigure(.storeConnections, 1), MetricFigure(.storeReconnects, 0), MetricFigure(.storeUp, 1),
+      ]
+    }
+  }
+
+  func tell(of connections: [RedisCounters]) {
+    source {
+      [
+        MetricFigure(.storeRoundTrips, connections.reduce(0) { $0 + $1.roundTrips }),
+        MetricFigure(.storeConnections, connections.reduce(0) { $0 + $1.connections }),
+        MetricFigure(.storeReconnects, connections.reduce(0) { $0 + max(0, $1.connections - 1) }),
+        MetricFigure(.storeUp, connections.count { $0.isReachable }),
+        MetricFigure(.storeSwept, 0),
+      ]
+    }
+  }
+
+  /// Backends are counted on their loops, so they are asked there.
+  func tell(of backends: [(EventLoopContext, HTTPUpstream)]) {
+    source {
+      var all: [UpstreamCounters] = []
+      for (context, backend) in backends {
+        if let own = try? await context.loop.submit({ backend.counters }).get() { all.append(own) }
+      }
+      return [
+        MetricFigure(.upstreamConnects, all.reduce(0) { $0 + $1.connects }),
+        MetricFigure(.upstreamSends, all.reduce(0) { $0 + $1.sends }),
+        MetricFigure(.upstreamRetries, all.reduce(0) { $0 + $1.retries }),
+      ]
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import Admin
+import Logging
+import Settings
+import Telemetry
+
+/// Reads the configuration file again on demand, and puts it to work whole, or refuses it and says why.
+actor ConfigurationReload {
+  /// Which configuration is at work.
+  private(set) var standing: ConfigurationStanding
+  private(set) var settings: Settings
+  private let path: String
+  private let adopt: @Sendable (Settings) async -> Void
+  private let counters: Counters
+  private let logger: Logger
+
+  /// - Parameter adopt: puts settings to work that a plan has let through; returns once all event loops have them.
+  init(
+    of file: ConfigurationFile, counters: Counters, logger: Logger,
+    adopt: @escaping @Sendable (Settings) async -> Void
+  ) {
+    settings = file.settings
+    path = file.path
+    standing = ConfigurationStanding(digest: file.digest, loadedAt: Timestamp.now())
+    self.counters = counters
+    self.logger = logger
+    self.adopt = adopt
+  }
+
+  func reload() async {
+    do throws(ConfigurationFile.Fault) {
+      let file = try ConfigurationFile(reading: path)
+      switch ReloadPlan(from: settings, to: file.settings) {
+      case .apply: await apply(file)
+      case .refuse(let reasons): refuse(reasons.map(\.description))
+      }
+    } catch {
+      refuse(error.lines)
+    }
+  }
+
+  private func apply(_ file: ConfigurationFile) async {
+    await adopt(file.settings)
+    settings = file.settings
+    standing = ConfigurationStanding(digest: file.digest, loadedAt: Timestamp.now())
+    for warning in settings.warnings { logger.warning("\(warning)") }
+    logger.notice("the configuration was reloaded", metadata: ["configuration": "\(file.digest)"])
+    counters.add(.reloads)
+  }
+
+  private func refuse(_ reasons: [String]) {
+    standing.refusal = ConfigurationStanding.Refusal(at: Timestamp.now(), reasons: reasons)
+    for reason in reasons { logger.error("reload: \(reason)") }
+    logger.error(
+      "the reload was refused; the old configuration goes on",
+      metadata: ["configuration": "\(standing.digest)"])
+    counters.add(.reloadsRefused)
+  }
+}

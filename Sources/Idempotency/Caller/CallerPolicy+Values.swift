@@ -1,0 +1,45 @@
+extension CallerPart {
+  /// As a configuration names it, and an operator.
+  package var text: String {
+    switch self {
+    case .header(let name): "header:\(name)"
+    case .cookie(let name): "cookie:\(name)"
+    case .address: "address"
+    case .clientCertificate(.identity): "client_certificate"
+    case .clientCertificate(let part): "client_certificate:\(part.rawValue)"
+    }
+  }
+}
+
+extension CallerPolicy {
+  /// Why the values that an operator gives name no caller.
+  package enum ValueFault: Error, Hashable, Sendable {
+    case missing(String)
+    case unknown(String)
+  }
+
+  /// The caller of these values, by the parts' texts in lower case: the same as a request's with them.
+  package func caller(values: [String: String]) throws(ValueFault) -> Caller {
+    var left = values
+    var builder = Caller.Builder()
+    for part in parts {
+      var value = left.removeValue(forKey: part.text.lowercased())
+      if anonymous == .refuse, value?.isEmpty ?? true { throw .missing(part.text) }
+      switch part {
+      case .header(let name): Self.add(.header, name, &value, to: &builder)
+      case .cookie(let name): Self.add(.cookie, name, &value, to: &builder)
+      case .address: Self.add(.address, "", &value, to: &builder)
+      case .clientCertificate(let part): Self.add(.clientCertificate, part.rawValue, &value, to: &builder)
+      }
+    }
+    if let more = left.keys.min() { throw .unknown(more) }
+    return builder.caller
+  }
+
+  private static func add(
+    _ kind: Caller.Kind, _ name: String, _ value: inout String?, to builder: inout Caller.Builder
+  ) {
+    guard var text = value else { return builder.part(kind, name: name, value: nil) }
+    text.withUTF8 { builder.part(kind, name: name, value: UnsafeRawBufferPointer($0)) }
+  }
+}

@@ -1,0 +1,63 @@
+import Idempotency
+import NIOCore
+import Wire
+
+extension AnswerHead {
+  /// Fields of a backend's answer that never reach a client: framing, which is made anew, Semel's own answer fields,
+  /// and those by which a backend steers.
+  static let droppedFromAnswers: FieldNameSet = FieldNameSet(
+    .contentLength, .idempotencyStatus, .idempotentReplayed, .idempotencyRecordedAt, .idempotencyExpires,
+    .idempotencyOutcome, .idempotencyRetention)
+
+  /// Fields that are never recorded, beyond these.
+  static let droppedFromRecords: FieldNameSet = droppedFromAnswers.union(
+    FieldNameSet(.date, .serverTiming, .altSvc))
+
+  /// Room for all that `writeFields` writes, and for a start line and what frames a body.
+  var capacity: Int {
+    switch source {
+    case .backend(let head, _): head.bytes.readableBytes + 192
+    case .recorded(_, let response): response.fields.readableBytes + 384
+    case .problem: 512
+    }
+  }
+
+  /// Writes the field lines, each ended by CRLF, but for those that frame the body or concern the connection.
+  ///
+  /// - Parameter now: in seconds since 1970; asked for only where a date has to be made.
+  func writeFields(into out: inout ByteBuffer, now: () -> Int = WallClock.seconds) {
+    switch source {
+    case .backend(let head, let label):
+      // Where an answer has no body, its length says what a GET would have had (RFC 9110, section 8.6).
+      let keepsLength = content == .none && head.status != 204
+      head.copyFields(
+        into: &out,
+        omitting: keepsLength ? Self.droppedFromAnswers.subtracting(.length) : Self.droppedFromAnswers)
+      if let label { out.writeStaticString(label.line) }
+    case .recorded(let record, let response):
+      out.writeImmutableBuffer(response.fields)
+      Self.writeDate(now(), into: &out)
+      out.writeStaticString(AnswerLabel.replayed.line)
+      out.writeStaticString("Idempotency-Recorded-At: ")
+      HTTPDate.write(Int(record.recordedAt.milliseconds / 1000), into: &out)
+      out.writeStaticString("\r\nIdempotency-Expires: ")
+      HTTPDate.write(Int(record.expiresAt.milliseconds / 1000), into: &out)
+      out.writeStaticString("\r\n")
+    case .problem(let problem, let length):
+      for (name, value) in problem.fields {
+        out.writeStaticString(name)
+        out.writeStaticString(": ")
+        out.writeString(value)
+        out.writeStaticString("\r\n")
+      }
+      Self.writeDate(now(), into: &out)
+      if content == .none { out.writeContentLength(length) }
+    }
+  }
+
+  private static func writeDate(_ now: Int, into out: inout ByteBuffer) {
+    out.writeStaticString("Date: ")
+    HTTPDate.write(now, into: &out)
+    out.writeStaticString("\r\n")
+  }
+}

@@ -1,0 +1,26 @@
+import Idempotency
+import Telemetry
+import Wire
+
+/// The part of the configuration that may change while the proxy runs: made whole, never changed, replaced by the next.
+///
+/// Each event loop holds one and swaps it between two of its turns. A delivery keeps the one under which it began.
+package final class Generation: Sendable {
+  let routes: RouteTable
+  /// Where requests go that no route names; `nil` where there are several upstreams.
+  let fallback: UpstreamSettings?
+  let limits: ProxyLimits
+  let accessLog: AccessLog
+  let trustedProxies: TrustedProxies
+
+  package init(
+    routes: RouteTable, fallback: UpstreamSettings?, limits: ProxyLimits, accessLog: AccessLog,
+    trustedProxies: TrustedProxies
+  ) {
+    self.routes = routes
+    self.fallback = fallback
+    self.limits = limits
+    self.accessLog = accessLog
+    self.trustedProxies = trustedProxies
+  }
+}

@@ -1,0 +1,191 @@
+import Idempotency
+import Loop
+import NIOCore
+import NIOHTTP2
+import NIOSSL
+import Telemetry
+import Wire
+
+/// One client's connection of HTTP/2: its streams are deliveries, and this is what they share.
+final class ClientSession<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler, WorkerConnection,
+  @unchecked Sendable
+{
+  typealias InboundIn = HTTP2Frame
+  typealias OutboundOut = HTTP2Frame
+
+  /// How long a client may take to confirm that it knows of the end: a round trip and more.
+  private static var patience: Int64 { 1000 }
+
+  let worker: Worker<Store, Backend>
+  let peer: ClientPeer
+  private var life: SessionLife
+  private var context: ChannelHandlerContext?
+  /// When the connection has been idle for long enough.
+  private var deadline: NIODeadline
+  private var timer: LoopTimers.Token?
+
+  init(worker: Worker<Store, Backend>, peer: ClientPeer) {
+    self.worker = worker
+    self.peer = peer
+    life = SessionLife(maxRunning: worker.limits.http2MaxStreams)
+    deadline = .now() + .milliseconds(worker.limits.headerTimeout.count)
+  }
+
+  /// Adds all that speaks HTTP/2 to the end of a connection's pipeline.
+  static func start(on channel: any Channel, worker: Worker<Store, Backend>, peer: ClientPeer) throws {
+    var peer = peer
+    peer.isHTTP2 = true
+    let session = ClientSession(worker: worker, peer: peer)
+    let (connection, stream) = (worker.limits.http2Connection, worker.limits.http2Stream)
+    let codec = NIOHTTP2Handler(
+      mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: connection,
+      streamConfiguration: stream
+    ) { stream in
+      stream.eventLoop.makeCompletedFuture {
+        try stream.pipeline.syncOperations.addHandler(ClientStream(of: session))
+      }
+    }
+    try channel.pipeline.syncOperations.addHandlers([FlushGate(), codec, session])
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    worker.connections[ObjectIdentifier(self)] = self
+    startTimer()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if case .ping(_, ack: true) = unwrapInboundIn(data).payload { act(life.confirmed()) }
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) { worker.context.executor.drain() }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) { worker.context.executor.drain() }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    // The client will send nothing more; the streams that it has opened whole are still answered.
+    if case ChannelEvent.inputClosed? = event as? ChannelEvent {
+      act(life.drain())
+      act(life.confirmed())
+    }
+    context.fireUserInboundEventTriggered(event)
+    worker.context.executor.drain()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // Of a stream alone: it has been reset, and the others are not to blame.
+    if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.NoSuchStream { return }
+    if !(error is NIOSSLError) { worker.environment.counters.add(.framingErrors) }
+    context.close(promise: nil)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    if let timer { worker.context.timers.stop(timer) }
+    timer = nil
+    self.context = nil
+    worker.connections[ObjectIdentifier(self)] = nil
+    worker.environment.counters.change(.openConnections, by: -1)
+    worker.context.executor.drain()
+  }
+
+  func drain() { act(life.drain()) }
+}
+
+// What the streams tell and ask.
+extension ClientSession {
+  func opened(_ id: HTTP2StreamID) { life.opened(Int(id)) }
+
+  func ended() {
+    act(life.ended())
+    deadline = .now() + .milliseconds(worker.limits.idleTimeout.count)
+  }
+
+  /// Whether one more delivery may be run.
+  func mayRun() -> Bool { life.mayRun() }
+
+  func runEnded() { life.runEnded() }
+
+  /// The client reads nothing at all.
+  func cut() { context?.close(promise: nil) }
+}
+
+extension ClientSession {
+  private func act(_ action: SessionLife.Action) {
+    guard let context else { return }
+    switch action {
+    case .nothing: break
+    case .announce:
+      goAway(.maxID, context, promise: nil)
+      let ping = HTTP2Frame(streamID: .rootStream, payload: .ping(HTTP2PingData(), ack: false))
+      context.writeAndFlush(wrapOutboundOut(ping), promise: nil)
+      _ = worker.context.timers.start(milliseconds: Self.patience) { [weak self] in
+        guard let self else { return }
+        act(life.confirmed())
+      }
+    case .name(let last):
+      goAway(HTTP2StreamID(last), context, promise: nil)
+    case .close(let last):
+      // Once it has left: closing drops what has not.
+      let written = context.eventLoop.makePromise(of: Void.self)
+      let channel = context.channel
+      written.futureResult.whenComplete { _ in channel.close(promise: nil) }
+      goAway(HTTP2StreamID(last), context, promise: written)
+    }
+  }
+
+  private func goAway(
+    _ last: HTTP2StreamID, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?
+  ) {
+    let frame = HTTP2Frame.FramePayload.goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil)
+    context.writeAndFlush(
+      wrapOutboundOut(HTTP2Frame(streamID: .rootStream, payload: frame)), promise: promise)
+  }
+
+  private func startTimer() {
+    let left = max((deadline - .now()).nanoseconds / 1_000_000, 1)
+    timer = worker.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
+  }
+
+  /// The deadline moves on with each stream that ends, the timer only when it has fired.
+  private func timerFired() {
+    timer = nil
+    if life.streams > 0 { deadline = .now() + .milliseconds(worker.limits.idleTimeout.count) }
+    if NIODeadline.now() < deadline { return startTimer() }
+    drain()
+  }
+}
+
+extension ProxyLimits {
+  /// So long do resets and control frames count.
+  private static let window = TimeAmount.seconds(30)
+
+  fileprivate var http2Connection: NIOHTTP2Handler.ConnectionConfiguration {
+    var connection = NIOHTTP2Handler.ConnectionConfiguration()
+    connection.initialSettings = [
+      HTTP2Setting(parameter: .maxConcurrentStreams, value: http2MaxStreams),
+      HTTP2Setting(parameter: .maxHeaderListSize, value: headerBytes),
+      HTTP2Setting(parameter: .initialWindowSize, value: http2Window),
+    ]
+    // Held to the same rules by what makes a request's head, which answers 400 instead of resetting the stream.
+    connection.headerBlockValidation = .disabled
+    connection.contentLengthValidation = .disabled
+    // As many frames of 16 KiB as the largest head takes.
+    connection.maximumSequentialContinuationFrames = headerBytes >> 14 + 1
+    // Frames that were under way when their streams were reset are no fault of the client's.
+    connection.maximumRecentlyResetStreams = max(http2MaxStreams, 32)
+    connection.controlFrameRateLimit.maximumCount = http2ControlFrames
+    connection.controlFrameRateLimit.windowLength = Self.window
+    return connection
+  }
+
+  fileprivate var http2Stream: NIOHTTP2Handler.StreamConfiguration {
+    var stream = NIOHTTP2Handler.StreamConfiguration()
+    stream.targetWindowSize = http2Window
+    // As for a connection of HTTP/1.1.
+    stream.outboundBufferSizeHighWatermark = 64 << 10
+    stream.outboundBufferSizeLowWatermark = 32 << 10
+    stream.streamResetFrameRateLimit.maximumCount = http2Resets
+    stream.streamResetFrameRateLimit.windowLength = Self.window
+    return stream
+  }
+}

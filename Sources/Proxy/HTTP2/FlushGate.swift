@@ -1,0 +1,37 @@
+import NIOCore
+
+/// Holds flushes back while a read is handled, so that what many streams answer to it leaves in one write.
+final class FlushGate: ChannelDuplexHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundIn = IOData
+
+  private var isReading = false
+  private var isDue = false
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    isReading = true
+    context.fireChannelRead(data)
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    context.fireChannelReadComplete()
+    isReading = false
+    release(context)
+  }
+
+  func flush(context: ChannelHandlerContext) {
+    isDue = true
+    if !isReading { release(context) }
+  }
+
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    release(context)
+    context.close(mode: mode, promise: promise)
+  }
+
+  private func release(_ context: ChannelHandlerContext) {
+    guard isDue else { return }
+    isDue = false
+    context.flush()
+  }
+}

@@ -1,0 +1,97 @@
+import Idempotency
+import Loop
+import NIOCore
+import NIOSSL
+import NIOTLS
+import TLS
+import Telemetry
+import Wire
+
+/// A connection before its first request: it waits for what says who the client is and what it speaks, the PROXY header and
+/// the TLS handshake, then makes room for that protocol.
+final class ClientGreeting<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler,
+  RemovableChannelHandler, WorkerConnection, @unchecked Sendable
+{
+  typealias InboundIn = ByteBuffer
+
+  private let worker: Worker<Store, Backend>
+  private let isSecure: Bool
+  private var awaitsHeader: Bool
+  private var awaitsHandshake: Bool
+  private var address: String
+  private var isHTTP2 = false
+  private var context: ChannelHandlerContext?
+  private var timer: LoopTimers.Token?
+
+  init(worker: Worker<Store, Backend>, address: String, to listener: Listener) {
+    self.worker = worker
+    self.address = address
+    isSecure = listener.certificate != nil
+    awaitsHandshake = isSecure
+    awaitsHeader = listener.proxyProtocol
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    worker.connections[ObjectIdentifier(self)] = self
+    timer = worker.context.timers.start(milliseconds: worker.limits.headerTimeout.count) { [weak self] in
+      self?.timer = nil
+      self?.context?.close(promise: nil)
+    }
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    switch event {
+    case let header as ProxyHeader:
+      if case .client(let address) = header { self.address = address }
+      awaitsHeader = false
+    case TLSUserEvent.handshakeCompleted(let agreed):
+      isHTTP2 = agreed == "h2"
+      awaitsHandshake = false
+    case ChannelEvent.inputClosed:
+      return context.close(promise: nil)
+    default:
+      return context.fireUserInboundEventTriggered(event)
+    }
+    if !awaitsHeader, !awaitsHandshake { makeRoom(context) }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    leave()
+    worker.environment.counters.change(.openConnections, by: -1)
+  }
+
+  func drain() { context?.close(promise: nil) }
+
+  private func leave() {
+    if let timer { worker.context.timers.stop(timer) }
+    timer = nil
+    context = nil
+    worker.connections[ObjectIdentifier(self)] = nil
+  }
+
+  private func makeRoom(_ context: ChannelHandlerContext) {
+    leave()
+    let peer = ClientPeer(address: address, isSecure: isSecure, certificate: certificate(context))
+    do {
+      if isHTTP2 {
+        try ClientSession.start(on: context.channel, worker: worker, peer: peer)
+      } else {
+        let connection = ClientConnection(worker: worker, peer: peer)
+        try context.pipeline.syncOperations.addHandler(connection)
+      }
+      context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+    } catch {
+      context.close(promise: nil)
+    }
+  }
+
+  private func certificate(_ context: ChannelHandlerContext) -> CertificateIdentity? {
+    guard isSecure, let shown = try? context.pipeline.syncOperations.nioSSL_peerCertificate() else {
+      return nil
+    }
+    return CertificateIdentity(shown)
+  }
+}

@@ -1,0 +1,28 @@
+import NIOCore
+import Wire
+
+/// Takes the header of the PROXY protocol off a connection, tells what it says as an event, and is gone. Closes a
+/// connection that does not begin with one.
+final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+
+  private var inbound = ByteBuffer()
+  private var isOver = false
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !isOver else { return context.fireChannelRead(data) }
+    var bytes = unwrapInboundIn(data)
+    inbound.writeBuffer(&bytes)
+    do throws(ProxyHeader.Malformed) {
+      guard let header = try ProxyHeader.read(&inbound) else { return }
+      isOver = true
+      context.fireUserInboundEventTriggered(header)
+      if inbound.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(inbound)) }
+      context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+    } catch {
+      isOver = true
+      context.close(promise: nil)
+    }
+  }
+}

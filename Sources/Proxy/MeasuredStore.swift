@@ -1,0 +1,88 @@
+import Idempotency
+import NIOCore
+import Telemetry
+
+/// A store whose commands are timed, and whose failures are counted, for one event loop. It stands below the cache.
+package struct MeasuredStore<Base: RecordStore>: RecordStore {
+  private let base: Base
+  private let metrics: LoopMetrics
+
+  package init(_ base: Base, metrics: LoopMetrics) {
+    self.base = base
+    self.metrics = metrics
+  }
+
+  package func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+    try await measured(.claim) { () throws(StoreError) in try await base.claim(request) }
+  }
+
+  package func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.renew) { () throws(StoreError) in try await base.renew(claim) }
+  }
+
+  package func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
+  {
+    try await measured(.complete) { () throws(StoreError) in try await base.complete(claim, with: completion)
+    }
+  }
+
+  package func completeAndTell(
+    _ claim: Claim, with completion: Completion
+  ) async throws(StoreError) -> CompletionReply {
+    try await measured(.complete) { () throws(StoreError) in
+      try await base.completeAndTell(claim, with: completion)
+    }
+  }
+
+  package func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.release) { () throws(StoreError) in try await base.release(claim, release) }
+  }
+
+  package func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.markUnknown) { () throws(StoreError) in try await base.markUnknown(claim) }
+  }
+
+  package func find(_ id: RecordID) async throws(StoreError) -> Standing {
+    try await measured(.find) { () throws(StoreError) in try await base.find(id) }
+  }
+
+  package func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    try await measured(.list) { () throws(StoreError) in try await base.list(after: cursor) }
+  }
+
+  package func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+    try await measured(.forget) { () throws(StoreError) in try await base.forget(id, fence: fence) }
+  }
+
+  package func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.resolve) { () throws(StoreError) in try await base.resolve(id, as: resolution) }
+  }
+
+  package func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch {
+    try await measured(.watch) { () throws(StoreError) in try await base.watch(id) }
+  }
+
+  private func measured<Answer>(
+    _ command: StoreCommand, _ ask: () async throws(StoreError) -> Answer
+  ) async throws(StoreError) -> Answer {
+    let askedAt = NIODeadline.now()
+    do throws(StoreError) {
+      let answer = try await ask()
+      metrics.asked(command, microseconds: (NIODeadline.now() - askedAt).nanoseconds / 1000)
+      return answer
+    } catch {
+      metrics.failed(command, StoreFailure(error))
+      throw error
+    }
+  }
+}
+
+extension StoreFailure {
+  fileprivate init(_ error: StoreError) {
+    switch error {
+    case .unavailable: self = .unavailable
+    case .fateUnknown: self = .fateUnknown
+    case .unreadable: self = .unreadable
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import Idempotency
+import NIOCore
+import Telemetry
+import Wire
+
+/// The trace in which a recorded answer first ran: written behind the answer's own fields, and taken off before it is
+/// replayed. So neither store has to know of it, and a record without one is as before.
+enum TraceStamp {
+  private static let name: StaticString = "Idempotency-Trace: "
+  private static let length = name.utf8CodeUnitCount + TraceContext.textLength + 2
+
+  /// Marks an answer that is kept, where its request is traced.
+  static func put(_ trace: RequestTrace?, on outcome: Outcome) -> Outcome {
+    guard let trace, trace.isExported, case .kept(var response) = outcome else { return outcome }
+    response.fields.writeStaticString(name)
+    response.fields.writeString(trace.context.text)
+    response.fields.writeStaticString("\r\n")
+    return .kept(response)
+  }
+
+  /// Takes the mark off, where there is one, and gives what reads it: most replays are not traced.
+  static func take(from fields: inout ByteBuffer) -> (() -> TraceContext?)? {
+    let start = fields.readableBytes - length
+    guard start >= 0 else { return nil }
+    let isThere = fields.withUnsafeReadableBytes { bytes in
+      // The last line begins here: after a line's end, or as the only one.
+      (start == 0 || bytes[start - 1] == ASCII.lineFeed)
+        && UnsafeRawBufferPointer(rebasing: bytes[start..<start + name.utf8CodeUnitCount]).elementsEqual(
+          UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+    }
+    guard isThere, let own = fields.readSlice(length: start) else { return nil }
+    let stamp = fields
+    fields = own
+    return {
+      stamp.withUnsafeReadableBytes { bytes in
+        TraceContext(
+          UnsafeRawBufferPointer(
+            rebasing: bytes[name.utf8CodeUnitCount..<name.utf8CodeUnitCount + TraceContext.textLength]))
+      }
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import Wire
+
+extension AddressBlock {
+  /// Reads `10.0.0.0/8`, `2001:db8::/32`, or an address alone, which is a block of one.
+  static func parse(_ text: String) throws(Refusal) -> AddressBlock {
+    let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let first = parts.first, let address = IPAddress(String(first)) else {
+      throw Refusal(
+        "must be an address or a block of addresses, such as 10.0.0.0/8 or 2001:db8::/32, or unix")
+    }
+    let most = address.isIPv4 && !first.contains(":") ? 32 : 128
+    guard parts.count == 2 else { return try block(address, most, of: most) }
+    guard !parts[1].isEmpty, parts[1].utf8.count <= 3, parts[1].utf8.allSatisfy(ASCII.isDigit),
+      let bits = Int(parts[1]), bits <= most
+    else { throw Refusal("must have a prefix from 0 to \(most) behind the /") }
+    return try block(address, bits, of: most)
+  }
+
+  private static func block(_ address: IPAddress, _ bits: Int, of most: Int) throws(Refusal) -> AddressBlock {
+    let prefix = bits + 128 - most
+    guard let block = AddressBlock(address, prefix: prefix) else {
+      throw Refusal("has bits behind its prefix: write \(AddressBlock.masked(address, prefix).text)/\(bits)")
+    }
+    return block
+  }
+}
+
+extension TrustedProxies {
+  mutating func read(_ member: Value) {
+    let items = member.items("a list such as [10.0.0.0/8]") ?? []
+    for item in items {
+      let parsed = item.parsed("an address or a block such as 10.0.0.0/8") { text throws(Refusal) in
+        text == "unix" ? nil : try AddressBlock.parse(text)
+      }
+      switch parsed {
+      case .some(.some(let block)): blocks.append(block)
+      case .some(.none): includesUnixSockets = true
+      case .none: break
+      }
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import Idempotency
+
+/// A backend's address and whether TLS is spoken there.
+struct UpstreamURL: Equatable {
+  static let allowed = "http://host:port, https://host:port or unix:/path"
+
+  var address: UpstreamSettings.Address
+  var isSecure = false
+
+  static func parse(_ text: String) throws(Refusal) -> UpstreamURL {
+    if text.hasPrefix("unix:") { return UpstreamURL(address: .unix(path: try UnixPath.parse(text))) }
+    let isSecure = text.hasPrefix("https://")
+    guard isSecure || text.hasPrefix("http://") else { throw Refusal("must be \(allowed)") }
+    var authority = text.dropFirst((isSecure ? "https://" : "http://").count)
+    if authority.hasSuffix("/") { authority.removeLast() }
+    if authority.contains("@") { throw Refusal("must not hold a user: write \(allowed)") }
+    if authority.contains(where: { "/?#".contains($0) }) {
+      throw Refusal("must end after the port, since the request's own path is sent: write \(allowed)")
+    }
+    let address = try HostPort.parse(authority, port: isSecure ? 443 : 80)
+    return UpstreamURL(address: .tcp(host: address.host, port: address.port), isSecure: isSecure)
+  }
+}

@@ -1,0 +1,120 @@
+import Idempotency
+
+/// What a running Semel does with a configuration that was read again: takes all of it, or nothing.
+package enum ReloadPlan: Hashable, Sendable {
+  case apply
+  /// The old configuration goes on. All reasons, never none.
+  case refuse([Reason])
+
+  /// One member that stands in the way.
+  package struct Reason: Hashable, Sendable, CustomStringConvertible {
+    /// Such as `listen` or `routes[0].caller`, by the new file.
+    package var member: String
+    /// Says what to do.
+    package var message: String
+
+    package init(_ member: String, _ message: String) {
+      self.member = member
+      self.message = message
+    }
+
+    package var description: String { "\(member): \(message)" }
+  }
+
+  package init(from old: Settings, to new: Settings) {
+    let reasons = Self.fixed(old, new) + Self.identities(old, new)
+    self = reasons.isEmpty ? .apply : .refuse(reasons)
+  }
+}
+
+extension ReloadPlan {
+  /// What was opened or divided up at the start, and stays as it is until the process ends.
+  private static func fixed(_ old: Settings, _ new: Settings) -> [Reason] {
+    var names: [String] = []
+    if old.listen != new.listen { names.append("listen") }
+    if old.admin != new.admin { names.append("admin") }
+    if old.workers != new.workers { names.append("workers") }
+    names += store(old.store, new.store)
+    if old.log.format != new.log.format { names.append("log.format") }
+    if old.tracing != new.tracing { names.append("tracing") }
+    // A setting that is named nowhere here must not be passed over in silence.
+    if names.isEmpty, withLiveMembers(of: new, old) != withLiveMembers(of: new, new) {
+      names.append("a setting besides routes, upstreams, limits and log")
+    }
+    return names.map { Reason($0, "cannot change while Semel runs; restart it, or write the old value") }
+  }
+
+  private static func store(_ old: StoreSettings, _ new: StoreSettings) -> [String] {
+    var names: [String] = []
+    switch (old.place, new.place) {
+    case (.embedded(let old), .embedded(let new)):
+      if old != new { names.append("store.path") }
+    case (.redis(var old), .redis(let new)):
+      if old.timeout != new.timeout { names.append("store.timeout") }
+      old.timeout = new.timeout
+      if old != new { names.append("store.url") }
+    default:
+      names.append("store.kind")
+    }
+    if old.namespace != new.namespace { names.append("store.namespace") }
+    if old.requireDurable != new.requireDurable { names.append("store.require_durable") }
+    if old.localCacheBytes != new.localCacheBytes { names.append("store.local_cache") }
+    if names.isEmpty, old != new { names.append("store") }
+    return names
+  }
+
+  /// The settings with what may change taken from the new ones: what still differs may not.
+  private static func withLiveMembers(of new: Settings, _ settings: Settings) -> Settings {
+    var settings = settings
+    settings.routes = new.routes
+    settings.upstreams = new.upstreams
+    settings.trustedProxies = new.trustedProxies
+    settings.limits = new.limits
+    settings.log = new.log
+    settings.drainDelay = new.drainDelay
+    settings.shutdownGrace = new.shutdownGrace
+    settings.allowsIdentityChange = new.allowsIdentityChange
+    settings.warnings = new.warnings
+    return settings
+  }
+
+  private static func identities(_ old: Settings, _ new: Settings) -> [Reason] {
+    guard !new.allowsIdentityChange else { return [] }
+    return addresses(old, new)
+      + old.routes.flatMap { route -> [Reason] in
+        guard let identity = RouteIdentity(route),
+          let index = successor(of: route, among: old.routes, new.routes),
+          let successor = RouteIdentity(new.routes[index])
+        else { return [] }
+        return identity.changes(to: successor).map { member in
+          Reason(
+            "routes[\(index)].\(member)",
+            "is another than in \(route.name) as it runs, so that a retry would find no record and run again; "
+              + "write allow_identity_change: true to accept that")
+        }
+      }
+  }
+
+  /// Who is believed says what a caller's address is.
+  private static func addresses(_ old: Settings, _ new: Settings) -> [Reason] {
+    let routes = new.routes.filter { $0.idempotency != .off && $0.caller?.parts.contains(.address) ?? false }
+    guard old.trustedProxies != new.trustedProxies, let route = routes.first else { return [] }
+    return [
+      Reason(
+        "trusted_proxies",
+        "says which address a caller of \(route.name) has, so that a retry may find no record and run again; "
+          + "write allow_identity_change: true to accept that")
+    ]
+  }
+
+  /// The route that takes a route's requests in the new configuration: the one of its name, or the one that has its
+  /// match under a new name.
+  private static func successor(
+    of route: RoutePolicy, among old: [RoutePolicy], _ new: [RoutePolicy]
+  ) -> Int? {
+    if let index = new.firstIndex(where: { $0.name == route.name }) { return index }
+    return new.firstIndex { candidate in
+      candidate.match == route.match && !old.contains { $0.name == candidate.name }
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import Idempotency
+
+/// An operator's look at a part of all entries, on its way through the writer.
+///
+/// Owned by one thread at a time, as every request.
+final class ListRequest: EmbeddedRequest, @unchecked Sendable {
+  typealias Reply = UnsafeContinuation<Result<OpenRecords, StoreError>, Never>
+
+  /// How many entries are looked at in one go: a millisecond, for which callers wait.
+  static let stepLength = 1000
+
+  private let cursor: Digest256?
+  private let reply: Reply
+  private var result: Result<OpenRecords, StoreError> = .failure(.unavailable("the command was not run"))
+
+  init(after cursor: Digest256?, reply: Reply) {
+    self.cursor = cursor
+    self.reply = reply
+  }
+
+  func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
+    result = .success(try table.list(after: cursor, limit: Self.stepLength, now: now))
+    return .none
+  }
+
+  func deliver() { reply.resume(returning: result) }
+
+  func fail(_ error: StoreError) { reply.resume(returning: .failure(error)) }
+}
+
+extension EmbeddedStore {
+  package func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    let start = cursor.flatMap { Digest256(text: $0) }
+    guard cursor == nil || start != nil else {
+      throw .unavailable("the list's cursor is not one of the embedded store's")
+    }
+    let result = await withUnsafeContinuation { reply in
+      let request = ListRequest(after: start, reply: reply)
+      if !queue.add(request) { request.fail(.unavailable("the store is closed")) }
+    }
+    return try result.get()
+  }
+}
+
+extension RecordTable {
+  /// The open ones among the next entries in the order of their ids. Their answers are not read: they have none.
+  func list(
+    after cursor: Digest256?, limit: Int, now: StoreInstant
+  ) throws(SQLError) -> OpenRecords {
+    var last = cursor
+    var count = 0
+    var open: [Digest256] = []
+    let rows = cursor == nil ? statements.selectFirst : statements.selectNext
+    rows.bind(1, Int64(limit))
+    if let cursor { rows.bind(2, cursor) }
+    while try rows.step() {
+      count += 1
+      guard let id = rows.digest(0) else { continue }
+      last = id
+      let state = State(rawValue: rows.integer(1))
+      if state == .inFlight || state == .unknown { open.append(id) }
+    }
+    rows.reset()
+    var records: [OpenRecord] = []
+    for digest in open {
+      let id = RecordID(digest)
+      guard case .record(let record)? = try? find(id).entry,
+        let listed = OpenRecord(
+          id: id, standing: record.standing(now: now), firstSeen: record.firstSeen, now: now)
+      else { continue }
+      records.append(listed)
+    }
+    return OpenRecords(records: records, next: count < limit ? nil : last?.text)
+  }
+}

@@ -1,0 +1,47 @@
+import Idempotency
+
+/// Open records, by a walk over Redis' keys: an index would cost every request, and this list nobody asks for often.
+extension RedisStore {
+  /// How many keys a step meets: a millisecond of Redis', for which everybody waits.
+  private static let stepLength: Int64 = 1000
+
+  package func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    let cursor = cursor ?? "0"
+    guard !cursor.isEmpty, cursor.utf8.count <= 20, cursor.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else {
+      throw .unavailable("the list's cursor is not one of Redis'")
+    }
+    let capacity = 160 + keys.pattern.utf8.count
+    let answer = try await pipeline.ask(.list, nil, capacity: capacity) { writer, _ in
+      writer.argument(cursor)
+      writer.argument(keys.pattern)
+      writer.argument(Self.stepLength)
+      writer.argument(Int64(keys.prefix.utf8.count))
+    }
+    guard case .told(let told) = answer.ending, let list = told.list else {
+      throw .unreadable("Redis' answer to a list is none")
+    }
+    let records = list.records.compactMap { id, record in
+      OpenRecord(
+        id: id, standing: record.standing(now: answer.now, response: nil), firstSeen: record.firstSeen,
+        now: answer.now)
+    }
+    return OpenRecords(records: records, next: list.cursor == "0" ? nil : list.cursor)
+  }
+}
+
+/// What a step of the walk met.
+struct RedisList {
+  var cursor: String
+  var records: [(RecordID, RedisRecord)] = []
+
+  init?(_ reply: borrowing HiredisReply) {
+    guard let cursor = reply.withBytes(at: 2, { String(decoding: $0, as: UTF8.self) }) else { return nil }
+    self.cursor = cursor
+    for index in stride(from: 3, to: reply.count - 1, by: 2) {
+      let id = reply.withBytes(at: index) { RecordID(text: String(decoding: $0, as: UTF8.self)) } ?? nil
+      let record = reply.withBytes(at: index + 1) { RedisRecord($0) } ?? nil
+      // What this version cannot read is nothing that it could list.
+      if let id, let record { records.append((id, record)) }
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import Idempotency
+import NIOSSL
+import SwiftASN1
+import X509
+
+extension CertificateIdentity {
+  /// Whom a certificate names whose signature has been checked; `nil` where it cannot be told plainly.
+  package init?(_ certificate: NIOSSLCertificate) {
+    guard let bytes = try? certificate.toDERBytes(), let parsed = try? Certificate(derEncoded: bytes),
+      let alternatives = try? parsed.extensions.subjectAlternativeNames ?? SubjectAlternativeNames()
+    else { return nil }
+    let names = Self.names(alternatives)
+    // It would end a name early for whoever reads it in C.
+    guard names.allSatisfy({ !$0.utf8.contains(0) }) else { return nil }
+    self.init(subject: parsed.subject.description, names: names)
+  }
+
+  private static func names(_ all: SubjectAlternativeNames) -> [String] {
+    var uris: [String] = []
+    var hosts: [String] = []
+    var mails: [String] = []
+    for name in all {
+      switch name {
+      case .uniformResourceIdentifier(let uri): uris.append("uri:" + uri)
+      case .dnsName(let host): hosts.append("dns:" + host.lowercased())
+      case .rfc822Name(let mail): mails.append("email:" + mail)
+      default: break
+      }
+    }
+    return ([uris, hosts, mails].first { !$0.isEmpty } ?? []).sorted()
+  }
+}

@@ -1,0 +1,114 @@
+/// What one event loop counts. Written on that loop alone.
+package final class LoopMetrics: @unchecked Sendable {
+  let own = MetricCells(count: LoopLayout.size)
+  /// A route's row by its number. A place is written once, before the loop hears of the route.
+  private let rows: UnsafeMutablePointer<MetricCells?>
+
+  init(mostRoutes: Int) {
+    rows = .allocate(capacity: mostRoutes)
+    rows.initialize(repeating: nil, count: mostRoutes)
+  }
+
+  func addRow(_ number: Int) { rows[number] = MetricCells(count: RouteLayout.size) }
+
+  func row(_ number: Int) -> MetricCells {
+    guard let row = rows[number] else {
+      preconditionFailure("LoopMetrics: route \(number) was never announced")
+    }
+    return row
+  }
+
+  package func add(_ count: LoopCount) { own.add(1, at: LoopLayout.count(count)) }
+
+  package func lagged(microseconds: Int64) {
+    own.observe(Int(microseconds), in: .durations, at: LoopLayout.lag)
+  }
+
+  /// The store has answered a command.
+  package func asked(_ command: StoreCommand, microseconds: Int64) {
+    own.observe(Int(microseconds), in: .durations, at: LoopLayout.command(command))
+  }
+
+  /// The store has given a command no answer.
+  package func failed(_ command: StoreCommand, _ failure: StoreFailure) {
+    own.add(1, at: LoopLayout.error(command, failure))
+  }
+
+  package func add(_ count: RouteCount, route: Int) {
+    row(route).add(1, at: RouteLayout.count(count))
+  }
+
+  /// A request that could not even be read was refused.
+  package func refusedUnread(_ reason: RefusalReason) {
+    let row = row(0)
+    row.add(1, at: RouteLayout.refusal(reason))
+    row.add(1, at: RouteLayout.count(.failedValidation))
+    row.observe(0, in: .durations, at: RouteLayout.duration(.refused))
+  }
+}
+
+extension LoopMetrics {
+  /// Counts a request that has ended, with all that is known of it.
+  package func ended(_ record: AccessRecord) {
+    let row = row(record.routeNumber)
+    row.observe(
+      Int(record.totalMicroseconds), in: .durations, at: RouteLayout.duration(record.outcome))
+    row.add(record.requestBytes, at: RouteLayout.count(.requestBytes))
+    row.add(record.responseBytes, at: RouteLayout.count(.responseBytes))
+    if let source = record.source { row.add(1, at: RouteLayout.count(source.count)) }
+    guard record.source != .cache else { return }
+    addParts(record, to: row)
+    if let retry = record.retry { row.add(1, at: RouteLayout.count(retry.count)) }
+    if let reason = record.refusal { row.add(1, at: RouteLayout.refusal(reason)) }
+    if record.isDuplicateRefused { row.add(1, at: RouteLayout.count(.duplicateRefused)) }
+    if let failure = record.failure { row.add(1, at: RouteLayout.count(failure.count)) }
+    if let time = record.timeToSuccessMilliseconds {
+      row.observe(Int(time), in: .attempts, at: RouteLayout.timeToSuccess)
+    }
+  }
+
+  private func addParts(_ record: AccessRecord, to row: MetricCells) {
+    if record.claimMicroseconds > 0 {
+      row.observe(Int(record.claimMicroseconds), in: .durations, at: RouteLayout.part(.claim))
+    }
+    if record.upstreamMicroseconds > 0 {
+      row.observe(Int(record.upstreamMicroseconds), in: .durations, at: RouteLayout.part(.backend))
+    }
+    if record.recordMicroseconds > 0 {
+      row.observe(Int(record.recordMicroseconds), in: .durations, at: RouteLayout.part(.record))
+    }
+  }
+}
+
+extension ReplaySource {
+  var count: RouteCount {
+    switch self {
+    case .cache: .replayFromCache
+    case .store: .replayFromStore
+    case .wait: .replayAfterWait
+    }
+  }
+}
+
+extension RetryCause {
+  var count: RouteCount {
+    switch self {
+    case .unknown: .retryAfterUnknown
+    case .released: .retryAfterRelease
+    case .forgotten: .retryAfterForget
+    }
+  }
+}
+
+extension FailureCategory {
+  var count: RouteCount {
+    switch self {
+    case .transport: .failedTransport
+    case .auth: .failedAuth
+    case .validation: .failedValidation
+    case .backend: .failedBackend
+    case .store: .failedStore
+    case .overload: .failedOverload
+    }
+  }
+}

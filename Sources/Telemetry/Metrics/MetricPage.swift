@@ -1,0 +1,153 @@
+/// The page in the making: samples by family, written in the catalogue's order.
+struct MetricPage {
+  /// How a request that met no route is called; no configured name has parentheses.
+  private static let unrouted = "(none)"
+
+  private var samples: [MetricFamily: String] = [:]
+
+  static func route(_ name: String) -> (key: String, value: String) {
+    ("route", name.isEmpty ? unrouted : name)
+  }
+
+  mutating func add(_ figure: MetricFigure) {
+    sample(figure.family, figure.family.name, figure.labels, Self.number(figure.value))
+  }
+
+  mutating func add(_ family: MetricFamily, _ value: Int, _ labels: (key: String, value: String)...) {
+    sample(family, family.name, labels, "\(value)")
+  }
+
+  /// One without a value is left out: routes times outcomes are many.
+  mutating func add(
+    _ family: MetricFamily, _ histogram: HistogramFigures, _ labels: (key: String, value: String)...
+  ) {
+    guard histogram.count > 0 else { return }
+    for (bound, count) in zip(histogram.buckets.texts, histogram.cumulative) {
+      sample(family, family.name + "_bucket", labels + [("le", bound)], "\(count)")
+    }
+    sample(family, family.name + "_bucket", labels + [("le", "+Inf")], "\(histogram.count)")
+    sample(family, family.name + "_sum", labels, Self.number(histogram.sum))
+    sample(family, family.name + "_count", labels, "\(histogram.count)")
+  }
+
+  var text: String {
+    MetricFamily.all.map { family in
+      "# HELP \(family.name) \(family.help)\n# TYPE \(family.name) \(family.kind.rawValue)\n"
+        + samples[family, default: ""]
+    }.joined()
+  }
+
+  private mutating func sample(
+    _ family: MetricFamily, _ name: String, _ labels: [(key: String, value: String)], _ value: String
+  ) {
+    var line = name
+    if !labels.isEmpty {
+      line += "{" + labels.map { "\($0.key)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",") + "}"
+    }
+    samples[family, default: ""] += line + " " + value + "\n"
+  }
+
+  private static func escaped(_ text: String) -> String {
+    var escaped = ""
+    for character in text.unicodeScalars {
+      switch character {
+      case "\\": escaped += "\\\\"
+      case "\"": escaped += "\\\""
+      case "\n": escaped += "\\n"
+      default: escaped.unicodeScalars.append(character)
+      }
+    }
+    return escaped
+  }
+
+  private static func number(_ value: Double) -> String {
+    value == value.rounded() && abs(value) < 1e15 ? "\(Int(value))" : "\(value)"
+  }
+}
+
+extension Metrics {
+  func addRoutes(_ routes: [String], to page: inout MetricPage) {
+    for (number, name) in routes.enumerated() {
+      let rows = loops.map { $0.row(number) }
+      let route = MetricPage.route(name)
+      addHistograms(rows, route, to: &page)
+      addCounts(route, to: &page) { count in
+        rows.reduce(0) { $0 + $1[RouteLayout.count(count)] }
+      }
+      for reason in RefusalReason.allCases {
+        let sum = rows.reduce(0) { $0 + $1[RouteLayout.refusal(reason)] }
+        page.add(.refusals, sum, route, (RefusalReason.key, reason.text))
+      }
+    }
+  }
+
+  private func addHistograms(
+    _ rows: [MetricCells], _ route: (key: String, value: String), to page: inout MetricPage
+  ) {
+    func histogram(_ buckets: Buckets, _ start: Int) -> HistogramFigures {
+      var figures = HistogramFigures(buckets)
+      for row in rows { figures.add(row, at: start) }
+      return figures
+    }
+    for outcome in RequestOutcome.allCases {
+      let duration = histogram(.durations, RouteLayout.duration(outcome))
+      let label = (RequestOutcome.key, outcome.text)
+      page.add(.requests, duration.count, route, label)
+      page.add(.requestDuration, duration, route, label)
+    }
+    for part in RequestPart.allCases {
+      page.add(
+        .partDuration, histogram(.durations, RouteLayout.part(part)), route, (RequestPart.key, part.text))
+    }
+    page.add(.timeToSuccess, histogram(.attempts, RouteLayout.timeToSuccess), route)
+  }
+
+  private func addCounts(
+    _ route: (key: String, value: String), to page: inout MetricPage, _ count: (RouteCount) -> Int
+  ) {
+    for source in ReplaySource.allCases {
+      page.add(.replays, count(source.count), route, (ReplaySource.key, source.text))
+    }
+    for prevention in Prevention.allCases {
+      let sum =
+        switch prevention {
+        case .replay: count(.replayFromCache) + count(.replayFromStore)
+        case .wait: count(.replayAfterWait)
+        case .refusal: count(.duplicateRefused)
+        }
+      page.add(.duplicatesPrevented, sum, route, (Prevention.key, prevention.text))
+    }
+    for cause in RetryCause.allCases {
+      page.add(.retries, count(cause.count), route, (RetryCause.key, cause.text))
+    }
+    for category in FailureCategory.allCases {
+      page.add(.failures, count(category.count), route, (FailureCategory.key, category.text))
+    }
+    page.add(.lateAnswers, count(.lateAnswers), route)
+    page.add(.losses, count(.outcomesLost), route)
+    page.add(.requestBytes, count(.requestBytes), route)
+    page.add(.responseBytes, count(.responseBytes), route)
+  }
+
+  func addLoops(to page: inout MetricPage) {
+    func sum(_ index: Int) -> Int { loops.reduce(0) { $0 + $1.own[index] } }
+    func histogram(_ start: Int) -> HistogramFigures {
+      var figures = HistogramFigures(.durations)
+      for loop in loops { figures.add(loop.own, at: start) }
+      return figures
+    }
+    page.add(.loopLag, histogram(LoopLayout.lag))
+    for command in StoreCommand.allCases {
+      let label = (StoreCommand.key, command.text)
+      page.add(.storeDuration, histogram(LoopLayout.command(command)), label)
+      for failure in StoreFailure.allCases {
+        page.add(
+          .storeErrors, sum(LoopLayout.error(command, failure)), label, (StoreFailure.key, failure.text))
+      }
+    }
+    page.add(.leasesRenewed, sum(LoopLayout.count(.leasesRenewed)))
+    page.add(.leasesLapsed, sum(LoopLayout.count(.leasesLapsed)))
+    page.add(.claimsLost, sum(LoopLayout.count(.claimsLost)))
+    page.add(.zombies, sum(LoopLayout.count(.zombies)))
+  }
+}

@@ -1,0 +1,43 @@
+/// What is counted for a route by itself, besides its histograms.
+package enum RouteCount: Int, CaseIterable, Sendable {
+  case replayFromCache, replayFromStore, replayAfterWait
+  case retryAfterUnknown, retryAfterRelease, retryAfterForget
+  case failedTransport, failedAuth, failedValidation, failedBackend, failedStore, failedOverload
+  case duplicateRefused, lateAnswers, outcomesLost, requestBytes, responseBytes
+}
+
+/// Where in a route's row of cells each figure stands.
+enum RouteLayout {
+  private static let durations = Buckets.durations.cells
+  private static let parts = RequestOutcome.allCases.count * durations
+  private static let success = parts + RequestPart.allCases.count * durations
+  private static let refusals = success + Buckets.attempts.cells
+  private static let counts = refusals + RefusalReason.allCases.count
+  static let size = counts + RouteCount.allCases.count
+
+  static func duration(_ outcome: RequestOutcome) -> Int { outcome.rawValue * durations }
+  static func part(_ part: RequestPart) -> Int { parts + part.rawValue * durations }
+  static var timeToSuccess: Int { success }
+  static func refusal(_ reason: RefusalReason) -> Int { refusals + reason.rawValue }
+  static func count(_ count: RouteCount) -> Int { counts + count.rawValue }
+}
+
+/// What an event loop counts for the whole process.
+package enum LoopCount: Int, CaseIterable, Sendable {
+  case leasesRenewed, leasesLapsed, claimsLost, zombies
+}
+
+/// Where in an event loop's own row of cells each figure stands.
+enum LoopLayout {
+  private static let durations = Buckets.durations.cells
+  private static let errors = (1 + StoreCommand.allCases.count) * durations
+  private static let counts = errors + StoreCommand.allCases.count * StoreFailure.allCases.count
+  static let size = counts + LoopCount.allCases.count
+
+  static let lag = 0
+  static func command(_ command: StoreCommand) -> Int { (1 + command.rawValue) * durations }
+  static func error(_ command: StoreCommand, _ failure: StoreFailure) -> Int {
+    errors + command.rawValue * StoreFailure.allCases.count + failure.rawValue
+  }
+  static func count(_ count: LoopCount) -> Int { counts + count.rawValue }
+}

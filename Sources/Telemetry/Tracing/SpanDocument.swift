@@ -1,0 +1,49 @@
+/// Writes spans as the body of an OTLP/HTTP request in JSON (`ExportTraceServiceRequest`).
+enum SpanDocument {
+  static func encode(_ spans: [Span]) -> [UInt8] {
+    var text = #"{"resourceSpans":[{"resource":{"attributes":["#
+    text += attribute("service.name", .text("semel"))
+    text += #"]},"scopeSpans":[{"scope":{"name":"semel"},"spans":["#
+    text += spans.map(span).joined(separator: ",")
+    text += "]}]}]}"
+    return Array(text.utf8)
+  }
+
+  private static func span(_ span: Span) -> String {
+    var text = #"{"traceId":"\#(span.context.traceText)","spanId":"#
+    text += "\"\(TraceContext.hexadecimal(span.context.span))\""
+    if span.parent != 0 { text += #","parentSpanId":"\#(TraceContext.hexadecimal(span.parent))""# }
+    text += #","name":\#(quoted(span.name)),"kind":\#(span.kind.rawValue)"#
+    // 64-bit numbers are strings in the JSON of Protocol Buffers.
+    text += #","startTimeUnixNano":"\#(span.start)","endTimeUnixNano":"\#(span.end)""#
+    text += #","attributes":["# + span.attributes.map(attribute).joined(separator: ",") + "]"
+    if let link = span.link {
+      let linked = TraceContext.hexadecimal(link.span)
+      text += #","links":[{"traceId":"\#(link.traceText)","spanId":"\#(linked)"}]"#
+    }
+    // 2 is an error, 0 is not said.
+    text += #","status":{"code":\#(span.isError ? 2 : 0)}}"#
+    return text
+  }
+
+  private static func attribute(_ name: String, _ value: Span.Value) -> String {
+    switch value {
+    case .text(let text): #"{"key":\#(quoted(name)),"value":{"stringValue":\#(quoted(text))}}"#
+    case .number(let number): #"{"key":\#(quoted(name)),"value":{"intValue":"\#(number)"}}"#
+    }
+  }
+
+  private static func quoted(_ text: String) -> String {
+    var quoted = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": quoted += "\\\(scalar)"
+      case "\u{0}"..."\u{1F}":
+        let digits = String(scalar.value, radix: 16)
+        quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      default: quoted.unicodeScalars.append(scalar)
+      }
+    }
+    return quoted + "\""
+  }
+}

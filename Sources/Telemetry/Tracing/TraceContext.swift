@@ -1,0 +1,62 @@
+/// Which trace a request belongs to, and which span of it speaks (W3C Trace Context, `traceparent`).
+package struct TraceContext: Sendable, Hashable {
+  /// The length of `traceparent` as version 00 writes it.
+  package static let textLength = 55
+
+  package var traceHigh: UInt64
+  package var traceLow: UInt64
+  package var span: UInt64
+  package var isSampled: Bool
+
+  package init(traceHigh: UInt64, traceLow: UInt64, span: UInt64, isSampled: Bool) {
+    self.traceHigh = traceHigh
+    self.traceLow = traceLow
+    self.span = span
+    self.isSampled = isSampled
+  }
+
+  /// Reads `VERSION-TRACE-SPAN-FLAGS` in lower-case hexadecimal; a later version may say more after the flags.
+  package init?(_ text: UnsafeRawBufferPointer) {
+    guard text.count >= Self.textLength, text[2] == 0x2D, text[35] == 0x2D, text[52] == 0x2D,
+      let version = Self.number(text[0..<2]), version != 0xFF,
+      let high = Self.number(text[3..<19]), let low = Self.number(text[19..<35]),
+      let span = Self.number(text[36..<52]), let flags = Self.number(text[53..<55])
+    else { return nil }
+    guard text.count == Self.textLength || version > 0 && text[55] == 0x2D else { return nil }
+    // All zeros name nothing.
+    guard high | low != 0, span != 0 else { return nil }
+    self.init(traceHigh: high, traceLow: low, span: span, isSampled: flags & 1 != 0)
+  }
+
+  /// The trace's name: 32 hexadecimal digits.
+  package var traceText: String { Self.hexadecimal(traceHigh) + Self.hexadecimal(traceLow) }
+
+  /// The header's value.
+  package var text: String {
+    "00-\(traceText)-\(Self.hexadecimal(span))-\(isSampled ? "01" : "00")"
+  }
+
+  /// The same trace, as another of its spans says it.
+  package func speaking(as span: UInt64) -> TraceContext {
+    var context = self
+    context.span = span
+    return context
+  }
+
+  static func hexadecimal(_ word: UInt64) -> String {
+    let digits = String(word, radix: 16)
+    return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+  }
+
+  private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
+    var number: UInt64 = 0
+    for byte in digits {
+      switch byte {
+      case 0x30...0x39: number = number << 4 | UInt64(byte - 0x30)
+      case 0x61...0x66: number = number << 4 | UInt64(byte - 0x57)
+      default: return nil
+      }
+    }
+    return number
+  }
+}

@@ -1,0 +1,118 @@
+import Dispatch
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Takes finished spans from any thread and hands them to a collector in batches, from a thread of its own.
+///
+/// A request never waits for the collector: what finds no room, or what the collector does not take, is dropped and
+/// counted.
+package final class Tracer: Sendable {
+  /// How many spans may wait: some 8 MiB.
+  private static let capacity = 16_384
+  /// How many go in one request; so many are sent at once.
+  private static let batch = 512
+  /// How long the last spans of a quiet process wait.
+  private static let interval = DispatchTimeInterval.milliseconds(1000)
+
+  private struct State {
+    var spans: [Span] = []
+    var isClosed = false
+    var sent = 0
+    var dropped = 0
+  }
+
+  private let state = Mutex(State())
+  private let wakeUp = DispatchSemaphore(value: 0)
+  private let idle = DispatchSemaphore(value: 0)
+  private let isTurn = Atomic<Int>(0)
+  /// Of so many traces that begin here one is kept.
+  private let sample: Int
+  private let send: @Sendable ([UInt8]) -> Bool
+
+  /// - Parameters:
+  ///   - sample: of so many traces that begin here one is kept; of those that clients begin, what they say.
+  ///   - send: hands the collector one request's body, and says whether it was taken. May wait.
+  package init(sample: Int, send: @escaping @Sendable ([UInt8]) -> Bool) {
+    self.sample = sample
+    self.send = send
+    let context = Unmanaged.passRetained(self).toOpaque()
+    var thread = pthread_t()
+    pthread_create(&thread, nil, runTracer, context)
+    pthread_detach(thread)
+  }
+
+  /// Whether the next trace that begins here is kept.
+  package func keepsNext() -> Bool {
+    sample <= 1 || isTurn.wrappingAdd(1, ordering: .relaxed).oldValue % sample == 0
+  }
+
+  /// Takes an ended request.
+  ///
+  /// - Parameters:
+  ///   - startedAt: when its head came, and `now`, both by the clock of its parts, in nanoseconds.
+  ///   - next: gives each span a name.
+  package func ended(_ record: AccessRecord, startedAt: UInt64, now: UInt64, next: () -> UInt64) {
+    guard let trace = record.trace, trace.isExported else { return }
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    let wall = UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    let spans = trace.spans(of: record, startedAt: startedAt, wallOffset: wall &- now, next: next)
+    let isDue = state.withLock { state in
+      guard state.spans.count + spans.count <= Self.capacity, !state.isClosed else {
+        state.dropped += spans.count
+        return false
+      }
+      let before = state.spans.count
+      state.spans += spans
+      return before < Self.batch && state.spans.count >= Self.batch
+    }
+    if isDue { wakeUp.signal() }
+  }
+
+  package var figures: [MetricFigure] {
+    let (sent, dropped) = state.withLock { ($0.sent, $0.dropped) }
+    return [MetricFigure(.spansSent, sent), MetricFigure(.spansDropped, dropped)]
+  }
+
+  /// Sends what waits, for at most a few seconds, and takes nothing more.
+  package func close() {
+    state.withLock { $0.isClosed = true }
+    wakeUp.signal()
+    _ = idle.wait(timeout: .now() + .seconds(3))
+  }
+
+  fileprivate func run() {
+    while true {
+      _ = wakeUp.wait(timeout: .now() + Self.interval)
+      while let spans = take() {
+        let isTaken = send(SpanDocument.encode(spans))
+        state.withLock { state in
+          if isTaken { state.sent += spans.count } else { state.dropped += spans.count }
+        }
+      }
+      if state.withLock({ $0.isClosed }) { return _ = idle.signal() }
+    }
+  }
+
+  private func take() -> [Span]? {
+    state.withLock { state in
+      guard !state.spans.isEmpty else { return nil }
+      let spans = Array(state.spans.prefix(Self.batch))
+      state.spans.removeFirst(spans.count)
+      return spans
+    }
+  }
+}
+
+private func runTracer(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+  guard let context else { return nil }
+  Unmanaged<Tracer>.fromOpaque(context).takeRetainedValue().run()
+  return nil
+}

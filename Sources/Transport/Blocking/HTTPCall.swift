@@ -1,0 +1,84 @@
+import CCurl
+
+/// One request from a thread that may wait, such as the command line's and the one that sends spans. Never used on an
+/// event loop.
+package struct HTTPCall: Sendable {
+  package struct Answer: Sendable {
+    package var status: Int
+    package var body: [UInt8]
+  }
+
+  /// Why there is no answer, in libcurl's words.
+  package struct Failure: Error, CustomStringConvertible {
+    package let description: String
+  }
+
+  /// Beyond it an answer is cut: nothing that is asked for here is as large.
+  private static let mostBytes = 64 << 20
+
+  package var method = "GET"
+  package var url: String
+  /// Lines without their ends: `Name: value`.
+  package var fields: [String] = []
+  package var body: [UInt8]?
+  package var timeoutMilliseconds = 10_000
+
+  package init(url: String) { self.url = url }
+
+  package func send() throws(Failure) -> Answer {
+    let easy = EasyHandle()
+    let received = Received(limit: Self.mostBytes)
+    easy.set(CURLOPT_NOSIGNAL, true)
+    easy.set(CURLOPT_NOPROXY, "*")
+    easy.set(CURLOPT_TIMEOUT_MS, timeoutMilliseconds)
+    easy.set(CURLOPT_CUSTOMREQUEST, method)
+    easy.set(CURLOPT_WRITEFUNCTION, callback: receive)
+    easy.set(CURLOPT_WRITEDATA, pointer: Unmanaged.passUnretained(received).toOpaque())
+    guard semel_easy_set_string(easy.raw, CURLOPT_URL, url) == CURLE_OK else {
+      throw Failure(description: "\(url) is no URL")
+    }
+    var list: UnsafeMutablePointer<curl_slist>?
+    // Without `Expect`, which would cost a round trip.
+    for field in fields + ["Expect:"] { list = curl_slist_append(list, field) }
+    defer { curl_slist_free_all(list) }
+    if let list { easy.setFields(list) }
+    let code = withExtendedLifetime(received) {
+      (body ?? []).withUnsafeBytes { bytes in
+        if body != nil {
+          easy.set(CURLOPT_POSTFIELDSIZE_LARGE, size: bytes.count)
+          // An empty body is one, too, and then libcurl must not look for another.
+          easy.set(CURLOPT_POSTFIELDS, pointer: bytes.baseAddress ?? UnsafeRawPointer(emptyBody))
+        }
+        return curl_easy_perform(easy.raw)
+      }
+    }
+    guard code == CURLE_OK else { throw Failure(description: easy.reason(code)) }
+    return Answer(status: Int(semel_easy_status(easy.raw)), body: received.bytes)
+  }
+}
+
+/// What is sent where there is nothing to send.
+private nonisolated(unsafe) let emptyBody = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
+
+/// The answer's bytes as they come.
+private final class Received {
+  private let limit: Int
+  private(set) var bytes: [UInt8] = []
+
+  init(limit: Int) { self.limit = limit }
+
+  func take(_ more: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count + more.count <= limit else { return false }
+    bytes.append(contentsOf: more)
+    return true
+  }
+}
+
+private func receive(
+  _ data: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ owner: UnsafeMutableRawPointer?
+) -> Int {
+  guard let owner else { return 0 }
+  let received = Unmanaged<Received>.fromOpaque(owner).takeUnretainedValue()
+  let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
+  return received.take(bytes) ? bytes.count : 0
+}

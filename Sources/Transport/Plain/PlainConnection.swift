@@ -1,0 +1,235 @@
+import Idempotency
+import Loop
+import NIOCore
+import NIOTLS
+import Wire
+
+/// One connection of HTTP/1.1 to a backend: a request out, its answer in, one exchange at a time.
+final class PlainConnection: ChannelInboundHandler, @unchecked Sendable {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// What of a head is taken from a backend, which is trusted with more than strangers are: a refused answer would be
+  /// an outcome unknown.
+  private static let limits = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
+
+  private unowned let pool: PlainPool
+  private let unix: UnixSocket?
+  private var context: ChannelHandlerContext?
+  private var decoder = ResponseDecoder(limits: limits, method: .get)
+  private var inbound = ByteBuffer()
+  private var exchange: PlainExchange?
+  private var isDecoding = false
+  private var keepsAlive = true
+  private var isReading = true
+  /// Whether both sides have switched to another protocol: bytes pass as they are.
+  private var isTunnel = false
+  /// Whether an exchange has ended on it.
+  private(set) var wasUsed = false
+  private var restsSince = NIODeadline.now()
+  private var error: (any Error)?
+  /// Whether TLS has been agreed upon, and who waits for that.
+  private var isSecure = false
+  private var secured: EventLoopPromise<Void>?
+
+  /// - Parameter unix: its socket, where it is one.
+  init(pool: PlainPool, unix: UnixSocket? = nil) {
+    self.pool = pool
+    self.unix = unix
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var bytes = unwrapInboundIn(data)
+    // What comes unasked makes the next answer's beginning doubtful.
+    guard exchange != nil else { return close() }
+    if inbound.readableBytes == 0 { inbound = bytes } else { inbound.writeBuffer(&bytes) }
+    decode()
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    pool.upstream.context.executor.drain()
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable { exchange?.becameWritable() }
+    pool.upstream.context.executor.drain()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    self.error = error
+    close()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if case .handshakeCompleted? = event as? TLSUserEvent {
+      isSecure = true
+      secured?.succeed()
+      secured = nil
+    }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    self.context = nil
+    secured?.fail(error ?? ChannelError.eof)
+    secured = nil
+    if isTunnel || decoder.finish() == .complete {
+      exchange?.ended(trailers: ByteBuffer())
+    } else {
+      exchange?.connectionEnded(
+        error.map(PlainConnector.reason) ?? "the connection ended before the answer did")
+    }
+    exchange = nil
+    pool.closed(self)
+    pool.upstream.context.executor.drain()
+  }
+}
+
+// What the pool asks.
+extension PlainConnection {
+  /// Succeeds once the backend has proved who it is.
+  func whenSecure(on loop: any EventLoop) -> EventLoopFuture<Void> {
+    if isSecure { return loop.makeSucceededVoidFuture() }
+    guard isOpen else { return loop.makeFailedFuture(error ?? ChannelError.eof) }
+    let promise = loop.makePromise(of: Void.self)
+    secured = promise
+    return promise.futureResult
+  }
+
+  var isOpen: Bool { context?.channel.isActive == true }
+
+  /// Whether another request may be sent on it.
+  var isUsable: Bool { isOpen && !hasAged(.now()) }
+
+  /// Whether the kernel has not heard the backend's end of it yet. NIO hears of that in its next turn, which may be too
+  /// late.
+  var isEstablished: Bool {
+    if let unix { return unix.isQuiet }
+    guard let start = try? context?.channel.syncOptions?.getOption(.tcpOption(.tcp_info)) else { return true }
+    // The first byte of tcp_info is the state, and 1 is TCP_ESTABLISHED.
+    return withUnsafeBytes(of: start) { $0[0] } == 1
+  }
+
+  func hasAged(_ now: NIODeadline) -> Bool { timeLeft(now) <= 0 }
+
+  func timeLeft(_ now: NIODeadline) -> Milliseconds {
+    pool.settings.idleTimeout - Milliseconds((now - restsSince).nanoseconds / 1_000_000)
+  }
+
+  /// It is kept for the next exchange.
+  func rest() { restsSince = .now() }
+
+  func close() {
+    guard let context else { return }
+    context.close(promise: nil)
+  }
+}
+
+// What the exchange asks.
+extension PlainConnection {
+  var isWritable: Bool { context?.channel.isWritable ?? false }
+
+  /// Takes an exchange whose request is about to be sent.
+  func begin(_ exchange: PlainExchange, _ method: MessageHead.Method) {
+    self.exchange = exchange
+    if wasUsed {
+      decoder.begin(method)
+    } else {
+      decoder = ResponseDecoder(limits: Self.limits, method: method)
+    }
+    keepsAlive = true
+  }
+
+  func write(_ bytes: ByteBuffer) {
+    context?.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
+  }
+
+  /// Calls back once all that was written has been handed to the kernel.
+  func onceWritten(_ act: @escaping @Sendable () -> Void) {
+    guard let context else { return }
+    let written = context.eventLoop.makePromise(of: Void.self)
+    written.futureResult.whenSuccess(act)
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
+  }
+
+  /// Tells the backend that nothing more comes; it may still answer.
+  func closeOutput() { context?.close(mode: .output, promise: nil) }
+
+  /// Stops reading from the backend, or goes on.
+  func setReading(_ reads: Bool) {
+    guard isReading != reads, let context else { return }
+    isReading = reads
+    try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
+    if reads { context.read() }
+  }
+
+  /// The exchange wants no more of it: the connection cannot be used again.
+  func cut() {
+    exchange = nil
+    close()
+  }
+}
+
+extension PlainConnection {
+  private func decode() {
+    if isTunnel { return passOn() }
+    guard !isDecoding else { return }
+    isDecoding = true
+    defer { isDecoding = false }
+    do {
+      while let exchange, !isTunnel, let event = try decoder.next(&inbound) {
+        switch event {
+        case .head(let head): try received(head, for: exchange)
+        case .body(let piece): exchange.received(piece)
+        case .end(let trailers): return ended(exchange, trailers)
+        }
+      }
+    } catch {
+      let exchange = exchange
+      self.exchange = nil
+      exchange?.failed((error as? WireError).map { "\($0.sentence)" } ?? "\(error)")
+      close()
+    }
+  }
+
+  private func received(_ head: ResponseHead, for exchange: PlainExchange) throws {
+    if head.isInterim {
+      if head.head.status != 100 { exchange.request.interim?.received(interim: head.head) }
+      return
+    }
+    guard head.head.status != 101 else { return try switchProtocols(head, for: exchange) }
+    keepsAlive = head.keepAlive
+    exchange.received(head)
+  }
+
+  private func switchProtocols(_ head: ResponseHead, for exchange: PlainExchange) throws {
+    guard exchange.request.upgrade != nil else { throw UnaskedUpgrade() }
+    isTunnel = true
+    exchange.received(ResponseHead(head: head.head, framing: .untilClose, keepAlive: false))
+    passOn()
+  }
+
+  private func passOn() {
+    guard let exchange, inbound.readableBytes > 0 else { return }
+    let bytes = inbound
+    inbound = ByteBuffer()
+    exchange.received(bytes)
+  }
+
+  private func ended(_ exchange: PlainExchange, _ trailers: ByteBuffer) {
+    self.exchange = nil
+    wasUsed = true
+    // Bytes behind the answer belong to nobody; a request cut short leaves the backend waiting for its rest.
+    let isClean = keepsAlive && inbound.readableBytes == 0 && exchange.isSent
+    inbound = ByteBuffer()
+    setReading(true)
+    exchange.ended(trailers: trailers)
+    if isClean, isOpen { pool.release(self) } else { close() }
+  }
+
+  private struct UnaskedUpgrade: Error, CustomStringConvertible {
+    var description: String { "the backend switched protocols unasked" }
+  }
+}

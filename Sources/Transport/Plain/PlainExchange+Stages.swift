@@ -1,0 +1,84 @@
+import Idempotency
+import Loop
+import NIOCore
+
+// From stage to stage. Called by the pool and the connection.
+extension PlainExchange {
+  var isWaiting: Bool {
+    if case .waiting = stage { true } else { false }
+  }
+
+  var isConnecting: Bool {
+    if case .connecting = stage { true } else { false }
+  }
+
+  /// All connections are at work: waits as long as a connect may take.
+  func wait() {
+    let span = request.upstream.connectTimeout
+    let timer = context.timers.start(milliseconds: span.count) {
+      self.fail("no connection was free within \(span.count) ms")
+    }
+    stage = .waiting(timer)
+  }
+
+  func connect() {
+    leaveStage()
+    stage = .connecting
+  }
+
+  func connectFailed(_ reason: String) {
+    guard isConnecting else { return }
+    stage = .ended
+    var random = SystemRandomNumberGenerator()
+    guard let delay = backoff.next(using: &random), gate.allowsRetry(after: delay, now: .now) else {
+      return fail(reason)
+    }
+    pool.upstream.logRetry(of: request.upstream.name, after: reason, in: delay)
+    let timer = context.timers.start(milliseconds: delay.count) {
+      self.stage = .ended
+      self.pool.start(self)
+    }
+    stage = .backingOff(timer)
+  }
+
+  /// Sends the request, unless its permit says no.
+  func run(on connection: PlainConnection) {
+    leaveStage()
+    guard gate.open(now: .now) else {
+      pool.release(connection)
+      return fail("the request may not be sent")
+    }
+    pool.upstream.counters.sends += 1
+    stage = .running(connection)
+    send(on: connection)
+  }
+
+  /// The connection is gone before the answer was whole.
+  func connectionEnded(_ reason: String) {
+    guard case .running(let connection) = stage else { return }
+    stage = .ended
+    // A kept connection that the backend was just closing: only what is safe and was never claimed is sent again.
+    guard connection.wasUsed, head == nil, gate.mayRepeat else { return fail(gate.failure(reason)) }
+    sentAt = nil
+    pool.start(self, isFresh: true)
+  }
+
+  func fail(_ reason: String) { fail(gate.failure(reason)) }
+
+  /// Ends the exchange; the first failure counts.
+  func fail(_ failure: UpstreamFailure) {
+    if self.failure == nil { self.failure = failure }
+    leaveStage()
+    signal.set()
+  }
+
+  func leaveStage() {
+    let left = stage
+    stage = .ended
+    switch left {
+    case .waiting(let timer), .backingOff(let timer): context.timers.stop(timer)
+    case .running(let connection): connection.cut()
+    case .connecting, .ended: break
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import Idempotency
+import Logging
+import Loop
+import NIOCore
+
+/// The backend's side in plain HTTP/1.1, with Semel's own codec on NIO's channels. Confined to its event loop.
+///
+/// It costs a third of what libcurl does for the same request, and knows for certain what was written: nothing is
+/// ever sent again below it.
+package final class PlainUpstream: Upstream, @unchecked Sendable {
+  let context: EventLoopContext
+  private let logger: Logger
+  private let loops: Int
+  private var pools: [PlainPool] = []
+  private var isShutDown = false
+  package internal(set) var counters = UpstreamCounters()
+
+  /// - Parameters:
+  ///   - context: the event loop that this is confined to; `begin` and `shutdown` are called on it.
+  ///   - loops: how many there are; each gets its share of an upstream's `maxConnections`.
+  package init(context: EventLoopContext, loops: Int, logger: Logger) {
+    self.context = context
+    self.loops = loops
+    self.logger = logger
+  }
+
+  package func begin(_ request: UpstreamRequest) -> PlainExchange {
+    context.loop.assertInEventLoop()
+    let exchange = PlainExchange(request, pool: pool(for: request.upstream), context: context)
+    if isShutDown {
+      exchange.fail("the transport is shut down")
+    } else {
+      exchange.pool.start(exchange)
+    }
+    return exchange
+  }
+
+  /// Cuts what is still under way and closes every connection. Exchanges that are used after it fail.
+  package func shutdown() {
+    context.loop.assertInEventLoop()
+    isShutDown = true
+    for pool in pools { pool.shutdown() }
+    pools.removeAll()
+  }
+
+  func logRetry(of name: String, after reason: String, in delay: Milliseconds) {
+    counters.retries += 1
+    logger.debug(
+      "connecting is tried again",
+      metadata: ["upstream": "\(name)", "reason": "\(reason)", "delay_ms": "\(delay.count)"])
+  }
+
+  private func pool(for settings: UpstreamSettings) -> PlainPool {
+    for pool in pools where pool.settings == settings { return pool }
+    // What a reload has left behind goes with the next new one, once nobody uses it any more.
+    pools.removeAll { pool in
+      guard pool.isIdle, pool.settings.name == settings.name else { return false }
+      pool.shutdown()
+      return true
+    }
+    let pool = PlainPool(settings: settings, loops: loops, upstream: self)
+    pools.append(pool)
+    return pool
+  }
+}

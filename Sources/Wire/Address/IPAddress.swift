@@ -1,0 +1,60 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// An IP address as its 128 bits. One of IPv4 is what IPv6 maps it to (RFC 4291, section 2.5.5.2), so that a machine has
+/// one address whatever kind of socket it comes by.
+package struct IPAddress: Hashable, Sendable {
+  package let high: UInt64
+  package let low: UInt64
+
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  package var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
+
+  /// Reads an address as text, without port, brackets or zone.
+  package init?(_ text: String) {
+    // To C the text ends there.
+    guard !text.utf8.contains(0) else { return nil }
+    if text.utf8.contains(UInt8(ascii: ":")) {
+      var address = in6_addr()
+      guard text.utf8.count < INET6_ADDRSTRLEN, inet_pton(AF_INET6, text, &address) == 1 else { return nil }
+      (high, low) = withUnsafeBytes(of: &address) { bytes in
+        (
+          UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
+          UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        )
+      }
+    } else {
+      var address = in_addr()
+      guard text.utf8.count < INET_ADDRSTRLEN, inet_pton(AF_INET, text, &address) == 1 else { return nil }
+      high = 0
+      low = 0xFFFF << 32 | UInt64(UInt32(bigEndian: address.s_addr))
+    }
+  }
+
+  /// The one spelling that is compared and written: dotted for IPv4, else by RFC 5952.
+  package var text: String {
+    if isIPv4 {
+      return (0..<4).map { String(low >> UInt64(24 - 8 * $0) & 0xFF) }.joined(separator: ".")
+    }
+    var address = in6_addr()
+    withUnsafeMutableBytes(of: &address) { bytes in
+      bytes.storeBytes(of: high.bigEndian, toByteOffset: 0, as: UInt64.self)
+      bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+    }
+    return String(unsafeUninitializedCapacity: Int(INET6_ADDRSTRLEN)) { buffer in
+      buffer.withMemoryRebound(to: CChar.self) { text in
+        guard inet_ntop(AF_INET6, &address, text.baseAddress, socklen_t(text.count)) != nil else { return 0 }
+        return text.firstIndex(of: 0) ?? 0
+      }
+    }
+  }
+}

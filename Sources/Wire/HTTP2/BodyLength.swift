@@ -1,0 +1,22 @@
+/// Holds the bytes of a body to the length that its head told, where the frames themselves tell the end.
+package struct BodyLength: Sendable {
+  private var left: Int?
+
+  package init(_ framing: BodyFraming) {
+    switch framing {
+    case .none: left = 0
+    case .length(let length): left = length
+    case .chunked: left = nil
+    }
+  }
+
+  package mutating func add(_ count: Int) throws(WireError) {
+    guard let left else { return }
+    guard count <= left else { throw .badContentLength }
+    self.left = left - count
+  }
+
+  package func end() throws(WireError) {
+    guard left == nil || left == 0 else { throw .badContentLength }
+  }
+}

@@ -1,0 +1,43 @@
+import NIOCore
+
+/// The rules for single fields of HTTP/2 (RFC 9113, section 8.2), besides those that hold for all versions.
+enum HTTP2Fields {
+  static func check(name: String, value: String) throws(WireError) {
+    guard name.utf8.first != ASCII.colon else { throw .badPseudoField }
+    guard !name.utf8.contains(where: { $0 &- 0x41 < 26 }) else { throw .badFieldName }
+    switch name {
+    case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade": throw .badConnection
+    case "te": guard value == "trailers" else { throw .badConnection }
+    default: break
+    }
+    guard !isSpace(value.utf8.first), !isSpace(value.utf8.last) else { throw .badFieldValue }
+    // The decoder has put U+FFFD for bytes that are no UTF-8: two keys or callers may have become one.
+    guard !value.unicodeScalars.contains("\u{FFFD}") else { throw .badFieldValue }
+  }
+
+  /// By the count of RFC 9113, section 6.5.2: 32 bytes more for each field.
+  static func checkSize(_ fields: [(name: String, value: String)], limits: HeadLimits) throws(WireError) {
+    guard fields.count <= limits.maxFields else { throw .tooManyFields }
+    var size = 0
+    for (name, value) in fields { size += name.utf8.count + value.utf8.count + 32 }
+    guard size <= limits.headBytes else { throw .headTooLarge }
+  }
+
+  private static func isSpace(_ byte: UInt8?) -> Bool { byte == ASCII.space || byte == ASCII.tab }
+}
+
+/// The trailers of a request of HTTP/2.
+package enum HTTP2Trailers {
+  /// Those that go on, as lines, each ended by CRLF, by the same rules as the trailers of HTTP/1.1.
+  package static func lines(
+    _ fields: [(name: String, value: String)], limits: HeadLimits = HeadLimits()
+  ) throws(WireError) -> ByteBuffer {
+    try HTTP2Fields.checkSize(fields, limits: limits)
+    var section = MessageHead(start: .status(0, reason: 0..<0))
+    for (name, value) in fields {
+      try HTTP2Fields.check(name: name, value: value)
+      try section.append(name: name, value: value)
+    }
+    return try Trailers.lines(section.fields, in: section.bytes)
+  }
+}

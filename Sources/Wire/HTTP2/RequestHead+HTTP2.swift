@@ -1,0 +1,102 @@
+import NIOCore
+
+extension RequestHead {
+  /// The head of a request of HTTP/2 (RFC 9113, section 8.3) in the form of one of HTTP/1.1: what routes, fingerprints
+  /// and forwards a request need not know which it was.
+  ///
+  /// `:authority` stands as `Host`, and cookies that were sent in crumbs as one field.
+  ///
+  /// - Parameters:
+  ///   - fields: as they were decoded, pseudo-header fields first.
+  ///   - isEnd: whether the request has no body.
+  package init(
+    http2 fields: [(name: String, value: String)], isEnd: Bool, limits: HeadLimits = HeadLimits()
+  ) throws(WireError) {
+    try HTTP2Fields.checkSize(fields, limits: limits)
+    let pseudo = try PseudoFields(fields)
+    var head = try MessageHead(method: pseudo.method, target: pseudo.target)
+    var host: String?
+    var cookies: [String] = []
+    head.fields.reserveCapacity(fields.count)
+    for (name, value) in fields.dropFirst(pseudo.count) where name == "host" {
+      guard host == nil else { throw .repeatedHost }
+      host = value
+    }
+    // Whoever reads one of two that differ and is asked for the other is fooled.
+    if let host, let authority = pseudo.authority, host.lowercased() != authority.lowercased() {
+      throw .badHost
+    }
+    guard let host = pseudo.authority ?? host else { throw .missingHost }
+    head.append("Host", host, as: .host)
+    for (name, value) in fields.dropFirst(pseudo.count) {
+      try HTTP2Fields.check(name: name, value: value)
+      switch name {
+      case "host": break
+      case "cookie": cookies.append(value)
+      default: try head.append(name: name, value: value)
+      }
+    }
+    if !cookies.isEmpty {
+      // An empty crumb at the end would leave a space there, which no value of HTTP/1.1 has.
+      let crumbs = cookies.filter { !$0.isEmpty }
+      try head.append(name: "cookie", value: crumbs.joined(separator: "; "))
+    }
+    let said = try head.bytes.withUnsafeReadableBytes { bytes throws(WireError) in
+      try FramingFields(head.fields, in: bytes)
+    }
+    let framing: BodyFraming
+    switch said.contentLength {
+    case .some(let length):
+      guard length == 0 || !isEnd else { throw .badContentLength }
+      framing = .length(length)
+    case nil: framing = isEnd ? .none : .chunked
+    }
+    self.init(
+      head: head, framing: framing, keepAlive: true, expectsContinue: said.expectsContinue && !isEnd)
+  }
+}
+
+/// The fields of a request of HTTP/2 that begin with a colon: what a request line says in HTTP/1.1.
+private struct PseudoFields {
+  let method: String
+  let target: String
+  let authority: String?
+  /// How many there are; the others follow.
+  let count: Int
+
+  init(_ fields: [(name: String, value: String)]) throws(WireError) {
+    var method: String?
+    var scheme: String?
+    var path: String?
+    var authority: String?
+    var count = 0
+    for (name, value) in fields {
+      guard name.utf8.first == ASCII.colon else { break }
+      count += 1
+      switch name {
+      case ":method": try Self.set(&method, value)
+      case ":scheme": try Self.set(&scheme, value)
+      case ":path": try Self.set(&path, value)
+      case ":authority": try Self.set(&authority, value)
+      default: throw .badPseudoField
+      }
+    }
+    guard let method else { throw .badPseudoField }
+    if method == "CONNECT" {
+      guard scheme == nil, path == nil, let authority else { throw .badPseudoField }
+      target = authority
+    } else {
+      guard let path, scheme == "http" || scheme == "https" else { throw .badPseudoField }
+      guard path.utf8.first == UInt8(ascii: "/") || path == "*" else { throw .badTarget }
+      target = path
+    }
+    self.method = method
+    self.authority = authority
+    self.count = count
+  }
+
+  private static func set(_ target: inout String?, _ value: String) throws(WireError) {
+    guard target == nil else { throw .badPseudoField }
+    target = value
+  }
+}

@@ -1,0 +1,142 @@
+import TestSupport
+import Testing
+
+/// What those get who hold on to a connection without using it well, and that others are served meanwhile.
+struct AbuseTests {
+  /// In KiB.
+  private static let mostMemory = 100 << 10
+
+  @Test(arguments: ["/open", "/v1/orders"])
+  func `a client that does not read its answer is cut`(path: String) async throws {
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 500ms}"])) { rig in
+      let size = 64 << 20
+      rig.backend.on(path) { $0.number == 1 ? Reply(200, [], content: .filler(size)) : Reply() }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.setReading(false)
+      try await connection.send(Rig.orderText("slow", path: path))
+      try await rig.backend.arrived(1)
+      expectExecuted(try await rig.order("other"))
+      try await rig.semel.counter("semel_slow_readers_total", becomes: 1)
+      connection.inbox.withValue { $0.isCounting = true }
+      // A reset may have closed it already.
+      try? await connection.setReading(true)
+      try await connection.closedByPeer()
+      #expect(connection.inbox.value.total < size)
+      let memory = try rig.semel.memory("VmHWM")
+      #expect(memory < Self.mostMemory)
+    }
+  }
+
+  @Test func `a client that reads slowly is not cut`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 600ms, idle_timeout: 600ms}"])) { rig in
+      let size = 96 << 20
+      rig.backend.on("/open") { _ in Reply(200, [], content: .filler(size)) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      connection.inbox.withValue { $0.isCounting = true }
+      try await connection.setReading(false)
+      try await connection.send(Rig.orderText(nil, path: "/open"))
+      for _ in 0..<8 {
+        // Pauses that are shorter than the time-out, and longer in all.
+        try await Task.sleep(for: .milliseconds(250))
+        try await connection.setReading(true)
+        try await Task.sleep(for: .milliseconds(20))
+        try await connection.setReading(false)
+      }
+      try await connection.setReading(true)
+      _ = try await connection.inbox.until("the whole answer", within: .seconds(40)) { inbox -> Bool? in
+        inbox.total > size ? true : nil
+      }
+      #expect(try await rig.semel.counter("semel_slow_readers_total") == 0)
+    }
+  }
+
+  @Test func `a flood of pipelined requests waits for its reader`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 1s}", "workers": "1"])) { rig in
+      let body = String(repeating: "x", count: 100 << 10)
+      rig.backend.on("/v1/orders") { $0.number == 1 ? Reply(body: body) : Reply() }
+      expectExecuted(try await rig.order("k"))
+      // A million answers of 100 KiB each, of which nobody takes one.
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.setReading(false)
+      let flood = Task {
+        let requests = String(repeating: Rig.orderText("k"), count: 1000)
+        for _ in 0..<1000 { try await connection.send(requests) }
+      }
+      try await rig.semel.counter("semel_replays_total", isAtLeast: 2)
+      for number in 0..<20 { expectExecuted(try await rig.order("other-\(number)")) }
+      try await rig.semel.counter("semel_slow_readers_total", becomes: 1)
+      let memory = try rig.semel.memory("VmHWM")
+      #expect(memory < Self.mostMemory)
+      _ = await flood.result
+    }
+  }
+
+  @Test func `pipelined requests are all answered where the client reads`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{pipeline_bytes: 1KiB}"])) { rig in
+      let body = String(repeating: "x", count: 10 << 10)
+      rig.backend.on("/v1/orders") { _ in Reply(body: body) }
+      expectExecuted(try await rig.order("k"))
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.setReading(false)
+      let sent = Task { try await connection.send(String(repeating: Rig.orderText("k"), count: 500)) }
+      try await rig.semel.counter("semel_replays_total", isAtLeast: 2)
+      try await connection.setReading(true)
+      for _ in 0..<500 { expectReplayed(try await connection.answer(), 201) }
+      try await sent.value
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `many slow heads are ended, and others are served meanwhile`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{header_timeout: 1s}", "workers": "1"])) { rig in
+      var slow: [RawClient] = []
+      for _ in 0..<100 {
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
+        try await connection.send("GET /open HTTP/1.1\r\nX-Slow: ")
+        slow.append(connection)
+      }
+      let trickle = Task { [slow] in
+        while !Task.isCancelled {
+          for connection in slow { try? await connection.send("x") }
+          try await Task.sleep(for: .milliseconds(50))
+        }
+      }
+      for number in 0..<20 { expectExecuted(try await rig.order("other-\(number)")) }
+      for connection in slow {
+        let bytes = try await connection.closedByPeer(within: .seconds(10))
+        #expect(bytes.isEmpty || String(decoding: bytes, as: UTF8.self).hasPrefix("HTTP/1.1 408 "))
+      }
+      trickle.cancel()
+      #expect(rig.backend.requests.count == 20)
+    }
+  }
+
+  @Test func `a body that pauses too long is told 408, also where it is passed through`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{body_timeout: 500ms}"])) { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send("PUT /open HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nbegun")
+      expectExecuted(try await rig.order("other"))
+      let refused = try await connection.answer(to: "PUT")
+      #expect(refused.status == 408)
+      #expect(refused["Connection"] == "close")
+      try await connection.closedByPeer()
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `fields are counted, and lines measured`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{header_count: 20, header_line: 1KiB}"])) { rig in
+      let long = String(repeating: "a", count: 1100)
+      let cases: [(fields: [(String, String)], path: String, status: Int)] = [
+        ((0..<10).map { ("X-\($0)", "a") }, "/open", 201), ((0..<20).map { ("X-\($0)", "a") }, "/open", 431),
+        ([("X", String(long.dropLast(100)))], "/open", 201), ([("X", long)], "/open", 431),
+        ([], "/open/" + long, 431),
+      ]
+      for (fields, path, status) in cases {
+        let answer = try await rig.order(nil, path: path, fields)
+        #expect(answer.status == status)
+      }
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import TestSupport
+import Testing
+
+/// Connections to backends that are kept, and backends that do not keep them.
+struct BackendConnectionTests {
+  @Test func `an idle connection is dropped before a backend would do it`() async throws {
+    let ended = Watched(0)
+    let backend = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      connection.readToEnd()
+      ended.withValue { $0 += 1 }
+    }
+    let configuration = Configuration(
+      upstream: ["url": "'http://127.0.0.1:\(backend.port)'", "idle_timeout": "1s"])
+    try await Rig.run(configuration) { rig in
+      let start = ContinuousClock.now
+      expectExecuted(try await rig.order("k"), 200)
+      _ = try await ended.until("the idle connection's end") { $0 > 0 ? true : nil }
+      let kept = ContinuousClock.now - start
+      #expect(kept > .milliseconds(900) && kept < .seconds(4), "\(kept)")
+      expectExecuted(try await rig.order("l"), 200)
+      #expect(backend.tally.connections == 2)
+    }
+  }
+
+  @Test(arguments: ["off", "auto"])
+  func `an idle connection under TLS is not used again`(http2: String) async throws {
+    var backend = try await SecureBackend()
+    backend.http2 = http2
+    let configuration = Configuration(top: ["workers": "1"], upstream: ["idle_timeout": "2s"])
+    try await backend.run(nil, configuration) { rig in
+      expectExecuted(try await rig.order("k"))
+      try await Task.sleep(for: .milliseconds(2100))
+      expectExecuted(try await rig.order("l"))
+      #expect(Set(rig.backend.requests.map { $0["X-Connection"] }).count == 2)
+    }
+  }
+
+  /// Answers every request and ends the connection in the same segment, without having said that it would.
+  private static func hasty(_ address: RawServer.Address) throws -> RawServer {
+    try RawServer(address) { connection in
+      try connection.readRequest()
+      try connection.writeLast("HTTP/1.1 201 Created\r\nContent-Length: 4\r\n\r\ndone")
+      connection.readToEnd()
+    }
+  }
+
+  private static let rounds = 500
+
+  @Test(arguments: [false, true])
+  func `a backend that ends each connection unsaid leaves nothing unknown`(isUnix: Bool) async throws {
+    let directory = TemporaryDirectory()
+    let path = directory.file("backend")
+    let backend = try Self.hasty(isUnix ? .unix(path: path) : .loopback)
+    let url = isUnix ? "'unix:\(path)'" : "'http://127.0.0.1:\(backend.port)'"
+    try await Rig.run(Configuration(upstream: ["url": url])) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      var statuses: [Int: Int] = [:]
+      for number in 0..<Self.rounds {
+        try await client.send(Rig.orderText("k\(number)"))
+        statuses[try await client.answer().status, default: 0] += 1
+      }
+      #expect(statuses == [201: Self.rounds])
+      #expect(backend.tally.requests == Self.rounds)
+    }
+    withExtendedLifetime(directory) {}
+  }
+
+  @Test(arguments: [false])
+  func `nor do requests that are sent ahead, each behind the answer before`(isUnix: Bool) async throws {
+    let directory = TemporaryDirectory()
+    let path = directory.file("backend")
+    let backend = try Self.hasty(isUnix ? .unix(path: path) : .loopback)
+    let url = isUnix ? "'unix:\(path)'" : "'http://127.0.0.1:\(backend.port)'"
+    try await Rig.run(Configuration(upstream: ["url": url])) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      // Requests without a key: the next one begins in the turn in which the one before has ended.
+      try await client.send((0..<200).map { Rig.orderText(nil, path: "/open/\($0)") }.joined())
+      var statuses: [Int: Int] = [:]
+      for _ in 0..<200 { statuses[try await client.answer().status, default: 0] += 1 }
+      #expect(statuses == [201: 200])
+    }
+    withExtendedLifetime(directory) {}
+  }
+}

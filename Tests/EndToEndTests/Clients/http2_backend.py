@@ -1,0 +1,191 @@
+"""A backend of HTTP/2 that does frame by frame what a path asks for, and prints what it ran.
+
+Arguments: the port, and for TLS a certificate and its key. Prints "ready", a line "connection N" for each connection, and for each request that came whole "ran
+METHOD PATH KEY BYTES".
+"""
+
+import socket
+import ssl
+import sys
+import threading
+
+import h2.config
+import h2.connection
+import h2.errors
+import h2.events
+
+lock = threading.Lock()
+count = {"connections": 0, "requests": 0}
+
+
+def say(text):
+    with lock:
+        print(text, flush=True)
+
+
+class Connection:
+    def __init__(self, peer):
+        with lock:
+            count["connections"] += 1
+        self.number = count["connections"]
+        say(f"connection {self.number}")
+        self.socket = peer
+        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+        self.requests, self.closed = {}, False
+        self.h2.initiate_connection()
+        self.flush()
+
+    def flush(self):
+        self.socket.sendall(self.h2.data_to_send())
+
+    def run(self):
+        try:
+            while not self.closed and (data := self.socket.recv(65536)):
+                for event in self.h2.receive_data(data):
+                    self.take(event)
+                if not self.closed:
+                    self.flush()
+        except OSError:
+            pass
+        finally:
+            self.socket.close()
+
+    def take(self, event):
+        match event:
+            case h2.events.RequestReceived():
+                fields = dict(event.headers)
+                self.requests[event.stream_id] = {"fields": fields, "body": b"", "trailers": {}}
+                early = getattr(self, "early_" + fields[":path"].split("/")[-1], None)
+                if early:
+                    early(event.stream_id)
+            case h2.events.DataReceived():
+                self.requests[event.stream_id]["body"] += event.data
+                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            case h2.events.TrailersReceived():
+                self.requests[event.stream_id]["trailers"] = dict(event.headers)
+            case h2.events.StreamEnded():
+                request = self.requests[event.stream_id]
+                fields = request["fields"]
+                with lock:
+                    count["requests"] += 1
+                    request["number"] = count["requests"]
+                say(f"ran {fields[':method']} {fields[':path']} {fields.get('idempotency-key', '-')} "
+                    f"{len(request['body'])}")
+                name = fields[":path"].split("/")[-1].split("?")[0]
+                getattr(self, "do_" + name, self.do_order)(event.stream_id, request)
+
+    def head(self, stream, status, *fields, end=False):
+        self.h2.send_headers(stream, [(":status", str(status)), *fields], end_stream=end)
+
+    def do_order(self, stream, request):
+        body = b'{"order":%d}' % request["number"]
+        self.head(stream, 201, ("content-type", "application/json"), ("content-length", str(len(body))),
+                  ("x-connection", str(self.number)), ("x-te", request["fields"].get("te", "-")))
+        self.h2.send_data(stream, b"" if request["fields"][":method"] == "HEAD" else body, end_stream=True)
+
+    def do_head(self, stream, request):
+        self.head(stream, 200, ("content-length", "5"), end=True)
+
+    def do_empty(self, stream, request):
+        self.head(stream, 204, ("x-number", str(request["number"])), end=True)
+
+    def do_unchanged(self, stream, request):
+        self.head(stream, 304, ("etag", '"a"'), end=True)
+
+    def do_trailers(self, stream, request):
+        """Trailers behind a body whose length is known."""
+        self.head(stream, 200, ("content-length", "4"))
+        self.h2.send_data(stream, b"body")
+        self.h2.send_headers(stream, [("x-sum", str(request["number"]))], end_stream=True)
+
+    def do_open(self, stream, request):
+        """Trailers behind a body whose length is not."""
+        self.head(stream, 200)
+        self.h2.send_data(stream, b"body")
+        self.h2.send_headers(stream, [("x-sum", str(request["number"]))], end_stream=True)
+
+    def do_refused(self, stream, request):
+        self.h2.reset_stream(stream, h2.errors.ErrorCodes.REFUSED_STREAM)
+
+    def do_cancelled(self, stream, request):
+        self.h2.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
+
+    def do_stopped(self, stream, request):
+        """A reset that calls itself no error, in the middle of the body."""
+        self.head(stream, 200)
+        self.h2.send_data(stream, b"half")
+        self.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
+
+    def do_short(self, stream, request):
+        """A stream that ends in order, before its length."""
+        self.head(stream, 200, ("content-length", "100"))
+        self.flush()
+        # h2 itself would refuse to: a frame DATA of four bytes with END_STREAM.
+        self.socket.sendall(b"\x00\x00\x04\x00\x01" + stream.to_bytes(4, "big") + b"half")
+
+    def do_goaway(self, stream, request):
+        """All that is above the stream before this one was not taken, it says, though it ran."""
+        self.h2.close_connection(h2.errors.ErrorCodes.NO_ERROR, last_stream_id=max(stream - 2, 0))
+        self.cut()
+
+    def do_leaving(self, stream, request):
+        """Answers, and says that it takes no more."""
+        self.do_order(stream, request)
+        self.h2.close_connection(h2.errors.ErrorCodes.NO_ERROR, last_stream_id=stream)
+        self.cut()
+
+    def do_cut(self, stream, request):
+        self.cut()
+
+    def do_half(self, stream, request):
+        self.head(stream, 200)
+        self.h2.send_data(stream, b"half")
+        self.cut()
+
+    def do_hints(self, stream, request):
+        self.head(stream, 103, ("link", "</style.css>; rel=preload"))
+        self.flush()
+        self.head(stream, 200, ("content-length", "2"))
+        self.h2.send_data(stream, b"ok", end_stream=True)
+
+    def early_early(self, stream):
+        """The whole answer, while the request is still coming."""
+        self.head(stream, 200, ("content-type", "text/plain"))
+        self.h2.send_data(stream, b"early")
+        self.h2.send_headers(stream, [("x-sum", "early")], end_stream=True)
+        # RFC 9113, section 8.1: the client need not send the rest.
+        self.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
+
+    def early_plain(self, stream):
+        """The same without trailers."""
+        self.head(stream, 200, ("content-type", "text/plain"))
+        self.h2.send_data(stream, b"early", end_stream=True)
+        self.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
+
+    def do_early(self, stream, request):
+        pass
+
+    do_plain = do_early
+
+    def cut(self):
+        self.flush()
+        self.closed = True
+        # Under TLS too without taking leave.
+        socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+
+
+def serve(peer):
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    Connection(context.wrap_socket(peer, server_side=True) if context else peer).run()
+
+
+context = None
+if len(sys.argv) > 2:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[2], sys.argv[3])
+    context.set_alpn_protocols(["h2"])
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=256)
+say("ready")
+while True:
+    peer, _ = listener.accept()
+    threading.Thread(target=serve, args=[peer], daemon=True).start()

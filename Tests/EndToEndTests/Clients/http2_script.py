@@ -1,0 +1,211 @@
+"""A client of HTTP/2 that does what a test says, step by step, and prints what it was told, as JSON.
+
+Arguments: where to connect (host:port, or host:port:CA for TLS), and the steps, a JSON list of lists.
+"""
+
+import json
+import socket
+import ssl
+import struct
+import sys
+import time
+
+import h2.config
+import h2.connection
+import h2.events
+import h2.exceptions
+
+PATIENCE = 15
+
+
+class Client:
+    def __init__(self, place):
+        host, port, *rest = place.split(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        if rest:
+            # Without ALPN: HTTP/2 by prior knowledge.
+            context = ssl.create_default_context(cafile=rest[0])
+            self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
+        config = h2.config.H2Configuration(
+            client_side=True, header_encoding="utf-8", validate_outbound_headers=False,
+            normalize_outbound_headers=False)
+        self.h2 = h2.connection.H2Connection(config)
+        self.streams, self.goaways, self.closed, self.held = {}, [], False, set()
+        self.settings, self.inbound = {}, b""
+        self.h2.initiate_connection()
+        self.flush()
+
+    def stream(self, number):
+        return self.streams.setdefault(
+            number, {"status": 0, "fields": {}, "interim": [], "length": 0, "body": "", "trailers": {},
+                     "reset": None, "ended": False})
+
+    def flush(self):
+        self.raw(self.h2.data_to_send())
+
+    def raw(self, data):
+        try:
+            self.socket.sendall(data)
+        except OSError:
+            self.closed = True
+
+    def receive(self, until):
+        """Takes what comes until `until` is true or the connection ends."""
+        deadline = time.monotonic() + PATIENCE
+        while not until() and not self.closed:
+            self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                data = self.socket.recv(65536)
+            except TimeoutError:
+                sys.exit(f"waited {PATIENCE} s in vain: {self.report()}")
+            except OSError:
+                data = b""
+            if not data:
+                self.closed = True
+                return
+            self.decode(data)
+
+    def decode(self, data):
+        """Hands h2 one frame after the other: after GOAWAY it would refuse what follows in the same bytes."""
+        self.inbound += data
+        while len(self.inbound) >= 9:
+            length = 9 + int.from_bytes(self.inbound[:3], "big")
+            if len(self.inbound) < length:
+                break
+            frame, self.inbound = self.inbound[:length], self.inbound[length:]
+            try:
+                events = self.h2.receive_data(frame)
+            except h2.exceptions.ProtocolError as error:
+                sys.exit(f"the server broke the protocol: {error}")
+            for event in events:
+                self.take(event)
+        self.flush()
+
+    def take(self, event):
+        match event:
+            case h2.events.RemoteSettingsChanged():
+                for code, change in event.changed_settings.items():
+                    self.settings[int(code)] = change.new_value
+            case h2.events.InformationalResponseReceived():
+                self.stream(event.stream_id)["interim"].append(int(dict(event.headers)[":status"]))
+            case h2.events.ResponseReceived():
+                fields = dict(event.headers)
+                stream = self.stream(event.stream_id)
+                stream["status"] = int(fields.pop(":status"))
+                stream["fields"] = fields
+            case h2.events.DataReceived():
+                stream = self.stream(event.stream_id)
+                stream["length"] += len(event.data)
+                stream["body"] = (stream["body"] + event.data.decode("latin-1"))[:4096]
+                if event.stream_id in self.held:
+                    # Of this stream alone nothing is read: the connection's window stays open.
+                    self.h2.increment_flow_control_window(max(event.flow_controlled_length, 1))
+                else:
+                    self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            case h2.events.TrailersReceived():
+                self.stream(event.stream_id)["trailers"] = dict(event.headers)
+            case h2.events.StreamEnded():
+                self.stream(event.stream_id)["ended"] = True
+            case h2.events.StreamReset():
+                self.stream(event.stream_id)["reset"] = int(event.error_code)
+            case h2.events.ConnectionTerminated():
+                self.goaways.append({"code": int(event.error_code), "last": event.last_stream_id})
+                # h2 would refuse what still comes, though all that is below the last stream does.
+                self.h2.state_machine.state = h2.connection.ConnectionState.CLIENT_OPEN
+
+    def report(self):
+        return {"streams": self.streams, "goaways": self.goaways, "closed": self.closed,
+                "settings": self.settings}
+
+    # The steps.
+
+    def open(self, number, fields, end):
+        self.stream(number)
+        self.h2.send_headers(number, [tuple(field) for field in fields], end_stream=end)
+        self.flush()
+
+    def data(self, number, text, end):
+        self.h2.send_data(number, text.encode(), end_stream=end)
+        self.flush()
+
+    def upload(self, number, size):
+        """As much of so many bytes as the server takes; stops where its window stays shut for half a second."""
+        sent = 0
+        while sent < size:
+            room = min(self.h2.local_flow_control_window(number), self.h2.max_outbound_frame_size, size - sent)
+            if room > 0:
+                self.h2.send_data(number, b"x" * room)
+                self.flush()
+                sent += room
+                continue
+            self.socket.settimeout(0.5)
+            try:
+                data = self.socket.recv(65536)
+            except TimeoutError:
+                break
+            self.decode(data)
+        self.stream(number)["uploaded"] = sent
+
+    def trailers(self, number, fields):
+        self.h2.send_headers(number, [tuple(field) for field in fields], end_stream=True)
+        self.flush()
+
+    def reset(self, number):
+        self.h2.reset_stream(number, 8)
+        self.flush()
+
+    def hold(self, number):
+        self.held.add(number)
+
+    def say(self, text):
+        print(text, flush=True)
+
+    def head(self, number):
+        self.receive(lambda: self.stream(number)["status"] or self.stream(number)["reset"] is not None)
+
+    def interim(self, number):
+        self.receive(lambda: self.stream(number)["interim"] or self.stream(number)["status"])
+
+    def answer(self, number):
+        self.receive(lambda: self.stream(number)["ended"] or self.stream(number)["reset"] is not None)
+
+    def bytes(self, number, count):
+        self.receive(lambda: self.stream(number)["length"] >= count)
+
+    def was_reset(self, number):
+        self.receive(lambda: self.stream(number)["reset"] is not None)
+
+    def goaway(self, count):
+        self.receive(lambda: len(self.goaways) >= count)
+
+    def end(self):
+        self.receive(lambda: False)
+
+    def flood(self, kind, count):
+        """Sends frames without end, or until the server has enough of them."""
+        fields = [(":method", "GET"), (":scheme", "http"), (":path", "/x"), (":authority", "a")]
+        for index in range(count):
+            match kind:
+                case "ping":
+                    self.raw(b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + struct.pack(">Q", index))
+                case "settings":
+                    self.raw(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+                case "reset":
+                    number = 2 * index + 1
+                    self.h2.send_headers(number, fields, end_stream=True)
+                    self.h2.reset_stream(number, 8)
+                    self.flush()
+                case "empty":
+                    self.raw(b"\x00\x00\x00\x00\x00" + struct.pack(">I", 1))
+                case "continuation":
+                    kind_and_flags = b"\x01\x00" if index == 0 else b"\x09\x00"
+                    # A literal field without indexing: x: y.
+                    self.raw(b"\x00\x00\x05" + kind_and_flags + struct.pack(">I", 1) + b"\x00\x01x\x01y")
+            if self.closed:
+                return
+
+
+client = Client(sys.argv[1])
+for name, *arguments in json.loads(sys.argv[2]):
+    getattr(client, name)(*arguments)
+print(json.dumps(client.report()))

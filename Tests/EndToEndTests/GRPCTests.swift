@@ -1,0 +1,55 @@
+import TestSupport
+import Testing
+
+/// gRPC's own client and server, and Semel between them.
+struct GRPCTests {
+  struct Report: Decodable {
+    let echo: [Value]?
+    let large: [Value]?
+    let count: [Int]?
+    let sum: Int?
+    let chat: [String]?
+    let chatEnd: [String]?
+    let leave: [LeavePart]?
+    let fail: [String?]
+
+    enum CodingKeys: String, CodingKey {
+      case echo, large, count, sum, chat, leave, fail
+      case chatEnd = "chat_end"
+    }
+  }
+
+  /// A flag or a text.
+  enum Value: Decodable, Equatable {
+    case flag(Bool)
+    case text(String)
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      self = try (try? container.decode(Bool.self)).map(Value.flag) ?? .text(container.decode(String.self))
+    }
+  }
+
+  /// What came, and how it ended.
+  typealias LeavePart = [String?]
+
+  private func call(_ service: String) async throws -> Report {
+    let port = FreePort.find()
+    let server = try await Python.serve("grpc_server", ["\(port)"])
+    let configuration = Configuration(
+      upstream: ["url": "'http://127.0.0.1:\(port)'", "http2": "prior_knowledge"],
+      route: ["match": "{path: '/test.Protected/**'}"])
+    let report = Watched<Report?>(nil)
+    try await Rig.run(configuration) { rig in
+      let result: Report = try await Python.run("grpc_calls", ["\(rig.semel.ports.proxy)", service])
+      report.withValue { $0 = result }
+    }
+    withExtendedLifetime(server) {}
+    return try #require(report.value)
+  }
+
+  @Test func `on a protected route they are refused`() async throws {
+    let report = try await call("test.Protected")
+    #expect(report.fail[1]?.contains("501") == true, "\(report.fail)")
+  }
+}

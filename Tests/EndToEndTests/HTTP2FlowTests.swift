@@ -1,0 +1,80 @@
+import TestSupport
+import Testing
+
+/// Windows of HTTP/2: who is slow holds back nobody else, and not for ever.
+struct HTTP2FlowTests {
+  private static let large = 4 << 20
+
+  @Test func `a stream that is not read holds back only its own backend`() async throws {
+    try await Rig.run(Configuration(route: ["idempotency": "off"])) { rig in
+      rig.backend.on("/v1/large") { _ in Reply(200, [], content: .filler(Self.large)) }
+      let report = try await HTTP2Script.run(
+        rig,
+        [
+          ["hold", 1], ["open", 1, HTTP2Script.order(path: "/v1/large"), true], ["bytes", 1, 65535],
+          ["open", 3, HTTP2Script.order(path: "/v1/large"), true], ["answer", 3],
+        ])
+      #expect(try report[3].length == Self.large)
+      #expect(try report[1].length == 65535)
+      #expect(try !report[1].ended)
+      #expect(try rig.semel.memory("VmHWM") < 200 << 10)
+    }
+  }
+
+  @Test func `a client that never opens its window is given up`() async throws {
+    let configuration = Configuration(top: ["limits": "{write_timeout: 1s}"])
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(500_000)) }
+      let report = try await HTTP2Script.run(
+        rig,
+        [
+          ["hold", 1], ["open", 1, HTTP2Script.order("k"), true], ["was_reset", 1],
+          // The others are served on.
+          ["open", 3, HTTP2Script.order("k"), true], ["answer", 3],
+        ])
+      #expect(try report[1].reset == 8)
+      #expect(try report[3].length == 500_000)
+      #expect(try report[3].fields["idempotency-status"] == "replayed")
+    }
+  }
+
+  @Test func `a body is read only as far as its backend takes it`() async throws {
+    let over = ScriptGate()
+    let backend = try RawServer(receiveBuffer: 64 << 10) { _ in over.pass() }
+    let configuration = Configuration(
+      upstream: ["url": "'http://127.0.0.1:\(backend.port)'"], route: ["idempotency": "off"])
+    try await Rig.run(configuration) { rig in
+      let report = try await HTTP2Script.run(
+        rig, [["open", 1, HTTP2Script.order(), false], ["upload", 1, .number(64 << 20)]])
+      #expect(try report[1].uploaded ?? 0 < 32 << 20)
+      over.open()
+    }
+  }
+
+  @Test func `a large body arrives whole`() async throws {
+    try await Rig.run(Configuration(route: ["idempotency": "off"])) { rig in
+      let report = try await HTTP2Script.run(
+        rig,
+        [
+          ["open", 1, HTTP2Script.order(), false], ["upload", 1, 5_000_000], ["data", 1, "", true],
+          ["answer", 1],
+        ])
+      #expect(try report[1].status == 201)
+      #expect(rig.backend.requests.map(\.bodyLength) == [5_000_000])
+    }
+  }
+
+  @Test func `the window of a stream is as configured`() async throws {
+    let configuration = Configuration(top: [
+      "limits": "{http2_window: 1MiB, http2_max_streams: 7, header_bytes: 8KiB}"
+    ])
+    try await Rig.run(configuration) { rig in
+      let report = try await HTTP2Script.run(
+        rig, [["open", 1, HTTP2Script.order("k"), true], ["answer", 1]])
+      // SETTINGS_MAX_CONCURRENT_STREAMS, _INITIAL_WINDOW_SIZE and _MAX_HEADER_LIST_SIZE (RFC 9113, section 6.5.2).
+      #expect(report.settings["3"] == 7)
+      #expect(report.settings["4"] == 1 << 20)
+      #expect(report.settings["6"] == 8 << 10)
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import TestSupport
+import Testing
+
+/// What HTTP/2 lets a client do to a server, and where Semel has enough of it.
+struct HTTP2LimitTests {
+  /// ENHANCE_YOUR_CALM (RFC 9113, section 7).
+  private static let calm = 11
+
+  /// Runs steps that end with the connection's end, and holds that others are served.
+  private func expectEnd(
+    _ limits: String, of steps: [[HTTP2Script.Argument]], code: Int? = Self.calm
+  ) async throws {
+    try await Rig.run(Configuration(top: ["limits": limits])) { rig in
+      let report = try await HTTP2Script.run(rig, steps + [["end"]])
+      #expect(report.closed)
+      // Where bytes were under way, the reset of the connection may overtake the reason.
+      if let code, let goaway = report.goaways.first { #expect(goaway.code == code) }
+      expectExecuted(try await rig.order("k"))
+    }
+  }
+
+  @Test func `rapid resets end the connection`() async throws {
+    try await expectEnd("{http2_resets: 20}", of: [["flood", "reset", 200]])
+  }
+
+  @Test func `floods of pings and settings end the connection`() async throws {
+    for kind in ["ping", "settings"] {
+      try await expectEnd("{http2_control_frames: 50}", of: [["flood", .text(kind), 500]])
+    }
+  }
+
+  @Test func `a head in endless pieces ends the connection`() async throws {
+    try await expectEnd("{header_bytes: 16KiB}", of: [["flood", "continuation", 500]])
+  }
+
+  @Test func `empty frames without end end the connection`() async throws {
+    try await expectEnd("{}", of: [["open", 1, HTTP2Script.order("x"), false], ["flood", "empty", 50]])
+  }
+
+  @Test func `a head past the limit ends the connection`() async throws {
+    let large = HTTP2Script.order("x", [["x-large", String(repeating: "x", count: 40_000)]])
+    try await expectEnd("{header_bytes: 8KiB}", of: [["open", 1, large, true]], code: 1)
+  }
+
+  @Test func `to reset streams is no way round the limit of streams`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{http2_max_streams: 3}"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      func open(_ stream: Int) -> [[HTTP2Script.Argument]] {
+        [["open", .number(stream), HTTP2Script.order("k\(stream)"), true]]
+      }
+      func hangUp(_ stream: Int) -> [[HTTP2Script.Argument]] { open(stream) + [["reset", .number(stream)]] }
+      let script = try HTTP2Script(
+        port: rig.semel.ports.proxy,
+        hangUp(1) + hangUp(3) + hangUp(5) + open(7) + [["answer", 7]])
+      let report = try await script.report()
+      // REFUSED_STREAM: not processed, and safe to try again.
+      #expect(try report[7].reset == 7)
+      #expect(try await rig.backend.arrived(3).count == 3)
+      gate.open()
+    }
+  }
+
+  @Test func `a client that never begins, or says nothing more, is sent away`() async throws {
+    let limits = "{header_timeout: 1s, idle_timeout: 1s}"
+    try await Rig.run(Configuration(top: ["limits": limits])) { rig in
+      let silent = try await HTTP2Script.run(rig, [["end"]])
+      #expect(silent.closed)
+      #expect(silent.goaways.first?.code == 0)
+      let idle = try await HTTP2Script.run(
+        rig, [["open", 1, HTTP2Script.order("k"), true], ["answer", 1], ["end"]])
+      #expect(try idle[1].status == 201)
+      #expect(idle.closed)
+      #expect(idle.goaways.last == HTTP2Script.GoAway(code: 0, last: 1))
+    }
+  }
+
+  @Test func `a body that does not come is waited for as long as one of HTTP 1`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{body_timeout: 1s}"])) { rig in
+      let report = try await HTTP2Script.run(
+        rig, [["open", 1, HTTP2Script.order("k"), false], ["data", 1, "{", false], ["answer", 1]])
+      #expect(try report[1].status == 408)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test func `what only begins like HTTP 2 is a bad request`() async throws {
+    try await Rig.run { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send("PRI * HTTP/2.1\r\n\r\nSM\r\n\r\n")
+      #expect(try await client.answer().status >= 400)
+      // Not within a connection of HTTP/1.1 either.
+      let other = try await RawClient(port: rig.semel.ports.proxy)
+      try await other.send(Rig.orderText("k") + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+      #expect(try await other.answer().status == 201)
+      #expect(try await other.answer().status == 400)
+      let broken = try await RawClient(port: rig.semel.ports.proxy)
+      try await broken.send("PRI * HTTP/2.0\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+      try await broken.closedByPeer()
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Many connections that do nothing, and how many there may be.
+struct IdleConnectionTests {
+  private static let count = 10_000
+  /// In KiB: 30 KiB a connection, in a debug build too.
+  private static let mostMemory = 300 << 10
+
+  /// How many files a process of this machine may have open at most.
+  private static var openFiles: Int {
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    return Int(clamping: limit.rlim_max)
+  }
+
+  @Test(.enabled(if: openFiles > count + 1000, "the machine allows too few open files"))
+  func `ten thousand idle connections are held in little memory, and served`() async throws {
+    let limits = "{max_connections: \(Self.count + 100), idle_timeout: 10m, header_timeout: 1m}"
+    try await Rig.run(Configuration(top: ["limits": limits]), within: .seconds(240), slots: Rig.allSlots) {
+      rig in
+      let path = try #require(
+        Bundle.module.path(forResource: "idle_connections", ofType: "py", inDirectory: "Clients"))
+      let client = try ManagedProcess([
+        "/usr/bin/env", "python3", path, "\(rig.semel.ports.proxy)", "\(Self.count)",
+      ])
+      try await client.line(containing: "held \(Self.count)", within: .seconds(120))
+      #expect(try await rig.semel.counter("semel_open_connections") == Self.count)
+      let memory = try rig.semel.memory("VmRSS")
+      #expect(memory < Self.mostMemory)
+      expectExecuted(try await rig.order("k"))
+      client.signal(SIGUSR1)
+      try await client.line(containing: "answered \(Self.count)", within: .seconds(120))
+      let exit = try await client.exit()
+      #expect(exit == .code(0), "\(client.errors)")
+    }
+  }
+
+  @Test func `one over the limit is told so and closed, the others are served`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{max_connections: 4}"])) { rig in
+      var held: [RawClient] = []
+      for _ in 0..<4 { held.append(try await RawClient(port: rig.semel.ports.proxy)) }
+      for (index, connection) in held.enumerated() {
+        try await connection.send(Rig.orderText("k-\(index)"))
+        expectExecuted(try await connection.answer())
+      }
+      for _ in 0..<3 {
+        let more = try await RawClient(port: rig.semel.ports.proxy)
+        try await more.send(Rig.orderText("more"))
+        let refused = try await more.answer()
+        expectRefused(refused, 503, "overloaded", retryable: true)
+        expectRetryAfter(refused)
+        #expect(refused["Connection"] == "close")
+        try await more.closedByPeer()
+      }
+      #expect(try await rig.semel.counter("semel_connections_refused_total") == 3)
+      for (index, connection) in held.enumerated() {
+        try await connection.send(Rig.orderText("k-\(index)"))
+        expectReplayed(try await connection.answer(), 201)
+      }
+      try await held.removeLast().close()
+      let deadline = ContinuousClock.now + .seconds(10)
+      while try await rig.order("more").status != 201 { #expect(ContinuousClock.now < deadline) }
+      #expect(rig.backend.requests.count == 5)
+    }
+  }
+
+  @Test func `the process takes as many open files as it may, and says where they do not suffice`()
+    async throws
+  {
+    try await Rig.withSlots {
+      let (ports, directory) = (SemelProcess.Ports(), TemporaryDirectory())
+      try """
+      listen: [{address: '127.0.0.1:\(ports.proxy)'}]
+      upstreams: {orders: {url: 'http://127.0.0.1:1'}}
+      store: {kind: embedded, path: \(directory.file("semel.db"))}
+      """.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+      let process = try ManagedProcess([
+        "sh", "-c", "ulimit -Sn 100; ulimit -Hn 2000; exec \"$0\" \"$@\"", SemelProcess.binary, "run",
+        "--config",
+        directory.file("semel.yaml"),
+      ])
+      let warning = try await process.line(containing: "limits.max_connections does not fit")
+      #expect(warning.contains("2000 are allowed"))
+      try await process.line(containing: "listening")
+      let limits = try String(contentsOfFile: "/proc/\(process.id)/limits", encoding: .utf8)
+      let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max open files") })
+      #expect(line.split(separator: " ").filter { $0 == "2000" }.count == 2, "\(line)")
+      try await process.kill()
+    }
+  }
+}

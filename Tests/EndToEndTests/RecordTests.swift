@@ -1,0 +1,191 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What an operator sees of the records, and does to them: by the admin listener and by `semel key`.
+struct RecordTests {
+  /// Runs `semel key` against a rig's admin listener.
+  @discardableResult
+  private func key(
+    _ rig: Rig, _ arguments: [String], ends exit: ManagedProcess.Exit = .code(0)
+  ) async throws -> ManagedProcess {
+    let process = try ManagedProcess(
+      [SemelProcess.binary, "key"] + arguments + ["--admin", "http://127.0.0.1:\(rig.semel.ports.admin)"])
+    let end = try await process.exit()
+    #expect(end == exit, "\(process.output)\(process.errors)")
+    return process
+  }
+
+  private func selection(_ key: String) -> [String] {
+    [
+      "--route", "orders", "--key", key, "--caller", "header:Authorization=Bearer alice", "--path",
+      "/v1/orders", "--method", "POST", "--host", "orders.example",
+    ]
+  }
+
+  /// Loses the answer of an order: its outcome is unknown from then on.
+  private func lose(_ rig: Rig, _ key: String) async throws {
+    rig.backend.on("/v1/orders") { request in
+      Reply(body: #"{"order":\#(request.number)}"#, ending: request.number == 1 ? .closedUnanswered : .whole)
+    }
+    expectRefused(try await rig.order(key), 502, "outcome_unknown", retryable: true)
+  }
+
+  private static let held = ["on_unknown": "hold"]
+
+  @Test(arguments: StoreKind.allCases)
+  func `a record is found by route, caller and key, or by its id`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      expectExecuted(try await rig.order("a"))
+      let id = try #require(rig.backend.requests[0].requestID)
+      let shown = try await key(rig, ["show"] + selection("a")).output
+      #expect(shown.contains(#""id" : "\#(id)""#))
+      #expect(shown.contains(#""state" : "completed""#))
+      #expect(shown.contains(#""status" : 201"#))
+      #expect(try await key(rig, ["show", "--id", id]).output == shown)
+      #expect(try await key(rig, ["show"] + selection("b")).output.contains(#""state" : "absent""#))
+      let missing = try await key(
+        rig, ["show", "--route", "orders", "--key", "a", "--path", "/v1/orders"], ends: .code(1))
+      #expect(missing.errors.contains("give method"))
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `an unknown outcome resolved as applied is replayed`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store, route: Self.held)) { rig in
+      try await lose(rig, "a")
+      let listed = try await key(rig, ["list", "--state", "unknown"]).output
+      #expect(listed.contains(try #require(rig.backend.requests[0].requestID)))
+      let body = TemporaryDirectory()
+      try #"{"order":"by hand"}"#.write(toFile: body.file("body"), atomically: true, encoding: .utf8)
+      try await key(
+        rig,
+        [
+          "resolve", "--applied", "--status", "201", "--header", "Content-Type: application/json", "--body",
+          body.file("body"),
+        ] + selection("a"))
+      let replay = try await rig.order("a")
+      expectReplayed(replay, 201)
+      #expect(replay.text == #"{"order":"by hand"}"#)
+      #expect(replay["Content-Type"] == "application/json")
+      #expect(rig.backend.requests.count == 1)
+      try await rig.semel.process.line(containing: #""message":"audit","action":"resolve""#)
+      let again = try await key(rig, ["resolve", "--not-applied"] + selection("a"), ends: .code(1))
+      #expect(again.errors.contains("this record is completed"))
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `an unknown outcome resolved as not applied lets the next delivery run`(store: StoreKind) async throws
+  {
+    try await Rig.run(Configuration(store: store, route: Self.held)) { rig in
+      try await lose(rig, "a")
+      expectRefused(try await rig.order("a"), 409, "outcome_unknown", retryable: true)
+      try await key(rig, ["resolve", "--not-applied"] + selection("a"))
+      expectExecuted(try await rig.order("a"))
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a forgotten key runs again, although its outcome was kept in the process`(store: StoreKind)
+    async throws
+  {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let first = try await rig.order("a")
+      expectReplayed(try await rig.order("a"), of: first)
+      try await key(rig, ["forget"] + selection("a"))
+      expectExecuted(try await rig.order("a"))
+      #expect(rig.backend.requests.count == 2)
+      try await rig.semel.process.line(containing: #""message":"audit","action":"forget""#)
+      try await key(rig, ["forget"] + selection("never"), ends: .code(1))
+    }
+  }
+
+  @Test func `what is in flight is listed with its age`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(body: "{}", delay: .seconds(3)) }
+      async let order = rig.order("a")
+      try await rig.backend.log.until("the order is there") { $0.begun > 0 ? () : nil }
+      let list = try await rig.semel.admin.send("GET", "/v1/records?state=in_flight")
+      #expect(list.status == 200)
+      #expect(list.text.contains(#""state":"in_flight""#))
+      #expect(list.text.contains(#""age_seconds""#))
+      #expect(try await rig.semel.admin.send("GET", "/v1/records?state=unknown").text == "{\"records\":[]}\n")
+      _ = try await order
+    }
+  }
+
+  @Test func `the configuration at work is shown without its secrets`() async throws {
+    let configuration = Configuration(
+      store: .redis, redisArguments: ["--requirepass", "hunter2"], redisUser: ":hunter2@")
+    try await Rig.run(configuration) { rig in
+      let config = try await rig.semel.admin.send("GET", "/v1/config")
+      #expect(config.status == 200)
+      let object = try JSONSerialization.jsonObject(with: Data(config.body)) as? [String: Any]
+      #expect((object?["limits"] as? [String: Any])?["max_in_flight"] as? Int == 4096)
+      #expect(config.text.contains(#""password":"(redacted)""#))
+      #expect(!config.text.contains("hunter2"))
+    }
+  }
+
+  @Test func `a token that was set is asked for, by the probes not`() async throws {
+    let secrets = TemporaryDirectory()
+    try "operator\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
+    try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
+      #expect(await rig.semel.status(of: "/livez") == 200)
+      for page in ["/metrics", "/v1/records", "/v1/config"] {
+        #expect(await rig.semel.status(of: page) == 401, "\(page)")
+      }
+      let refused = try await key(rig, ["list"], ends: .code(1))
+      #expect(refused.errors.contains("send the admin token"))
+      try await key(rig, ["list", "--token-file", secrets.file("token")])
+      let health = try ManagedProcess(
+        [SemelProcess.binary, "health", "--admin", "http://127.0.0.1:\(rig.semel.ports.admin)"])
+      #expect(try await health.exit() == .code(0))
+      #expect(health.output.hasPrefix("ready"))
+    }
+  }
+
+  @Test(arguments: [
+    ("GET", "/v1/records?state=done", "", 400), ("GET", "/v1/records/short", "", 400),
+    ("GET", "/v1/records?cursor=nonsense", "", 503),
+    ("POST", "/v1/records/find", "{}", 400), ("POST", "/v1/records/find", "no json", 400),
+    ("POST", "/v1/records/find", #"{"route":"none","key":"k"}"#, 404),
+    ("POST", "/v1/records/find", #"{"route":"orders","key":"k","method":"POST","path":"/v1/orders"}"#, 400),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"a b","method":"POST","path":"/x","caller":{"header:authorization":"a"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"k","method":"POST","path":"/x","caller":{"header:authorization":"a","address":"b"}}"#,
+      400
+    ),
+    ("DELETE", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "", 404),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":99}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","headers":{"a b":"c"}}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"not_applied"}"#, 404
+    ),
+  ])
+  func `what cannot be done is refused with a reason`(
+    method: String, path: String, body: String, status: Int
+  ) async throws {
+    try await Rig.run { rig in
+      let answer = try await rig.semel.admin.send(
+        method, path, [("Content-Type", "application/json")], body: body)
+      #expect(answer.status == status, "\(answer.text)")
+      #expect(answer["Content-Type"] == "application/problem+json")
+      #expect(answer.text.contains(#""detail":""#))
+    }
+  }
+}

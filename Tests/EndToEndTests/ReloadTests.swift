@@ -1,0 +1,179 @@
+import TestSupport
+import Testing
+
+/// SIGHUP: another configuration on the same connections, or none at all.
+struct ReloadTests {
+  @Test(arguments: StoreKind.allCases)
+  func `twenty reloads under load drop no connection and lose no request`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let hasEnded = Watched(false)
+      let answered = try await withThrowingTaskGroup(of: Int.self) { group in
+        for client in 0..<4 {
+          group.addTask {
+            let connection = try await RawClient(port: rig.semel.ports.proxy)
+            var count = 0
+            while !hasEnded.value {
+              try await connection.send(Rig.orderText("k-\(client)-\(count)"))
+              expectExecuted(try await connection.answer())
+              try await connection.send(Rig.orderText(nil, path: "/open"))
+              #expect(try await connection.answer().status == 201)
+              count += 1
+            }
+            return count
+          }
+        }
+        for number in 1...20 {
+          try await rig.reload {
+            $0.route["retention"] = "\(number)h"
+            $0.top["limits"] = "{max_in_flight: \(1000 + number)}"
+            $0.upstream["max_connections"] = "\(20 + number)"
+          }
+        }
+        hasEnded.withValue { $0 = true }
+        return try await group.reduce(0, +)
+      }
+      #expect(answered >= 4)
+      #expect(rig.backend.requests.count == 2 * answered)
+      #expect(try await rig.semel.counter("semel_reloads_total") == 20)
+      #expect(try await rig.semel.counter("semel_connections_refused_total") == 0)
+    }
+  }
+
+  @Test func `a request under way ends by the configuration under which it began`() async throws {
+    try await Rig.run { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { $0.number == 1 ? Reply(500, gate: gate) : Reply(500) }
+      async let early = rig.order("early")
+      try await rig.backend.arrived(1)
+      try await rig.reload { $0.route["outcomes"] = "{retry: [500]}" }
+      let late = try await rig.order("late")
+      #expect(late.idempotencyStatus == "not-stored")
+      gate.open()
+      expectExecuted(try await early, 500)
+    }
+  }
+
+  @Test func `another address of a backend counts from the next request on, and records stay`() async throws {
+    try await Rig.run { rig in
+      let first = try await rig.order("k")
+      let other = OrdersBackend()
+      try await other.start()
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("before"))
+      expectExecuted(try await connection.answer())
+      try await rig.reload { $0.upstream["url"] = "'http://127.0.0.1:\(other.port)'" }
+      try await connection.send(Rig.orderText("after"))
+      expectExecuted(try await connection.answer())
+      #expect(rig.backend.requests.count == 2)
+      #expect(other.requests.count == 1)
+      expectReplayed(try await rig.order("k"), of: first)
+      try await other.stop()
+    }
+  }
+
+  @Test func `a bad file leaves the old configuration, and all its errors are told`() async throws {
+    try await Rig.run { rig in
+      let first = try await rig.order("k")
+      try await rig.reload {
+        $0.route["lease"] = "soon"
+        $0.top["colour"] = "red"
+      }
+      expectReplayed(try await rig.order("k"), of: first)
+      let page = try await rig.semel.admin.send("GET", "/readyz")
+      #expect(page.status == 200)
+      for expected in ["reload refused", "semel.yaml:2:1: colour: unknown member", "routes[0].lease:"] {
+        #expect(page.text.contains(expected), "\(expected) in \(page.text)")
+      }
+      for expected in ["colour: unknown member", "routes[0].lease:", "the old configuration goes on"] {
+        try await rig.semel.process.line(containing: expected)
+      }
+
+      try await rig.reload { $0.route["lease"] = "3s" }
+      #expect(try await rig.semel.admin.send("GET", "/readyz").text.contains("reload refused") == false)
+      #expect(try await rig.semel.counter("semel_reloads_total") == 1)
+      #expect(try await rig.semel.counter("semel_reloads_refused_total") == 1)
+    }
+  }
+
+  @Test func `readiness and log tell which configuration is at work`() async throws {
+    try await Rig.run { rig in
+      func digest() async throws -> String {
+        let text = try await rig.semel.admin.send("GET", "/readyz").text
+        #expect(text.hasPrefix("ready\nconfiguration "), "\(text)")
+        return String(text.dropFirst("ready\nconfiguration ".count).prefix { $0 != "," })
+      }
+      let first = try await digest()
+      try await rig.reload { $0.route["retention"] = "1h" }
+      let second = try await digest()
+      #expect(first != second && second.count == 12)
+      try await rig.semel.process.line(containing: #""configuration":"\#(second)""#)
+      try await rig.reload { $0.top["workers"] = "3" }
+      #expect(try await digest() == second)
+      try await rig.reload { _ in }
+      #expect(try await digest() == first)
+    }
+  }
+
+  @Test func `what cannot change live is refused whole`() async throws {
+    try await Rig.run { rig in
+      try await rig.reload {
+        $0.top["workers"] = "3"
+        $0.storeMembers["namespace"] = "other"
+        $0.firstRoutes = [
+          "{name: gone, match: {path: /open}, idempotency: required, caller: {parts: [address]}}"
+        ]
+      }
+      let text = try await rig.semel.admin.send("GET", "/readyz").text
+      #expect(text.contains("workers: cannot change"))
+      #expect(text.contains("store.namespace: cannot change"))
+      #expect(try await rig.order(nil, path: "/open").status == 201)
+    }
+  }
+
+  @Test func `another identity of records needs its word in the file`() async throws {
+    try await Rig.run { rig in
+      let first = try await rig.order("k")
+      try await rig.reload { $0.route["caller"] = "{parts: [address]}" }
+      #expect(
+        try await rig.semel.admin.send("GET", "/readyz").text.contains(
+          "routes[0].caller: is another than in orders"))
+      expectReplayed(try await rig.order("k"), of: first)
+      expectExecuted(try await rig.order("k", caller: "Bearer bob"))
+
+      try await rig.reload {
+        $0.route["caller"] = "{parts: [address]}"
+        $0.top["allow_identity_change"] = "true"
+      }
+      // By address both are one caller, whose key is new.
+      let third = try await rig.order("k")
+      expectExecuted(third)
+      expectReplayed(try await rig.order("k", caller: "Bearer bob"), of: third)
+      #expect(rig.backend.requests.count == 3)
+    }
+  }
+
+  @Test func `limits change for connections that are open`() async throws {
+    try await Rig.run { rig in
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      let long = ("X-Long", String(repeating: "x", count: 5000))
+      try await connection.send(Rig.orderText("k", [long]))
+      expectExecuted(try await connection.answer())
+      try await rig.reload { $0.top["limits"] = "{header_bytes: 4KiB}" }
+      try await connection.send(Rig.orderText("k", [long]))
+      #expect(try await connection.answer().status == 431)
+    }
+  }
+
+  @Test func `the log's level changes`() async throws {
+    try await Rig.run { rig in
+      expectExecuted(try await rig.order("loud"))
+      try await rig.semel.process.line(containing: #""outcome":"executed""#)
+      try await rig.reload { $0.top["log"] = "{level: warning, format: json, access: true}" }
+      let before = rig.semel.process.output.count
+      expectExecuted(try await rig.order("quiet"))
+      try await rig.reload { $0.top["log"] = "{level: info, format: json, access: true}" }
+      try await rig.semel.process.line(containing: "the configuration was reloaded")
+      #expect(!rig.semel.process.output.dropFirst(before).contains(#""outcome":"executed""#))
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Scripts of `Clients`, run by the Python that `deploy/test` furnishes with what they import.
+enum Python {
+  static func start(_ script: String, _ arguments: [String]) throws -> ManagedProcess {
+    guard let python = ProcessInfo.processInfo.environment["SEMEL_TEST_PYTHON"] else {
+      throw TestFailure(
+        "No Python with the scripts' packages: run deploy/test, which makes one and sets SEMEL_TEST_PYTHON.")
+    }
+    let path = try #require(Bundle.module.path(forResource: script, ofType: "py", inDirectory: "Clients"))
+    return try ManagedProcess([python, path] + arguments)
+  }
+
+  /// Starts a server and waits until it says that it is ready.
+  static func serve(_ script: String, _ arguments: [String]) async throws -> ManagedProcess {
+    let process = try start(script, arguments)
+    try await process.line(containing: "ready")
+    return process
+  }
+
+  /// Runs a script and decodes what it prints as JSON in its last line.
+  static func run<Result: Decodable>(_ script: String, _ arguments: [String]) async throws -> Result {
+    try await result(of: start(script, arguments))
+  }
+
+  /// What a script has printed as JSON in its last line, once it has ended.
+  static func result<Result: Decodable>(of process: ManagedProcess) async throws -> Result {
+    let exit = try await process.exit(within: .seconds(50))
+    guard exit == .code(0), let last = process.output.split(separator: "\n").last else {
+      throw TestFailure("\(process.name) ended with \(exit):\n\(process.output)\(process.errors)")
+    }
+    return try JSONDecoder().decode(Result.self, from: Data(last.utf8))
+  }
+}

@@ -1,0 +1,136 @@
+import TestSupport
+import Testing
+
+/// A backend behind TLS: verified before a byte of a request is sent.
+struct SecureBackendTests {
+  @Test(arguments: ["off", "auto"])
+  func `a keyed request runs once behind TLS, and is replayed`(http2: String) async throws {
+    var backend = try await SecureBackend()
+    backend.http2 = http2
+    try await backend.run { rig in
+      let first = try await rig.order("k")
+      expectExecuted(first)
+      expectReplayed(try await rig.order("k"), of: first)
+      let request = try #require(rig.backend.requests.first)
+      #expect(rig.backend.requests.count == 1)
+      #expect(request["X-Protocol"] == (http2 == "off" ? "HTTP/1.1" : "HTTP/2.0"))
+      #expect(request["X-Server-Name"] == "localhost")
+      #expect(request.text == #"{"amount":1999}"#)
+    }
+  }
+
+  @Test(arguments: ["off", "auto"]) func `a connection is used again`(http2: String) async throws {
+    var backend = try await SecureBackend()
+    backend.http2 = http2
+    try await backend.run { rig in
+      for number in 0..<20 { expectExecuted(try await rig.order("k\(number)")) }
+      let connections = Set(rig.backend.requests.map { $0["X-Connection"] })
+      // One of each worker.
+      #expect(connections.count <= 2)
+      #expect(rig.backend.requests.count == 20)
+    }
+  }
+
+  @Test func `where the backend has no HTTP 2, auto means HTTP 1`() async throws {
+    var backend = try await SecureBackend()
+    backend.http2 = "auto"
+    backend.speaksHTTP2 = false
+    try await backend.run { rig in
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.map { $0["X-Protocol"] } == ["HTTP/1.1"])
+    }
+  }
+
+  @Test func `where HTTP 2 is not agreed upon, no more connections are made than allowed`() async throws {
+    var backend = try await SecureBackend()
+    backend.http2 = "auto"
+    backend.speaksHTTP2 = false
+    let configuration = Configuration(top: ["workers": "1"], upstream: ["max_connections": "3"])
+    try await backend.run(nil, configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      try await withThrowingTaskGroup(of: Answer.self) { group in
+        for number in 0..<6 { group.addTask { try await rig.order("k\(number)") } }
+        try await rig.backend.arrived(3)
+        gate.open()
+        for try await answer in group { expectExecuted(answer) }
+      }
+      #expect(Set(rig.backend.requests.map { $0["X-Connection"] }).count <= 3)
+      #expect(rig.backend.requests.count == 6)
+    }
+  }
+
+  enum Doubt: CaseIterable, Sendable {
+    case unknownAuthority, otherAuthority, otherName, otherAddress, expired, selfSigned
+  }
+
+  @Test(arguments: Doubt.allCases)
+  func `a backend that does not prove who it is gets nothing`(doubt: Doubt) async throws {
+    var backend = try await SecureBackend()
+    let stranger = try await Certificates()
+    var pair = try await backend.certificates.server()
+    switch doubt {
+    case .unknownAuthority: backend.isKnown = false
+    case .otherAuthority: pair = try await stranger.server()
+    case .otherName:
+      pair = try await backend.certificates.issue("o", subject: "/CN=localhost", names: ["DNS:other.example"])
+    case .otherAddress:
+      backend.host = "127.0.0.1"
+      pair = try await backend.certificates.issue("o", subject: "/CN=127.0.0.1", names: ["DNS:localhost"])
+    case .expired:
+      pair = try await backend.certificates.issue(
+        "o", subject: "/CN=localhost", names: ["DNS:localhost"], days: -1)
+    case .selfSigned: pair = stranger.itself
+    }
+    try await backend.run(pair) { rig in
+      expectRefused(try await rig.order("k"), 502, "upstream_unreachable", retryable: true)
+      let passed = try await rig.order(nil, path: "/open")
+      #expect(passed.problem?.code == "upstream_unreachable")
+      // A connection that switches protocols is made in another way.
+      let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+      let switched = try await rig.semel.client.send("GET", "/open", upgrade)
+      #expect(switched.problem?.code == "upstream_unreachable", "\(switched.text)")
+      #expect(rig.backend.log.value.begun == 0)
+    }
+    withExtendedLifetime(stranger) {}
+  }
+
+  @Test func `Semel shows its certificate to a backend that asks`() async throws {
+    var backend = try await SecureBackend()
+    let client = try await backend.certificates.issue("client", subject: "/CN=semel")
+    backend.tls = "certificate: \(client.certificate), key: \(client.key)"
+    backend.directives = "ssl_client_certificate \(backend.certificates.authority); ssl_verify_client on;"
+    try await backend.run { rig in
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.map { $0["X-Client"] } == ["CN=semel"])
+    }
+  }
+
+  @Test(arguments: ["off", "auto"])
+  func `the server's name is what is asked for and verified`(http2: String) async throws {
+    var backend = try await SecureBackend()
+    let pair = try await backend.certificates.issue(
+      "named", subject: "/CN=any", names: ["DNS:orders.internal"])
+    backend.host = "127.0.0.1"
+    backend.http2 = http2
+    try await backend.run(pair) { rig in
+      expectRefused(try await rig.order("k"), 502, "upstream_unreachable", retryable: true)
+    }
+    backend.tls = "server_name: orders.internal"
+    try await backend.run(pair) { rig in
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.map { $0["X-Server-Name"] } == ["orders.internal"])
+      // The request's own host is none of TLS's business.
+      #expect(rig.backend.requests[0]["X-Forwarded-Host"] == "orders.example")
+    }
+  }
+
+  @Test func `an address is verified as such, and never sent as a name`() async throws {
+    var backend = try await SecureBackend()
+    backend.host = "127.0.0.1"
+    try await backend.run { rig in
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.map { $0["X-Server-Name"] ?? "" } == [""])
+    }
+  }
+}

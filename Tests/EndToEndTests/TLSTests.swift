@@ -1,0 +1,206 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Listeners with TLS.
+struct TLSTests {
+  @Test(arguments: [("--http2", "HTTP/2 201"), ("--http1.1", "HTTP/1.1 201")])
+  func `the client chooses between HTTP 2 and 1`(option: String, status: String) async throws {
+    try await SecureRig.run { secure in
+      let first = try await secure.order("k", [option])
+      #expect(
+        first.hasPrefix(status) && first.lowercased().contains("idempotency-status: executed"), "\(first)")
+      let again = try await secure.order("k", [option])
+      #expect(again.lowercased().contains("idempotency-status: replayed"), "\(again)")
+      let request = try #require(secure.rig.backend.requests.first)
+      #expect(secure.rig.backend.requests.count == 1)
+      #expect(request["X-Forwarded-Proto"] == "https")
+    }
+  }
+
+  @Test func `HTTP 2 may be spoken without being asked for`() async throws {
+    try await SecureRig.run { secure in
+      let report = try await HTTP2Script(
+        port: secure.port, authority: secure.certificates.authority,
+        [["open", 1, HTTP2Script.order("k"), true], ["answer", 1]]
+      ).report()
+      #expect(try report[1].status == 201)
+    }
+  }
+
+  @Test func `versions and ciphers that are broken are not spoken`() async throws {
+    try await SecureRig.run { secure in
+      let weak = ["-cipher", "ALL:@SECLEVEL=0"]
+      for version in ["-tls1", "-tls1_1"] {
+        let said = try await secure.handshake([version] + weak)
+        #expect(said.contains("alert") || said.contains("no protocols"), "\(said)")
+        #expect(said.contains("Cipher is (NONE)"), "\(said)")
+      }
+      for cipher in ["AES128-SHA", "AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-SHA"] {
+        let said = try await secure.handshake(["-tls1_2", "-cipher", "\(cipher):@SECLEVEL=0"])
+        #expect(said.contains("Cipher is (NONE)"), "\(cipher): \(said)")
+      }
+      for version in ["-tls1_2", "-tls1_3"] {
+        let said = try await secure.handshake([version, "-alpn", "h2"])
+        #expect(said.contains("Verification: OK") && said.contains("ALPN protocol: h2"), "\(said)")
+      }
+    }
+  }
+
+  @Test(arguments: ["--http2", "--http1.1"])
+  func `a client's certificate says who the caller is`(option: String) async throws {
+    let configuration = Configuration(route: ["caller": "{parts: [client_certificate]}"])
+    try await SecureRig.run(configuration, asksClients: true) { secure in
+      let alice = try await secure.certificates.issue(
+        "alice", subject: "/CN=one", names: ["URI:spiffe://shop/alice"])
+      let bob = try await secure.certificates.issue(
+        "bob", subject: "/CN=one", names: ["URI:spiffe://shop/bob"])
+      let unnamed = try await secure.certificates.issue("unnamed", subject: "/CN=one")
+      for client in [alice, bob, unnamed] {
+        let first = try await secure.order("k", as: client, [option])
+        #expect(first.lowercased().contains("idempotency-status: executed"), "\(first)")
+      }
+      // Renewed, with another key and another subject, it names the same.
+      let renewed = try await secure.certificates.issue(
+        "renewed", subject: "/CN=two", names: ["URI:spiffe://shop/alice"])
+      let again = try await secure.order("k", as: renewed, [option])
+      #expect(again.lowercased().contains("idempotency-status: replayed"), "\(again)")
+      #expect(secure.rig.backend.requests.count == 3)
+      let nobody = try await secure.order("k", [option])
+      #expect(nobody.contains("401") && nobody.contains(#""code":"caller_unknown""#), "\(nobody)")
+      // One that another authority has signed is nobody's: the handshake fails.
+      let strange = try await Certificates().issue(
+        "alice", subject: "/CN=one", names: ["URI:spiffe://shop/alice"])
+      let refused = try await secure.order("k", as: strange, [option])
+      #expect(!refused.contains("HTTP/"), "\(refused)")
+      #expect(secure.rig.backend.requests.count == 3)
+    }
+  }
+
+  @Test func `a client without a certificate may be an empty caller`() async throws {
+    let configuration = Configuration(
+      route: ["caller": "{parts: ['client_certificate:subject'], anonymous: allow}"])
+    try await SecureRig.run(configuration, asksClients: true) { secure in
+      let alice = try await secure.certificates.issue("alice", subject: "/CN=alice")
+      #expect(try await secure.order("k").contains("executed"))
+      #expect(try await secure.order("k").contains("replayed"))
+      #expect(try await secure.order("k", as: alice).contains("executed"))
+      #expect(secure.rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test func `a renewed certificate is taken into use, and a bad one is not`() async throws {
+    try await SecureRig.run { secure in
+      let gate = Gate()
+      secure.rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      // A connection that outlives the renewal.
+      let old = try HTTP2Script(
+        port: secure.port, authority: secure.certificates.authority,
+        [
+          ["open", 1, HTTP2Script.order("k"), true], ["answer", 1],
+          ["open", 3, HTTP2Script.order("late"), true],
+          ["answer", 3],
+        ])
+      try await secure.rig.backend.arrived(1)
+      #expect(try await secure.handshake([]).contains("subject=CN = localhost"))
+      try await secure.certificates.server(subject: "/CN=renewed")
+      try await secure.rig.semel.process.line(containing: "a certificate was read again")
+      #expect(try await secure.handshake([]).contains("subject=CN = renewed"))
+      try "nonsense".write(toFile: secure.server.certificate, atomically: true, encoding: .utf8)
+      try await secure.rig.semel.process.line(containing: "the one before stays in use")
+      #expect(try await secure.handshake([]).contains("subject=CN = renewed"))
+      gate.open()
+      #expect(try await old.report()[3].status == 201)
+    }
+  }
+
+  @Test func `an answer that is cut is no orderly end`() async throws {
+    try await SecureRig.run(Configuration(route: ["idempotency": "off"])) { secure in
+      secure.rig.backend.on("/v1/orders") { _ in
+        Reply(200, [], content: .filler(300_000), framing: .chunked, ending: .cut(after: 200_000))
+      }
+      // To HTTP/1.0 the connection's end is the answer's.
+      for option in ["--http1.0", "--http1.1", "--http2"] {
+        let curl = try ManagedProcess([
+          "curl", "--silent", "--output", "/dev/null", option, "--cacert", secure.certificates.authority,
+          "https://localhost:\(secure.port)/v1/orders",
+        ])
+        #expect(try await curl.exit() != .code(0))
+      }
+    }
+  }
+
+  @Test(arguments: ["-tls1_2", "-tls1_3"])
+  func `a session that is resumed is still whose it was`(version: String) async throws {
+    let configuration = Configuration(route: ["caller": "{parts: [client_certificate]}"])
+    try await SecureRig.run(configuration, asksClients: true) { secure in
+      let alice = try await secure.certificates.issue("alice", subject: "/CN=alice")
+      let directory = TemporaryDirectory()
+      func order(_ session: String) async throws -> String {
+        try Rig.orderText("k", [("Connection", "close")]).write(
+          toFile: directory.file("request"), atomically: true, encoding: .utf8)
+        let process = try ManagedProcess([
+          "sh", "-c",
+          "openssl s_client -quiet -ign_eof \(version) -connect 127.0.0.1:\(secure.port) "
+            + "-cert \(alice.certificate) -key \(alice.key) \(session) \(directory.file("session")) "
+            + "< \(directory.file("request"))",
+        ])
+        try await process.exit()
+        return process.output + process.errors
+      }
+      let first = try await order("-sess_out")
+      #expect(first.contains("Idempotency-Status: executed"), "\(first)")
+      let again = try await order("-sess_in")
+      #expect(again.contains("Idempotency-Status: replayed"), "\(again)")
+      #expect(secure.rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `who does not speak TLS is cut off, and who does not go on as well`() async throws {
+    try await SecureRig.run(Configuration(top: ["limits": "{header_timeout: 1s}"])) { secure in
+      let plain = try await RawClient(port: secure.port)
+      try await plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+      let said = try await plain.closedByPeer()
+      #expect(!String(decoding: said, as: UTF8.self).contains("HTTP/1.1"))
+      let silent = try await RawClient(port: secure.port)
+      #expect(try await silent.closedByPeer().isEmpty)
+      #expect(try await secure.order("k").contains("executed"))
+    }
+  }
+
+  @Test func `a key that is not the certificate's is told before anybody connects`() async throws {
+    let certificates = try await Certificates()
+    let server = try await certificates.server()
+    let other = try await certificates.server("other")
+    let directory = TemporaryDirectory()
+    func check(_ certificate: String, _ key: String, _ clientCA: String) async throws -> String {
+      let text = """
+        listen:
+          - address: 127.0.0.1:8443
+            tls:
+              certificate: \(certificate)
+              key: \(key)
+              client_ca: \(clientCA)
+        upstreams: {orders: {url: "http://127.0.0.1:9000"}}
+        """
+      try text.write(toFile: directory.file("c.yaml"), atomically: true, encoding: .utf8)
+      let process = try ManagedProcess([SemelProcess.binary, "check", directory.file("c.yaml")])
+      let exit = try await process.exit()
+      #expect(exit == (process.errors.isEmpty ? .code(0) : .code(78)))
+      return process.errors.replacing(directory.file("c.yaml"), with: "FILE")
+    }
+    #expect(try await check(server.certificate, server.key, certificates.authority) == "")
+    #expect(
+      try await check(server.certificate, other.key, certificates.authority)
+        == "FILE:5:12: listen[0].tls.key: does not belong to the certificate\n")
+    #expect(
+      try await check(server.key, server.key, certificates.authority)
+        == "FILE:4:20: listen[0].tls.certificate: holds no certificate in PEM\n")
+    #expect(
+      try await check(server.certificate, server.certificate, certificates.authority)
+        == "FILE:5:12: listen[0].tls.key: holds no private key in PEM, or one with a passphrase\n")
+    #expect(
+      try await check(server.certificate, server.key, "/nowhere")
+        == "FILE:6:18: listen[0].tls.client_ca: cannot be read; give the path of a PEM file\n")
+  }
+}

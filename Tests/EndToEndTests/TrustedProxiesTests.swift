@@ -1,0 +1,75 @@
+import TestSupport
+import Testing
+
+/// Whose word about the client is believed.
+struct TrustedProxiesTests {
+  private static let said = [
+    ("X-Forwarded-For", "203.0.113.9, 10.1.1.1"), ("X-Forwarded-Proto", "https"),
+    ("X-Forwarded-Host", "shop.example"),
+  ]
+
+  @Test(arguments: ["/v1/orders", "/open"])
+  func `a trusted proxy's fields go on with its own address behind them`(path: String) async throws {
+    try await Rig.run(Configuration(top: ["trusted_proxies": "[127.0.0.0/8, 10.0.0.0/8]"])) { rig in
+      #expect(try await rig.order("k", path: path, Self.said).status == 201)
+      let request = try #require(rig.backend.requests.first)
+      #expect(request["X-Forwarded-For"] == "203.0.113.9, 10.1.1.1, 127.0.0.1")
+      #expect(request["X-Forwarded-Proto"] == "https")
+      #expect(request["X-Forwarded-Host"] == "shop.example")
+      #expect(request["Host"] == "orders.example")
+      try await rig.semel.process.line(containing: #""client":"203.0.113.9""#)
+    }
+  }
+
+  @Test func `everybody else's are dropped and made anew`() async throws {
+    try await Rig.run(Configuration(top: ["trusted_proxies": "[10.0.0.0/8, unix]"])) { rig in
+      expectExecuted(try await rig.order("k", Self.said))
+      let request = try #require(rig.backend.requests.first)
+      #expect(request["X-Forwarded-For"] == "127.0.0.1")
+      #expect(request["X-Forwarded-Proto"] == "http")
+      #expect(request["X-Forwarded-Host"] == "orders.example")
+      try await rig.semel.process.line(containing: #""client":"127.0.0.1""#)
+    }
+  }
+
+  @Test func `what a trusted proxy leaves out or says twice is made anew`() async throws {
+    try await Rig.run(Configuration(top: ["trusted_proxies": "[127.0.0.1]"])) { rig in
+      expectExecuted(try await rig.order("a", [("X-Forwarded-Host", "shop.example")]))
+      #expect(rig.backend.requests[0]["X-Forwarded-For"] == "127.0.0.1")
+      #expect(rig.backend.requests[0]["X-Forwarded-Proto"] == "http")
+      #expect(rig.backend.requests[0]["X-Forwarded-Host"] == "shop.example")
+      let twice = [("X-Forwarded-Host", "a"), ("X-Forwarded-Host", "b"), ("X-Forwarded-Proto", "gopher")]
+      expectExecuted(try await rig.order("b", twice))
+      #expect(rig.backend.requests[1]["X-Forwarded-Proto"] == "http")
+      #expect(rig.backend.requests[1]["X-Forwarded-Host"] == "orders.example")
+    }
+  }
+
+  @Test func `a caller by address is the client behind the proxy`() async throws {
+    try await Rig.run(
+      Configuration(top: ["trusted_proxies": "[127.0.0.1]"], route: ["caller": "{parts: [address]}"])
+    ) { rig in
+      let first = try await rig.order("k", [("X-Forwarded-For", "203.0.113.9")])
+      expectExecuted(first)
+      // The same address, written otherwise and with what a client may have put before it.
+      expectReplayed(
+        try await rig.order("k", [("X-Forwarded-For", "6.6.6.6, ::ffff:203.0.113.9")]), of: first)
+      expectExecuted(try await rig.order("k", [("X-Forwarded-For", "203.0.113.10")]))
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.count == 3)
+    }
+  }
+
+  @Test func `whom to believe changes by a reload, with the word for it`() async throws {
+    try await Rig.run(Configuration(route: ["caller": "{parts: [address]}"])) { rig in
+      try await rig.reload { $0.top["trusted_proxies"] = "[127.0.0.1]" }
+      #expect(try await rig.semel.admin.send("GET", "/readyz").text.contains("trusted_proxies: says which"))
+      try await rig.reload {
+        $0.top["trusted_proxies"] = "[127.0.0.1]"
+        $0.top["allow_identity_change"] = "true"
+      }
+      expectExecuted(try await rig.order("k", [("X-Forwarded-For", "203.0.113.9")]))
+      #expect(rig.backend.requests[0]["X-Forwarded-For"] == "203.0.113.9, 127.0.0.1")
+    }
+  }
+}

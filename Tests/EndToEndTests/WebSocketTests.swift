@@ -1,0 +1,174 @@
+import TestSupport
+import Testing
+
+/// A WebSocket client and server of others, and Semel between them.
+struct WebSocketTests {
+  /// Runs `body` with a rig before the server; the url of the tunnel lacks its path.
+  private func run(
+    isSecure: Bool = false, _ top: [String: String] = [:],
+    _ body: @escaping @Sendable (Rig, ManagedProcess, String) async throws -> Void
+  ) async throws {
+    let port = FreePort.find()
+    let certificates = try await Certificates()
+    let pair = try await certificates.server()
+    let server = try await Python.serve(
+      "websocket_server", ["\(port)"] + (isSecure ? [pair.certificate, pair.key] : []))
+    var upstream = ["url": "'\(isSecure ? "https" : "http")://localhost:\(port)'"]
+    if isSecure { upstream["tls"] = "{ca: \(certificates.authority)}" }
+    try await Rig.run(Configuration(top: top, upstream: upstream)) { rig in
+      try await body(rig, server, "ws://127.0.0.1:\(rig.semel.ports.proxy)")
+    }
+    withExtendedLifetime(certificates) {}
+  }
+
+  @Test(arguments: [false, true])
+  func `messages pass both ways, pings and the client's close code too`(isSecure: Bool) async throws {
+    try await run(isSecure: isSecure) { rig, server, url in
+      let report: [Report] = try await Python.run("websocket_client", ["\(url)/echo", "echo"])
+      #expect(report == Array(repeating: .flag(true), count: 7) + [.number(4000)])
+      try await server.line(containing: "closed /echo 4000")
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `the server's close code reaches the client`(isSecure: Bool) async throws {
+    try await run(isSecure: isSecure) { _, _, url in
+      let report: [Report] = try await Python.run("websocket_client", ["\(url)/leave", "leave"])
+      #expect(report == [.number(4001), .text("enough")])
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `a server that is cut ends the client's connection`(isSecure: Bool) async throws {
+    try await run(isSecure: isSecure) { _, _, url in
+      let report: [Report] = try await Python.run("websocket_client", ["\(url)/cut", "leave"])
+      #expect(report == [.number(1006), .text("")])
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `a client that goes away ends the server's connection`(isSecure: Bool) async throws {
+    try await run(isSecure: isSecure) { rig, server, url in
+      let client = try Python.start("websocket_client", ["\(url)/echo", "cut"])
+      #expect(try await client.exit() == .code(0))
+      try await server.line(containing: "closed /echo 1006")
+      try await rig.semel.counter("semel_in_flight_requests", becomes: 0)
+    }
+  }
+
+  @Test func `on a protected route it is refused before a byte is sent`() async throws {
+    try await run { _, server, url in
+      let report: [Report] = try await Python.run("websocket_client", ["\(url)/v1/echo", "refused"])
+      #expect(report.first == .number(501))
+      #expect(!server.output.contains("opened"))
+    }
+  }
+
+  @Test func `a drain ends an open tunnel within its grace`() async throws {
+    try await run(["shutdown_grace": "1s"]) { rig, server, url in
+      let client = try Python.start("websocket_client", ["\(url)/echo", "stay"])
+      try await client.line(containing: "open")
+      let start = ContinuousClock.now
+      rig.semel.terminate()
+      #expect(try await rig.semel.process.exit() == .code(0))
+      #expect(ContinuousClock.now - start < .seconds(6))
+      let report: [Report] = try await Python.result(of: client)
+      #expect(report.first == .number(1006))
+      try await server.line(containing: "closed /echo 1006")
+    }
+  }
+
+  @Test func `a tunnel on which nothing moves is ended`() async throws {
+    try await run(["limits": "{tunnel_timeout: 1s}"]) { rig, server, url in
+      let report: [Report] = try await Python.run("websocket_client", ["\(url)/echo", "leave_silent"])
+      #expect(report.first == .number(1006))
+      try await server.line(containing: "closed /echo 1006")
+      try await rig.semel.counter("semel_in_flight_requests", becomes: 0)
+    }
+  }
+
+  @Test func `bytes right behind the handshake belong to the tunnel, on both sides`() async throws {
+    let backend = try RawServer { connection in
+      let head = try connection.readHead()
+      guard head.contains("\r\nUpgrade: spoken\r\n"), head.contains("\r\nConnection: Upgrade\r\n") else {
+        return
+      }
+      try connection.write(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: spoken\r\nX-Key: a\r\n\r\nhello")
+      let bytes = try connection.read(5)
+      try connection.write(bytes.reversed())
+      connection.readToEnd()
+      // The client is heard to the end, and answered after it.
+      try connection.write("bye")
+    }
+    let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      let fields = [("Connection", "keep-alive, Upgrade"), ("Upgrade", "spoken")]
+      try await client.send(HTTPClient.request("GET", "/open", fields) + "first")
+      try await client.inbox.until("the tunnel's bytes") { $0.bytes.has("hellotsrif") }
+      try await client.closeSending()
+      let bytes = String(decoding: try await client.closedByPeer(), as: UTF8.self)
+      #expect(bytes.hasPrefix("HTTP/1.1 101 "))
+      #expect(bytes.contains("\r\nUpgrade: spoken\r\n") && bytes.contains("\r\nX-Key: a\r\n"))
+      #expect(bytes.hasSuffix("\r\n\r\nhellotsrifbye"))
+    }
+  }
+
+  @Test(arguments: ["h2c", "websocket, h2c", "HTTP/2.0", "TLS/1.2"])
+  func `another HTTP is never switched to`(protocols: String) async throws {
+    try await Rig.run { rig in
+      let fields = [
+        ("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", protocols), ("HTTP2-Settings", "AAMAAABk"),
+      ]
+      let answer = try await rig.semel.client.send("GET", "/open", fields)
+      #expect(answer.status == 201)
+      let request = try #require(rig.backend.requests.first)
+      #expect(request["Upgrade"] == nil && request["HTTP2-Settings"] == nil)
+    }
+  }
+
+  @Test func `a backend that does not switch is answered like any other`() async throws {
+    let backend = try RawServer { connection in
+      while true {
+        let isAsked = try connection.readRequest().contains("\r\nUpgrade: websocket\r\n")
+        try connection.write("HTTP/1.1 \(isAsked ? 426 : 400) No\r\nContent-Length: 2\r\n\r\nno")
+      }
+    }
+    let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      let fields = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
+      for _ in 1...2 {
+        try await client.send(HTTPClient.request("GET", "/open", fields))
+        let answer = try await client.answer()
+        #expect(answer.status == 426)
+        #expect(answer.text == "no")
+      }
+      #expect(backend.tally.connections == 1)
+    }
+  }
+
+  /// A flag, a number or a text of a script's report.
+  enum Report: Decodable, Equatable {
+    case flag(Bool)
+    case number(Int)
+    case text(String)
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if let flag = try? container.decode(Bool.self) {
+        self = .flag(flag)
+      } else if let number = try? container.decode(Int.self) {
+        self = .number(number)
+      } else {
+        self = .text(try container.decode(String.self))
+      }
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Whether the text stands in it; `nil` where it does not yet.
+  func has(_ text: String) -> Bool? { firstRange(of: Array(text.utf8)) == nil ? nil : true }
+}

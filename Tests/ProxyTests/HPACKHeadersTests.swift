@@ -1,0 +1,34 @@
+import Idempotency
+import NIOCore
+import NIOHPACK
+import Testing
+import Wire
+
+@testable import Proxy
+
+struct HPACKHeadersTests {
+  @Test func `lines become fields with names in lower case`() {
+    let fields = HPACKHeaders(lines: ByteBuffer(string: "Content-Type: text/plain\r\nX:\tä: b \r\n"))
+    #expect(fields.map { "\($0.name)=\($0.value)" } == ["content-type=text/plain", "x=ä: b"])
+  }
+
+  @Test func `what is not UTF-8 is read as ISO 8859-1`() {
+    let fields = HPACKHeaders(lines: ByteBuffer(bytes: Array("x: J".utf8) + [0xF6] + Array("rg\r\n".utf8)))
+    #expect(fields.first(name: "x") == "Jörg")
+  }
+
+  @Test func `a backend's answer goes without what belongs to its connection`() {
+    var head = MessageHead(start: .status(201, reason: 0..<0))
+    head.append("Connection", "x-hop", as: .connection)
+    head.append("Keep-Alive", "timeout=5", as: .keepAlive)
+    head.append("X-Hop", "1")
+    head.append("Transfer-Encoding", "chunked", as: .transferEncoding)
+    head.append("X-Kept", "1")
+    let answer = Answer(
+      head, label: .executed, body: ByteBuffer(string: "made"), trailers: ByteBuffer(), to: .post)
+    #expect(
+      HPACKHeaders(answer.head).map { "\($0.name)=\($0.value)" } == [
+        ":status=201", "x-kept=1", "idempotency-status=executed", "content-length=4",
+      ])
+  }
+}

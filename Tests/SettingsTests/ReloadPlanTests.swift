@@ -1,0 +1,110 @@
+import Settings
+import Testing
+
+/// What a reload takes, and what it refuses.
+struct ReloadPlanTests {
+  private static let start = """
+    listen: [{address: "127.0.0.1:8080"}]
+    admin: {address: "127.0.0.1:8081"}
+    workers: 2
+    store: {kind: redis, url: "redis://127.0.0.1:6379/0"}
+    upstreams:
+      a: {url: "http://127.0.0.1:9000"}
+      b: {url: "http://127.0.0.1:9001"}
+    defaults: {upstream: a}
+    log: {level: info}
+    routes:
+      - name: orders
+        match: {path: /v1/orders}
+        caller: {parts: ["header:Authorization"]}
+      - name: payments
+        match: {path: /v1/payments}
+        caller: {parts: ["header:Authorization"]}
+        endpoint: route
+      - name: open
+        idempotency: off
+
+    """
+
+  /// What the plan says of a change of the text.
+  private func plan(_ old: String, _ new: String, and more: String = "") throws -> ReloadPlan {
+    try #require(Self.start.contains(old))
+    return ReloadPlan(
+      from: try load(Self.start), to: try load(Self.start.replacing(old, with: new) + more))
+  }
+
+  @Test(arguments: [
+    ("info", "debug"), ("{level: info}", "{level: info, access: false}"),
+    ("/v1/orders", "/v2/orders"), ("9000", "9005"), ("workers: 2", "workers: 2\nlimits: {max_in_flight: 5}"),
+    ("workers: 2", "workers: 2\nshutdown_grace: 60s"), ("workers: 2", "workers: 2\ndrain_delay: 1s"),
+    ("endpoint: route", "endpoint: route\n    retention: 2h\n    remember: 3h"),
+    ("\"http://127.0.0.1:9001\"", "\"http://127.0.0.1:9001\", max_connections: 9"),
+    // A new route before all others, a route less, and one that protects what passed.
+    ("- name: orders", "- {name: new, match: {path: /new}, idempotency: off}\n  - name: orders"),
+    ("  - name: open\n    idempotency: off\n", ""),
+    ("idempotency: off", "caller: {parts: [address]}"),
+    ("    endpoint: route\n", "    endpoint: route\n    key: {from: [\"header:X-Key\"]}\n"),
+    // Another name alone is the same identity where records go by the path.
+    ("name: orders", "name: purchases"),
+    ("endpoint: route", "endpoint: route\n    idempotency: off"),
+  ]) func `what may change live is taken`(old: String, new: String) throws {
+    #expect(try plan(old, new) == .apply)
+  }
+
+  @Test(arguments: [
+    ("127.0.0.1:8080", "127.0.0.1:8088", "listen"), ("127.0.0.1:8081", "127.0.0.1:8089", "admin"),
+    ("admin: {address: \"127.0.0.1:8081\"}\n", "", "admin"), ("workers: 2", "workers: 4", "workers"),
+    ("kind: redis, url: \"redis://127.0.0.1:6379/0\"", "kind: embedded", "store.kind"),
+    ("6379/0", "6379/1", "store.url"), ("6379/0\"", "6379/0\", timeout: 1s", "store.timeout"),
+    ("6379/0\"", "6379/0\", namespace: other", "store.namespace"),
+    ("6379/0\"", "6379/0\", require_durable: true", "store.require_durable"),
+    ("6379/0\"", "6379/0\", local_cache: 1MiB", "store.local_cache"),
+    ("level: info", "format: text", "log.format"),
+  ]) func `what cannot change live is refused by name`(old: String, new: String, member: String) throws {
+    let message = "cannot change while Semel runs; restart it, or write the old value"
+    #expect(try plan(old, new) == .refuse([ReloadPlan.Reason(member, message)]))
+    #expect(try plan(old, new, and: "allow_identity_change: true\n") != .apply)
+  }
+
+  @Test(arguments: [
+    ("name: orders", "name: orders\n    upstream: b", "routes[0].upstream"),
+    (
+      "/v1/orders}\n    caller: {parts: [\"header:Authorization\"]}",
+      "/v1/orders}\n    caller: {parts: [address]}", "routes[0].caller"
+    ),
+    (
+      "/v1/orders}\n    caller: {parts: [\"header:Authorization\"]}",
+      "/v1/orders}\n    caller: {parts: [\"header:Authorization\", address]}", "routes[0].caller"
+    ),
+    ("endpoint: route", "endpoint: path", "routes[1].endpoint"),
+    ("name: payments", "name: charges", "routes[1].name"),
+    ("name: orders", "name: purchases\n    upstream: b", "routes[0].upstream"),
+  ]) func `another identity needs its word`(old: String, new: String, member: String) throws {
+    guard case .refuse(let reasons) = try plan(old, new) else {
+      Issue.record("taken")
+      return
+    }
+    #expect(reasons.map(\.member) == [member])
+    #expect(reasons.allSatisfy { $0.message.contains("allow_identity_change: true") })
+    #expect(try plan(old, new, and: "allow_identity_change: true\n") == .apply)
+  }
+
+  @Test func `all reasons are told at once`() throws {
+    var changed = Self.start
+    for (old, new) in [
+      ("workers: 2", "workers: 3"), ("8080", "8090"), ("6379", "6380"), ("endpoint: route", "endpoint: path"),
+    ] {
+      changed = changed.replacing(old, with: new)
+    }
+    guard case .refuse(let reasons) = ReloadPlan(from: try load(Self.start), to: try load(changed)) else {
+      Issue.record("taken")
+      return
+    }
+    #expect(reasons.map(\.member) == ["listen", "workers", "store.url", "routes[1].endpoint"])
+    #expect(reasons.map(\.description).allSatisfy { $0.contains(": ") })
+  }
+
+  @Test func `the word for it is no change by itself`() throws {
+    #expect(try plan("workers: 2", "workers: 2\nallow_identity_change: true") == .apply)
+  }
+}

@@ -1,0 +1,50 @@
+import Idempotency
+import Testing
+
+@testable import Settings
+
+@Suite struct SecureUpstreamTests {
+  private func upstream(_ members: String) throws -> UpstreamSettings? {
+    try load("upstreams: {a: {\(members)}}").upstreams["a"]
+  }
+
+  @Test func `https has port 443 and is verified`() throws {
+    let settings = try #require(try upstream("url: \"https://api.example.com\""))
+    #expect(settings.address == .tcp(host: "api.example.com", port: 443))
+    #expect(settings.tls == UpstreamSettings.TLS())
+    #expect(!settings.isPlain)
+  }
+
+  @Test func `what libcurl is not needed for is plain`() throws {
+    for (members, isPlain) in [
+      ("url: \"http://h:1\"", true), ("url: \"http://h:1\", http2: auto", true),
+      ("url: \"http://h:1\", http2: prior_knowledge", false), ("url: \"https://h:1\", http2: auto", false),
+    ] {
+      #expect(try upstream(members)?.isPlain == isPlain)
+    }
+  }
+
+  @Test func `files and the server's name are read`() throws {
+    let settings = try upstream(
+      "url: \"https://10.0.0.1\", tls: {ca: /dev/null, certificate: /dev/null, key: /dev/null, server_name: x.example}"
+    )
+    let tls = try #require(settings?.tls)
+    #expect(tls.ca == "/dev/null" && tls.certificate == "/dev/null" && tls.key == "/dev/null")
+    #expect(tls.serverName == "x.example")
+  }
+
+  @Test(arguments: [
+    ("url: \"http://h\", tls: {}", "1:39: upstreams.a.tls: is for https:// alone; take it out"),
+    (
+      "url: \"https://h\", tls: {ca: /none}",
+      "1:45: upstreams.a.tls.ca: cannot be read; give the path of a PEM file"
+    ),
+    (
+      "url: \"https://h\", tls: {key: /dev/null}",
+      "1:40: upstreams.a.tls: must have both certificate and key, or neither"
+    ),
+    ("url: \"https://h\", http2: on", "1:42: upstreams.a.http2: must be off, auto or prior_knowledge"),
+  ]) func `what cannot be is refused`(members: String, issue: String) {
+    #expect(issues("upstreams: {a: {\(members)}}") == [issue])
+  }
+}

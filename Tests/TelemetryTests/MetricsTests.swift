@@ -1,0 +1,92 @@
+import Telemetry
+import Testing
+
+@Suite struct `The metrics page` {
+  private static func record(_ change: (inout AccessRecord) -> Void) -> AccessRecord {
+    var record = AccessRecord()
+    record.totalMicroseconds = 60
+    change(&record)
+    return record
+  }
+
+  @Test func `tells name, help and type of every family, also before anything was counted`() async {
+    let page = await Metrics(loops: 2).page()
+    for family in MetricFamily.all {
+      #expect(page.contains("# HELP \(family.name) \(family.help)\n"))
+      #expect(page.contains("# TYPE \(family.name) \(family.kind.rawValue)\n"))
+    }
+  }
+
+  @Test func `has names of their own, with their units`() {
+    #expect(Set(MetricFamily.all.map(\.name)).count == MetricFamily.all.count)
+    for family in MetricFamily.all {
+      #expect(family.name.hasSuffix("_total") == (family.kind == .counter), "\(family.name)")
+      if family.kind == .histogram { #expect(family.name.hasSuffix("_seconds"), "\(family.name)") }
+      #expect(family.help.hasSuffix("."), "\(family.name)")
+    }
+  }
+
+  @Test func `adds up what the event loops counted`() async {
+    let metrics = Metrics(loops: 2)
+    let number = metrics.number(ofRoute: "orders")
+    for loop in metrics.loops {
+      loop.ended(
+        Self.record {
+          $0.routeNumber = number
+          $0.outcome = .replayed
+          $0.source = .cache
+        })
+    }
+    let page = await metrics.page()
+    #expect(page.contains(#"semel_requests_total{route="orders",outcome="replayed"} 2"#))
+    #expect(page.contains(#"semel_replays_total{route="orders",source="cache"} 2"#))
+    #expect(page.contains(#"semel_duplicates_prevented_total{route="orders",by="replay"} 2"#))
+    #expect(page.contains(#"semel_requests_total{route="(none)",outcome="replayed"} 0"#))
+  }
+
+  @Test func `counts each value in its bucket, below it and in the sum`() async {
+    let metrics = Metrics(loops: 1)
+    for microseconds in [25, 26, 1_000, 70_000_000] {
+      metrics.loops[0].ended(
+        Self.record {
+          $0.outcome = .executed
+          $0.totalMicroseconds = Int64(microseconds)
+        })
+    }
+    let page = await metrics.page()
+    let name = #"semel_request_duration_seconds_bucket{route="(none)",outcome="executed",le="#
+    #expect(page.contains(name + #""0.000025"} 1"#))
+    #expect(page.contains(name + #""0.00005"} 2"#))
+    #expect(page.contains(name + #""0.0005"} 2"#))
+    #expect(page.contains(name + #""0.001"} 3"#))
+    #expect(page.contains(name + #""2.5"} 3"#))
+    #expect(page.contains(name + #""60"} 3"#))
+    #expect(page.contains(name + #""+Inf"} 4"#))
+    #expect(
+      page.contains(#"semel_request_duration_seconds_sum{route="(none)",outcome="executed"} 70.001051"#))
+  }
+
+  @Test func `knows a route by its name, however often it is asked`() {
+    let metrics = Metrics(loops: 1)
+    let number = metrics.number(ofRoute: "a")
+    #expect(metrics.number(ofRoute: "b") != number)
+    #expect(metrics.number(ofRoute: "a") == number)
+  }
+
+  @Test func `takes the figures of its sources`() async {
+    let metrics = Metrics(loops: 1)
+    metrics.source { [MetricFigure(.cacheHits, 7), MetricFigure(.openRecords, 3, ("state", "a\"b\\c\nd"))] }
+    let page = await metrics.page()
+    #expect(page.contains("semel_cache_hits_total 7\n"))
+    #expect(page.contains(#"semel_open_records{state="a\"b\\c\nd"} 3"#))
+  }
+
+  @Test(arguments: [RequestOutcome.values.count])
+  func `has a value for each case of each label`(count: Int) {
+    #expect(count == RequestOutcome.allCases.count)
+    #expect(RefusalReason.values.count == RefusalReason.allCases.count)
+    #expect(StoreCommand.values.count == StoreCommand.allCases.count)
+    #expect(FailureCategory.values.count == FailureCategory.allCases.count)
+    #expect(Set(RefusalReason.values).count == RefusalReason.values.count)
+  }
+}

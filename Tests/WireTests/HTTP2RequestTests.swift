@@ -1,0 +1,141 @@
+import NIOCore
+import Testing
+import Wire
+
+private typealias Fields = [(name: String, value: String)]
+
+struct HTTP2RequestTests {
+  private static let usual: Fields = [
+    (":method", "POST"), (":scheme", "https"), (":path", "/v1/orders?a=b"), (":authority", "api.example"),
+  ]
+
+  private func request(_ more: Fields = [], _ pseudo: Fields = usual, isEnd: Bool = false) throws
+    -> RequestHead
+  {
+    try RequestHead(http2: pseudo + more, isEnd: isEnd)
+  }
+
+  private func error(_ more: Fields, _ pseudo: Fields = usual, isEnd: Bool = false) -> WireError? {
+    do {
+      _ = try RequestHead(http2: pseudo + more, isEnd: isEnd)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test func `a request reads as one of HTTP 1 1 would`() throws {
+    let head = try request([("idempotency-key", "k"), ("x-other", "ä")]).head
+    #expect(
+      String(buffer: head.bytes) == """
+        POST /v1/orders?a=b HTTP/1.1\r
+        Host: api.example\r
+        idempotency-key: k\r
+        x-other: ä\r
+
+        """)
+    #expect(head.method == .post)
+    #expect(head.string(.idempotencyKey) == "k")
+    #expect(head.minorVersion == 1)
+  }
+
+  @Test func `crumbs of cookies become one field`() throws {
+    let head = try request([("cookie", "a=1"), ("x", "y"), ("cookie", "b=2; c=3")]).head
+    #expect(head.count(.cookie) == 1)
+    #expect(head.string(.cookie) == "a=1; b=2; c=3")
+  }
+
+  @Test(arguments: [
+    (["a=1", ""], "a=1"), (["", "a=1", "", "b"], "a=1; b"), ([""], ""), (["", ""], ""),
+  ]) func `empty crumbs leave nothing behind`(crumbs: [String], cookie: String) throws {
+    let head = try request(crumbs.map { ("cookie", $0) }).head
+    #expect(head.count(.cookie) == 1)
+    #expect(head.string(.cookie) == cookie)
+  }
+
+  @Test func `the authority may stand in Host alone, or in both alike`() throws {
+    let pseudo: Fields = [(":method", "GET"), (":scheme", "http"), (":path", "/")]
+    #expect(try request([("host", "h:1")], pseudo).head.string(.host) == "h:1")
+    #expect(try request([("host", "H:1")], pseudo + [(":authority", "h:1")]).head.string(.host) == "h:1")
+    #expect(error([], pseudo) == .missingHost)
+    #expect(error([("host", "b")], pseudo + [(":authority", "a")]) == .badHost)
+    #expect(error([("host", "a"), ("host", "a")], pseudo) == .repeatedHost)
+    #expect(error([], pseudo + [(":authority", "user@a")]) == .badHost)
+  }
+
+  @Test func `the body's length is told, or its end`() throws {
+    #expect(try request([("content-length", "7")]).framing == .length(7))
+    #expect(try request([("content-length", "0")], isEnd: true).framing == .length(0))
+    #expect(try request().framing == .chunked)
+    #expect(try request(isEnd: true).framing == .none)
+    #expect(error([("content-length", "7")], isEnd: true) == .badContentLength)
+    #expect(error([("content-length", "7"), ("content-length", "7")]) == .repeatedContentLength)
+    #expect(error([("content-length", "+7")]) == .badContentLength)
+  }
+
+  @Test func `CONNECT has an authority alone`() throws {
+    let head = try request([], [(":method", "CONNECT"), (":authority", "h:443")]).head
+    #expect(head.string(head.target) == "h:443")
+    #expect(error([], [(":method", "CONNECT"), (":path", "/"), (":authority", "h:443")]) == .badPseudoField)
+  }
+
+  @Test(arguments: [
+    [(":method", "GET"), (":scheme", "https"), (":authority", "a")],
+    [(":scheme", "https"), (":path", "/"), (":authority", "a")],
+    [(":method", "GET"), (":path", "/"), (":authority", "a")],
+    [(":method", "GET"), (":method", "GET"), (":scheme", "https"), (":path", "/"), (":authority", "a")],
+    [(":method", "GET"), (":scheme", "ftp"), (":path", "/"), (":authority", "a")],
+    [(":method", "GET"), (":scheme", "https"), (":path", "/"), (":authority", "a"), (":status", "200")],
+    [(":method", "GET"), (":scheme", "https"), (":path", "/"), ("x", "y"), (":authority", "a")],
+  ]) func `the pseudo fields are those of a request, each once and before the others`(
+    fields: [(String, String)]
+  ) {
+    #expect(throws: WireError.self) { try RequestHead(http2: fields.map { ($0.0, $0.1) }, isEnd: true) }
+  }
+
+  @Test(arguments: ["", "orders", "http://a/", "/a b", "/a#b", "/\u{7F}"])
+  func `a path that is none is refused`(path: String) {
+    #expect(
+      error([], [(":method", "GET"), (":scheme", "https"), (":path", path), (":authority", "a")]) != nil)
+  }
+
+  @Test(arguments: [
+    ("Upper", "x", WireError.badFieldName), ("with space", "x", .badFieldName), ("", "x", .badFieldName),
+    ("colon:", "x", .badFieldName), ("x", "a\r\nb: c", .badFieldValue), ("x", "a\0", .badFieldValue),
+    ("x", " a", .badFieldValue), ("x", "a\t", .badFieldValue), ("x", "\u{FFFD}", .badFieldValue),
+    ("connection", "close", .badConnection), ("keep-alive", "1", .badConnection),
+    ("proxy-connection", "x", .badConnection), ("transfer-encoding", "chunked", .badConnection),
+    ("upgrade", "h2c", .badConnection), ("te", "gzip", .badConnection),
+  ]) func `a field that HTTP 2 forbids is refused`(name: String, value: String, expected: WireError) {
+    #expect(error([(name, value)]) == expected)
+  }
+
+  @Test func `te may say trailers`() throws {
+    #expect(try request([("te", "trailers")]).head.string(.te) == "trailers")
+  }
+
+  @Test func `a head is held to its limits`() {
+    let large: Fields = [("x", String(repeating: "a", count: 64 << 10))]
+    #expect(error(large) == .headTooLarge)
+    #expect(error(Array(repeating: ("x", "y"), count: 100)) == .tooManyFields)
+  }
+
+  @Test func `trailers go on by the rules of chunked ones`() throws {
+    let lines = try HTTP2Trailers.lines([("grpc-status", "0"), ("authorization", "x")])
+    #expect(String(buffer: lines) == "grpc-status: 0\r\n")
+    #expect(throws: WireError.forbiddenTrailer) { try HTTP2Trailers.lines([("content-length", "1")]) }
+    #expect(throws: WireError.badPseudoField) { try HTTP2Trailers.lines([(":path", "/")]) }
+  }
+
+  @Test func `a body is held to its length`() throws {
+    var length = BodyLength(.length(5))
+    try length.add(3)
+    #expect(throws: WireError.badContentLength) { try length.end() }
+    try length.add(2)
+    try length.end()
+    #expect(throws: WireError.badContentLength) { try length.add(1) }
+    var unknown = BodyLength(.chunked)
+    try unknown.add(1_000_000)
+    try unknown.end()
+  }
+}

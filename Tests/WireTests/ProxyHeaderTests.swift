@@ -1,0 +1,81 @@
+import NIOCore
+import Testing
+import Wire
+
+struct ProxyHeaderTests {
+  private static let signature: [UInt8] = [13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10]
+  private static let ports: [UInt8] = [0xC8, 0x00, 0x01, 0xBB]
+
+  private static func binary(_ command: UInt8, _ family: UInt8, _ rest: [UInt8]) -> [UInt8] {
+    signature + [command, family, UInt8(rest.count >> 8), UInt8(rest.count & 0xFF)] + rest
+  }
+
+  @Test(arguments: [
+    ("PROXY TCP4 192.0.2.1 198.51.100.7 51200 443\r\n", ProxyHeader.client(address: "192.0.2.1")),
+    ("PROXY TCP6 2001:DB8::0:1 ::1 1 65535\r\n", .client(address: "2001:db8::1")),
+    ("PROXY UNKNOWN\r\n", .unknown), ("PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", .unknown),
+  ]) func `a line says who the client is`(line: String, expected: ProxyHeader) throws {
+    var bytes = ByteBuffer(string: line + "GET / ")
+    #expect(try ProxyHeader.read(&bytes) == expected)
+    #expect(String(buffer: bytes) == "GET / ")
+  }
+
+  @Test(arguments: [
+    (binary(0x21, 0x11, [192, 0, 2, 1, 198, 51, 100, 7] + ports), ProxyHeader.client(address: "192.0.2.1")),
+    (
+      binary(
+        0x21, 0x21,
+        [0x20, 1, 0xD, 0xB8] + Array(repeating: 0, count: 11) + [1] + Array(repeating: 9, count: 16) + ports),
+      .client(address: "2001:db8::1")
+    ),
+    (binary(0x21, 0x31, Array(repeating: 0, count: 216)), .client(address: "")),
+    (binary(0x20, 0x00, []), .unknown), (binary(0x21, 0x00, [1, 2, 3]), .unknown),
+    // With two extensions behind the addresses.
+    (
+      binary(0x21, 0x11, [10, 0, 0, 1, 10, 0, 0, 2] + ports + [3, 0, 4, 1, 2, 3, 4, 4, 0, 0]),
+      .client(address: "10.0.0.1")
+    ),
+  ]) func `a binary header says it too`(header: [UInt8], expected: ProxyHeader) throws {
+    var bytes = ByteBuffer(bytes: header + [0x47])
+    #expect(try ProxyHeader.read(&bytes) == expected)
+    #expect(bytes.readableBytes == 1)
+  }
+
+  @Test(arguments: [
+    Array("PROXY TCP4 192.0.2.1 198.51.100.7 51200 443\r\n".utf8),
+    binary(0x21, 0x11, [192, 0, 2, 1, 198, 51, 100, 7] + ports),
+  ]) func `however it is cut, the verdict is the same`(header: [UInt8]) throws {
+    var bytes = ByteBuffer()
+    for byte in header.dropLast() {
+      bytes.writeInteger(byte)
+      #expect(try ProxyHeader.read(&bytes) == nil)
+    }
+    bytes.writeInteger(header[header.count - 1])
+    #expect(try ProxyHeader.read(&bytes) == .client(address: "192.0.2.1"))
+    #expect(bytes.readableBytes == 0)
+  }
+
+  @Test(arguments: [
+    "GET / HTTP/1.1\r\n", "PROXX", "PROXY\r\n", "PROXY \r\n", "PROXY TCP4\r\n",
+    "PROXY TCP4 1.2.3.4 5.6.7.8 1 2\n",
+    "PROXY TCP4 1.2.3.4 5.6.7.8 1 2 3\r\n", "PROXY TCP4 1.2.3.4  5.6.7.8 1 2\r\n",
+    "PROXY TCP4 ::1 ::1 1 2\r\n",
+    "PROXY TCP6 1.2.3.4 5.6.7.8 1 2\r\n", "PROXY TCP4 1.2.3 5.6.7.8 1 2\r\n",
+    "PROXY TCP4 host 5.6.7.8 1 2\r\n",
+    "PROXY TCP4 1.2.3.4 5.6.7.8 65536 2\r\n", "PROXY TCP4 1.2.3.4 5.6.7.8 1 -2\r\n", "proxy UNKNOWN\r\n",
+    "PROXY UDP4 1.2.3.4 5.6.7.8 1 2\r\n", "PROXY UNKNOWN " + String(repeating: "x", count: 100),
+  ]) func `a line that is none is refused`(line: String) {
+    var bytes = ByteBuffer(string: line)
+    #expect(throws: ProxyHeader.Malformed.self) { try ProxyHeader.read(&bytes) }
+  }
+
+  @Test(arguments: [
+    [13, 10, 13, 11], binary(0x11, 0x11, Array(repeating: 0, count: 12)),
+    binary(0x22, 0x11, Array(repeating: 0, count: 12)), binary(0x21, 0x11, Array(repeating: 0, count: 11)),
+    binary(0x21, 0x21, Array(repeating: 0, count: 35)), binary(0x21, 0x31, Array(repeating: 0, count: 215)),
+    binary(0x21, 0x41, Array(repeating: 0, count: 12)), signature + [0x21, 0x11, 0xFF, 0xFF],
+  ]) func `a binary header that is none is refused`(header: [UInt8]) {
+    var bytes = ByteBuffer(bytes: header)
+    #expect(throws: ProxyHeader.Malformed.self) { try ProxyHeader.read(&bytes) }
+  }
+}

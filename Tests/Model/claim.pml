@@ -1,0 +1,365 @@
+/* The claim protocol for one key: what its deliveries, the store and time may do to one another.
+ *
+ * Here stands what Sources/Idempotency (RecordRules, SendPermit, Exchange), its scripts in Sources/Store/Redis and
+ * Sources/Proxy (HeldClaim, RequestRunner) do, less what does not matter to safety: payloads, retention, caches. A
+ * delivery's owner token is its number. A command that was sent is run by the store at once, later or never, in any
+ * order with others, and its reply may be lost: that is a network, a frozen Redis and a repeated command in one. A
+ * delivery may stand still at every step (a frozen process), or die there. Time is counted in ticks, alike by the store
+ * and by the owners, but that the owners' clocks may miss one tick in a lease: that is what the permit's margin is for.
+ *
+ * The model leaves out what Semel cannot prevent: a freeze between the permit's check and the first byte, a store that
+ * forgets, an operator who is wrong.
+ *
+ * -D RETRY: on_unknown is `retry`, else `hold`. Each of the other macros plants a bug, which the search must find:
+ * NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR, NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE,
+ * LATE_DELETE.
+ */
+
+#ifndef N
+#define N 2        /* Deliveries. */
+#endif
+#define LEASE 2    /* Ticks. */
+#define DEADLINE 1 /* How long a claim is waited for. */
+#ifdef NO_MARGIN
+#define PERMIT LEASE
+#else
+#define PERMIT (LEASE - 1)
+#endif
+#define SETTLE 1
+#define COPIES 2   /* Of a claim under way at once. */
+
+mtype = { absent, in_flight, unknown, released, completed };
+mtype = { none, granted, late, held, ended, renewed, done, lost };
+
+/* The record, as the store has it. A lease of 0 has lapsed. */
+mtype state = absent;
+byte owner, attempt, lease, settle, outcome;
+
+/* Of each delivery: its commands under way, the last reply, its clocks, and what it knows. */
+typedef Delivery {
+  byte claims, renewals, marks, completions, releases;
+  mtype reply = none;
+  byte deadline;   /* Until the claim is given up, by the store's clock. */
+  byte permit;     /* Until the grant is stale, by the owner's own. */
+  byte asked;      /* What the permit becomes once the renewal under way is acknowledged. */
+  byte number;     /* The attempt that was granted. */
+  bit deletes;     /* Its releases delete the record. */
+  bit isRepeated;  /* Its claim was sent a second time. */
+  bit isOver;      /* The store has confirmed that it gave the record back. */
+}
+Delivery d[N + 1];
+
+/* What really happened. */
+byte begun;        /* Deliveries that have come. */
+byte ran;          /* The delivery whose request had, or may have had, an effect. */
+byte underWay;     /* Requests that the backend may yet run. */
+byte lastAttempt;  /* The greatest attempt number that the backend was shown. */
+byte told;         /* The outcome that a client was given. */
+byte missed;       /* Ticks until the owners' clocks may miss another. */
+
+#define isOwn(i) (owner == i)
+#ifdef NO_OWNER_CHECK
+#define mayEnd(i) true
+#else
+#define mayEnd(i) isOwn(i)
+#endif
+#define isHeld (state == in_flight || state == unknown)
+#define tell(word) if :: d[i].reply = word :: skip fi /* Or the reply is lost. */
+#define countDown(counter) counter = (counter > 0 -> counter - 1 : 0)
+
+inline put(newState) {
+  /* Completed is for ever: what was acknowledged stays. */
+  assert(state != completed);
+  state = newState
+}
+
+/* Nobody is left to give it back: no ghost may get the record, nor make it anew. */
+#define noGhost assert(!d[i].isOver)
+
+inline grant(next) {
+  noGhost;
+  put(in_flight);
+  owner = i;
+  attempt = next;
+  lease = LEASE;
+  settle = 0;
+  if :: d[i].reply = granted; d[i].number = attempt :: skip fi
+}
+
+inline runClaim() {
+  d[i].claims--;
+  if
+#ifndef NO_DEADLINE
+  :: d[i].deadline == 0 -> tell(late)
+  :: d[i].deadline > 0 ->
+#else
+  :: true ->
+#endif
+    if
+    :: state == absent -> grant(1)
+    :: state == in_flight && isOwn(i) -> grant(attempt)
+    :: state == released && isOwn(i) -> tell(late)
+    :: state == released && !isOwn(i) -> grant(attempt + 1)
+    :: state == completed -> tell(ended)
+    :: state == in_flight && lease > 0 && !isOwn(i) -> tell(held)
+    :: state == unknown || state == in_flight && lease == 0 && !isOwn(i) ->
+#ifdef RETRY
+      if :: settle == 0 -> grant(attempt + 1) :: settle > 0 -> tell(held) fi
+#else
+      tell(held)
+#endif
+    fi
+  fi
+}
+
+inline runRenewal() {
+  d[i].renewals--;
+  if
+  :: state == absent -> noGhost; put(in_flight); owner = i; attempt = d[i].number; lease = LEASE; tell(renewed)
+  :: state == in_flight && isOwn(i) -> lease = LEASE; settle = 0; tell(renewed)
+  :: else
+  fi
+}
+
+inline runMark() {
+  d[i].marks--;
+  if
+  :: state == absent -> noGhost; put(unknown); owner = i; attempt = d[i].number; settle = SETTLE
+  :: state == in_flight && isOwn(i) -> put(unknown); settle = (lease > 0 -> SETTLE : settle); lease = 0
+  :: else
+  fi
+}
+
+inline runCompletion() {
+  d[i].completions--;
+  if
+  :: state == absent -> put(completed); owner = i; attempt = d[i].number; outcome = i; tell(done)
+  :: state == completed && isOwn(i) -> tell(done)
+#ifdef NO_OWNER_CHECK
+  :: state == completed && !isOwn(i) -> put(completed)
+#endif
+  :: isHeld && mayEnd(i) -> put(completed); outcome = i; lease = 0; settle = 0; tell(done)
+  :: else -> tell(lost)
+  fi
+}
+
+inline runRelease() {
+  d[i].releases--;
+  if
+  :: state == absent || state == released && isOwn(i) -> tell(done)
+  :: isHeld && mayEnd(i) && !d[i].deletes -> put(released); lease = 0; settle = 0; tell(done)
+  :: isHeld && mayEnd(i) && d[i].deletes ->
+    put(absent); owner = 0; attempt = 0; lease = 0; settle = 0; lastAttempt = 0; tell(done)
+  :: else -> tell(lost)
+  fi
+}
+
+inline tick() {
+  if
+  :: state == in_flight && lease == 1 ->
+    lease = 0;
+#ifdef LEASE_AS_TTL
+    state = absent; owner = 0; attempt = 0
+#else
+    settle = SETTLE
+#endif
+  :: else -> countDown(lease); countDown(settle)
+  fi;
+  i = 1;
+  do :: i <= N -> countDown(d[i].deadline); i++ :: else -> break od;
+  if
+  :: missed == 0 -> missed = LEASE
+  :: true ->
+    countDown(missed);
+    i = 1;
+    do :: i <= N -> countDown(d[i].permit); countDown(d[i].asked); i++ :: else -> break od
+  fi
+}
+
+#define isBusy(k) d[k].claims + d[k].renewals + d[k].marks + d[k].completions + d[k].releases > 0
+
+inline runAny() {
+  if
+  :: d[i].claims > 0 -> runClaim()
+  :: d[i].renewals > 0 -> runRenewal()
+  :: d[i].marks > 0 -> runMark()
+  :: d[i].completions > 0 -> runCompletion()
+  :: d[i].releases > 0 -> runRelease()
+  fi
+}
+
+/* The store runs any command that is under way, time goes on, and an operator resolves what is unknown, once, and
+ * tells the truth; the new token is nobody's. */
+proctype World() {
+  byte i;
+  bit isResolved;
+end:
+  do
+  :: atomic { isBusy(1) -> i = 1; runAny(); i = 0 }
+  :: atomic { isBusy(2) -> i = 2; runAny(); i = 0 }
+#if N > 2
+  :: atomic { isBusy(3) -> i = 3; runAny(); i = 0 }
+#endif
+  :: atomic { tick(); i = 0 }
+  :: atomic {
+      !isResolved && (ran != 0 || underWay == 0) && (state == unknown || state == in_flight && lease == 0) ->
+      isResolved = 1;
+      owner = 0;
+      settle = 0;
+      if
+      :: ran == 0 && underWay == 0 -> put(released)
+      :: ran != 0 -> put(completed); outcome = ran
+      fi
+    }
+  od
+}
+
+/* A copy of a renewal would make a deleted record anew. */
+#ifdef LATE_DELETE
+#define mayDelete true
+#else
+#define mayDelete !hasRenewed
+#endif
+
+#define hears(word) d[me].reply == word
+#define again(command) d[me].command == 0 -> d[me].reply = none; d[me].command = 1
+
+inline tellClient(what) {
+  /* All answers that carry an outcome agree. */
+  assert(told == 0 || told == what);
+  told = what
+}
+
+/* Whoever hears that another has the record does not look whether a copy of its own claim may get it next. */
+#ifdef EARLY_LEAVE
+#define MAY_LEAVE true
+#else
+#define MAY_LEAVE false
+#endif
+
+proctype Deliver(byte me) {
+  bit hasRenewed;
+
+  atomic {
+    begun == me - 1 -> begun = me;
+    d[me].claims = 1; d[me].deadline = DEADLINE; d[me].permit = PERMIT
+  };
+
+claiming:
+  if
+  :: atomic { hears(granted) -> goto owning }
+  :: atomic { hears(ended) -> tellClient(outcome); goto finished }
+  :: atomic { hears(held) && (!d[me].isRepeated || MAY_LEAVE) -> d[me].isOver = 1; goto finished }
+  /* Another copy may get it yet: the store is asked again, once it is too late for that one. */
+  :: atomic {
+      hears(held) && d[me].isRepeated && d[me].deadline == 0 ->
+      d[me].reply = none; d[me].isRepeated = 0;
+      d[me].claims = 1; d[me].deadline = DEADLINE; d[me].permit = PERMIT;
+      goto claiming
+    }
+  /* The reply is lost: the same again while there is time, then the claim is given back. */
+  :: atomic {
+      d[me].deadline > 0 && d[me].claims < COPIES -> d[me].reply = none; d[me].claims++;
+      d[me].permit = PERMIT; d[me].isRepeated = 1;
+      goto claiming
+    }
+  :: atomic { d[me].deadline == 0 -> goto givingBack }
+  :: goto finished                     /* It dies. */
+  fi;
+
+owning:
+  if
+  :: atomic {
+#ifndef SEND_STALE
+      d[me].permit > 0 ->
+#endif
+      /* At the moment of the sending nobody else's claim is live, and the attempts grow. */
+      assert(isOwn(me) && state == in_flight && lease > 0);
+      assert(d[me].number > lastAttempt);
+      lastAttempt = d[me].number;
+#ifndef RETRY
+      assert(ran == 0);
+#endif
+      d[me].reply = none; d[me].permit = 0; d[me].asked = 0;
+      underWay++;
+      goto sent
+    }
+  :: atomic { d[me].permit == 0 -> goto givingBack }
+  :: goto givingBack                   /* The backend cannot be reached. */
+  :: atomic { again(renewals); d[me].asked = PERMIT; hasRenewed = 1; goto owning }
+  :: atomic {
+      hears(renewed) ->
+      d[me].reply = none;
+      d[me].permit = (d[me].asked > d[me].permit -> d[me].asked : d[me].permit);
+      goto owning
+    }
+  :: goto finished                     /* It dies. */
+  fi;
+
+sent:
+  if
+  :: atomic { again(renewals); hasRenewed = 1; goto sent }
+  :: atomic { underWay--; ran = me; goto answered }
+  :: atomic { underWay--; ran = me; goto unanswered }
+  :: atomic { underWay--; goto unanswered }            /* Cut before the backend has read it. */
+  :: atomic { underWay--; ran = me; goto finished }    /* It dies. */
+  :: atomic { underWay--; goto givingBack }            /* An outcome of the class `retry`. */
+  :: atomic {                                          /* 401, 403 or 429. */
+      d[me].number == 1 && mayDelete -> d[me].deletes = 1; underWay--; goto givingBack
+    }
+  fi;
+
+unanswered:
+#ifdef RELEASE_ON_ERROR
+  goto givingBack;
+#endif
+  d[me].marks = 1;
+  if
+  :: atomic { ran == me -> goto answered } /* Late. */
+#ifdef LATE_DELETE
+  :: atomic { ran == 0 && d[me].number == 1 -> d[me].deletes = 1; goto givingBack }
+#endif
+  :: atomic { ran == 0 -> goto givingBack } /* Late, and of the class `retry`. */
+  :: goto finished
+  fi;
+
+answered:
+  if
+  :: atomic { again(completions); goto answered }
+  :: atomic { hears(done) -> tellClient(me) }
+  :: atomic { hears(lost) -> if :: state == completed -> tellClient(outcome) :: else fi }
+#ifndef RETRY
+  :: tellClient(me)                    /* The store is silent: told now, stored when it is back. */
+#endif
+  :: goto finished                     /* It dies. */
+  fi;
+  goto finished;
+
+givingBack:
+#ifndef EARLY_RELEASE
+  /* Another copy of the claim may be under way: not before it is too late for that one. */
+  !d[me].isRepeated || d[me].deadline == 0;
+#endif
+  do
+  :: atomic { again(releases) }
+  :: atomic {
+      hears(done) || hears(lost) ->
+      d[me].isOver = 1;
+      assert(!(state == in_flight && isOwn(me)));
+      break
+    }
+  :: break                             /* It dies. */
+  od;
+
+finished:
+  atomic { d[me].reply = none; d[me].permit = 0; d[me].asked = 0; d[me].isRepeated = 0; hasRenewed = 0 }
+}
+
+init {
+  byte i;
+  atomic {
+    run World();
+    i = 1;
+    do :: i <= N -> run Deliver(i); i++ :: else -> break od
+  }
+}

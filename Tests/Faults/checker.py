@@ -1,0 +1,268 @@
+"""Reads a journal and tells what in it Semel must not have done.
+
+It knows the contract and nothing of Semel's insides. What the contract excepts is excused by what the journal says
+was broken meanwhile, each kind of excuse counted, so that a run which excuses much shows it.
+"""
+
+import collections
+import dataclasses
+
+import settings
+
+# What parts what was seen at one end from what was done at the other, on a busy machine.
+SLACK = 0.15
+
+
+@dataclasses.dataclass
+class Report:
+    violations: list = dataclasses.field(default_factory=list)
+    excused: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    counts: dict = dataclasses.field(default_factory=dict)
+
+    def violation(self, rule, record, text):
+        self.violations.append((rule, record, text))
+
+
+class Record:
+    """All that the journal says of one record."""
+
+    def __init__(self, name, rule):
+        self.name = name
+        self.rule = rule
+        self.sent = []
+        self.ran = []
+        self.deliveries = []
+
+    @property
+    def span(self):
+        begun = min(delivery["begun"] for delivery in self.deliveries)
+        return begun, max(delivery["at"] for delivery in self.deliveries)
+
+    def outcomes(self):
+        return [each for each in self.deliveries if each["word"] in ("executed", "replayed")]
+
+    def part(self, start, end):
+        part = Record(self.name, self.rule)
+        part.sent = [each for each in self.sent if start <= each["at"] < end]
+        part.ran = [each for each in self.ran if start <= each["at"] < end]
+        part.deliveries = [each for each in self.deliveries if start <= each["begun"] and each["at"] < end]
+        return part
+
+    def is_quiet(self, start, end):
+        return not any(each["begun"] < end and start < each["at"] for each in self.deliveries) and not any(
+            start < each["at"] < end for each in [*self.sent, *self.ran]
+        )
+
+    def last(self):
+        calm = [each for each in self.deliveries if each["phase"] == "calm"]
+        return calm[-1] if calm else None
+
+
+class Checker:
+    def __init__(self, journal):
+        self.report = Report()
+        self.records = {}
+        self.ids = {}
+        self.answered = {}
+        self.faults = collections.defaultdict(list)
+        self.serials = {}
+        self.calm_at = None
+        for entry in journal.entries:
+            getattr(self, "read_" + entry["kind"])(entry)
+
+    def read_intent(self, entry):
+        self.records[entry["record"]] = Record(entry["record"], entry["rule"])
+
+    def read_delivery(self, entry):
+        self.records[entry["record"]].deliveries.append(entry)
+
+    def read_sent(self, entry):
+        self.records[entry["record"]].sent.append(entry)
+
+    def read_ran(self, entry):
+        self.records[entry["record"]].ran.append(entry)
+        self.serials[entry["serial"]] = entry
+        other = self.ids.setdefault(entry["id"], entry["record"])
+        if other != entry["record"]:
+            self.report.violation(4, entry["record"], f"its id is that of {other}, too")
+
+    def read_answered(self, entry):
+        self.answered[entry["serial"]] = entry["at"]
+
+    def read_fault(self, entry):
+        self.faults[entry["name"]].append(entry["at"])
+        if entry["name"] == "did not drain":
+            self.report.violation(3, entry["of"], "did not end within its grace after SIGTERM")
+
+    def read_calm(self, entry):
+        self.calm_at = entry["at"]
+
+    def happened(self, names, begun, at):
+        return any(begun <= moment <= at for name in names for moment in self.faults[name])
+
+    def check(self):
+        wipes = list(zip(self.faults["wipe"], self.faults["wiped"]))
+        for record in self.records.values():
+            if record.deliveries:
+                for life in self.lives(record, wipes):
+                    self.check_runs(life)
+                    self.check_answers(life)
+                    self.check_end(life)
+        self.count()
+        return self.report
+
+    def lives(self, record, wipes):
+        """The record's parts between the moments at which the store was emptied.
+
+        What was under way at such a moment may run again: a store that forgets is not Semel's to mend. The part that
+        begins there is left out then, and that is counted.
+        """
+        begun, at = record.span
+        edges = [wipe for wipe in wipes if begun - settings.LONGEST_FLIGHT < wipe[1] and wipe[0] < at]
+        if not edges:
+            return [record]
+        lives, start, is_clean = [], float("-inf"), True
+        for fell, rose in [*edges, (float("inf"), float("inf"))]:
+            life = record.part(start, fell)
+            if life.deliveries and is_clean:
+                lives.append(life)
+            elif life.deliveries:
+                self.report.excused["under way when the store forgot"] += 1
+            is_clean = record.is_quiet(fell - settings.LONGEST_FLIGHT, rose)
+            start = rose
+        return lives
+
+    # 1 and 4: what ran
+
+    def check_runs(self, record):
+        prints = {ran["print"] for ran in record.ran if ran["outcome"] != "rejected"}
+        if len(prints) > 1:
+            self.report.violation(4, record.name, "ran with two payloads")
+        if record.rule == "hold":
+            self.check_held(record)
+        for before, after in zip(record.sent, record.sent[1:]):
+            self.check_successor(record, before, after)
+        sendings = collections.Counter(sent["attempt"] for sent in record.sent)
+        runs = collections.Counter(ran["attempt"] for ran in record.ran)
+        for attempt, count in runs.items():
+            if count > sendings[attempt]:
+                self.report.violation(1, record.name, f"attempt {attempt}: sent {sendings[attempt]}, ran {count} times")
+
+    def check_held(self, record):
+        """After a run that may have had an effect there is no other."""
+        for before, after in zip(record.ran, record.ran[1:]):
+            if before["outcome"] not in ("retry", "rejected"):
+                self.report.violation(
+                    1,
+                    record.name,
+                    f"ran as {after['serial']} after {before['serial']} had ended as {before['outcome']}",
+                )
+
+    def check_successor(self, record, before, after):
+        """Attempts grow, and the next begins only when the one before is over."""
+        runs = [
+            ran
+            for ran in record.ran
+            if ran["attempt"] == before["attempt"] and before["at"] <= ran["at"] < after["at"]
+        ]
+        # A record that was only ever rejected is deleted, and its attempts begin anew.
+        was_deleted = any(ran["outcome"] == "rejected" for ran in runs)
+        if after["attempt"] <= before["attempt"] and not was_deleted:
+            self.report.violation(
+                1, record.name, f"attempt {after['attempt']} was sent after attempt {before['attempt']}"
+            )
+        ended = any(
+            ran["outcome"] in ("retry", "rejected") and self.answered.get(ran["serial"], after["at"]) < after["at"]
+            for ran in runs
+        )
+        gap = after["at"] - before["at"]
+        if not ended and gap < settings.SETTLE - 0.01:
+            self.report.violation(
+                1, record.name, f"attempt {after['attempt']} was sent {gap:.3f} s after one that was not over"
+            )
+
+    # 2 and 4: what was told
+
+    def check_answers(self, record):
+        outcomes = record.outcomes()
+        if len({each["answer"] for each in outcomes}) > 1:
+            told = {(each["serial"], each["answer"]) for each in outcomes}
+            self.report.violation(2, record.name, f"was told two outcomes: {sorted(told)}")
+        for each in record.deliveries:
+            if "serial" not in each:
+                continue
+            ran = self.serials.get(each["serial"])
+            if ran is None or ran["record"] != record.name or not record.name.startswith(each["caller"] + "|"):
+                self.report.violation(4, record.name, f"was told of run {each['serial']}, which is another's")
+            elif ran["print"] != each["print"]:
+                self.report.violation(4, record.name, f"run {each['serial']} had another payload than its delivery")
+
+    # 3 and 5: how it ended
+
+    def check_end(self, record):
+        last = record.last()
+        if last is None:
+            return
+        outcomes = [each for each in record.outcomes() if each["phase"] == "storm"]
+        if last["word"] in ("executed", "replayed"):
+            return
+        if last["word"] != "outcome_unknown" or last["retryable"]:
+            self.report.violation(3, record.name, f"did not end: {last['status']} {last['word']}")
+        elif outcomes:
+            self.check_lost(record, outcomes)
+        elif record.rule == "retry":
+            self.report.violation(3, record.name, "is held as unknown, where its rule says retry")
+        elif not self.is_in_doubt(record):
+            self.check_without_doubt(record)
+
+    def check_lost(self, record, outcomes):
+        """Only where the store had failed may an outcome be told that is not stored, and only a node's end lose it."""
+        at = outcomes[0]["at"]
+        ended = self.happened(["kill", "drain"], at - 4, at + 30)
+        if self.has_store_failed(at) and ended:
+            self.report.excused["told while the store was down, and its node ended"] += 1
+        else:
+            self.report.violation(5, record.name, "was told an outcome that is now unknown")
+
+    def has_store_failed(self, at):
+        names = [name for name in self.faults if name.startswith("redis relay")]
+        return self.happened([*names, "freeze", "pause", "kill", "disk full"], at - 4, at + SLACK)
+
+    def is_in_doubt(self, record):
+        """Whether anything was sent whose answer did not say that it may be sent again."""
+        return any(
+            not any(
+                ran["attempt"] == sent["attempt"]
+                and ran["outcome"] in ("retry", "rejected")
+                and ran["serial"] in self.answered
+                for ran in record.ran
+            )
+            for sent in record.sent
+        )
+
+    def check_without_doubt(self, record):
+        begun, at = record.span
+        at = min(at, self.calm_at)
+        cuts = [name for name in self.faults if name.startswith("backend relay")]
+        if self.happened(["kill", "drain"], begun - SLACK, at):
+            self.report.excused["its node ended before it had sent it, or had the answer"] += 1
+        elif self.happened(cuts, begun - SLACK, at):
+            self.report.excused["cut off before it had reached the relay, or on the way back"] += 1
+        else:
+            self.report.violation(3, record.name, "is held as unknown, and nothing in it is in doubt")
+
+    def count(self):
+        deliveries = [each for record in self.records.values() for each in record.deliveries]
+        last = [record.last() for record in self.records.values()]
+        self.report.counts = {
+            "intents": len(self.records),
+            "deliveries": len(deliveries),
+            "executions": len(self.serials),
+            "replays": sum(each["word"] == "replayed" for each in deliveries),
+            "unknown": sum(each is not None and each["word"] == "outcome_unknown" for each in last),
+            "faults": sum(len(moments) for moments in self.faults.values()),
+        }
+
+
+def check(journal):
+    return Checker(journal).check()

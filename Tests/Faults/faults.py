@@ -1,0 +1,231 @@
+"""The faults: each goes on until it is cancelled, and leaves all mended behind."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+
+import backend
+import settings
+from relay import CALM, Trouble
+
+
+def repeated(most):
+    """Does it again and again, with pauses of up to so many seconds."""
+
+    def wrap(body):
+        async def fault(rig):
+            while True:
+                await asyncio.sleep(rig.dice.uniform(0.1, most * rig.pace))
+                # Shielded: what was broken is mended, also when the storm ends meanwhile.
+                await asyncio.shield(rig.track(body(rig)))
+
+        return fault
+
+    return wrap
+
+
+@contextlib.asynccontextmanager
+async def a_node(rig, name):
+    """A node that no other fault is at."""
+    node = rig.dice.choice(rig.nodes)
+    if node.lock.locked():
+        yield None
+        return
+    async with node.lock:
+        rig.log(name, node)
+        yield node
+
+
+@repeated(1.5)
+async def kill(rig):
+    async with a_node(rig, "kill") as node:
+        if node:
+            await node.kill()
+            await asyncio.sleep(rig.dice.uniform(0, 0.5))
+            await node.start()
+            rig.log("started", node)
+
+
+@repeated(1.5)
+async def freeze(rig):
+    async with a_node(rig, "freeze") as node:
+        if node:
+            node.freeze()
+            # Mostly beyond the lease.
+            await asyncio.sleep(rig.dice.uniform(0.2, settings.LEASE * 2.5))
+            node.thaw()
+            rig.log("thaw", node)
+
+
+@repeated(2)
+async def drain(rig):
+    async with a_node(rig, "drain") as node:
+        if node:
+            if not await node.drain():
+                rig.log("did not drain", node)
+            await node.start()
+            rig.log("started", node)
+
+
+@repeated(1.5)
+async def reload(rig):
+    async with a_node(rig, "reload") as node:
+        if node:
+            node.signal(signal.SIGHUP)
+
+
+@repeated(3)
+async def kill_redis(rig):
+    async with rig.redis.lock:
+        rig.log("kill", rig.redis)
+        await rig.redis.kill()
+        await asyncio.sleep(rig.dice.uniform(0, 1))
+        await rig.redis.start()
+        rig.log("started", rig.redis)
+
+
+async def wipe_redis(rig):
+    """Once, early: of what a store has forgotten nothing more can be proved."""
+    await asyncio.sleep(rig.dice.uniform(1, 6))
+    await asyncio.shield(rig.track(wipe(rig)))
+    await asyncio.Event().wait()
+
+
+async def wipe(rig):
+    async with rig.redis.lock:
+        rig.log("wipe", rig.redis)
+        await rig.redis.kill()
+        rig.redis.forget()
+        await rig.redis.start()
+        rig.log("wiped", rig.redis)
+
+
+@repeated(2)
+async def pause_redis(rig):
+    async with rig.redis.lock:
+        if rig.dice.random() < 0.5:
+            rig.log("freeze", rig.redis)
+            rig.redis.freeze()
+            await asyncio.sleep(rig.dice.uniform(0.05, 2))
+            rig.redis.thaw()
+        else:
+            span = rig.dice.randrange(50, 1500)
+            rig.log("pause", rig.redis)
+            await rig.redis.ask("CLIENT", "PAUSE", str(span), rig.dice.choice(["ALL", "WRITE"]))
+            await asyncio.sleep(span / 1000)
+        rig.log("goes on", rig.redis)
+
+
+def troubled(relays, trouble):
+    """Waves of trouble on some relays, so that there is peace between them."""
+
+    async def fault(rig):
+        try:
+            while True:
+                relay = rig.dice.choice(relays(rig))
+                relay.trouble = trouble
+                await asyncio.sleep(rig.dice.uniform(0.2, 1.5))
+                if rig.dice.random() < 0.2:
+                    relay.log("cuts all")
+                    relay.cut_all()
+                relay.trouble = CALM
+                await asyncio.sleep(rig.dice.uniform(0, rig.pace))
+        finally:
+            for relay in relays(rig):
+                relay.trouble = CALM
+
+    return fault
+
+
+client_network = troubled(lambda rig: rig.client_relays, Trouble(cut=2, lose=2, ghost=1, delay=5))
+redis_network = troubled(lambda rig: rig.redis_relays, Trouble(cut=1, lose=1.5, ghost=1.5, delay=2))
+backend_network = troubled(lambda rig: rig.backend_relays, Trouble(cut=2, lose=2, ghost=1, delay=3, longest=1.5))
+
+
+def backend_of(shares):
+    async def fault(rig):
+        rig.backend.shares = shares
+        try:
+            await asyncio.Event().wait()
+        finally:
+            rig.backend.shares = backend.HEALTHY
+
+    return fault
+
+
+@repeated(3)
+async def refuse(rig):
+    """The backend's machine refuses connections, as when its process is restarted."""
+    await rig.dice.choice(rig.backend_relays).refuse(rig.dice.uniform(0.05, 1))
+
+
+@repeated(3)
+async def full_disk(rig):
+    """The embedded store's files may grow no more, which is what a full disk is to it."""
+    async with a_node(rig, "disk full") as node:
+        if node:
+            fills = rig.dice.random() < 0.5 and rig.disk.is_real
+            span = rig.dice.uniform(0.1, 1.5)
+            if fills:
+                rig.disk.fill()
+            else:
+                limit = max(os.path.getsize(path) for path in rig.store_files())
+                resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+            await asyncio.sleep(span)
+            rig.disk.free()
+            if node.process.poll() is None:
+                resource.prlimit(
+                    node.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+                )
+            rig.log("disk free", node)
+
+
+@repeated(0.3)
+async def freeze_long(rig):
+    """Until another node has taken over what this one had sent."""
+    async with a_node(rig, "freeze") as node:
+        if node:
+            node.freeze()
+            await asyncio.sleep(settings.LEASE + settings.SETTLE + rig.dice.uniform(0.3, 1.5))
+            node.thaw()
+            rig.log("thaw", node)
+
+
+async def haunt_redis(rig):
+    """Commands come twice: at once on a new connection, and late."""
+    try:
+        for relay in rig.redis_relays:
+            relay.trouble = Trouble(ghost=20, longest=1)
+        await asyncio.Event().wait()
+    finally:
+        for relay in rig.redis_relays:
+            relay.trouble = CALM
+
+
+# By name: the faults that run at once, and what they need: "redis", "embedded" or both.
+ALONE = {
+    "none": [],
+    "node killed": [kill],
+    "node frozen": [freeze],
+    "node drained": [drain],
+    "SIGHUP": [reload],
+    "client's network": [client_network],
+    "backend": [backend_of(backend.SICK), refuse],
+    "backend's network": [backend_network],
+    "clocks apart": [],
+}
+ON_REDIS = {
+    "Redis killed": [kill_redis],
+    "Redis paused": [pause_redis],
+    "Redis' network": [redis_network],
+    "Redis emptied": [wipe_redis],
+}
+ON_DISK = {"disk full": [full_disk]}
+
+# For the planted bugs alone: the weather in which each shows soon.
+WEATHER = {
+    "slow, and frozen": [backend_of({"slow": 80}), freeze_long],
+    "busy, and haunted": [backend_of({"busy": 80}), haunt_redis],
+}

@@ -1,0 +1,37 @@
+"""What happened, in the order in which it was seen: the only thing that the checker knows."""
+
+import json
+import time
+
+
+class Journal:
+    """Entries of a `kind`, each at a moment of the machine's monotonic clock.
+
+    intent     a client wants something: `record`, `rule` (hold or retry)
+    delivery   one delivery of it: from `begun` to `at`; what came of it
+    sent       a node's request came to the relay before the backend: from here on it may run
+    ran        the backend ran it: `serial` names the run, `outcome` its class
+    answered   the backend has written the run's whole answer
+    fault      something was broken or mended
+    calm       no more faults; every intent has to end now
+    """
+
+    def __init__(self):
+        self.entries = []
+
+    def add(self, kind, **fields):
+        entry = {"kind": kind, "at": time.monotonic(), **fields}
+        self.entries.append(entry)
+        return entry
+
+    def write(self, path):
+        with open(path, "w", encoding="utf-8") as file:
+            for entry in self.entries:
+                file.write(json.dumps(entry) + "\n")
+
+    @classmethod
+    def read(cls, path):
+        journal = cls()
+        with open(path, encoding="utf-8") as file:
+            journal.entries = [json.loads(line) for line in file]
+        return journal

@@ -1,0 +1,141 @@
+"""The processes under test: nodes of Semel, and Redis."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import settings
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Process:
+    """A process that is started, killed, frozen and started again."""
+
+    def __init__(self, name, command, directory, environment=None):
+        self.name = name
+        self.command = command
+        self.directory = directory
+        self.environment = os.environ | (environment or {})
+        self.process = None
+        self.is_meant_to_run = False
+
+    def spawn(self):
+        with open(os.path.join(self.directory, f"{self.name}.log"), "ab") as log:
+            # SIGXFSZ stays ignored, as Python has it: a file at its limit is an error, not the end.
+            self.process = subprocess.Popen(
+                self.command,
+                cwd=self.directory,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                restore_signals=False,
+            )
+        self.is_meant_to_run = True
+
+    async def is_up(self):
+        raise NotImplementedError
+
+    async def start(self):
+        self.spawn()
+        limit = time.monotonic() + 20
+        while not await self.is_up():
+            if self.process.poll() is not None or time.monotonic() > limit:
+                raise RuntimeError(f"{self.name} does not start; see {self.directory}/{self.name}.log")
+            await asyncio.sleep(0.01)
+
+    def signal(self, number):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def freeze(self):
+        self.signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.signal(signal.SIGCONT)
+
+    async def kill(self):
+        self.is_meant_to_run = False
+        self.signal(signal.SIGKILL)
+        await self.ended()
+
+    async def ended(self):
+        while self.process and self.process.poll() is None:
+            await asyncio.sleep(0.005)
+
+    @property
+    def has_died(self):
+        """Whether it ended by itself."""
+        return self.is_meant_to_run and self.process.poll() is not None
+
+
+class Node(Process):
+    def __init__(self, name, binary, directory, store, backend_port, clock=None):
+        self.port = free_port()
+        self.admin = free_port()
+        path = os.path.join(directory, f"{name}.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(settings.text(self.port, self.admin, store, backend_port))
+        command = [binary, "run", "--config", path]
+        # libfaketime ends the first process that it is loaded into by itself; `env` goes before, and becomes the node.
+        super().__init__(name, ["/usr/bin/env", *command] if clock else command, directory, clock)
+
+    async def is_up(self):
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.admin)
+            writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            head = await asyncio.wait_for(reader.readline(), 1)
+            writer.close()
+            return b" 200 " in head
+        except (OSError, asyncio.TimeoutError):
+            return False
+
+    async def drain(self):
+        """SIGTERM. False where it does not end within its grace."""
+        self.is_meant_to_run = False
+        self.signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self.ended(), settings.SHUTDOWN_GRACE + 3)
+        except asyncio.TimeoutError:
+            await self.kill()
+            return False
+        return True
+
+
+class Redis(Process):
+    def __init__(self, directory):
+        self.port = free_port()
+        self.data = os.path.join(directory, "redis")
+        os.makedirs(self.data)
+        command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.data]
+        # A kill must lose nothing that was acknowledged, as the README asks of a store.
+        command += ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
+        super().__init__("redis", command, directory)
+
+    async def ask(self, *words):
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write((" ".join(words) + "\r\n").encode())
+        try:
+            return await asyncio.wait_for(reader.readline(), 1)
+        finally:
+            writer.close()
+
+    async def is_up(self):
+        try:
+            return b"PONG" in await self.ask("PING")
+        except (OSError, asyncio.TimeoutError):
+            return False
+
+    def forget(self):
+        """Throws all of its data away; it must not run."""
+        shutil.rmtree(self.data)
+        os.makedirs(self.data)

@@ -1,0 +1,218 @@
+"""All parts of one run: clients, relays, nodes, relays, store and backend, and the storm that breaks them."""
+
+import asyncio
+import glob
+import os
+import random
+import subprocess
+
+import faults
+import settings
+from backend import Backend
+from backend_relay import BackendRelay
+from clients import Clients, Gateway, Intent
+from journal import Journal
+from nodes import Node, Redis
+from redis_relay import RedisRelay
+from relay import Relay
+
+FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+
+
+class Disk:
+    """Where the embedded store is: a small file system of its own, where this process may make one."""
+
+    def __init__(self, path):
+        self.path = path
+        os.makedirs(path)
+        mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "semel-faults", path]
+        self.is_real = subprocess.run(mount, check=False, capture_output=True).returncode == 0
+
+    def fill(self):
+        with open(os.path.join(self.path, "filler"), "wb", buffering=0) as file:
+            try:
+                while file.write(b"\0" * 65536):
+                    pass
+            except OSError:
+                pass
+
+    def free(self):
+        if os.path.exists(os.path.join(self.path, "filler")):
+            os.remove(os.path.join(self.path, "filler"))
+
+    def close(self):
+        if self.is_real:
+            subprocess.run(["umount", "--lazy", self.path], check=False)
+
+
+class Rig:
+    """`nodes` nodes on Redis, or with `nodes` 0 one on its embedded store."""
+
+    def __init__(self, binary, directory, seed, nodes, clocks_apart=False, bug=None):
+        self.seed = seed
+        self.dice = random.Random(f"{seed} faults")
+        self.journal = Journal()
+        self.bug = bug
+        self.binary = os.path.abspath(binary)
+        self.directory = directory
+        self.count = max(1, nodes)
+        self.clocks_apart = clocks_apart
+        self.redis = Redis(directory) if nodes else None
+        self.disk = None if nodes else Disk(os.path.join(directory, "store"))
+        self.backend = Backend(seed, self.journal, settings.RESPONSE_TIMEOUT)
+        self.client_relays, self.redis_relays, self.backend_relays, self.nodes = [], [], [], []
+        self.mending = set()
+        self.pace = 1  # How many times as long the pauses between faults are.
+
+    def log(self, what, process):
+        self.journal.add("fault", name=what, of=process.name)
+
+    def track(self, work):
+        task = asyncio.ensure_future(work)
+        self.mending.add(task)
+        task.add_done_callback(self.mending.discard)
+        return task
+
+    def store_files(self):
+        return glob.glob(os.path.join(self.disk.path, "semel.db*"))
+
+    async def start(self):
+        await self.backend.start()
+        if self.redis:
+            await self.redis.start()
+            self.redis.lock = asyncio.Lock()
+        for number in range(self.count):
+            await self.add_node(number)
+        await asyncio.gather(*(node.start() for node in self.nodes))
+        self.clients = Clients(
+            [Gateway(relay.port) for relay in self.client_relays],
+            self.journal,
+            random.Random(f"{self.seed} clients"),
+        )
+
+    async def add_node(self, number):
+        def dice(what):
+            return random.Random(f"{self.seed} {what} {number}")
+
+        to_backend = BackendRelay(
+            f"backend relay {number}",
+            ("127.0.0.1", self.backend.port),
+            dice("backend"),
+            self.journal,
+            number,
+            self.bug,
+            settings.LEASE + settings.SETTLE + 0.5,
+        )
+        await to_backend.start()
+        self.backend_relays.append(to_backend)
+        if self.redis:
+            target = ("127.0.0.1", self.redis.port)
+            to_redis = RedisRelay(f"redis relay {number}", target, dice("redis"), self.journal, self.bug)
+            await to_redis.start()
+            self.redis_relays.append(to_redis)
+            store = f"kind: redis, url: 'redis://127.0.0.1:{to_redis.port}/0', timeout: "
+            store += f"{int(settings.STORE_TIMEOUT * 1000)}ms"
+        else:
+            store = f"kind: embedded, path: '{os.path.join(self.disk.path, 'semel.db')}'"
+        clock = None
+        if self.clocks_apart:
+            # Hours apart, and one of them fast.
+            offset = ["-3h", "+0", "+5h x1.0003", "+40d"][number]
+            clock = {"LD_PRELOAD": FAKETIME[0], "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        node = Node(f"node{number}", self.binary, self.directory, store, to_backend.port, clock)
+        node.lock = asyncio.Lock()
+        self.nodes.append(node)
+        from_clients = Relay(f"client relay {number}", ("127.0.0.1", node.port), dice("client"), self.journal)
+        await from_clients.start()
+        self.client_relays.append(from_clients)
+
+    async def run(self, storm, intents, rate, seconds):
+        """The storm, in which so many intents begin at so many a second, and the calm, in which each has to end."""
+        # Ten kinds of faults at once, each at its own pace, would leave nothing that works.
+        self.pace = 4 if len(storm) > 3 else 1
+        troubles = [asyncio.ensure_future(fault(self)) for fault in storm]
+        begun = await self.begin(intents, rate, seconds, troubles)
+        await self.calm(troubles)
+        return begun
+
+    async def begin(self, count, rate, seconds, troubles):
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        running, begun = set(), []
+        while len(begun) < count and loop.time() < start + seconds:
+            self.look(troubles)
+            if len(running) > 400 or len(begun) > (loop.time() - start) * rate:
+                await asyncio.sleep(0.005)
+                continue
+            intent = self.intent(len(begun))
+            begun.append(intent)
+            task = asyncio.ensure_future(self.clients.pursue(intent))
+            running.add(task)
+            task.add_done_callback(running.discard)
+        while running:
+            self.look(troubles)
+            await asyncio.wait(list(running), timeout=0.1)
+        return begun
+
+    def intent(self, number):
+        dice = random.Random(f"{self.seed} intent {number}")
+        rule = "hold" if dice.random() < 0.6 else "retry"
+        # Two callers use the same key now and then, for things of their own.
+        key = f"k{number - 1 if number % 50 == 49 else number}"
+        return self.noted(Intent(number, dice, f"caller{number % 7}", key, rule))
+
+    def noted(self, intent):
+        self.journal.add("intent", intent=intent.number, record=intent.record, rule=intent.rule)
+        return intent
+
+    def look(self, troubles):
+        """Nothing may end by itself."""
+        for node in self.nodes:
+            if node.has_died:
+                raise RuntimeError(f"{node.name} died by itself; see {node.directory}/{node.name}.log")
+        for trouble in troubles:
+            if trouble.done():
+                trouble.result()
+
+    async def calm(self, troubles):
+        for trouble in troubles:
+            trouble.cancel()
+        await asyncio.gather(*troubles, return_exceptions=True)
+        while self.mending:
+            await asyncio.gather(*self.mending)
+        self.backend.shares = {}
+        for relay in self.client_relays:
+            relay.cut_all()
+        self.journal.add("calm")
+        await asyncio.sleep(settings.LONGEST_FLIGHT)
+
+    async def end(self, intents):
+        """Every intent has to end, and what was told has to stand. `within` is for a busy machine alone."""
+        self.clients.phase = "calm"
+        places = asyncio.Semaphore(48)
+
+        async def one(intent):
+            async with places:
+                await self.clients.end(intent, within=10)
+
+        await asyncio.gather(*(one(intent) for intent in intents))
+
+    async def stop(self):
+        for process in [*self.nodes, *([self.redis] if self.redis else [])]:
+            process.thaw()
+            await process.kill()
+        for relay in [*self.client_relays, *self.redis_relays, *self.backend_relays]:
+            relay.stop()
+        self.backend.stop()
+        if self.disk:
+            self.disk.close()
+
+
+def storm(name, nodes):
+    """The faults of a name, alone or all of them mixed."""
+    known = faults.ALONE | (faults.ON_REDIS if nodes else faults.ON_DISK)
+    if not name.startswith("mixed"):
+        return (known | faults.WEATHER)[name]
+    mixed = [fault for group in known.values() for fault in group]
+    # Under libfaketime a busy node does not end within its grace; without it it does.
+    return [fault for fault in mixed if name == "mixed" or fault is not faults.drain]

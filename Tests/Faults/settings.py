@@ -1,0 +1,38 @@
+"""Semel's settings in these runs: short, so that what lapses does so within seconds."""
+
+LEASE = 1.5
+RESPONSE_TIMEOUT = 0.7
+SETTLE = 0.6
+WAIT_TIMEOUT = 1.5
+STORE_TIMEOUT = 0.25
+SHUTDOWN_GRACE = 3
+
+# How long after the faults an intent may be in flight: what the issue of a claim may take, whatever happens to it.
+LONGEST_FLIGHT = LEASE + RESPONSE_TIMEOUT + SETTLE
+
+
+def text(port, admin, store, backend_port):
+    def ms(seconds):
+        return f"{int(seconds * 1000)}ms"
+
+    return f"""
+listen: [{{address: '127.0.0.1:{port}'}}]
+admin: {{address: '127.0.0.1:{admin}'}}
+workers: 1
+shutdown_grace: {SHUTDOWN_GRACE}s
+log: {{level: warning, format: text, access: false}}
+upstreams:
+  shop:
+    url: 'http://127.0.0.1:{backend_port}'
+    connect_timeout: 300ms
+    response_timeout: {ms(RESPONSE_TIMEOUT)}
+    settle: {ms(SETTLE)}
+store: {{{store}}}
+defaults:
+  caller: {{parts: ['header:Authorization']}}
+  lease: {ms(LEASE)}
+  wait_timeout: {ms(WAIT_TIMEOUT)}
+routes:
+  - {{name: hold, match: {{path: /hold}}, on_unknown: hold}}
+  - {{name: retry, match: {{path: /retry}}, on_unknown: retry}}
+"""

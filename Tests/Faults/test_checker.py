@@ -1,0 +1,194 @@
+"""The checker has teeth: on made-up journals, and on Semel with a bug planted in what passes between its parts.
+
+python3 Tests/Faults/test_checker.py [BINARY]
+"""
+
+import asyncio
+import sys
+import tempfile
+import unittest
+
+import checker
+from journal import Journal
+from rig import Rig, storm
+
+# The bug, faults that Semel without it withstands, how many intents it takes until it shows several times over,
+# and the rules that it breaks.
+PLANTED = [
+    ("no-owner-check", "slow, and frozen", 1500, {2}),
+    ("lease-as-ttl", "node killed", 600, {1, 2}),
+    ("release-on-error", "backend", 400, {1, 2}),
+    ("no-deadline", "busy, and haunted", 1000, {3}),
+    ("re-send", "backend", 400, {1}),
+    ("stale-send", "none", 400, {1}),
+]
+BINARY = sys.argv.pop() if len(sys.argv) > 1 and not sys.argv[-1].startswith("-") else None
+
+
+class MadeUp(unittest.TestCase):
+    """One intent under rule `hold`, which ran once and was told so, and what a journal of worse looks like."""
+
+    def setUp(self):
+        self.journal = Journal()
+        self.at = 1000.0
+        self.add("intent", 0, intent=0, record="a|/hold|k", rule="hold")
+
+    def add(self, kind, after, **fields):
+        self.at += after
+        self.journal.entries.append({"kind": kind, "at": self.at, **fields})
+
+    def send(self, attempt=1, after=0.1):
+        self.add("sent", after, id="i", record="a|/hold|k", attempt=attempt, node=0)
+
+    def run_(self, serial=1, attempt=1, outcome="final", print_="p", record="a|/hold|k", after=0.01):
+        self.add(
+            "ran", after, serial=serial, id="i", record=record, attempt=attempt, print=print_, status=201,
+            outcome=outcome,
+        )  # fmt: skip
+
+    def tell(self, word="executed", serial=1, print_="p", answer="x", caller="a", **fields):
+        told = {"serial": serial, "ran_print": "p", "caller": caller, "answer": answer} if serial else {}
+        self.add(
+            "delivery", 0.1, intent=0, record="a|/hold|k", number=0, node=0, print=print_, begun=self.at - 0.2,
+            word=word, **{"status": 201, "retryable": False, "phase": "storm", **told, **fields},
+        )  # fmt: skip
+
+    def once(self):
+        self.send()
+        self.run_()
+        self.tell()
+
+    def calm(self, **fields):
+        self.add("calm", 0.1)
+        self.tell(**{"word": "replayed", "phase": "calm", **fields})
+
+    def rules(self):
+        return {rule for rule, _, _ in checker.check(self.journal).violations}
+
+    def test_one_run_and_its_replay_is_all_right(self):
+        self.once()
+        self.calm()
+        self.assertEqual(self.rules(), set())
+
+    def test_a_second_run_is_found(self):
+        self.once()
+        self.send(2, after=1)
+        self.run_(2, 2)
+        self.calm()
+        self.assertEqual(self.rules(), {1})
+
+    def test_two_runs_of_one_sending_are_found(self):
+        self.once()
+        self.run_(2, 1)
+        self.calm()
+        self.assertEqual(self.rules(), {1})
+
+    def test_a_run_again_after_a_retryable_outcome_is_all_right(self):
+        self.send()
+        self.run_(outcome="retry")
+        self.add("answered", 0.01, serial=1)
+        self.send(2)
+        self.run_(2, 2)
+        self.tell(serial=2)
+        self.calm(serial=2)
+        self.assertEqual(self.rules(), set())
+
+    def test_two_live_claims_are_found(self):
+        self.send()
+        self.run_(outcome="retry")
+        self.send(2)
+        self.run_(2, 2)
+        self.tell(serial=2)
+        self.calm(serial=2)
+        self.assertEqual(self.rules(), {1})
+
+    def test_an_attempt_that_does_not_grow_is_found(self):
+        self.send()
+        self.run_(outcome="retry")
+        self.add("answered", 0.01, serial=1)
+        self.send(1)
+        self.run_(2, 1)
+        self.tell(serial=2)
+        self.calm(serial=2)
+        self.assertEqual(self.rules(), {1})
+
+    def test_two_outcomes_are_found(self):
+        self.once()
+        self.tell("replayed", answer="y")
+        self.calm()
+        self.assertEqual(self.rules(), {2})
+
+    def test_an_intent_that_does_not_end_is_found(self):
+        self.calm(word="in_flight", serial=None, status=409, retryable=True)
+        self.assertEqual(self.rules(), {3})
+
+    def test_what_was_never_sent_and_is_held_as_unknown_is_found(self):
+        self.calm(word="outcome_unknown", serial=None, status=409)
+        self.assertEqual(self.rules(), {3})
+
+    def test_what_was_sent_may_be_held_as_unknown(self):
+        self.send()
+        self.calm(word="outcome_unknown", serial=None, status=409)
+        self.assertEqual(self.rules(), set())
+
+    def test_another_payload_that_ran_is_found(self):
+        self.send()
+        self.run_(outcome="retry", print_="q")
+        self.add("answered", 0.01, serial=1)
+        self.send(2)
+        self.run_(2, 2)
+        self.tell(serial=2)
+        self.calm(serial=2)
+        self.assertEqual(self.rules(), {4})
+
+    def test_an_answer_to_another_payload_is_found(self):
+        self.once()
+        self.tell("replayed", print_="q")
+        self.calm()
+        self.assertEqual(self.rules(), {4})
+
+    def test_another_callers_answer_is_found(self):
+        self.once()
+        self.calm(caller="b")
+        self.assertEqual(self.rules(), {4})
+
+    def test_an_outcome_that_was_told_and_lost_is_found(self):
+        self.once()
+        self.calm(word="outcome_unknown", serial=None, status=409)
+        self.assertEqual(self.rules(), {5})
+
+
+@unittest.skipUnless(BINARY, "without a binary")
+class Planted(unittest.TestCase):
+    """Each bug is found out under faults that Semel itself withstands."""
+
+    def violations(self, bug, faults, intents):
+        async def run():
+            with tempfile.TemporaryDirectory(prefix="semel-faults-") as directory:
+                rig = Rig(BINARY, directory, seed=1, nodes=2, bug=bug)
+                try:
+                    await rig.start()
+                    await rig.end(await rig.run(storm(faults, 2), intents, rate=100, seconds=60))
+                finally:
+                    await rig.stop()
+            return rig.journal
+
+        report = checker.check(asyncio.run(run()))
+        return report.violations
+
+    def test_without_a_bug_nothing_is_found(self):
+        """In this weather Semel once gave a claim back before its ghost came, and began attempts anew."""
+        for faults in ["busy, and haunted", "slow, and frozen"]:
+            with self.subTest(faults):
+                self.assertEqual(self.violations(None, faults, 1000), [])
+
+    def test_each_is_found_out(self):
+        for bug, faults, intents, rules in PLANTED:
+            with self.subTest(bug):
+                found = self.violations(bug, faults, intents)
+                self.assertTrue({rule for rule, _, _ in found} & rules, f"not found out: {bug} {found[:3]}")
+                print(f"{bug}: found out among {faults}: {len(found)} violations", flush=True)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,28 @@
+/// What is fuzzed: every parser that meets the bytes of strangers, with what must hold whatever they are.
+enum Target: String, CaseIterable {
+  case requests, responses, http2, targets
+  case proxyHeader = "proxy-header"
+  case keys, callers, json, forms, multipart
+  case forwarded, redis, records, rows, settings
+
+  /// The rule that these bytes break, in words.
+  func fault(in bytes: [UInt8]) -> String? {
+    switch self {
+    case .requests: Self.requestsFault(in: bytes)
+    case .responses: Self.responsesFault(in: bytes)
+    case .http2: Self.http2Fault(in: bytes)
+    case .targets: Self.targetsFault(in: bytes)
+    case .proxyHeader: Self.proxyHeaderFault(in: bytes)
+    case .keys: Self.keysFault(in: bytes)
+    case .callers: Self.callersFault(in: bytes)
+    case .json: Self.jsonFault(in: bytes)
+    case .forms: Self.formsFault(in: bytes)
+    case .multipart: Self.multipartFault(in: bytes)
+    case .forwarded: Self.forwardedFault(in: bytes)
+    case .redis: Self.redisFault(in: bytes)
+    case .records: Self.recordsFault(in: bytes)
+    case .rows: Self.rowsFault(in: bytes)
+    case .settings: Self.settingsFault(in: bytes)
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import Idempotency
+
+@testable import Store
+
+extension Target {
+  /// What Redis sends: replies are the same wherever they are cut, and each of them means something or is an error.
+  static func redisFault(in bytes: [UInt8]) -> String? {
+    let whole = replies(bytes, pieces: bytes.count)
+    let trickled = replies(bytes, pieces: 1)
+    guard whole == trickled else { return "cutting changes the meaning: \(whole) / \(trickled)" }
+    let settings = RedisEndpointSettings(address: .unix(path: "/"))
+    for carriesRecords in [false, true] {
+      var handshake = RedisHandshake(settings, carriesRecords: carriesRecords)
+      for reply in whole {
+        guard case .wait = handshake.received(reply) else { break }
+      }
+    }
+    return nil
+  }
+
+  private static func replies(_ bytes: [UInt8], pieces size: Int) -> [RedisValue] {
+    var reader = HiredisReader()
+    var values: [RedisValue] = []
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      rest.prefix(size).withUnsafeBytes { reader.feed($0) }
+      rest = rest.dropFirst(size)
+      do throws(RedisProtocolError) {
+        while let reply = try reader.next() {
+          values.append(reply.value)
+          let answer = RedisAnswer(reply)
+          if case .told(let told) = answer.ending { _ = try? told.standing(now: answer.now) }
+          if case .refused(let text) = answer.ending { _ = RedisRefusal.error(text) }
+        }
+      } catch {
+        return values + [.error(error.text)]
+      }
+    }
+    return values
+  }
+}

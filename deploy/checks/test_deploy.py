@@ -1,0 +1,254 @@
+"""What can be checked of deploy/ without Docker, Helm and Kubernetes. Run by deploy/test; SEMEL_BINARY names the binary."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.request
+
+import kubernetes_validate
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+import chart
+
+DEPLOY = pathlib.Path(__file__).resolve().parent.parent
+BINARY = os.environ.get("SEMEL_BINARY", str(DEPLOY.parent / ".build/debug/semel"))
+KUBERNETES = "1.31"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def documents(path):
+    return [document for document in yaml.safe_load_all((DEPLOY / path).read_text()) if document]
+
+
+def configurations(manifests):
+    return [m["data"]["semel.yaml"] for m in manifests if m["kind"] == "ConfigMap"]
+
+
+def check_configuration(test, text):
+    """The binary itself takes the configuration."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(text)
+        file.flush()
+        result = subprocess.run(
+            [BINARY, "check", file.name], env={**os.environ, "REDIS_PASSWORD": "x"}, capture_output=True, text=True)
+        test.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+
+class Kubernetes(unittest.TestCase):
+    def check_pod(self, spec):
+        semel = next(c for c in spec["initContainers"] if c["name"] == "semel")
+        self.assertEqual(semel["restartPolicy"], "Always", "not a native sidecar")
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            self.assertIn(probe, semel)
+        self.assertIn("memory", semel["resources"]["limits"])
+        self.assertTrue(spec["securityContext"]["runAsNonRoot"])
+        for container in spec["initContainers"] + spec["containers"]:
+            self.assertFalse(container["securityContext"]["allowPrivilegeEscalation"])
+            self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"]})
+        mounts = {mount["name"] for mount in semel["volumeMounts"]}
+        self.assertLessEqual({"config", "secrets"}, mounts)
+
+    def check(self, manifests):
+        for manifest in manifests:
+            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+        workload = next(m for m in manifests if m["kind"] in ("Deployment", "StatefulSet"))
+        pod = workload["spec"]["template"]["spec"]
+        self.check_pod(pod)
+        for text in configurations(manifests):
+            check_configuration(self, text)
+            settings = yaml.safe_load(text)
+            seconds = sum(int(settings[name].rstrip("s")) for name in ("drain_delay", "shutdown_grace"))
+            self.assertGreater(pod["terminationGracePeriodSeconds"], seconds)
+        return workload
+
+    def test_shared_redis(self):
+        self.assertEqual(self.check(documents("kubernetes/shared-redis.yaml"))["kind"], "Deployment")
+
+    def test_embedded(self):
+        workload = self.check(documents("kubernetes/embedded.yaml"))
+        self.assertEqual((workload["kind"], workload["spec"]["replicas"]), ("StatefulSet", 1))
+
+    def test_chart_with_redis(self):
+        workload = self.check(chart.render(DEPLOY / "helm/semel"))
+        self.assertEqual((workload["kind"], workload["spec"]["replicas"]), ("Deployment", 3))
+
+    def test_chart_with_the_embedded_store(self):
+        manifests = chart.render(DEPLOY / "helm/semel", {"replicas": 1, "store": {"kind": "embedded"}})
+        workload = self.check(manifests)
+        self.assertEqual(workload["kind"], "StatefulSet")
+        self.assertIn("volumeClaimTemplates", workload["spec"])
+
+    def test_the_chart_refuses_the_embedded_store_with_more_than_one_replica(self):
+        with self.assertRaisesRegex(chart.Refused, "one replica"):
+            chart.render(DEPLOY / "helm/semel", {"replicas": 2, "store": {"kind": "embedded"}})
+        with self.assertRaisesRegex(chart.Refused, "redis or embedded"):
+            chart.render(DEPLOY / "helm/semel", {"store": {"kind": "memory"}})
+
+    def test_the_validation_can_fail(self):
+        manifest = documents("kubernetes/embedded.yaml")[1]
+        manifest["spec"]["replicaz"] = 1
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+
+
+class Image(unittest.TestCase):
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+
+    def stages(self):
+        return re.split(r"^(?=FROM )", self.dockerfile, flags=re.M)[1:]
+
+    def test_the_run_stage_has_every_library_that_the_binary_names(self):
+        run_stage = self.stages()[-1]
+        installed = set(re.findall(r"[\w.+-]+", re.search(r"install -y --no-install-recommends (.*)", run_stage)[1]))
+        # What every Debian has; Swift's own runtime is in the binary by --static-swift-stdlib.
+        installed |= {"libc6", "libgcc-s1"}
+        dynamic = subprocess.run(["readelf", "-d", BINARY], capture_output=True, text=True, check=True).stdout
+        runtime = re.compile(r"lib(swift|Foundation|_Foundation|dispatch|BlocksRuntime|XCTest|Testing)")
+        for library in re.findall(r"NEEDED.*\[(.*)\]", dynamic):
+            if runtime.match(library) or library.startswith("ld-linux"):
+                continue
+            paths = subprocess.run(["dpkg", "-S", f"*/{library}"], capture_output=True, text=True).stdout
+            packages = {line.split(":")[0] for line in paths.splitlines()}
+            self.assertTrue(packages & installed, f"{library} comes from {packages}, the image has {installed}")
+
+    def test_it_keeps_the_rules_of_the_trade(self):
+        build, run = self.stages()
+        self.assertRegex(build, r"--static-swift-stdlib")
+        for stage in (build, run):
+            self.assertRegex(stage, r"FROM [\w./-]+:[\w.-]+", "an image without its version")
+            self.assertNotRegex(stage, r":latest|\bADD\b|\bsudo\b|curl .*\| *sh")
+            if "apt-get" in stage:
+                self.assertIn("--no-install-recommends", stage)
+                self.assertIn("rm -rf /var/lib/apt/lists/*", stage)
+        self.assertRegex(run, r"(?m)^USER (?!0)\d+:\d+$", "root, or a name that Kubernetes cannot judge")
+        self.assertRegex(run, r"(?m)^HEALTHCHECK .*CMD \[")
+        for word in ("ENTRYPOINT", "CMD"):
+            self.assertRegex(run, rf"(?m)^{word} \[", "the shell form takes SIGTERM for itself")
+        for source in re.findall(r"(?m)^COPY (?!--)(.*) \S+$", self.dockerfile):
+            for name in source.split():
+                self.assertTrue(list(DEPLOY.parent.glob(name)), name)
+        self.assertIn("!Sources", (DEPLOY.parent / ".dockerignore").read_text())
+
+    def test_compose_names_what_there_is(self):
+        compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+        services = compose["services"]
+        redis = services["redis"]["command"]
+        self.assertEqual(redis[redis.index("--appendonly") + 1], "yes")
+        self.assertEqual(redis[redis.index("--maxmemory-policy") + 1], "noeviction")
+        for service in services.values():
+            for volume in service.get("volumes", []):
+                source = volume.split(":")[0]
+                self.assertTrue(source in compose["volumes"] or (DEPLOY / source).exists(), volume)
+            for other in service.get("depends_on", {}):
+                self.assertIn(other, services)
+        text = (DEPLOY / "compose/semel.yaml").read_text()
+        check_configuration(self, text)
+        for host in re.findall(r"(?:http|redis)://([a-z]+)", text):
+            self.assertIn(host, services)
+
+
+@unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze on this machine")
+class Unit(unittest.TestCase):
+    def test_systemd_takes_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = (DEPLOY / "systemd/semel.service").read_text().replace("/usr/local/bin/semel", BINARY)
+            unit = pathlib.Path(folder) / "semel.service"
+            unit.write_text(text)
+            result = subprocess.run(
+                ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True)
+            said = [line for line in result.stderr.splitlines() if "semel.service" in line]
+            self.assertEqual(said, [], result.stderr)
+            security = subprocess.run(
+                ["systemd-analyze", "security", "--offline=true", "--threshold=25", "--no-pager", str(unit)],
+                capture_output=True, text=True)
+            self.assertEqual(security.returncode, 0, security.stdout + security.stderr)
+
+    def test_it_waits_longer_than_a_stop_takes(self):
+        unit = (DEPLOY / "systemd/semel.service").read_text()
+        self.assertGreater(int(re.search(r"TimeoutStopSec=(\d+)", unit)[1]), 40)
+
+
+class Monitoring(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        port, admin, backend = free_port(), free_port(), free_port()
+        config = pathlib.Path(cls.folder.name) / "semel.yaml"
+        config.write_text(f"""
+listen: [{{address: "127.0.0.1:{port}"}}]
+admin: {{address: "127.0.0.1:{admin}"}}
+upstreams: {{backend: {{url: "http://127.0.0.1:{backend}"}}}}
+store: {{kind: embedded, path: "{cls.folder.name}/semel.db"}}
+routes: [{{name: orders, match: {{path: "/v1/**"}}, caller: {{parts: ["header:Authorization"]}}}}]
+""")
+        cls.semel = subprocess.Popen([BINARY, "run", "--config", str(config)], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while subprocess.run(
+                [BINARY, "health", "--admin", f"http://127.0.0.1:{admin}"], capture_output=True).returncode:
+            assert time.monotonic() < deadline and cls.semel.poll() is None, "semel does not become ready"
+            time.sleep(0.05)
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics") as page:
+            cls.families = {f.name: f for f in text_string_to_metric_families(page.read().decode())}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.semel.terminate()
+        cls.semel.wait(20)
+        cls.folder.cleanup()
+
+    def check(self, expression):
+        """Every name is on the live page, with the kind that its use asks for, and label values are real."""
+        names = re.findall(r"\bsemel_\w+", expression)
+        self.assertTrue(names, expression)
+        for name in names:
+            histogram = re.sub(r"_(bucket|sum|count)$", "", name)
+            counter = re.sub(r"_total$", "", name)
+            if histogram != name:
+                self.assertEqual(self.families[histogram].type, "histogram", expression)
+            elif counter != name:
+                self.assertEqual(self.families[counter].type, "counter", expression)
+            else:
+                self.assertEqual(self.families[name].type, "gauge", expression)
+        for name, labels in re.findall(r"\bsemel_(\w+)\{([^}]*)\}", expression):
+            for label, value in re.findall(r'(\w+)="(\w+)"', labels):
+                family = self.families.get("semel_" + re.sub(r"_(total|bucket|sum|count)$", "", name))
+                known = {s.labels.get(label) for s in family.samples}
+                if family.samples and family.type != "histogram":
+                    self.assertIn(value, known, expression)
+        self.assertEqual(expression.count("("), expression.count(")"), expression)
+
+    def test_alerts(self):
+        rules = [r for g in yaml.safe_load((DEPLOY / "monitoring/alerts.yaml").read_text())["groups"] for r in g["rules"]]
+        self.assertGreater(len(rules), 5)
+        for rule in rules:
+            self.check(rule["expr"])
+            self.assertTrue(rule["annotations"]["summary"] and rule["labels"]["severity"])
+
+    def test_board(self):
+        board = json.loads((DEPLOY / "monitoring/board.json").read_text())
+        self.assertGreater(len(board["panels"]), 10)
+        self.assertEqual(len({p["id"] for p in board["panels"]}), len(board["panels"]))
+        for panel in board["panels"]:
+            for target in panel["targets"]:
+                self.check(target["expr"])
+
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool on this machine")
+    def test_promtool_takes_the_alerts(self):
+        subprocess.run(["promtool", "check", "rules", str(DEPLOY / "monitoring/alerts.yaml")], check=True)
+
+
+if __name__ == "__main__":
+    unittest.main()

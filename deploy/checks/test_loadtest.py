@@ -1,0 +1,88 @@
+"""Each load test, for a few seconds: that it works, that it can say no, and that it counts right. SEMEL_BINARY names the binary."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+LOADTEST = pathlib.Path(__file__).resolve().parent.parent / "loadtest"
+sys.path.insert(0, str(LOADTEST))
+
+from lib.histogram import Histogram
+from lib.rig import HERE, free_port
+
+
+def run(name, *arguments):
+    return subprocess.run([str(LOADTEST / name), *map(str, arguments)], capture_output=True, text=True, timeout=170)
+
+
+class Scripts(unittest.TestCase):
+    def good(self, name, *arguments, svg=False):
+        with tempfile.TemporaryDirectory() as folder:
+            picture = pathlib.Path(folder) / "picture.svg"
+            result = run(name, *arguments, *(["--svg", picture] if svg else []))
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            self.assertIn("GOOD: ", result.stdout.splitlines()[-1])
+            if svg:
+                self.assertTrue(xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg"))
+
+    def test_throughput(self):
+        self.good("throughput", "--duration", 2, "--rate", 200, "--p99-ms", 1000, svg=True)
+
+    def test_storm(self):
+        self.good("storm", "--clients", 200, "--outage", 1, svg=True)
+
+    def test_duplicates(self):
+        self.good("duplicates", "--keys", 50, "--deliveries", 6)
+
+    def test_duplicates_on_the_embedded_store(self):
+        self.good("duplicates", "--keys", 50, "--deliveries", 6, "--nodes", 1, "--store", "embedded")
+
+    def test_soak(self):
+        self.good("soak", "--duration", 8, "--window", 2, "--rate", 50, svg=True)
+
+    def test_against(self):
+        self.good("against", "--duration", 2, "--first-ratio", 100, "--peer-ratio", 100)
+
+
+class Verdict(unittest.TestCase):
+    def test_duplicates_without_semel_are_found(self):
+        port, control = free_port(), free_port()
+        backend = subprocess.Popen([sys.executable, HERE / "backend.py", str(port), str(control)], stdout=subprocess.PIPE)
+        try:
+            backend.stdout.readline()
+            result = run(
+                "duplicates", "--url", f"http://127.0.0.1:{port}", "--count-url", f"http://127.0.0.1:{control}/count",
+                "--keys", 5, "--deliveries", 3)
+        finally:
+            backend.terminate()
+            backend.wait()
+            backend.stdout.close()
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("the backend ran 15 times for 5 keys", result.stdout)
+
+
+class Counting(unittest.TestCase):
+    def test_percentiles_are_exact_to_one_per_cent(self):
+        histogram = Histogram()
+        for value in range(1, 100_001):
+            histogram.record(value)
+        for percent in (1, 50, 90, 99, 99.9):
+            wanted = percent * 1000 / 1000
+            self.assertAlmostEqual(histogram.percentile(percent), wanted, delta=wanted * 0.01 + 0.001)
+        self.assertEqual(histogram.percentile(100), 100)
+
+    def test_histograms_add_up(self):
+        one, two = Histogram(), Histogram()
+        for value in (10, 20, 30):
+            one.record(value)
+        for value in (40, 5_000_000):
+            two.record(value)
+        one.add(two)
+        self.assertEqual((one.total, one.percentile(50), one.percentile(100)), (5, 0.03, 5000))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,217 @@
+"""What a load test runs against: a deployment of yours by its URLs, or one on this machine that ends with the test."""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent.parent
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def arguments(description, **defaults):
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--url", action="append", default=[], help="a node of your deployment, http://HOST:PORT; without one, Semel, its store and a backend are started here")
+    parser.add_argument("--count-url", help="of your backend: answers with JSON {\"executed\": N}")
+    parser.add_argument("--admin-url", help="of your deployment's admin listener")
+    parser.add_argument("--path", default="/v1/orders", help="a protected path that takes POST")
+    parser.add_argument("--authorization", default="Bearer load-test", help="who asks")
+    parser.add_argument("--binary", default=default_binary(), help="the semel that is started here")
+    parser.add_argument("--store", choices=["embedded", "redis"], default="redis", help="of the one that is started here")
+    parser.add_argument("--svg", help="where the picture goes")
+    for name, (kind, value, text) in defaults.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=kind, default=value, help=text)
+    return parser.parse_args()
+
+
+def default_binary():
+    named = os.environ.get("SEMEL_BINARY")
+    found = [ROOT / ".build/release/semel", ROOT / ".build/debug/semel"]
+    return named or next((str(path) for path in found if path.exists()), shutil.which("semel") or "semel")
+
+
+def verdict(failures, what):
+    """The last line, and the exit code: 0 good, 1 not."""
+    for failure in failures:
+        print(f"  FAILED: {failure}")
+    print(("BAD: " if failures else "GOOD: ") + what)
+    sys.exit(1 if failures else 0)
+
+
+def address(url):
+    parts = urllib.parse.urlparse(url)
+    assert parts.scheme == "http" and parts.hostname, f"{url}: load tests speak plain http://HOST:PORT"
+    return parts.hostname, parts.port or 80
+
+
+class Rig:
+    """Starts what is missing, and ends all that it started."""
+
+    def __init__(self, options, nodes=1, workers=0, fast_backend=False, routes=""):
+        self.options, self.processes = options, []
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="semel-load-"))
+        self.urls, self.admin, self.control, self.pids = list(options.url), options.admin_url, options.count_url, []
+        self.is_local = not options.url
+        try:
+            if self.is_local:
+                self._start(nodes, workers, fast_backend, routes)
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def targets(self):
+        return [address(url) for url in self.urls]
+
+    def spawn(self, *command, **more):
+        process = subprocess.Popen(
+            [str(word) for word in command], stdout=more.pop("stdout", subprocess.DEVNULL), stderr=open(self.folder / "errors", "ab"), **more)
+        self.processes.append(process)
+        return process
+
+    def wait(self, url, seconds=20):
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                with urllib.request.urlopen(url, timeout=2):
+                    return
+            except urllib.error.HTTPError as error:
+                if error.code < 500:
+                    return
+            except OSError:
+                pass
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{url} does not answer:\n" + (self.folder / "errors").read_text()[-2000:])
+            time.sleep(0.05)
+
+    def start_redis(self):
+        port = free_port()
+        folder = self.folder / f"redis-{port}"
+        folder.mkdir()
+        self.spawn("redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--save", "")
+        deadline = time.monotonic() + 10
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            assert time.monotonic() < deadline, "redis-server does not answer"
+            time.sleep(0.05)
+        return port
+
+    def start_backend(self, fast=False):
+        port = free_port()
+        if fast and shutil.which("nginx"):
+            self.spawn_nginx(port, "location / { default_type application/json; return 201 '{\"order\":1}\\n'; }")
+            return port
+        control = free_port()
+        self.control = f"http://127.0.0.1:{control}/count"
+        process = self.spawn(sys.executable, HERE / "backend.py", port, control, stdout=subprocess.PIPE)
+        process.stdout.readline()
+        return port
+
+    def spawn_nginx(self, port, location, http="", modules=""):
+        folder = self.folder / f"nginx-{port}"
+        folder.mkdir()
+        (folder / "nginx.conf").write_text(f"""
+{modules}
+worker_processes 1;
+daemon off;
+pid {folder}/pid;
+error_log {folder}/error.log warn;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  keepalive_requests 1000000000;
+  {http}
+  server {{ listen 127.0.0.1:{port} backlog=4096; {location} }}
+}}
+""")
+        return self.spawn(shutil.which("nginx") or "/usr/sbin/nginx", "-p", folder, "-c", folder / "nginx.conf")
+
+    def start_semel(self, backend, redis, workers=0, routes=""):
+        port, admin = free_port(), free_port()
+        store = (f'{{kind: redis, url: "redis://127.0.0.1:{redis}/0"}}' if redis else f'{{kind: embedded, path: "{self.folder}/{port}.db"}}')
+        config = self.folder / f"semel-{port}.yaml"
+        config.write_text(f"""
+listen: [{{address: "127.0.0.1:{port}"}}]
+admin: {{address: "127.0.0.1:{admin}"}}
+workers: {workers}
+log: {{level: warning, access: false}}
+limits: {{max_in_flight: 100000, max_connections: 100000}}
+upstreams: {{backend: {{url: "http://127.0.0.1:{backend}", max_connections: 256}}}}
+store: {store}
+routes:
+  - {{name: orders, match: {{methods: [POST], path: "/v1/**"}}, caller: {{parts: ["header:Authorization"]}}, max_waiters: 10000 {routes}}}
+""")
+        process = self.spawn(self.options.binary, "run", "--config", config)
+        self.wait(f"http://127.0.0.1:{admin}/readyz")
+        self.urls.append(f"http://127.0.0.1:{port}")
+        self.admin = self.admin or f"http://127.0.0.1:{admin}"
+        self.pids.append(process.pid)
+        return process
+
+    def _start(self, nodes, workers, fast_backend, routes):
+        backend = self.start_backend(fast_backend)
+        redis = self.start_redis() if self.options.store == "redis" or nodes > 1 else None
+        for _ in range(nodes):
+            self.start_semel(backend, redis, workers, routes)
+
+    def count(self):
+        with urllib.request.urlopen(self.control, timeout=10) as answer:
+            return json.load(answer)
+
+    def tell_backend(self, word):
+        request = urllib.request.Request(self.control.rsplit("/", 1)[0] + "/" + word, method="POST", data=b"")
+        urllib.request.urlopen(request, timeout=10).close()
+
+    def metric(self, name):
+        """A figure of the metrics page, all its samples added up; None where there is no admin listener."""
+        if not self.admin:
+            return None
+        with urllib.request.urlopen(self.admin + "/metrics", timeout=10) as page:
+            lines = page.read().decode().splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.split("{")[0].split(" ")[0] == name)
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def cpu_seconds(pid):
+    """What a process and its children have used."""
+    total = 0
+    for task in [pid] + children(pid):
+        fields = pathlib.Path(f"/proc/{task}/stat").read_text().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

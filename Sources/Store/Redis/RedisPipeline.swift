@@ -76,6 +76,19 @@ extension RedisPipeline {
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
   ) async throws(StoreError) -> RedisAnswer {
     let deadline = Self.now + settings.timeout
+    do {
+      return try await answer(to: script, id, by: deadline, capacity: capacity, write)
+    } catch {
+      // Whoever now gives the claim back does so after all copies of it.
+      if script == .claim, case .fateUnknown = error { await outlast(deadline) }
+      throw error
+    }
+  }
+
+  private func answer(
+    to script: RedisScript, _ id: RecordID?, by deadline: BootInstant, capacity: Int,
+    _ write: (inout RedisCommandWriter, StoreInstant) -> Void
+  ) async throws(StoreError) -> RedisAnswer {
     var isLost: String?
     var isWhole = false
     var lateCount = 0
@@ -90,13 +103,11 @@ extension RedisPipeline {
       case .told(let told) where told.word == .late:
         lateCount += 1
         guard lateCount < Self.greatestLateCount else {
-          if isLost != nil { await outlast(deadline) }
           throw isLost.map { .fateUnknown($0) } ?? .unavailable("Redis ran the claim after its time")
         }
       case .done, .told: return answer
       case .refused(let text) where RedisRefusal.isScriptMissing(text) && !isWhole: isWhole = true
       case .refused(let text):
-        if script == .claim, isLost != nil { await outlast(deadline) }
         throw isLost.map { .fateUnknown($0) } ?? RedisRefusal.error(text)
       case .lost(let reason): isLost = reason
       case .timedOut: isLost = "Redis did not answer in \(settings.timeout.count) ms"
@@ -108,8 +119,8 @@ extension RedisPipeline {
     }
   }
 
-  /// Waits until no copy of a claim is run any more: whoever then gives it back comes after all of them.
-  private func outlast(_ deadline: BootInstant) async {
+  /// Waits until no copy of a claim is run any more.
+  func outlast(_ deadline: BootInstant) async {
     let left = deadline - Self.now
     if left > 0 { await context.sleep(milliseconds: left.count + 1) }
   }

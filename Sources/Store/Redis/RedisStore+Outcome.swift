@@ -43,3 +43,13 @@ extension RedisStore {
     return claim
   }
 }
+
+extension ClaimOutcome {
+  /// Whether a copy of the claim that is run after this was told may be granted the record. What has an outcome keeps it.
+  var leavesRoom: Bool {
+    switch self {
+    case .granted, .taken(.completed): false
+    case .taken, .mismatch, .otherRecipe: true
+    }
+  }
+}

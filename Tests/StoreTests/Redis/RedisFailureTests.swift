@@ -68,6 +68,32 @@ import Testing
     await relay.close()
   }
 
+  @Test
+  func `a claim that was repeated and refused is not forgotten while its first copy may yet be granted`()
+    async throws
+  {
+    let server = try await RedisServer()
+    let relay = try await RedisRelay(to: server.port)
+    try await RedisNode.run(.on(server, timeout: 2000), relayed: relay.port) { node in
+      let sibling = node.sibling()
+      try await node.reconnected()
+      let first = try await sibling.store.granted(Samples.request())
+      let before = try server.scriptCount
+      relay.set(.haunt)
+      async let outcome = node.store.claim(Samples.again(first))
+      // The second copy is told that another has the record; then that one gives it back, and the first copy arrives.
+      while try server.scriptCount == before { await Task.yield() }
+      #expect(relay.isHaunted)
+      #expect(try await sibling.store.release(first, .remembered) == .done)
+      relay.release()
+      guard case .granted(let claim) = try await outcome else { throw Unexpected(what: "not granted") }
+      #expect(claim.attempt == 2)
+      #expect(try await node.store.release(claim, .remembered) == .done)
+      sibling.close()
+    }
+    await relay.close()
+  }
+
   @Test func `every command may be repeated when its reply was cut`() async throws {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
@@ -239,6 +265,17 @@ extension RedisNode {
         guard bootTimeNanoseconds() < giveUp else { throw error }
         try await Task.sleep(nanoseconds: 3_000_000)
       }
+    }
+  }
+}
+
+extension RedisServer {
+  /// How many scripts it has run.
+  fileprivate var scriptCount: Int {
+    get throws {
+      let lines = try command(["INFO", "commandstats"])?.split(whereSeparator: \.isNewline) ?? []
+      let calls = lines.first { $0.hasPrefix("cmdstat_evalsha:calls=") }
+      return calls.flatMap { Int($0.dropFirst(22).prefix(while: \.isNumber)) } ?? 0
     }
   }
 }

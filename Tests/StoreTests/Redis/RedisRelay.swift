@@ -4,16 +4,19 @@ import Synchronization
 
 /// A TCP relay in front of a Redis, which loses what a test wants lost.
 final class RedisRelay: Sendable {
-  /// What happens to the replies.
-  enum Replies: Sendable {
+  /// What happens to commands and replies.
+  enum Mode: Sendable {
     case pass
-    /// The next bytes are cut to so many, then both connections are closed; after that all pass again.
+    /// The next command is kept until `release`, and its sender is cut off at once; after that all pass again.
+    case haunt
+    /// The next reply's bytes are cut to so many, then both connections are closed; after that all pass again.
     case cut(after: Int)
-    /// They vanish, and the connection stays.
+    /// Replies vanish, and the connection stays.
     case vanish
   }
 
-  private let mode = Mutex<Replies>(.pass)
+  private let mode = Mutex<Mode>(.pass)
+  private let ghost = Mutex<(way: any Channel, command: ByteBuffer)?>(nil)
   private let connections = Mutex<[any Channel]>([])
   private let vanished = Mutex<Int>(0)
   private let listener: any Channel
@@ -21,6 +24,8 @@ final class RedisRelay: Sendable {
   var port: Int { listener.localAddress?.port ?? 0 }
   /// How many pieces of replies have vanished.
   var vanishedCount: Int { vanished.withLock { $0 } }
+  /// Whether a command is kept.
+  var isHaunted: Bool { ghost.withLock { $0 != nil } }
 
   init(to port: Int) async throws {
     final class Target: Sendable {
@@ -35,8 +40,9 @@ final class RedisRelay: Sendable {
           .connect(host: "127.0.0.1", port: port)
           .flatMapThrowing { server in
             let relay = target.relay.withLock { $0 }
-            try client.pipeline.syncOperations.addHandler(Pipe(to: server, replies: nil))
-            try server.pipeline.syncOperations.addHandler(Pipe(to: client, replies: relay))
+            try client.pipeline.syncOperations.addHandler(
+              Pipe(to: server) { relay?.keeps($0, for: server) == true ? (nil, true) : ($0, false) })
+            try server.pipeline.syncOperations.addHandler(Pipe(to: client) { relay?.pass($0) ?? ($0, false) })
             relay?.connections.withLock { $0 += [client, server] }
             client.setOption(.autoRead, value: true).whenComplete { _ in }
             server.setOption(.autoRead, value: true).whenComplete { _ in }
@@ -46,7 +52,23 @@ final class RedisRelay: Sendable {
     target.relay.withLock { $0 = self }
   }
 
-  func set(_ replies: Replies) { mode.withLock { $0 = replies } }
+  func set(_ mode: Mode) { self.mode.withLock { $0 = mode } }
+
+  /// Lets the kept command go on to Redis.
+  func release() {
+    guard let (way, command) = ghost.withLock({ $0.take() }) else { return }
+    way.writeAndFlush(command, promise: nil)
+  }
+
+  /// Whether a command is kept; its sender is cut off then.
+  private func keeps(_ command: ByteBuffer, for way: any Channel) -> Bool {
+    mode.withLock { mode in
+      guard case .haunt = mode else { return false }
+      mode = .pass
+      ghost.withLock { $0 = (way, command) }
+      return true
+    }
+  }
 
   /// Cuts every connection; new ones are taken.
   func cutAll() {
@@ -66,7 +88,7 @@ final class RedisRelay: Sendable {
   private func pass(_ bytes: ByteBuffer) -> (bytes: ByteBuffer?, isCut: Bool) {
     mode.withLock { mode in
       switch mode {
-      case .pass: return (bytes, false)
+      case .pass, .haunt: return (bytes, false)
       case .vanish:
         vanished.withLock { $0 += 1 }
         return (nil, false)
@@ -82,24 +104,26 @@ final class RedisRelay: Sendable {
     typealias InboundIn = ByteBuffer
 
     private let peer: any Channel
-    private let replies: RedisRelay?
+    private let passage: (ByteBuffer) -> (bytes: ByteBuffer?, isCut: Bool)
+    private var isHaunting = false
 
-    init(to peer: any Channel, replies: RedisRelay?) {
+    init(to peer: any Channel, _ passage: @escaping (ByteBuffer) -> (bytes: ByteBuffer?, isCut: Bool)) {
       self.peer = peer
-      self.replies = replies
+      self.passage = passage
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      let bytes = unwrapInboundIn(data)
-      let (passed, isCut) = replies?.pass(bytes) ?? (bytes, false)
+      let (passed, isCut) = passage(unwrapInboundIn(data))
       if let passed { peer.writeAndFlush(passed, promise: nil) }
-      if isCut {
-        context.close(promise: nil)
-        peer.close(promise: nil)
-      }
+      guard isCut else { return }
+      isHaunting = passed == nil
+      context.close(promise: nil)
+      if !isHaunting { peer.close(promise: nil) }
     }
 
-    func channelInactive(context: ChannelHandlerContext) { peer.close(promise: nil) }
+    func channelInactive(context: ChannelHandlerContext) {
+      if !isHaunting { peer.close(promise: nil) }
+    }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
   }

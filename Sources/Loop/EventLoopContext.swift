@@ -25,6 +25,18 @@ package struct EventLoopContext: Sendable {
     _ = Task(executorPreference: executor) { await body() }
   }
 
+  /// Runs something on this loop, from whatever task it is asked for, and returns what came of it.
+  ///
+  /// A task of its own, since `withTaskExecutorPreference` begins its body where the caller is, and comes to the loop no
+  /// sooner than at some later `await`: until then what belongs to the loop would be touched by two threads.
+  package func run<Success: Sendable, Failure: Error>(
+    _ body: @escaping @Sendable () async throws(Failure) -> Success
+  ) async throws(Failure) -> Success {
+    try await Task(executorPreference: executor) { () async -> Result<Success, Failure> in
+      do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
+    }.value.get()
+  }
+
   /// Waits without holding the loop.
   package func sleep(milliseconds: Int64) async {
     _ = await Signal(timers: timers).wait(milliseconds: milliseconds)

@@ -67,13 +67,12 @@ struct BackendConnectionTests {
     withExtendedLifetime(directory) {}
   }
 
-  @Test(arguments: [false])
-  func `nor do requests that are sent ahead, each behind the answer before`(isUnix: Bool) async throws {
-    let directory = TemporaryDirectory()
-    let path = directory.file("backend")
-    let backend = try Self.hasty(isUnix ? .unix(path: path) : .loopback)
-    let url = isUnix ? "'unix:\(path)'" : "'http://127.0.0.1:\(backend.port)'"
-    try await Rig.run(Configuration(upstream: ["url": url])) { rig in
+  /// A unix socket cannot carry an answer and the end in one: there the end may come after the next request was sent,
+  /// which nobody can help.
+  @Test func `nor do requests that are sent ahead, each behind the answer before`() async throws {
+    let backend = try Self.hasty(.loopback)
+    let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       // Requests without a key: the next one begins in the turn in which the one before has ended.
       try await client.send((0..<200).map { Rig.orderText(nil, path: "/open/\($0)") }.joined())
@@ -81,6 +80,5 @@ struct BackendConnectionTests {
       for _ in 0..<200 { statuses[try await client.answer().status, default: 0] += 1 }
       #expect(statuses == [201: 200])
     }
-    withExtendedLifetime(directory) {}
   }
 }

@@ -97,4 +97,21 @@ private final class Counter: @unchecked Sendable {
 /// Touched on one loop alone.
 private final class Log: @unchecked Sendable {
   var entries: [Int] = []
+
+  /// From its first line on: what comes before the body's first `await` is on the loop, too.
+  @Test func `what is run from elsewhere runs on the loop from its beginning`() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let context = EventLoopContext(loop: group.next())
+    for _ in 0..<20 {
+      #expect(!context.loop.inEventLoop)
+      #expect(await context.run { context.loop.inEventLoop })
+    }
+    let refusal = await #expect(throws: Refusal.self) {
+      try await context.run { () async throws(Refusal) in throw Refusal(isOnLoop: context.loop.inEventLoop) }
+    }
+    #expect(refusal?.isOnLoop == true)
+    try await group.shutdownGracefully()
+  }
+
+  private struct Refusal: Error { var isOnLoop: Bool }
 }

@@ -53,8 +53,12 @@ package final class RedisServer: @unchecked Sendable {
   /// Ends it in order (SIGTERM), and waits until it is gone.
   package func stop() { end(SIGTERM) }
 
-  /// Stops it in the middle of whatever it does (SIGSTOP). Its sockets go on accepting and buffering.
-  package func freeze() { signal(SIGSTOP) }
+  /// Stops it in the middle of whatever it does (SIGSTOP), and returns once it stands still. Its sockets go on accepting
+  /// and buffering.
+  package func freeze() {
+    signal(SIGSTOP)
+    ThreadState.awaitStop(of: process)
+  }
 
   /// Lets it go on after `freeze` (SIGCONT).
   package func thaw() { signal(SIGCONT) }

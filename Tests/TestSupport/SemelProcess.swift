@@ -142,8 +142,11 @@ package final class SemelProcess: Sendable {
   /// Asks it to finish (SIGTERM).
   package func terminate() { process.signal(SIGTERM) }
 
-  /// Stops it wherever it is (SIGSTOP).
-  package func freeze() { process.signal(SIGSTOP) }
+  /// Stops it wherever it is (SIGSTOP), and returns once each of its threads stands still.
+  package func freeze() {
+    process.signal(SIGSTOP)
+    ThreadState.awaitStop(of: process.id)
+  }
 
   /// Lets it go on after `freeze`.
   package func thaw() { process.signal(SIGCONT) }

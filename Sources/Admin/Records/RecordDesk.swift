@@ -108,16 +108,16 @@ package struct RecordDesk: Sendable {
   private func onLoop<Answer: Sendable>(
     _ ask: @escaping @Sendable () async throws(StoreError) -> Answer
   ) async throws(AdminError) -> Answer {
-    let result = await withTaskExecutorPreference(context.executor) {
-      () async -> Result<Answer, StoreError> in
-      do throws(StoreError) { return .success(try await ask()) } catch { return .failure(error) }
-    }
-    switch result {
-    case .success(let answer): return answer
-    case .failure(.unavailable(let reason)): throw AdminError(.serviceUnavailable, reason)
-    case .failure(.fateUnknown(let reason)):
-      throw AdminError(.badGateway, "whether it was done is not known, look before you repeat it: \(reason)")
-    case .failure(.unreadable(let reason)): throw AdminError(.internalServerError, reason)
+    do {
+      return try await context.run(ask)
+    } catch {
+      switch error {
+      case .unavailable(let reason): throw AdminError(.serviceUnavailable, reason)
+      case .fateUnknown(let reason):
+        throw AdminError(
+          .badGateway, "whether it was done is not known, look before you repeat it: \(reason)")
+      case .unreadable(let reason): throw AdminError(.internalServerError, reason)
+      }
     }
   }
 }

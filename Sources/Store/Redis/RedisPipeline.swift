@@ -145,7 +145,9 @@ extension RedisPipeline {
     _ waiter: UnsafeContinuation<RedisAnswer, Never>?, isWhole: Bool = false,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void
   ) {
-    context.loop.assertInEventLoop()
+    // Without either, replies would go to those who asked for something else.
+    context.loop.preconditionInEventLoop()
+    precondition(link.isUp, "RedisPipeline: a command without a connection")
     let now = Self.now
     // Without an estimate the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
@@ -173,6 +175,7 @@ extension RedisPipeline {
 
 extension RedisPipeline {
   func linkIsUp(_ greeting: RedisGreeting) {
+    precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
     lastReplyAt = Self.now
     clock.reset()
     if let now = greeting.now { clock.told(now, at: lastReplyAt) }

@@ -7,66 +7,57 @@ struct LoopConfined: RecordStore {
   let store: RedisStore
   let context: EventLoopContext
 
-  private func onLoop<T: Sendable>(
-    _ body: @escaping @Sendable () async throws(StoreError) -> T
-  ) async throws(StoreError) -> T {
-    let result = await withTaskExecutorPreference(context.executor) { () async -> Result<T, StoreError> in
-      do throws(StoreError) { return .success(try await body()) } catch { return .failure(error) }
-    }
-    return try result.get()
-  }
-
   func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
-    try await onLoop { () async throws(StoreError) in try await store.claim(request) }
+    try await context.run { () async throws(StoreError) in try await store.claim(request) }
   }
 
   func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    try await onLoop { () async throws(StoreError) in try await store.renew(claim) }
+    try await context.run { () async throws(StoreError) in try await store.renew(claim) }
   }
 
   func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {
-    try await onLoop { () async throws(StoreError) in try await store.complete(claim, with: completion) }
+    try await context.run { () async throws(StoreError) in try await store.complete(claim, with: completion) }
   }
 
   func completeAndTell(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    try await onLoop { () async throws(StoreError) in
+    try await context.run { () async throws(StoreError) in
       try await store.completeAndTell(claim, with: completion)
     }
   }
 
   func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
-    try await onLoop { () async throws(StoreError) in try await store.release(claim, release) }
+    try await context.run { () async throws(StoreError) in try await store.release(claim, release) }
   }
 
   func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    try await onLoop { () async throws(StoreError) in try await store.markUnknown(claim) }
+    try await context.run { () async throws(StoreError) in try await store.markUnknown(claim) }
   }
 
   func find(_ id: RecordID) async throws(StoreError) -> Standing {
-    try await onLoop { () async throws(StoreError) in try await store.find(id) }
+    try await context.run { () async throws(StoreError) in try await store.find(id) }
   }
 
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
-    try await onLoop { () async throws(StoreError) in try await store.list(after: cursor) }
+    try await context.run { () async throws(StoreError) in try await store.list(after: cursor) }
   }
 
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
-    try await onLoop { () async throws(StoreError) in try await store.forget(id, fence: fence) }
+    try await context.run { () async throws(StoreError) in try await store.forget(id, fence: fence) }
   }
 
   func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
-    try await onLoop { () async throws(StoreError) in try await store.resolve(id, as: resolution) }
+    try await context.run { () async throws(StoreError) in try await store.resolve(id, as: resolution) }
   }
 
   func watch(_ id: RecordID) async throws(StoreError) -> LoopConfinedWatch {
-    let watch = try await onLoop { () async throws(StoreError) in try await store.watch(id) }
+    let watch = try await context.run { () async throws(StoreError) in try await store.watch(id) }
     return LoopConfinedWatch(watch: watch, context: context)
   }
 
   func ping() async throws(StoreError) {
-    try await onLoop { () async throws(StoreError) in try await store.ping() }
+    try await context.run { () async throws(StoreError) in try await store.ping() }
   }
 }
 
@@ -76,7 +67,7 @@ struct LoopConfinedWatch: RecordWatch {
   let context: EventLoopContext
 
   func changed(within span: Milliseconds) async {
-    await withTaskExecutorPreference(context.executor) { await watch.changed(within: span) }
+    await context.run { await watch.changed(within: span) }
   }
 
   func cancel() { watch.cancel() }

@@ -204,7 +204,7 @@ import Testing
       try await Task.sleep(nanoseconds: 100_000_000)
       // On the loop itself, so that no other test's threads are waited for.
       let store = node.store.store
-      let taken = await withTaskExecutorPreference(node.store.context.executor) {
+      let taken = await node.store.context.run {
         let started = bootTimeNanoseconds()
         for _ in 0..<20 { await #expect(throws: StoreError.self) { try await store.find(Samples.id()) } }
         return bootTimeNanoseconds() - started

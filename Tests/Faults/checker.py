@@ -160,11 +160,7 @@ class Checker:
 
     def check_successor(self, record, before, after):
         """Attempts grow, and the next begins only when the one before is over."""
-        runs = [
-            ran
-            for ran in record.ran
-            if ran["attempt"] == before["attempt"] and before["at"] <= ran["at"] < after["at"]
-        ]
+        runs = self.runs(record, before, after["at"])
         # A record that was only ever rejected is deleted, and its attempts begin anew.
         was_deleted = any(ran["outcome"] == "rejected" for ran in runs)
         if after["attempt"] <= before["attempt"] and not was_deleted:
@@ -229,16 +225,24 @@ class Checker:
         return self.happened([*names, "freeze", "pause", "kill", "disk full"], at - 4, at + SLACK)
 
     def is_in_doubt(self, record):
-        """Whether anything was sent whose answer did not say that it may be sent again."""
-        return any(
-            not any(
-                ran["attempt"] == sent["attempt"]
-                and ran["outcome"] in ("retry", "rejected")
-                and ran["serial"] in self.answered
-                for ran in record.ran
+        """Whether anything was sent whose answer did not say, while it was listened for, that it may be sent again."""
+        ends = [sent["at"] for sent in record.sent[1:]] + [float("inf")]
+        return not all(
+            any(
+                ran["outcome"] in ("retry", "rejected") and self.is_heard(ran, sent)
+                for ran in self.runs(record, sent, end)
             )
-            for sent in record.sent
+            for sent, end in zip(record.sent, ends)
         )
+
+    def is_heard(self, ran, sent):
+        heard = settings.RESPONSE_TIMEOUT + settings.SETTLE - SLACK
+        return self.answered.get(ran["serial"], float("inf")) < sent["at"] + heard
+
+    @staticmethod
+    def runs(record, sent, end):
+        """What the backend ran of one sending, before the next."""
+        return [ran for ran in record.ran if ran["attempt"] == sent["attempt"] and sent["at"] <= ran["at"] < end]
 
     def check_without_doubt(self, record):
         begun, at = record.span

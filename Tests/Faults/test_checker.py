@@ -126,6 +126,27 @@ class MadeUp(unittest.TestCase):
         self.calm(word="outcome_unknown", serial=None, status=409)
         self.assertEqual(self.rules(), {3})
 
+    def test_what_was_answered_in_time_and_may_be_retried_is_not_held_as_unknown(self):
+        for after, rules in [(0.1, {3}), (2, set())]:
+            with self.subTest(after):
+                self.setUp()
+                self.send()
+                self.run_(outcome="retry")
+                self.add("answered", after, serial=1)
+                self.calm(word="outcome_unknown", serial=None, status=409)
+                self.assertEqual(self.rules(), rules)
+
+    def test_what_was_rejected_leaves_the_next_sending_in_doubt(self):
+        for attempt in (1, 2):
+            with self.subTest(attempt):
+                self.setUp()
+                self.send()
+                self.run_(outcome="rejected")
+                self.add("answered", 0.1, serial=1)
+                self.send(attempt)
+                self.calm(word="outcome_unknown", serial=None, status=409)
+                self.assertEqual(self.rules(), set())
+
     def test_what_was_sent_may_be_held_as_unknown(self):
         self.send()
         self.calm(word="outcome_unknown", serial=None, status=409)

@@ -1,4 +1,4 @@
-"""Random and mutated bytes of HTTP/1.1 through a proxy: fuzz_wire.py PROXY_PORT BACKEND_PORT SECONDS SEED [careless]
+"""Random and mutated bytes of HTTP/1.1 and HTTP/2 through a proxy: fuzz_wire.py PROXY_PORT BACKEND_PORT SECONDS SEED [careless]
 
 The backend stands in this process and reads strictly. Every request that it reads has to bear the marks that the proxy
 puts on each request it sends (Via, X-Forwarded-For): one that does not was smuggled in the body or the fields of
@@ -14,13 +14,15 @@ import sys
 import threading
 import time
 
+import fuzz_http2
+
 TOKEN = re.compile(rb"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$")
 REQUEST_LINE = re.compile(rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([\x21-\x7e\x80-\xff]+) HTTP/1\.1$")
 IDENTITY = re.compile(rb"id-[0-9a-f]{16}")
 CLIENTS = 6
 
 faults = []
-counts = {"connections": 0, "requests": 0, "answers": 0, "refused": 0}
+counts = {"connections": 0, "requests": 0, "answers": 0, "refused": 0, "answers2": 0, "refused2": 0}
 counting = threading.Lock()
 
 
@@ -190,7 +192,7 @@ def requests(identity):
     """Good requests, of which the bad ones are made; each body holds what would like to be a request."""
     inner = b"GET /inner HTTP/1.1\r\nHost: inner\r\nX-Id: %s\r\n\r\n" % identity
     common = b"Host: h\r\nX-Id: %s\r\n" % identity
-    keyed = common + b"Authorization: a\r\nIdempotency-Key: %s\r\n" % identity
+    keyed = common + b"Authorization: %s\r\nIdempotency-Key: %s\r\n" % (identity, identity)
     chunk = b"%x\r\n%s\r\n" % (len(inner), inner)
     for path, more in ((b"/open", common), (b"/v1/orders", keyed)):
         yield b"GET %s HTTP/1.1\r\n%s\r\n" % (path, more)
@@ -236,11 +238,15 @@ def mutate(data, dice):
     return data
 
 
-def fuzz(port, seed, number, known):
+def fuzz(port, seed, number, known, speaks_http2):
     dice = random.Random(f"{seed}-{number}")
     identity = b"id-%016x" % dice.getrandbits(64)
     known.add(identity)
-    data = b"".join(mutate(dice.choice(list(requests(identity))), dice) for _ in range(dice.choice([1, 1, 2, 3])))
+    is_http2 = speaks_http2 and number % 3 == 0
+    if is_http2:
+        data, streams = fuzz_http2.connection(identity, dice)
+    else:
+        data = b"".join(mutate(dice.choice(list(requests(identity))), dice) for _ in range(dice.choice([1, 1, 2, 3])))
     received = b""
     connection = socket.create_connection(("127.0.0.1", port), 20)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -248,16 +254,22 @@ def fuzz(port, seed, number, known):
         cuts = sorted(dice.randrange(len(data) + 1) for _ in range(dice.choice([0, 0, 1, 3])))
         for start, end in zip([0] + cuts, cuts + [len(data)]):
             connection.sendall(data[start:end])
+        if is_http2:
+            received = fuzz_http2.answered(connection, streams)
         connection.shutdown(socket.SHUT_WR)
         while piece := connection.recv(65536):
             received += piece
-    except ConnectionError:
-        pass
     except TimeoutError:
         faults.append(f"no end after {data!r}")
+    except OSError:
+        pass  # It was cut off.
     finally:
         connection.close()
     count("connections")
+    if is_http2:
+        given, refused = fuzz_http2.answers(received)
+        count("answers2", given)
+        count("refused2", refused)
     count("answers", received.count(b"HTTP/1.1 2"))
     count("refused", received.count(b"HTTP/1.1 4") + received.count(b"HTTP/1.1 5"))
     strangers = [other for other in IDENTITY.findall(received) if other != identity and other in known]
@@ -270,14 +282,15 @@ def main():
     port, backend, seconds, seed = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
     answers = random.Random(seed)
     listen(backend, lambda connection: serve(connection, answers))
-    if sys.argv[5:] == ["careless"]:
+    is_careless = sys.argv[5:] == ["careless"]
+    if is_careless:
         careless(port, backend)
     end, known, recent = time.monotonic() + seconds, set(), []
 
     def client(first):
         number = first
         while time.monotonic() < end and not faults:
-            recent.append(fuzz(port, seed, number, known))
+            recent.append(fuzz(port, seed, number, known, not is_careless))
             del recent[: -4 * CLIENTS]
             number += CLIENTS
 

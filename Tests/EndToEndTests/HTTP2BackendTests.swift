@@ -211,6 +211,14 @@ struct HTTP2BackendTests {
     }
   }
 
+  @Test(arguments: [true, false])
+  func `a backend that takes no streams gets no request`(isSecure: Bool) async throws {
+    try await run(isSecure: isSecure, saying: ["streams=0"]) { rig, backend in
+      expectRefused(try await rig.order("k"), 502, "upstream_unreachable", retryable: true)
+      #expect(!backend.output.contains("ran"))
+    }
+  }
+
   @Test func `a backend that speaks no HTTP 2 gets no request`() async throws {
     try await Rig.run(Configuration(upstream: ["http2": "prior_knowledge"])) { rig in
       expectRefused(try await rig.order("k"), 502, "upstream_unreachable", retryable: true)

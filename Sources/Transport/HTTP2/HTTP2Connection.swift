@@ -33,7 +33,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   /// The last stream that the backend may have taken, once it has said so.
   private var lastTaken: HTTP2StreamID?
   private var restsSince = NIODeadline.now()
-  private var ready = LateResult()
+  private let ready = LateResult()
   private(set) var error: (any Error)?
 
   private init(of pool: NativePool, _ socket: BackendSocket) {

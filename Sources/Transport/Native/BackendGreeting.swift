@@ -8,7 +8,7 @@ final class BackendGreeting: ChannelInboundHandler, @unchecked Sendable {
   /// Given what ALPN has chosen.
   private let start: (any Channel, String?) throws -> Void
   private var error: (any Error)?
-  private var end = LateResult()
+  private let end = LateResult()
 
   init(start: @escaping (any Channel, String?) throws -> Void) { self.start = start }
 

@@ -82,7 +82,11 @@ let package = Package(
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ]),
     module(
-      "Transport", ["CCurl", "Idempotency", "Loop", "Wire", nioCore, nioPosix, nioSSL, nioTLS, logging]),
+      "Transport",
+      [
+        "CCurl", "Idempotency", "Loop", "Wire", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP2, nioHPACK,
+        logging,
+      ]),
     module(
       "Proxy",
       [

@@ -8,9 +8,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-/* As 0xMMmmpp. */
-static inline unsigned int semel_curl_version(void) { return curl_version_info(CURLVERSION_NOW)->version_num; }
-
 /* Typed doors for libcurl's variadic functions, which Swift cannot call. */
 
 static inline CURLcode semel_easy_set_long(CURL *easy, CURLoption option, long value) {

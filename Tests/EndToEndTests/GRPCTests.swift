@@ -48,6 +48,19 @@ struct GRPCTests {
     return try #require(report.value)
   }
 
+  @Test func `calls of every kind pass, streams both ways`() async throws {
+    let report = try await call("test.Test")
+    #expect(report.echo == [.flag(true), .text("1"), .text("2")])
+    #expect(report.large == [.flag(true), .text("1"), .text("2")])
+    #expect(report.count == Array(0..<100))
+    #expect(report.sum == 4950)
+    #expect(report.chat == ["ONE", "TWO", "THREE"])
+    #expect(report.chatEnd == [])
+    #expect(report.fail == ["FAILED_PRECONDITION", "not today", "because"])
+    #expect(report.leave?.first == ["one"])
+    #expect(report.leave?.last == ["RESOURCE_EXHAUSTED", "enough", nil])
+  }
+
   @Test func `on a protected route they are refused`() async throws {
     let report = try await call("test.Protected")
     #expect(report.fail[1]?.contains("501") == true, "\(report.fail)")

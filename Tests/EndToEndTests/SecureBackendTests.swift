@@ -41,6 +41,17 @@ struct SecureBackendTests {
     }
   }
 
+  @Test func `a head that does not fit a frame of HTTP 2 goes by HTTP 1`() async throws {
+    var backend = try await SecureBackend()
+    backend.http2 = "auto"
+    try await backend.run { rig in
+      let large = (0..<3).map { ("X-Large-\($0)", String(repeating: "x", count: 7000)) }
+      expectExecuted(try await rig.order("large", large))
+      expectExecuted(try await rig.order("small"))
+      #expect(rig.backend.requests.map { $0["X-Protocol"] } == ["HTTP/1.1", "HTTP/2.0"])
+    }
+  }
+
   @Test func `where HTTP 2 is not agreed upon, no more connections are made than allowed`() async throws {
     var backend = try await SecureBackend()
     backend.http2 = "auto"
@@ -64,9 +75,10 @@ struct SecureBackendTests {
     case unknownAuthority, otherAuthority, otherName, otherAddress, expired, selfSigned
   }
 
-  @Test(arguments: Doubt.allCases)
-  func `a backend that does not prove who it is gets nothing`(doubt: Doubt) async throws {
+  @Test(arguments: Doubt.allCases, ["off", "auto"])
+  func `a backend that does not prove who it is gets nothing`(doubt: Doubt, http2: String) async throws {
     var backend = try await SecureBackend()
+    backend.http2 = http2
     let stranger = try await Certificates()
     var pair = try await backend.certificates.server()
     switch doubt {
@@ -95,8 +107,10 @@ struct SecureBackendTests {
     withExtendedLifetime(stranger) {}
   }
 
-  @Test func `Semel shows its certificate to a backend that asks`() async throws {
+  @Test(arguments: ["off", "auto"])
+  func `Semel shows its certificate to a backend that asks`(http2: String) async throws {
     var backend = try await SecureBackend()
+    backend.http2 = http2
     let client = try await backend.certificates.issue("client", subject: "/CN=semel")
     backend.tls = "certificate: \(client.certificate), key: \(client.key)"
     backend.directives = "ssl_client_certificate \(backend.certificates.authority); ssl_verify_client on;"
@@ -125,8 +139,10 @@ struct SecureBackendTests {
     }
   }
 
-  @Test func `an address is verified as such, and never sent as a name`() async throws {
+  @Test(arguments: ["off", "auto"])
+  func `an address is verified as such, and never sent as a name`(http2: String) async throws {
     var backend = try await SecureBackend()
+    backend.http2 = http2
     backend.host = "127.0.0.1"
     try await backend.run { rig in
       expectExecuted(try await rig.order("k"))

@@ -12,16 +12,6 @@ import Testing
     let settings = try #require(try upstream("url: \"https://api.example.com\""))
     #expect(settings.address == .tcp(host: "api.example.com", port: 443))
     #expect(settings.tls == UpstreamSettings.TLS())
-    #expect(!settings.isPlain)
-  }
-
-  @Test func `what libcurl is not needed for is plain`() throws {
-    for (members, isPlain) in [
-      ("url: \"http://h:1\"", true), ("url: \"http://h:1\", http2: auto", true),
-      ("url: \"http://h:1\", http2: prior_knowledge", false), ("url: \"https://h:1\", http2: auto", false),
-    ] {
-      #expect(try upstream(members)?.isPlain == isPlain)
-    }
   }
 
   @Test func `files and the server's name are read`() throws {

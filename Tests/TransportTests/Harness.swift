@@ -11,9 +11,9 @@ import Wire
 
 /// The two ways to a backend; every test of the port runs on both.
 enum Transport: String, CaseIterable, Sendable {
-  case plain, libcurl
+  case native, libcurl
 
-  @TaskLocal static var tested = Transport.plain
+  @TaskLocal static var tested = Transport.native
 }
 
 /// Runs each test of a suite once for each transport.
@@ -36,30 +36,30 @@ extension Trait where Self == OnBothTransports {
 
 /// The transport that is tested, with what only tests look at.
 final class TestedUpstream: @unchecked Sendable {
-  private let plain: PlainUpstream
+  private let native: NativeUpstream
   private let curl: CurlUpstream
   private let transport = Transport.tested
 
   init(context: EventLoopContext, watcher: CurlWatcher) throws {
-    plain = PlainUpstream(context: context, loops: 1, logger: Logger(label: "test"))
+    native = NativeUpstream(context: context, loops: 1, logger: Logger(label: "test"))
     curl = try CurlUpstream(context: context, loops: 1, watcher: watcher, logger: Logger(label: "test"))
   }
 
   func begin(_ request: UpstreamRequest) -> HTTPExchange {
     switch transport {
-    case .plain: .plain(plain.begin(request))
+    case .native: .native(native.begin(request))
     case .libcurl: .curl(curl.begin(request))
     }
   }
 
   func shutdown() {
-    plain.shutdown()
+    native.shutdown()
     curl.shutdown()
   }
 
   var counters: UpstreamCounters {
     switch transport {
-    case .plain: plain.counters
+    case .native: native.counters
     case .libcurl: curl.counters
     }
   }
@@ -68,7 +68,7 @@ final class TestedUpstream: @unchecked Sendable {
 extension HTTPExchange {
   private var any: any AwaitableExchange {
     switch self {
-    case .plain(let exchange): exchange
+    case .native(let exchange): exchange
     case .curl(let exchange): exchange
     }
   }

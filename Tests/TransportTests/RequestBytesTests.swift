@@ -68,7 +68,7 @@ import Testing
     // libcurl puts the line of its own behind the first.
     let fields =
       switch Transport.tested {
-      case .plain: "Host: example.org\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n"
+      case .native: "Host: example.org\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n"
       case .libcurl: "Host: example.org\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n"
       }
     let head = "POST /a?b=c HTTP/1.1\r\n\(fields)\r\n"

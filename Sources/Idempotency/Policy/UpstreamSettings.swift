@@ -48,8 +48,4 @@ package struct UpstreamSettings: Hashable, Sendable {
     self.name = name
     self.address = address
   }
-
-  /// Whether the backend is spoken to in HTTP/1.1 without TLS. Without TLS there is no ALPN by which HTTP/2 could be
-  /// agreed upon.
-  package var isPlain: Bool { tls == nil && http2 != .priorKnowledge }
 }

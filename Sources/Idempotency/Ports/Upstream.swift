@@ -56,7 +56,8 @@ package protocol InterimReceiver: AnyObject, Sendable {
 
 /// Why there is no complete answer, and what that says about the request.
 package enum UpstreamFailure: Error, Equatable, Sendable {
-  /// No byte of the request was written: it certainly was not executed.
+  /// No byte of the request was written, or the backend has said in order that it took nothing of it: it certainly was
+  /// not executed.
   case notSent(String)
   /// A byte was written and no complete answer came: nobody knows.
   case answerLost(String)

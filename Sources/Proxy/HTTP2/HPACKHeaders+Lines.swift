@@ -20,21 +20,7 @@ extension HPACKHeaders {
   }
 
   private mutating func add(lines: ByteBuffer) {
-    lines.withUnsafeReadableBytes { all in
-      for line in all.split(separator: ASCII.lineFeed) {
-        guard let colon = line.firstIndex(of: ASCII.colon), line.last == ASCII.carriageReturn else {
-          continue
-        }
-        let name = String(decoding: line[..<colon].lazy.map(ASCII.lowercased), as: UTF8.self)
-        add(name: name, value: Self.text(MessageHead.trimmed(line[(colon + 1)...].dropLast())))
-      }
-    }
-  }
-
-  /// What is not UTF-8 is taken for ISO 8859-1, as HTTP once said: this codec knows text alone.
-  private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
-    String(validating: bytes, as: UTF8.self)
-      ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    lines.eachFieldLine { add(name: $0, value: $1) }
   }
 
   /// Names and values as they were decoded.

@@ -77,8 +77,7 @@ extension CurlUpstream {
     pools.removeAll { $0.isIdle && $0.settings.name == settings.name }
     let pool = TransferPool(settings: settings, loops: loops)
     pools.append(pool)
-    multi?.setMaximumConnections(
-      pools.reduce(0) { $0 + $1.connections }, perHost: pools.reduce(0) { max($0, $1.connections) })
+    multi?.setMaximumConnections(pools.reduce(0) { $0 + $1.limit })
     return pool
   }
 

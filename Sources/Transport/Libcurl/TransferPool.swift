@@ -3,13 +3,9 @@ import NIOCore
 
 /// The transfers of one backend on one event loop: those at work, those kept for the next, and who waits for one.
 ///
-/// HTTP/1.1 has one transfer a connection, so bounding the transfers bounds the connections. Those of HTTP/2 carry many.
+/// HTTP/1.1 has one transfer a connection, so bounding the transfers bounds the connections.
 final class TransferPool {
-  /// As many streams as libcurl opens at once on a connection, and as servers commonly allow.
-  private static let streams = 100
-
   let settings: UpstreamSettings
-  let connections: Int
   /// How many transfers may be at work.
   let limit: Int
   private var all: [CurlTransfer] = []
@@ -19,8 +15,7 @@ final class TransferPool {
 
   init(settings: UpstreamSettings, loops: Int) {
     self.settings = settings
-    connections = max(1, settings.maxConnections / max(1, loops))
-    limit = settings.sharesConnections ? connections * Self.streams : connections
+    limit = max(1, settings.maxConnections / max(1, loops))
   }
 
   /// What is at work or waits.

@@ -10,6 +10,14 @@ package struct BodyLength: Sendable {
     }
   }
 
+  package init(answer framing: ResponseHead.Framing) {
+    switch framing {
+    case .none: left = 0
+    case .length(let length): left = length
+    case .chunked, .untilClose: left = nil
+    }
+  }
+
   package mutating func add(_ count: Int) throws(WireError) {
     guard let left else { return }
     guard count <= left else { throw .badContentLength }

@@ -3,16 +3,20 @@ import NIOCore
 /// The rules for single fields of HTTP/2 (RFC 9113, section 8.2), besides those that hold for all versions.
 enum HTTP2Fields {
   static func check(name: String, value: String) throws(WireError) {
+    try check(name: name)
+    guard name != "te" || value == "trailers" else { throw .badConnection }
+    guard !isSpace(value.utf8.first), !isSpace(value.utf8.last) else { throw .badFieldValue }
+    // The decoder has put U+FFFD for bytes that are no UTF-8: two keys or callers may have become one.
+    guard !value.unicodeScalars.contains("\u{FFFD}") else { throw .badFieldValue }
+  }
+
+  static func check(name: String) throws(WireError) {
     guard name.utf8.first != ASCII.colon else { throw .badPseudoField }
     guard !name.utf8.contains(where: { $0 &- 0x41 < 26 }) else { throw .badFieldName }
     switch name {
     case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade": throw .badConnection
-    case "te": guard value == "trailers" else { throw .badConnection }
     default: break
     }
-    guard !isSpace(value.utf8.first), !isSpace(value.utf8.last) else { throw .badFieldValue }
-    // The decoder has put U+FFFD for bytes that are no UTF-8: two keys or callers may have become one.
-    guard !value.unicodeScalars.contains("\u{FFFD}") else { throw .badFieldValue }
   }
 
   /// By the count of RFC 9113, section 6.5.2: 32 bytes more for each field.

@@ -39,7 +39,7 @@ enum TransportBenchmark {
       let upstream = try CurlUpstream(context: context, loops: 1, watcher: watcher, logger: logger)
       try await measure(upstream, context, method, port, seconds, connections)
     } else {
-      let upstream = PlainUpstream(context: context, loops: 1, logger: logger)
+      let upstream = NativeUpstream(context: context, loops: 1, logger: logger)
       try await measure(upstream, context, method, port, seconds, connections)
     }
   }

@@ -1,18 +1,21 @@
 """A backend of HTTP/2 that does frame by frame what a path asks for, and prints what it ran.
 
-Arguments: the port, and for TLS a certificate and its key. Prints "ready", a line "connection N" for each connection, and for each request that came whole "ran
-METHOD PATH KEY BYTES".
+Arguments: the port, for TLS a certificate and its key, and what it says of itself: "streams=N" for how many it takes at
+once, "window=N" for how much of a body. Prints "ready", a line "connection N" for each connection, for each request that
+came whole "ran METHOD PATH KEY BYTES", and "reset PATH CODE" for each that was given up.
 """
 
 import socket
 import ssl
 import sys
 import threading
+import time
 
 import h2.config
 import h2.connection
 import h2.errors
 import h2.events
+import h2.settings
 
 lock = threading.Lock()
 count = {"connections": 0, "requests": 0}
@@ -32,7 +35,10 @@ class Connection:
         self.socket = peer
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
         self.requests, self.closed = {}, False
+        self.h2.local_settings = h2.settings.Settings(client=False, initial_values=said)
         self.h2.initiate_connection()
+        if said.get(WINDOW):
+            self.h2.increment_flow_control_window(1 << 30)
         self.flush()
 
     def flush(self):
@@ -49,18 +55,23 @@ class Connection:
             pass
         finally:
             self.socket.close()
+            say(f"closed {self.number}")
 
     def take(self, event):
         match event:
             case h2.events.RequestReceived():
                 fields = dict(event.headers)
-                self.requests[event.stream_id] = {"fields": fields, "body": b"", "trailers": {}}
+                self.requests[event.stream_id] = {"fields": fields, "body": bytearray(), "trailers": {}}
                 early = getattr(self, "early_" + fields[":path"].split("/")[-1], None)
                 if early:
                     early(event.stream_id)
             case h2.events.DataReceived():
                 self.requests[event.stream_id]["body"] += event.data
-                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                if WINDOW not in said:
+                    self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            case h2.events.StreamReset():
+                path = self.requests[event.stream_id]["fields"][":path"]
+                say(f"reset {path} {event.error_code}")
             case h2.events.TrailersReceived():
                 self.requests[event.stream_id]["trailers"] = dict(event.headers)
             case h2.events.StreamEnded():
@@ -82,6 +93,17 @@ class Connection:
         self.head(stream, 201, ("content-type", "application/json"), ("content-length", str(len(body))),
                   ("x-connection", str(self.number)), ("x-te", request["fields"].get("te", "-")))
         self.h2.send_data(stream, b"" if request["fields"][":method"] == "HEAD" else body, end_stream=True)
+
+    def do_held(self, stream, request):
+        """Is answered with the next "gone" of its connection."""
+        self.held = stream, request
+
+    def do_gone(self, stream, request):
+        """Takes no more streams, and answers those that it has. h2 itself would end them."""
+        self.flush()
+        self.socket.sendall(b"\x00\x00\x08\x07\x00" + bytes(4) + stream.to_bytes(4, "big") + bytes(4))
+        self.do_order(*self.held)
+        self.do_order(stream, request)
 
     def do_head(self, stream, request):
         self.head(stream, 200, ("content-length", "5"), end=True)
@@ -106,6 +128,17 @@ class Connection:
 
     def do_refused(self, stream, request):
         self.h2.reset_stream(stream, h2.errors.ErrorCodes.REFUSED_STREAM)
+
+    def do_contradicted(self, stream, request):
+        """It began to answer, and then says that it took nothing."""
+        self.head(stream, 200)
+        self.do_refused(stream, request)
+
+    def do_malformed(self, stream, request):
+        """A field that HTTP/2 does not have; h2 itself would take it off."""
+        self.flush()
+        block = self.h2.encoder.encode([(":status", "200"), ("connection", "close")])
+        self.socket.sendall(len(block).to_bytes(3, "big") + b"\x01\x05" + stream.to_bytes(4, "big") + block)
 
     def do_cancelled(self, stream, request):
         self.h2.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
@@ -142,6 +175,10 @@ class Connection:
         self.h2.send_data(stream, b"half")
         self.cut()
 
+    def do_begun(self, stream, request):
+        self.head(stream, 200)
+        self.h2.send_data(stream, b"some")
+
     def do_hints(self, stream, request):
         self.head(stream, 103, ("link", "</style.css>; rel=preload"))
         self.flush()
@@ -156,8 +193,19 @@ class Connection:
         # RFC 9113, section 8.1: the client need not send the rest.
         self.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
 
+    def early_stuck(self, stream):
+        """Reads nothing of its connection for a while."""
+        say("stuck")
+        time.sleep(6)
+
+    def early_measured(self, stream):
+        """The same without trailers, and with a length."""
+        self.head(stream, 200, ("content-type", "text/plain"), ("content-length", "5"))
+        self.h2.send_data(stream, b"early", end_stream=True)
+        self.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
+
     def early_plain(self, stream):
-        """The same without trailers."""
+        """The same with neither."""
         self.head(stream, 200, ("content-type", "text/plain"))
         self.h2.send_data(stream, b"early", end_stream=True)
         self.h2.reset_stream(stream, h2.errors.ErrorCodes.NO_ERROR)
@@ -165,7 +213,7 @@ class Connection:
     def do_early(self, stream, request):
         pass
 
-    do_plain = do_early
+    do_measured = do_plain = do_early
 
     def cut(self):
         self.flush()
@@ -179,8 +227,12 @@ def serve(peer):
     Connection(context.wrap_socket(peer, server_side=True) if context else peer).run()
 
 
+STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
+WINDOW = h2.settings.SettingCodes.INITIAL_WINDOW_SIZE
+options = dict(word.split("=") for word in sys.argv[1:] if "=" in word)
+said = {code: int(options[name]) for name, code in [("streams", STREAMS), ("window", WINDOW)] if name in options}
 context = None
-if len(sys.argv) > 2:
+if len(sys.argv) > 3:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(sys.argv[2], sys.argv[3])
     context.set_alpn_protocols(["h2"])

@@ -10,19 +10,14 @@ struct AnswerReader {
   /// How the end of the body is told (RFC 9112, section 6.3).
   enum Framing: Equatable {
     case bodyless, length(Int), chunked, close
-    /// By the end of its stream of HTTP/2, also where the length is known: trailers may follow.
-    case stream
   }
 
   private let isAnswerToHead: Bool
-  private let allowsStreams: Bool
   private var bytes = ByteBuffer()
   private var fields: [MessageHead.Field] = []
   private var start: (status: Int, reason: Range<Int>, minorVersion: UInt8)?
   private var contentLength: Int?
   private var isChunked = false
-  /// Whether the answer comes by HTTP/2.
-  private(set) var isStream = false
   private var received = 0
   private var hasEnded = false
 
@@ -35,11 +30,7 @@ struct AnswerReader {
   /// Trailer lines, each ended by CRLF.
   private(set) var trailers = ByteBuffer()
 
-  /// - Parameter allowsStreams: whether HTTP/2 may be spoken.
-  init(isAnswerToHead: Bool, allowsStreams: Bool = false) {
-    self.isAnswerToHead = isAnswerToHead
-    self.allowsStreams = allowsStreams
-  }
+  init(isAnswerToHead: Bool) { self.isAnswerToHead = isAnswerToHead }
 
   /// Whether every byte of the answer has come.
   var isWhole: Bool {
@@ -47,7 +38,7 @@ struct AnswerReader {
     return switch framing {
     case .bodyless: true
     case .length(let length): received == length
-    case .chunked, .close, .stream: hasEnded
+    case .chunked, .close: hasEnded
     }
   }
 
@@ -71,22 +62,17 @@ struct AnswerReader {
     received += count
     guard head != nil else { throw AnswerFault("a body came without a head") }
     guard framing != .bodyless else { throw AnswerFault("a body came where there is none") }
-    if let expected, received > expected { throw AnswerFault("the body is longer than its length") }
-  }
-
-  /// How long the body says it is, where that counts.
-  private var expected: Int? {
-    switch framing {
-    case .length(let length): length
-    case .stream: contentLength
-    case .bodyless, .chunked, .close: nil
+    if case .length(let length) = framing, received > length {
+      throw AnswerFault("the body is longer than its length")
     }
   }
 
-  /// libcurl saw the end: the last chunk, or the end of the stream or the connection.
+  /// libcurl saw the end: the last chunk, or the end of the connection.
   mutating func finish() throws(AnswerFault) {
     guard head != nil else { throw AnswerFault("the connection ended within the head") }
-    if let expected, received < expected { throw AnswerFault("the connection ended before the body did") }
+    if case .length(let length) = framing, received < length {
+      throw AnswerFault("the connection ended before the body did")
+    }
     hasEnded = true
   }
 }
@@ -105,17 +91,15 @@ extension AnswerReader {
   }
 
   private mutating func takeStatus(_ line: UnsafeRawBufferPointer) throws(AnswerFault) {
-    // "HTTP/1.x NNN" or "HTTP/2 NNN", and where there is a reason a space and that.
-    isStream = allowsStreams && line.starts(with: "HTTP/2 ".utf8)
-    let code = isStream ? 7 : 9
-    guard line.count >= code + 3, isStream || Self.isVersionOne(line),
-      let status = Self.number(UnsafeRawBufferPointer(rebasing: line[code..<(code + 3)])), status >= 100,
-      line.count == code + 3 || line[code + 3] == 0x20
+    // "HTTP/1.x NNN", and where there is a reason a space and that.
+    guard line.count >= 12, Self.isVersionOne(line),
+      let status = Self.number(UnsafeRawBufferPointer(rebasing: line[9..<12])), status >= 100,
+      line.count == 12 || line[12] == 0x20
     else { throw AnswerFault("the status line is malformed") }
     bytes = ByteBufferAllocator().buffer(capacity: 512)
     fields.reserveCapacity(16)
     bytes.writeBytes(line)
-    start = (status, min(code + 4, line.count)..<line.count, isStream ? 1 : line[7] - 0x30)
+    start = (status, min(13, line.count)..<line.count, line[7] - 0x30)
     bytes.writeStaticString("\r\n")
   }
 
@@ -134,7 +118,7 @@ extension AnswerReader {
       }
       contentLength = length
     case .transferEncoding:
-      guard !isChunked, !isStream, start?.minorVersion == 1, ASCII.equalsIgnoringCase(value, "chunked") else {
+      guard !isChunked, start?.minorVersion == 1, ASCII.equalsIgnoringCase(value, "chunked") else {
         throw AnswerFault("the Transfer-Encoding is not understood")
       }
       isChunked = true
@@ -164,8 +148,6 @@ extension AnswerReader {
     guard !isChunked || contentLength == nil else { throw AnswerFault("the answer has two lengths") }
     if isAnswerToHead || start.status == 204 || start.status == 304 {
       framing = .bodyless
-    } else if isStream {
-      framing = .stream
     } else if isChunked {
       framing = .chunked
     } else {
@@ -195,8 +177,6 @@ extension AnswerReader {
 
   private mutating func takeTrailer(_ line: UnsafeRawBufferPointer) throws(AnswerFault) {
     guard !line.isEmpty else { return }
-    // Of HTTP/2 libcurl hands them out when it has seen the stream's end, also while the request is still being sent.
-    if isStream { try finish() }
     swap(&bytes, &trailers)
     defer { swap(&bytes, &trailers) }
     _ = try append(line)

@@ -18,10 +18,7 @@ extension CurlExchange {
   func bring(line: UnsafeRawBufferPointer) -> Bool {
     let hadHead = answer.head != nil
     do throws(AnswerFault) { try answer.take(line: line) } catch { return refuse(error) }
-    // Else libcurl would stop at the length, before the trailers. Told between the first line and that of the length.
-    if answer.isStream, answer.head == nil, case .running(let transfer) = stage { transfer.heedLength(false) }
     if let interim = answer.interim { pass(on: interim) }
-    if hadHead, answer.isWhole { signal.set() }
     guard !hadHead, answer.head != nil else { return true }
     if case .length(let length) = answer.framing { body.reserveCapacity(min(length, Self.highWater)) }
     signal.set()
@@ -73,7 +70,7 @@ extension CurlExchange {
   }
 
   /// Lets the backend go on where nobody read for a while.
-  func resumeReading() {
+  func updateReading() {
     guard isReadPaused, body.readableBytes < pauseAt, case .running(let transfer) = stage else { return }
     isReadPaused = false
     transfer.easy.resume(stillPaused: isSendPaused ? CURLPAUSE_SEND : CURLPAUSE_CONT)

@@ -25,19 +25,6 @@ extension CurlExchange {
     transfer.exchange = self
     transfer.prepare(request)
     stage = .running(transfer)
-    if request.upstream.sharesConnections { limitWaitForStream() }
-  }
-
-  /// libcurl counts the time to connect, but not the time for which it lets a request wait for a stream, or for a place
-  /// among the connections: one such wait and one connect may come before a request is sent.
-  private func limitWaitForStream() {
-    let span = request.upstream.connectTimeout
-    streamTimer = upstream.context.timers.start(milliseconds: span.count * 2) {
-      self.streamTimer = nil
-      guard case .running = self.stage, !self.gate.hasOpened else { return }
-      self.fail("no stream was free within \(span.count * 2) ms")
-      self.upstream.turn()
-    }
   }
 
   /// libcurl is done with the transfer.
@@ -67,8 +54,6 @@ extension CurlExchange {
   func leaveStage() {
     let left = stage
     stage = .ended
-    if let streamTimer { upstream.context.timers.stop(streamTimer) }
-    streamTimer = nil
     switch left {
     case .waiting(let timer), .backingOff(let timer): upstream.context.timers.stop(timer)
     case .running(let transfer): upstream.stop(transfer, of: pool)

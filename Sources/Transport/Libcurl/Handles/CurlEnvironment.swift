@@ -8,8 +8,4 @@ enum CurlEnvironment {
     signal(SIGPIPE, SIG_IGN)
     return curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
   }()
-
-  /// Whether a connection of HTTP/2 without TLS takes a second request. Before 8.0 libcurl switches it to HTTP/2 once more
-  /// then, and fails.
-  static let keepsPriorKnowledge = semel_curl_version() >= 0x08_00_00
 }

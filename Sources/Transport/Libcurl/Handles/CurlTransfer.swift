@@ -19,7 +19,6 @@ final class CurlTransfer {
   private var mode: Mode?
   private var method = ""
   private var target = ""
-  private var heedsLength = true
   /// Keeps a whole body's bytes in place while libcurl points into them.
   private var body: HeldBytes?
 
@@ -33,7 +32,6 @@ final class CurlTransfer {
   /// Lays out a request. Everything it points to is kept until `finish`.
   func prepare(_ request: UpstreamRequest) {
     easy.forgetReason()
-    heedLength(true)
     fields.fill(request.fields)
     if request.target != target {
       target = request.target
@@ -44,13 +42,6 @@ final class CurlTransfer {
       easy.set(CURLOPT_CUSTOMREQUEST, method)
     }
     prepare(request.body)
-  }
-
-  /// Whether libcurl takes an answer for whole by its length.
-  func heedLength(_ heeds: Bool) {
-    guard heeds != heedsLength else { return }
-    heedsLength = heeds
-    easy.set(CURLOPT_IGNORE_CONTENT_LENGTH, !heeds)
   }
 
   /// The transfer was taken out of the multi handle.
@@ -127,21 +118,14 @@ extension CurlTransfer {
   private func set(_ settings: UpstreamSettings) {
     easy.set(CURLOPT_CURLU, pointer: UnsafeRawPointer(url.raw))
     if case .unix(let path) = settings.address { easy.set(CURLOPT_UNIX_SOCKET_PATH, path) }
-    switch settings.http2 {
-    case .off: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
-    case .auto: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-    case .priorKnowledge: easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE))
-    }
-    // A new stream waits for a connection that is being made rather than making another.
-    easy.set(CURLOPT_PIPEWAIT, settings.sharesConnections)
+    easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
     if let tls = settings.tls { set(tls, settings.address) }
     easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, Int(settings.connectTimeout.count)))
     // libcurl counts whole seconds, rounded down, and keeps a connection of just that age.
     let seconds = Int(settings.idleTimeout.count / 1000)
     easy.set(CURLOPT_MAXAGE_CONN, max(0, seconds - 1))
-    let isKept = seconds > 0 && (settings.http2 != .priorKnowledge || settings.sharesConnections)
-    easy.set(CURLOPT_FORBID_REUSE, !isKept)
-    easy.set(CURLOPT_FRESH_CONNECT, !isKept)
+    easy.set(CURLOPT_FORBID_REUSE, seconds == 0)
+    easy.set(CURLOPT_FRESH_CONNECT, seconds == 0)
   }
 
   private func set(_ tls: UpstreamSettings.TLS, _ address: UpstreamSettings.Address) {
@@ -164,17 +148,6 @@ extension CurlTransfer {
       let target = ConnectTarget(host: CurlURL.literal(host), port: port)
       easy.set(CURLOPT_CONNECT_TO, pointer: target.list)
       connectTarget = consume target
-    }
-  }
-}
-
-extension UpstreamSettings {
-  /// Whether a connection may carry many exchanges at once.
-  var sharesConnections: Bool {
-    switch http2 {
-    case .off: false
-    case .auto: true
-    case .priorKnowledge: tls != nil || CurlEnvironment.keepsPriorKnowledge
     }
   }
 }

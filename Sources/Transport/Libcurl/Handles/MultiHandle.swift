@@ -24,13 +24,8 @@ struct MultiHandle: ~Copyable {
     precondition(code == CURLM_OK, "libcurl refused its callbacks: \(code.rawValue)")
   }
 
-  /// - Parameters:
-  ///   - count: how many are kept in all.
-  ///   - most: how many are open to one host; whoever comes then waits for a place.
-  func setMaximumConnections(_ count: Int, perHost most: Int) {
-    semel_multi_set_long(raw, CURLMOPT_MAXCONNECTS, count)
-    semel_multi_set_long(raw, CURLMOPT_MAX_HOST_CONNECTIONS, most)
-  }
+  /// How many are kept in all.
+  func setMaximumConnections(_ count: Int) { semel_multi_set_long(raw, CURLMOPT_MAXCONNECTS, count) }
 
   func add(_ easy: borrowing EasyHandle) -> CURLMcode { curl_multi_add_handle(raw, easy.raw) }
 

@@ -23,8 +23,16 @@ struct UnixSocket {
   }
 
   /// Whether nothing has come that nobody read: neither bytes nor the end.
-  var isQuiet: Bool {
+  var isQuiet: Bool { peek() < 0 && errno == EAGAIN }
+
+  /// Whether what comes next is not the end, as far as is known.
+  var isOpen: Bool {
+    let count = peek()
+    return count > 0 || count < 0 && errno == EAGAIN
+  }
+
+  private func peek() -> Int {
     var byte: UInt8 = 0
-    return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
+    return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
   }
 }

@@ -3,7 +3,7 @@ import Loop
 import NIOCore
 
 // From stage to stage. Called by the pool and the connection.
-extension PlainExchange {
+extension NativeExchange {
   var isWaiting: Bool {
     if case .waiting = stage { true } else { false }
   }
@@ -42,25 +42,40 @@ extension PlainExchange {
   }
 
   /// Sends the request, unless its permit says no.
-  func run(on connection: PlainConnection) {
+  func run(on carrier: any Carrier) {
     leaveStage()
     guard gate.open(now: .now) else {
-      pool.release(connection)
+      carrier.release()
       return fail("the request may not be sent")
     }
     pool.upstream.counters.sends += 1
-    stage = .running(connection)
-    send(on: connection)
+    stage = .running(carrier)
+    send(on: carrier)
   }
 
   /// The connection is gone before the answer was whole.
   func connectionEnded(_ reason: String) {
-    guard case .running(let connection) = stage else { return }
+    guard case .running(let carrier) = stage else { return }
     stage = .ended
-    // A kept connection that the backend was just closing: only what is safe and was never claimed is sent again.
-    guard connection.wasUsed, head == nil, gate.mayRepeat else { return fail(gate.failure(reason)) }
+    // A kept connection that the backend was just closing.
+    if carrier.wasUsed, repeats() { return }
+    fail(gate.failure(reason))
+  }
+
+  /// The backend said that it took nothing of the request (RFC 9113, section 8.7).
+  func wasRefused(_ reason: String) {
+    guard case .running = stage else { return }
+    stage = .ended
+    if !repeats() { fail(.notSent(reason)) }
+  }
+
+  /// Sends once more what is safe and was never claimed, once.
+  private func repeats() -> Bool {
+    guard !isRepeated, head == nil, gate.mayRepeat else { return false }
+    isRepeated = true
     sentAt = nil
     pool.start(self, isFresh: true)
+    return true
   }
 
   func fail(_ reason: String) { fail(gate.failure(reason)) }
@@ -77,7 +92,7 @@ extension PlainExchange {
     stage = .ended
     switch left {
     case .waiting(let timer), .backingOff(let timer): context.timers.stop(timer)
-    case .running(let connection): connection.cut()
+    case .running(let carrier): carrier.cut()
     case .connecting, .ended: break
     }
   }

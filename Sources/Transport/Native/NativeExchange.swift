@@ -3,24 +3,21 @@ import Loop
 import NIOCore
 import Wire
 
-/// One request's way over a plain connection: what the port promises, on its loop.
-package final class PlainExchange: UpstreamExchange, @unchecked Sendable {
-  /// How much of a body is taken from the backend while nobody reads it.
-  static let highWater = 256 << 10
-
+/// One request's way over a connection of HTTP/1.1, or a stream of HTTP/2: what the port promises, on its loop.
+package final class NativeExchange: UpstreamExchange, @unchecked Sendable {
   enum Stage {
     /// All connections of the upstream are at work.
     case waiting(LoopTimers.Token)
-    /// A connection is being made.
+    /// A connection is being made, or a stream on one.
     case connecting
     /// Between two attempts to connect.
     case backingOff(LoopTimers.Token)
-    case running(PlainConnection)
+    case running(any Carrier)
     case ended
   }
 
   let request: UpstreamRequest
-  let pool: PlainPool
+  let pool: NativePool
   let context: EventLoopContext
   let signal: Signal
   var stage = Stage.ended
@@ -30,10 +27,8 @@ package final class PlainExchange: UpstreamExchange, @unchecked Sendable {
   private(set) var head: ResponseHead?
   private(set) var isWhole = false
   package private(set) var trailers = ByteBuffer()
-  /// What has come of the body and was not taken yet.
-  private(set) var body = ByteBuffer()
-  /// From here on reading pauses; `collect` raises it.
-  private var pauseAt = highWater
+  var body = ByteBuffer()
+  var pauseAt = highWater
   var failure: UpstreamFailure?
 
   var sentAt: NIODeadline?
@@ -41,10 +36,12 @@ package final class PlainExchange: UpstreamExchange, @unchecked Sendable {
   var uploaded: Int64 = 0
   /// Whether the client's body is waited for.
   var isStarving = false
+  /// Whether it was sent once more.
+  var isRepeated = false
   /// Set when the connection takes more of a streamed body.
   lazy var room = Signal(timers: context.timers)
 
-  init(_ request: UpstreamRequest, pool: PlainPool, context: EventLoopContext) {
+  init(_ request: UpstreamRequest, pool: NativePool, context: EventLoopContext) {
     self.request = request
     self.pool = pool
     self.context = context
@@ -53,59 +50,25 @@ package final class PlainExchange: UpstreamExchange, @unchecked Sendable {
     backoff = ConnectBackoff(retries: request.upstream.connectRetries)
   }
 
-  package func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead {
-    try await wait(for: .head, within: span)
-    guard let head else { preconditionFailure("PlainExchange: waited for a head, and has none") }
-    return UpstreamHead(head: head.head, isDelimitedByClose: head.framing == .untilClose)
-  }
-
-  package func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
-  {
-    pauseAt = max(Self.highWater, min(limit, .max - 1) + 1)
-    updateReading()
-    try await wait(for: .body(upTo: limit), within: span)
-    pauseAt = Self.highWater
-    return body.readableBytes > limit ? .tooLarge : .whole(takeBody())
-  }
-
-  package func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer? {
-    try await wait(for: .piece, within: span)
-    guard body.readableBytes > 0 else { return nil }
-    let piece = takeBody()
-    updateReading()
-    return piece
-  }
-
-  package func takeReady() -> (bytes: ByteBuffer, isEnd: Bool) {
-    let piece = takeBody()
-    updateReading()
-    return (piece, isWhole)
-  }
-
   package func close() {
     if failure == nil, !isWhole { failure = gate.failure("the exchange was closed") }
     if case .ended = stage { return }
     leaveStage()
     signal.set()
   }
-
-  private func takeBody() -> ByteBuffer {
-    let piece = body
-    body = ByteBuffer()
-    return piece
-  }
-
-  /// Holds the backend back while nobody reads, and lets it go on.
-  private func updateReading() {
-    guard case .running(let connection) = stage else { return }
-    connection.setReading(body.readableBytes < pauseAt)
-  }
 }
 
-extension PlainExchange: AwaitableExchange {
+extension NativeExchange: BufferedExchange {
   var hasHead: Bool { head != nil }
 
-  var waitingBytes: Int { body.readableBytes }
+  var finalHead: UpstreamHead? {
+    head.map { UpstreamHead(head: $0.head, isDelimitedByClose: $0.framing == .untilClose) }
+  }
+
+  func updateReading() {
+    guard case .running(let carrier) = stage else { return }
+    carrier.setReading(body.readableBytes < pauseAt)
+  }
 
   var uploadProgress: Int64? {
     guard gate.hasOpened, !isStarving, case .running = stage else { return nil }
@@ -114,7 +77,7 @@ extension PlainExchange: AwaitableExchange {
 }
 
 // What the connection tells.
-extension PlainExchange {
+extension NativeExchange {
   /// Whether the whole request was handed to the kernel, or will be before anything else.
   var isSent: Bool { sentAt != nil }
 

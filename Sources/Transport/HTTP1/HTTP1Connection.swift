@@ -1,11 +1,11 @@
 import Idempotency
 import Loop
 import NIOCore
-import NIOTLS
+import NIOSSL
 import Wire
 
 /// One connection of HTTP/1.1 to a backend: a request out, its answer in, one exchange at a time.
-final class PlainConnection: ChannelInboundHandler, @unchecked Sendable {
+final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
@@ -13,12 +13,13 @@ final class PlainConnection: ChannelInboundHandler, @unchecked Sendable {
   /// an outcome unknown.
   private static let limits = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
 
-  private unowned let pool: PlainPool
-  private let unix: UnixSocket?
+  /// Held until it is closed, which under TLS takes a while.
+  private let pool: NativePool
+  private let socket: BackendSocket
   private var context: ChannelHandlerContext?
   private var decoder = ResponseDecoder(limits: limits, method: .get)
   private var inbound = ByteBuffer()
-  private var exchange: PlainExchange?
+  private var exchange: NativeExchange?
   private var isDecoding = false
   private var keepsAlive = true
   private var isReading = true
@@ -28,14 +29,10 @@ final class PlainConnection: ChannelInboundHandler, @unchecked Sendable {
   private(set) var wasUsed = false
   private var restsSince = NIODeadline.now()
   private var error: (any Error)?
-  /// Whether TLS has been agreed upon, and who waits for that.
-  private var isSecure = false
-  private var secured: EventLoopPromise<Void>?
 
-  /// - Parameter unix: its socket, where it is one.
-  init(pool: PlainPool, unix: UnixSocket? = nil) {
+  init(pool: NativePool, socket: BackendSocket) {
     self.pool = pool
-    self.unix = unix
+    self.socket = socket
   }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -62,24 +59,14 @@ final class PlainConnection: ChannelInboundHandler, @unchecked Sendable {
     close()
   }
 
-  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if case .handshakeCompleted? = event as? TLSUserEvent {
-      isSecure = true
-      secured?.succeed()
-      secured = nil
-    }
-    context.fireUserInboundEventTriggered(event)
-  }
-
   func channelInactive(context: ChannelHandlerContext) {
     self.context = nil
-    secured?.fail(error ?? ChannelError.eof)
-    secured = nil
-    if isTunnel || decoder.finish() == .complete {
+    // Whoever breaks TLS off may have cut the answer short.
+    if isTunnel || decoder.finish() == .complete && !(error is NIOSSLError) {
       exchange?.ended(trailers: ByteBuffer())
     } else {
       exchange?.connectionEnded(
-        error.map(PlainConnector.reason) ?? "the connection ended before the answer did")
+        error.map(NativeConnector.reason) ?? "the connection ended before the answer did")
     }
     exchange = nil
     pool.closed(self)
@@ -88,31 +75,13 @@ final class PlainConnection: ChannelInboundHandler, @unchecked Sendable {
 }
 
 // What the pool asks.
-extension PlainConnection {
-  /// Succeeds once the backend has proved who it is.
-  func whenSecure(on loop: any EventLoop) -> EventLoopFuture<Void> {
-    if isSecure { return loop.makeSucceededVoidFuture() }
-    guard isOpen else { return loop.makeFailedFuture(error ?? ChannelError.eof) }
-    let promise = loop.makePromise(of: Void.self)
-    secured = promise
-    return promise.futureResult
-  }
-
+extension HTTP1Connection: PooledConnection {
   var isOpen: Bool { context?.channel.isActive == true }
 
   /// Whether another request may be sent on it.
   var isUsable: Bool { isOpen && !hasAged(.now()) }
 
-  /// Whether the kernel has not heard the backend's end of it yet. NIO hears of that in its next turn, which may be too
-  /// late.
-  var isEstablished: Bool {
-    if let unix { return unix.isQuiet }
-    guard let start = try? context?.channel.syncOptions?.getOption(.tcpOption(.tcp_info)) else { return true }
-    // The first byte of tcp_info is the state, and 1 is TCP_ESTABLISHED.
-    return withUnsafeBytes(of: start) { $0[0] } == 1
-  }
-
-  func hasAged(_ now: NIODeadline) -> Bool { timeLeft(now) <= 0 }
+  var isEstablished: Bool { context.map { socket.isEstablished($0.channel) } ?? false }
 
   func timeLeft(_ now: NIODeadline) -> Milliseconds {
     pool.settings.idleTimeout - Milliseconds((now - restsSince).nanoseconds / 1_000_000)
@@ -128,11 +97,16 @@ extension PlainConnection {
 }
 
 // What the exchange asks.
-extension PlainConnection {
+extension HTTP1Connection: Carrier {
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
-  /// Takes an exchange whose request is about to be sent.
-  func begin(_ exchange: PlainExchange, _ method: MessageHead.Method) {
+  func begin(_ exchange: NativeExchange) {
+    var method = exchange.request.method
+    expect(exchange, answerTo: method.withUTF8 { MessageHead.Method(UnsafeRawBufferPointer($0)) })
+    send(exchange.request, of: exchange)
+  }
+
+  private func expect(_ exchange: NativeExchange, answerTo method: MessageHead.Method) {
     self.exchange = exchange
     if wasUsed {
       decoder.begin(method)
@@ -157,7 +131,6 @@ extension PlainConnection {
   /// Tells the backend that nothing more comes; it may still answer.
   func closeOutput() { context?.close(mode: .output, promise: nil) }
 
-  /// Stops reading from the backend, or goes on.
   func setReading(_ reads: Bool) {
     guard isReading != reads, let context else { return }
     isReading = reads
@@ -165,14 +138,15 @@ extension PlainConnection {
     if reads { context.read() }
   }
 
-  /// The exchange wants no more of it: the connection cannot be used again.
+  func release() { pool.release(self) }
+
   func cut() {
     exchange = nil
     close()
   }
 }
 
-extension PlainConnection {
+extension HTTP1Connection {
   private func decode() {
     if isTunnel { return passOn() }
     guard !isDecoding else { return }
@@ -194,7 +168,7 @@ extension PlainConnection {
     }
   }
 
-  private func received(_ head: ResponseHead, for exchange: PlainExchange) throws {
+  private func received(_ head: ResponseHead, for exchange: NativeExchange) throws {
     if head.isInterim {
       if head.head.status != 100 { exchange.request.interim?.received(interim: head.head) }
       return
@@ -204,7 +178,7 @@ extension PlainConnection {
     exchange.received(head)
   }
 
-  private func switchProtocols(_ head: ResponseHead, for exchange: PlainExchange) throws {
+  private func switchProtocols(_ head: ResponseHead, for exchange: NativeExchange) throws {
     guard exchange.request.upgrade != nil else { throw UnaskedUpgrade() }
     isTunnel = true
     exchange.received(ResponseHead(head: head.head, framing: .untilClose, keepAlive: false))
@@ -218,7 +192,7 @@ extension PlainConnection {
     exchange.received(bytes)
   }
 
-  private func ended(_ exchange: PlainExchange, _ trailers: ByteBuffer) {
+  private func ended(_ exchange: NativeExchange, _ trailers: ByteBuffer) {
     self.exchange = nil
     wasUsed = true
     // Bytes behind the answer belong to nobody; a request cut short leaves the backend waiting for its rest.

@@ -1,0 +1,88 @@
+import Idempotency
+import NIOCore
+import Wire
+
+// The request's way out.
+extension HTTP1Connection {
+  /// A request of at most so many bytes finds room in the kernel's buffer of a connection without other traffic.
+  private static var surelyTaken: Int { 16 << 10 }
+
+  /// Up to here a body is copied behind its head, so that both go out in one write.
+  private static var copiedBody: Int { 64 << 10 }
+
+  func send(_ request: UpstreamRequest, of exchange: NativeExchange) {
+    switch request.body {
+    case .none:
+      finish(Self.head(of: request, bodyCapacity: 0), of: exchange)
+    case .whole(let body) where body.readableBytes <= Self.copiedBody:
+      var out = Self.head(of: request, bodyCapacity: body.readableBytes)
+      out.writeImmutableBuffer(body)
+      finish(out, of: exchange)
+    case .whole(let body):
+      write(Self.head(of: request, bodyCapacity: 0))
+      finish(body, of: exchange)
+    case .streamed:
+      write(Self.head(of: request, bodyCapacity: 0))
+    }
+  }
+
+  func write(_ piece: ByteBuffer, of exchange: NativeExchange) {
+    write(exchange.request.body.isChunked ? Self.chunk(piece) : piece)
+  }
+
+  func endBody(of exchange: NativeExchange) {
+    if exchange.request.body.isChunked {
+      var end = ByteBuffer()
+      end.writeLastChunk()
+      write(end)
+    }
+    onceWritten { exchange.wasSent(on: self) }
+  }
+
+  /// Writes the last of the request.
+  private func finish(_ bytes: ByteBuffer, of exchange: NativeExchange) {
+    if bytes.readableBytes <= Self.surelyTaken {
+      exchange.sentAt = .now()
+      return write(bytes)
+    }
+    write(bytes)
+    onceWritten { exchange.wasSent(on: self) }
+  }
+
+  private static func head(of request: UpstreamRequest, bodyCapacity: Int) -> ByteBuffer {
+    var out = ByteBufferAllocator().buffer(
+      capacity: request.target.utf8.count + request.fields.readableBytes + bodyCapacity + 96)
+    out.writeString(request.method)
+    out.writeStaticString(" ")
+    out.writeString(request.target)
+    out.writeStaticString(" HTTP/1.1\r\n")
+    out.writeImmutableBuffer(request.fields)
+    switch request.body {
+    case .none: break
+    case .whole(let body): out.writeContentLength(body.readableBytes)
+    case .streamed(_, let length?): out.writeContentLength(length)
+    case .streamed(_, nil): out.writeChunkedCoding()
+    }
+    if let upgrade = request.upgrade {
+      out.writeStaticString("Connection: Upgrade\r\nUpgrade: ")
+      out.writeImmutableBuffer(upgrade)
+      out.writeStaticString("\r\n")
+    }
+    out.writeStaticString("\r\n")
+    return out
+  }
+
+  private static func chunk(_ piece: ByteBuffer) -> ByteBuffer {
+    var out = ByteBufferAllocator().buffer(capacity: piece.readableBytes + 24)
+    out.writeChunkHeader(piece.readableBytes)
+    out.writeImmutableBuffer(piece)
+    out.writeChunkEnd()
+    return out
+  }
+}
+
+extension RequestBody {
+  fileprivate var isChunked: Bool {
+    if case .streamed(_, nil) = self { true } else { false }
+  }
+}

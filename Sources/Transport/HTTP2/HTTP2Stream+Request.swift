@@ -1,0 +1,97 @@
+import Idempotency
+import NIOCore
+import NIOHPACK
+import NIOHTTP2
+import Wire
+
+// The request's way out.
+extension HTTP2Stream {
+  /// What is written as one of a whole body, so that a backend that takes it slowly can be told from one that takes
+  /// nothing.
+  private static var pieceBytes: Int { 64 << 10 }
+
+  func send(_ request: UpstreamRequest, of exchange: NativeExchange) {
+    let head = HPACKHeaders(request)
+    switch request.body {
+    case .none:
+      write(head, isEnd: true, of: exchange)
+    case .whole(let body):
+      write(head, isEnd: body.readableBytes == 0, of: exchange)
+      if body.readableBytes > 0 { write(whole: body, of: exchange) }
+    case .streamed:
+      write(head, isEnd: false, of: exchange)
+    }
+    context?.flush()
+  }
+
+  func write(_ piece: ByteBuffer, of exchange: NativeExchange) {
+    write(.data(.init(data: .byteBuffer(piece), endStream: false)), promise: nil)
+    context?.flush()
+  }
+
+  func endBody(of exchange: NativeExchange) {
+    writeLast(.data(.init(data: .byteBuffer(ByteBuffer()), endStream: true)), of: exchange)
+    context?.flush()
+  }
+
+  private func write(_ head: HPACKHeaders, isEnd: Bool, of exchange: NativeExchange) {
+    let payload = HTTP2Frame.FramePayload.headers(.init(headers: head, endStream: isEnd))
+    if isEnd { return writeLast(payload, of: exchange) }
+    write(payload, promise: promise { _ in })
+  }
+
+  private func write(whole body: ByteBuffer, of exchange: NativeExchange) {
+    var rest = body
+    while rest.readableBytes > Self.pieceBytes, let piece = rest.readSlice(length: Self.pieceBytes) {
+      let count = Int64(piece.readableBytes)
+      write(
+        .data(.init(data: .byteBuffer(piece), endStream: false)),
+        promise: promise { _ in exchange.uploaded += count })
+    }
+    writeLast(.data(.init(data: .byteBuffer(rest), endStream: true)), of: exchange)
+  }
+
+  private func writeLast(_ payload: HTTP2Frame.FramePayload, of exchange: NativeExchange) {
+    write(payload, promise: promise { exchange.wasSent(on: $0) })
+  }
+
+  private func write(_ payload: HTTP2Frame.FramePayload, promise: EventLoopPromise<Void>?) {
+    context?.write(wrapOutboundOut(payload), promise: promise)
+  }
+
+  /// Calls back once a frame has left; where it never will, the stream is closed.
+  private func promise(_ hasLeft: @escaping @Sendable (HTTP2Stream) -> Void) -> EventLoopPromise<Void>? {
+    guard let context else { return nil }
+    let promise = context.eventLoop.makePromise(of: Void.self)
+    promise.futureResult.whenComplete { result in
+      switch result {
+      case .success: hasLeft(self)
+      case .failure: self.context?.close(promise: nil)
+      }
+    }
+    return promise
+  }
+}
+
+extension HPACKHeaders {
+  /// A request's head (RFC 9113, section 8.3.1): `Host` becomes `:authority`.
+  fileprivate init(_ request: UpstreamRequest) {
+    var host = ""
+    var fields: [(String, String)] = []
+    fields.reserveCapacity(24)
+    request.fields.eachFieldLine { name, value in
+      if name == "host" { host = value } else { fields.append((name, value)) }
+    }
+    var head = [
+      (":method", request.method), (":scheme", request.upstream.tls == nil ? "http" : "https"),
+      (":path", request.target),
+    ]
+    if !host.isEmpty { head.append((":authority", host)) }
+    switch request.body {
+    case .none, .streamed(_, nil): break
+    case .whole(let body): fields.append(("content-length", String(body.readableBytes)))
+    case .streamed(_, let length?): fields.append(("content-length", String(length)))
+    }
+    self.init(head + fields)
+  }
+}

@@ -1,0 +1,191 @@
+import Idempotency
+import NIOCore
+import NIOHTTP2
+import Wire
+
+/// One stream of HTTP/2 to a backend: one exchange. Confined to its loop.
+final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
+  typealias InboundIn = HTTP2Frame.FramePayload
+  typealias OutboundOut = HTTP2Frame.FramePayload
+
+  private enum Stage {
+    /// NIO is making it. Followed by `running` or `over`.
+    case opening
+    /// The request is being sent, or its answer awaited.
+    case running
+    /// Nothing more is told to the exchange. Its place on the connection may yet be taken.
+    case over
+  }
+
+  /// As for HTTP/1.1.
+  private static let limits = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
+
+  let connection: HTTP2Connection
+  private let exchange: NativeExchange
+  private(set) var context: ChannelHandlerContext?
+  private var stage = Stage.opening
+  private var takesPlace = true
+  private var id: HTTP2StreamID?
+  private var method = MessageHead.Method.other
+  /// Set with the final head.
+  private var length: BodyLength?
+  /// Whether anything of an answer came: a backend that says afterwards that it took nothing contradicts itself.
+  private var hasHeard = false
+  private var isReading = true
+  private var reset: HTTP2ErrorCode?
+
+  init(of connection: HTTP2Connection, for exchange: NativeExchange) {
+    self.connection = connection
+    self.exchange = exchange
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let payload = unwrapInboundIn(data)
+    if case .rstStream(let code) = payload { reset = code }
+    guard case .running = stage else { return }
+    do throws(WireError) {
+      switch payload {
+      case .headers(let block):
+        hasHeard = true
+        let fields = block.headers.map { (name: $0.name, value: $0.value) }
+        if length == nil {
+          try begin(fields, isEnd: block.endStream)
+        } else {
+          try end(fields, isEnd: block.endStream)
+        }
+      case .data(let data):
+        hasHeard = true
+        if case .byteBuffer(let piece) = data.data { try receive(piece, isEnd: data.endStream) }
+      default: break
+      }
+    } catch {
+      exchange.failed("\(error.sentence)")
+    }
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable { exchange.becameWritable() }
+  }
+
+  /// NIO closes the channel when the stream was reset; what else is wrong with it ends it.
+  func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    self.context = nil
+    switch stage {
+    case .opening: giveUp()
+    case .running: ended()
+    case .over: givePlaceBack()
+    }
+  }
+
+  /// NIO has made the stream, or not. Of it the backend knows nothing yet.
+  func opened() {
+    guard case .opening = stage else { return }
+    guard exchange.isConnecting, context?.channel.isActive == true, connection.takesRequest() else {
+      return giveUp()
+    }
+    exchange.run(on: self)
+  }
+
+  /// Nothing was sent: the exchange begins anew, if it still wants to.
+  private func giveUp() {
+    release()
+    if exchange.isConnecting { connection.pool.start(exchange) }
+  }
+
+  /// The stream is gone before the answer was whole.
+  private func ended() {
+    stage = .over
+    givePlaceBack()
+    if !hasHeard, reset == .refusedStream {
+      exchange.wasRefused("the backend refused the request's stream")
+    } else if !hasHeard, let id, connection.disowns(id) {
+      exchange.wasRefused("the backend left before it took the request")
+    } else if let reset {
+      exchange.connectionEnded("the backend reset the request's stream (\(reset))")
+    } else {
+      exchange.connectionEnded(
+        connection.error.map(NativeConnector.reason) ?? "the connection ended before the answer did")
+    }
+  }
+
+  private func givePlaceBack() {
+    guard takesPlace else { return }
+    takesPlace = false
+    connection.ended(wasUsed: id != nil)
+  }
+}
+
+// What the backend sends.
+extension HTTP2Stream {
+  private func begin(_ fields: [(name: String, value: String)], isEnd: Bool) throws(WireError) {
+    let head = try ResponseHead(http2: fields, isEnd: isEnd, method: method, limits: Self.limits)
+    guard !head.isInterim else {
+      if head.head.status != 100 { exchange.request.interim?.received(interim: head.head) }
+      return
+    }
+    length = BodyLength(answer: head.framing)
+    if isEnd { try length?.end() }
+    exchange.received(head)
+    if isEnd { finish(trailers: ByteBuffer()) }
+  }
+
+  private func receive(_ piece: ByteBuffer, isEnd: Bool) throws(WireError) {
+    guard length != nil else { throw .badStatusLine }
+    try length?.add(piece.readableBytes)
+    if isEnd { try length?.end() }
+    if piece.readableBytes > 0 { exchange.received(piece) }
+    if isEnd { finish(trailers: ByteBuffer()) }
+  }
+
+  /// The fields after the body.
+  private func end(_ fields: [(name: String, value: String)], isEnd: Bool) throws(WireError) {
+    guard isEnd else { throw .forbiddenTrailer }
+    try length?.end()
+    finish(trailers: try HTTP2Trailers.answerLines(fields, limits: Self.limits))
+  }
+
+  private func finish(trailers: ByteBuffer) {
+    stage = .over
+    exchange.ended(trailers: trailers)
+    // The rest of the request is of no use any more, and the backend is told so.
+    if !exchange.isSent { context?.close(promise: nil) }
+  }
+}
+
+// What the exchange asks.
+extension HTTP2Stream: Carrier {
+  var wasUsed: Bool { connection.wasUsed }
+
+  var isWritable: Bool { context?.channel.isWritable ?? false }
+
+  func begin(_ exchange: NativeExchange) {
+    stage = .running
+    var name = exchange.request.method
+    method = name.withUTF8 { MessageHead.Method(UnsafeRawBufferPointer($0)) }
+    send(exchange.request, of: exchange)
+    id = try? context?.channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID)
+  }
+
+  func setReading(_ reads: Bool) {
+    guard isReading != reads, let context else { return }
+    isReading = reads
+    try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
+    if reads { context.read() }
+  }
+
+  func release() {
+    stage = .over
+    context?.close(promise: nil)
+    givePlaceBack()
+  }
+
+  /// Resets the stream, and leaves its connection to the others.
+  func cut() {
+    stage = .over
+    context?.close(promise: nil)
+  }
+}

@@ -1,0 +1,58 @@
+import Idempotency
+import NIOCore
+import NIOSSL
+
+/// TLS with one backend. Confined to its loop.
+final class BackendTLS {
+  /// A changed authority or certificate is heeded after so long: reading them for each connection would cost more than
+  /// the handshake.
+  private static let age = TimeAmount.minutes(10)
+
+  private let configuration: TLSConfiguration
+  private let settings: UpstreamSettings.TLS
+  /// Sent to the backend and verified; `nil` for an address, which is verified as such but never sent as a name
+  /// (RFC 6066, section 3).
+  private let name: String?
+  private var context: (made: NIODeadline, context: NIOSSLContext)?
+
+  /// - Parameter protocols: what is offered by ALPN.
+  init(_ settings: UpstreamSettings.TLS, of address: UpstreamSettings.Address, protocols: [String]) {
+    self.settings = settings
+    var configuration = TLSConfiguration.makeClientConfiguration()
+    configuration.minimumTLSVersion = .tlsv12
+    configuration.applicationProtocols = protocols
+    self.configuration = configuration
+    var name = settings.serverName
+    if name == nil, case .tcp(let host, _) = address { name = host }
+    let isAddress = name.map { (try? SocketAddress(ipAddress: $0, port: 0)) != nil } ?? true
+    self.name = isAddress ? nil : name
+  }
+
+  func handler() throws -> NIOSSLClientHandler {
+    try NIOSSLClientHandler(context: try current(), serverHostname: name)
+  }
+
+  private func current() throws -> NIOSSLContext {
+    let now = NIODeadline.now()
+    if let context, now - context.made < Self.age { return context.context }
+    do {
+      let made = try make()
+      context = (now, made)
+      return made
+    } catch {
+      // Files that are just being replaced; those before still count.
+      guard let context else { throw error }
+      return context.context
+    }
+  }
+
+  private func make() throws -> NIOSSLContext {
+    var configuration = configuration
+    if let ca = settings.ca { configuration.trustRoots = .file(ca) }
+    if let certificate = settings.certificate, let key = settings.key {
+      configuration.certificateChain = try NIOSSLCertificate.fromPEMFile(certificate).map { .certificate($0) }
+      configuration.privateKey = .privateKey(try NIOSSLPrivateKey(file: key, format: .pem))
+    }
+    return try NIOSSLContext(configuration: configuration)
+  }
+}

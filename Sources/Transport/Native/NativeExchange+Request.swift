@@ -1,0 +1,77 @@
+import Idempotency
+import Loop
+import NIOCore
+
+// The request's way out.
+extension NativeExchange {
+  func send(on carrier: any Carrier) {
+    carrier.begin(self)
+    guard case .streamed(let stream, let length) = request.body else { return }
+    context.task { await self.pump(stream, length: length, on: carrier) }
+  }
+
+  /// The last of the request was handed to the kernel.
+  func wasSent(on carrier: any Carrier) {
+    guard isRunning(on: carrier) else { return }
+    sentAt = .now()
+    signal.set()
+  }
+
+  private func isRunning(on carrier: any Carrier) -> Bool {
+    if case .running(let running) = stage { running === carrier } else { false }
+  }
+
+  /// Sends a client's body as it comes, and takes no more of it than the backend takes.
+  private func pump(_ stream: any RequestBodyStream, length: Int?, on carrier: any Carrier) async {
+    var left = length
+    guard isRunning(on: carrier) else { return }
+    do throws(UpstreamFailure) {
+      while left != 0, let piece = try await nextPiece(of: stream) {
+        guard isRunning(on: carrier) else { return }
+        guard piece.readableBytes > 0 else { continue }
+        if let most = left {
+          guard piece.readableBytes <= most else {
+            return fail(.requestBody("the request's body is longer than its length"))
+          }
+          left = most - piece.readableBytes
+        }
+        carrier.write(piece, of: self)
+        while !carrier.isWritable, isRunning(on: carrier) { _ = await room.wait() }
+        uploaded += Int64(piece.readableBytes)
+      }
+      guard isRunning(on: carrier) else { return }
+      if let left, left > 0 { return fail(.requestBody("the request's body ended early")) }
+      carrier.endBody(of: self)
+    } catch {
+      guard isRunning(on: carrier) else { return }
+      fail(error)
+    }
+  }
+
+  package func tunnel(_ bytes: any RequestBodyStream) {
+    guard case .running(let carrier) = stage, let connection = carrier as? HTTP1Connection else { return }
+    context.task { await self.pass(bytes, on: connection) }
+  }
+
+  /// Sends what the client sends, until it says that this was all, or goes away.
+  private func pass(_ bytes: any RequestBodyStream, on connection: HTTP1Connection) async {
+    do throws(UpstreamFailure) {
+      while let piece = try await bytes.next() {
+        guard isRunning(on: connection) else { return }
+        connection.write(piece)
+        while !connection.isWritable, isRunning(on: connection) { _ = await room.wait() }
+      }
+      guard isRunning(on: connection) else { return }
+      connection.closeOutput()
+    } catch {
+      guard isRunning(on: connection) else { return }
+      fail(error)
+    }
+  }
+
+  private func nextPiece(of stream: any RequestBodyStream) async throws(UpstreamFailure) -> ByteBuffer? {
+    isStarving = true
+    defer { isStarving = false }
+    return try await stream.next()
+  }
+}

@@ -1,0 +1,64 @@
+import NIOCore
+import Testing
+
+@testable import Wire
+
+@Suite struct `The head of an answer of HTTP 2` {
+  private static func head(
+    _ fields: [(String, String)], isEnd: Bool = false, to method: MessageHead.Method = .get
+  ) throws(WireError) -> ResponseHead {
+    try ResponseHead(
+      http2: fields.map { (name: $0.0, value: $0.1) }, isEnd: isEnd, method: method, limits: HeadLimits())
+  }
+
+  @Test func `it reads as one of HTTP 1`() throws {
+    let answer = try Self.head([(":status", "201"), ("content-length", "5"), ("x-a", " b\t")])
+    #expect(answer.head.status == 201)
+    #expect(answer.framing == .length(5))
+    #expect(answer.head.fields(named: "x-a").map { answer.head.string($0.valueRange) } == ["b"])
+    let text = String(buffer: answer.head.bytes)
+    #expect(text == "HTTP/1.1 201 \r\ncontent-length: 5\r\nx-a: b\r\n\r\n")
+  }
+
+  @Test(arguments: [
+    ("200", MessageHead.Method.get, ResponseHead.Framing.chunked), ("200", .head, .none),
+    ("204", .get, .none),
+    ("304", .get, .none), ("103", .get, .none),
+  ])
+  func `its body ends with the stream`(
+    status: String, method: MessageHead.Method, framing: ResponseHead.Framing
+  ) throws {
+    #expect(try Self.head([(":status", status)], to: method).framing == framing)
+  }
+
+  static let refused: [[(String, String)]] = [
+    [], [("x-a", "b")], [("x-a", "b"), (":status", "200")], [(":status", "20")], [(":status", "+20")],
+    [(":status", "101")], [(":status", "099")], [(":status", "200"), (":status", "200")],
+    [(":status", "200"), (":path", "/")], [(":status", "200"), ("X-A", "b")],
+    [(":status", "200"), ("connection", "close")], [(":status", "200"), ("transfer-encoding", "chunked")],
+    [(":status", "200"), ("content-length", "5"), ("content-length", "6")],
+    [(":status", "200"), ("content-length", "-1")], [(":status", "200"), ("x-a", "b\r\nx-b: c")],
+    [(":status", "200"), ("x a", "b")], [(":status", "200"), ("", "b")],
+  ]
+
+  @Test(arguments: refused.indices)
+  func `what could be read in two ways is refused`(index: Int) {
+    #expect(throws: WireError.self) { try Self.head(Self.refused[index]) }
+  }
+
+  @Test func `an interim one does not end the stream`() {
+    #expect(throws: WireError.badStatusLine) { try Self.head([(":status", "103")], isEnd: true) }
+  }
+
+  @Test func `trailers keep to the rules of those of HTTP 1`() throws {
+    let lines = try HTTP2Trailers.answerLines(
+      [(name: "grpc-status", value: "0"), (name: "set-cookie", value: "a=b")], limits: HeadLimits())
+    #expect(String(buffer: lines) == "grpc-status: 0\r\n")
+    #expect(throws: WireError.forbiddenTrailer) {
+      try HTTP2Trailers.answerLines([(name: "content-length", value: "1")], limits: HeadLimits())
+    }
+    #expect(throws: WireError.badPseudoField) {
+      try HTTP2Trailers.answerLines([(name: ":status", value: "200")], limits: HeadLimits())
+    }
+  }
+}

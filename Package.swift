@@ -55,7 +55,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
@@ -73,7 +72,7 @@ let package = Package(
     module("Loop", [nioCore]),
     module("TLS", ["Idempotency", asn1, nioSSL, x509]),
     module("Settings", ["Idempotency", "TLS", .product(name: "Yams", package: "Yams")]),
-    module("Telemetry", [logging, .product(name: "CoreMetrics", package: "swift-metrics")]),
+    module("Telemetry", [logging]),
     module(
       "Store",
       [

@@ -10,7 +10,8 @@ package enum Readiness: Sendable, Equatable {
   case notReady(String)
 }
 
-/// The operator's listener: probes, metrics, records and the configuration. Separate from the clients' one, loopback by default.
+/// The operator's listener: probes, metrics, records and the configuration. Separate from the clients' one, loopback
+/// by default.
 package struct AdminServer: Service {
   private let host: String
   private let port: Int

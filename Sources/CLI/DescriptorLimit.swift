@@ -15,8 +15,8 @@ enum DescriptorLimit {
   private static let spare = 128
   private static let sparePerLoop = 8
 
-  /// Raises what counts to the most that is allowed (`ulimit -Hn`), as a server has to: the usual 1024 is for programs that
-  /// use select. Says what counts now.
+  /// Raises what counts to the most that is allowed (`ulimit -Hn`), as a server has to: the usual 1024 is for
+  /// programs that use select. Says what counts now.
   @discardableResult
   static func raise() -> Int {
     var limit = current()

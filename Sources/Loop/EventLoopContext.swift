@@ -27,8 +27,8 @@ package struct EventLoopContext: Sendable {
 
   /// Runs something on this loop, from whatever task it is asked for, and returns what came of it.
   ///
-  /// A task of its own, since `withTaskExecutorPreference` begins its body where the caller is, and comes to the loop no
-  /// sooner than at some later `await`: until then what belongs to the loop would be touched by two threads.
+  /// A task of its own, since `withTaskExecutorPreference` begins its body where the caller is, and comes to the loop
+  /// no sooner than at some later `await`: until then what belongs to the loop would be touched by two threads.
   package func run<Success: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () async throws(Failure) -> Success
   ) async throws(Failure) -> Success {

@@ -2,8 +2,8 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// Takes a claimed request's answer from the backend: whole, or relayed but for its last bytes where it is too large to keep
-/// or the route streams.
+/// Takes a claimed request's answer from the backend: whole, or relayed but for its last bytes where it is too large
+/// to keep or the route streams.
 ///
 /// After a time-out it may run again and goes on where it was: what was once relayed is never taken for a whole answer.
 final class AnswerCapture<Answer: UpstreamExchange> {
@@ -66,8 +66,8 @@ final class AnswerCapture<Answer: UpstreamExchange> {
     if delivery.answerState == .none { relay.begin() }
   }
 
-  /// Passes the answer on but for its last bytes, which wait for the store: the piece that completes its length, or where
-  /// the end is marked by itself, that mark. A client that is told of neither is always one piece behind.
+  /// Passes the answer on but for its last bytes, which wait for the store: the piece that completes its length, or
+  /// where the end is marked by itself, that mark. A client that is told of neither is always one piece behind.
   ///
   /// A slow client holds the backend back, and that time does not count against the backend.
   private func pass(

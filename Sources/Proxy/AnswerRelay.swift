@@ -19,8 +19,8 @@ struct AnswerRelay {
   /// Whether there is no body: a client that has the head has all.
   var endsWithHead: Bool { head.content == .none || head.content == .length(0) }
 
-  /// Whether the client may take the answer for whole once it has so many bytes of the body. Where its end has a mark of
-  /// its own it takes nothing for whole without that.
+  /// Whether the client may take the answer for whole once it has so many bytes of the body. Where its end has a mark
+  /// of its own it takes nothing for whole without that.
   func mayEnd(after count: Int) -> Bool {
     switch head.content {
     case .none: true

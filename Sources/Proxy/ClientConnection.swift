@@ -175,8 +175,8 @@ extension ClientConnection {
     refuse(problem)
   }
 
-  /// Makes room for HTTP/2 where the client speaks it without having asked (RFC 9113, section 3.3): it begins with a line
-  /// that is no request of HTTP/1.1, so that nobody else pays for this look.
+  /// Makes room for HTTP/2 where the client speaks it without having asked (RFC 9113, section 3.3): it begins with a
+  /// line that is no request of HTTP/1.1, so that nobody else pays for this look.
   private func becomeHTTP2() -> Bool {
     guard let context, inbound.readableBytesView.starts(with: "PRI * HTTP/2.0\r\n".utf8) else { return false }
     stopTimer()

@@ -5,7 +5,8 @@ import Telemetry
 
 /// A claim while its exchange lives: renewed at a third of its lease, so that a slow backend never loses it to a retry.
 ///
-/// The labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. Ends by `end()`, which its runner must call.
+/// The labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. Ends by `end()`, which its
+/// runner must call.
 final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
   let claim: Claim
   let permit: SendPermit

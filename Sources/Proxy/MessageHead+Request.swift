@@ -11,8 +11,8 @@ extension MessageHead {
   /// A request's method as it is spelt.
   var methodText: String { string(methodRange) }
 
-  /// Whether another protocol is asked for. An offer of `h2c` is left alone, as RFC 9113 has it: some clients make it with
-  /// every first request.
+  /// Whether another protocol is asked for. An offer of `h2c` is left alone, as RFC 9113 has it: some clients make it
+  /// with every first request.
   var asksForUpgrade: Bool {
     fields.contains { field in
       field.name == .upgrade && !withBytes(field.valueRange) { ASCII.equalsIgnoringCase($0, "h2c") }

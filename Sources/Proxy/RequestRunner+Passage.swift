@@ -32,8 +32,8 @@ extension RequestRunner {
     }
   }
 
-  /// The protocols that the client asks for. With content it would have to be read first, by HTTP/1.1. Another HTTP is not
-  /// asked for: whatever it carried would pass every route unseen.
+  /// The protocols that the client asks for. With content it would have to be read first, by HTTP/1.1. Another HTTP
+  /// is not asked for: whatever it carried would pass every route unseen.
   private var upgrade: ByteBuffer? {
     guard head.asksForUpgrade, head.connectionNames("upgrade"), delivery.request.framing.isEmpty,
       head.minorVersion == 1, head.upgradesLeaveHTTP

@@ -6,8 +6,8 @@ import Telemetry
 
 /// How an owner tells the store, and how it goes on telling where the store gives no answer.
 extension RequestRunner {
-  /// Stores a final outcome. Where the store gives no answer, it is tried again in the background, and the lease renewed
-  /// meanwhile: no retry runs because a record could not be written.
+  /// Stores a final outcome. Where the store gives no answer, it is tried again in the background, and the lease
+  /// renewed meanwhile: no retry runs because a record could not be written.
   func complete(
     _ completion: Completion, _ held: HeldClaim<Store>, _ exchange: inout Exchange
   ) async -> Exchange.StoredAction {

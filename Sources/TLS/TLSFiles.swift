@@ -28,8 +28,8 @@ package struct TLSFault: Error, Hashable, CustomStringConvertible {
 }
 
 extension TLSFiles {
-  /// Authenticated encryption under keys that are forgotten: what HTTP/2 demands of TLS 1.2 (RFC 9113, appendix A). TLS 1.3
-  /// has no others.
+  /// Authenticated encryption under keys that are forgotten: what HTTP/2 demands of TLS 1.2 (RFC 9113, appendix A).
+  /// TLS 1.3 has no others.
   private static let cipherSuites = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
   /// Reads the files and makes what connections are secured with.

@@ -16,7 +16,7 @@ package struct LogLine {
   package mutating func add(_ name: StaticString, _ value: some StringProtocol) {
     begin(name)
     bytes.append(UInt8(ascii: "\""))
-    appendEscaped(value.utf8)
+    bytes.appendEscaped(value.utf8)
     bytes.append(UInt8(ascii: "\""))
   }
 
@@ -24,11 +24,11 @@ package struct LogLine {
   package mutating func add(named name: String, _ value: String) {
     separate()
     if format == .json { bytes.append(UInt8(ascii: "\"")) }
-    appendEscaped(name.utf8)
+    bytes.appendEscaped(name.utf8)
     if format == .json { bytes.append(UInt8(ascii: "\"")) }
     bytes.append(format == .json ? UInt8(ascii: ":") : UInt8(ascii: "="))
     bytes.append(UInt8(ascii: "\""))
-    appendEscaped(value.utf8)
+    bytes.appendEscaped(value.utf8)
     bytes.append(UInt8(ascii: "\""))
   }
 
@@ -72,18 +72,21 @@ package struct LogLine {
     case .text: if !bytes.isEmpty { bytes.append(UInt8(ascii: " ")) }
     }
   }
+}
 
-  private mutating func appendEscaped(_ text: some Sequence<UInt8>) {
+extension [UInt8] {
+  /// Appends what stands between the quotes of a JSON string.
+  mutating func appendEscaped(_ text: some Sequence<UInt8>) {
     for byte in text {
       switch byte {
       case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-        bytes.append(UInt8(ascii: "\\"))
-        bytes.append(byte)
+        append(UInt8(ascii: "\\"))
+        append(byte)
       case 0x00...0x1F, 0x7F:
-        bytes.append(contentsOf: (byte < 16 ? "\\u000" : "\\u00").utf8)
-        bytes.append(contentsOf: String(byte, radix: 16).utf8)
+        append(contentsOf: (byte < 16 ? "\\u000" : "\\u00").utf8)
+        append(contentsOf: String(byte, radix: 16).utf8)
       default:
-        bytes.append(byte)
+        append(byte)
       }
     }
   }

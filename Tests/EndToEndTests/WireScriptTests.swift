@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Both sides of the wire, scripted byte for byte: each file of `VTC` is a case for Varnish's `varnishtest`, with the real
-/// binary between its client and its server.
+/// Both sides of the wire, scripted byte for byte: each file of `VTC` is a case for Varnish's `varnishtest`, with the
+/// real binary between its client and its server.
 struct WireScriptTests {
   /// The scripts, by their names.
   private static let scripts: [URL] =
@@ -11,7 +11,8 @@ struct WireScriptTests {
     .map { URL(fileURLWithPath: $0.path ?? "") }
     .sorted { $0.lastPathComponent < $1.lastPathComponent }
 
-  /// Routes under `/v1` and `/small` are protected, the latter with bodies of 64 bytes at most; all else passes through.
+  /// Routes under `/v1` and `/small` are protected, the latter with bodies of 64 bytes at most; all else passes
+  /// through.
   private static func configuration(_ ports: SemelProcess.Ports, backend: Int, store: String) -> String {
     """
     listen: [{address: '127.0.0.1:\(ports.proxy)'}]

@@ -53,8 +53,8 @@ package final class RedisServer: @unchecked Sendable {
   /// Ends it in order (SIGTERM), and waits until it is gone.
   package func stop() { end(SIGTERM) }
 
-  /// Stops it in the middle of whatever it does (SIGSTOP), and returns once it stands still. Its sockets go on accepting
-  /// and buffering.
+  /// Stops it in the middle of whatever it does (SIGSTOP), and returns once it stands still. Its sockets go on
+  /// accepting and buffering.
   package func freeze() {
     signal(SIGSTOP)
     ThreadState.awaitStop(of: process)

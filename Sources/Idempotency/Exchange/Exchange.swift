@@ -8,7 +8,8 @@ package struct Exchange: ~Copyable {
     case claiming
     /// The record is ours: one sending is allowed. Followed by `listening`, `settling` or the end.
     case owning(Claim)
-    /// The client was told that the outcome is unknown, and the backend may still answer. Followed by `settling` or the end.
+    /// The client was told that the outcome is unknown, and the backend may still answer. Followed by `settling` or
+    /// the end.
     case listening(Claim)
     /// The backend has answered, or certainly did nothing, and the store is being told so. Followed by the end.
     case settling(Claim)

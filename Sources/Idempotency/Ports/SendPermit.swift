@@ -1,7 +1,8 @@
 /// What allows a claimed request to be sent: once, and only while its grant is fresh.
 ///
 /// In Tests/Model/claim.pml it is `permit`; without it (SEND_STALE), or without its margin (NO_MARGIN), the model
-/// has two owners send. Confined to the event loop of its exchange. The transport asks `take` at the last moment before the first byte.
+/// has two owners send. Confined to the event loop of its exchange. The transport asks `take` at the last moment
+/// before the first byte.
 package final class SendPermit: @unchecked Sendable {
   /// A send begins no later than this long before the lease's end, as the owner's own clock counts it.
   package static func margin(of lease: Milliseconds) -> Milliseconds {

@@ -100,7 +100,8 @@ package protocol UpstreamExchange: Sendable {
 /// The head of a backend's answer.
 package struct UpstreamHead: Sendable {
   package var head: MessageHead
-  /// Whether the answer ends where its connection does, with neither length nor chunks: its completeness cannot be told.
+  /// Whether the answer ends where its connection does, with neither length nor chunks: its completeness cannot be
+  /// told.
   package var isDelimitedByClose: Bool
 
   package init(head: MessageHead, isDelimitedByClose: Bool) {

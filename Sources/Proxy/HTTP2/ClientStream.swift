@@ -249,8 +249,8 @@ extension ClientStream {
     finish()
   }
 
-  /// A client that still sends a body, which nobody reads any more, is told to stop (RFC 9113, section 8.1). Not before the
-  /// answer has left, since a reset drops what has not.
+  /// A client that still sends a body, which nobody reads any more, is told to stop (RFC 9113, section 8.1). Not
+  /// before the answer has left, since a reset drops what has not.
   private func finish() {
     guard isAnswered, unwritten == 0, !isEnded else { return }
     reset(.noError)

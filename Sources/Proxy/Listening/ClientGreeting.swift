@@ -7,8 +7,8 @@ import TLS
 import Telemetry
 import Wire
 
-/// A connection before its first request: it waits for what says who the client is and what it speaks, the PROXY header and
-/// the TLS handshake, then makes room for that protocol.
+/// A connection before its first request: it waits for what says who the client is and what it speaks, the PROXY
+/// header and the TLS handshake, then makes room for that protocol.
 final class ClientGreeting<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler,
   RemovableChannelHandler, WorkerConnection, @unchecked Sendable
 {

@@ -2,8 +2,8 @@ extension RedisScript {
   /// 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live,
   /// 6 settle or -1, 7 recipe.
   ///
-  /// Of `runClaim` in Tests/Model/claim.pml. Past its deadline it claims nothing: Semel has given up by then. Nor does a copy whose owner has already given
-  /// the record back: that is an older one of a repeated command.
+  /// Of `runClaim` in Tests/Model/claim.pml. Past its deadline it claims nothing: Semel has given up by then. Nor
+  /// does a copy whose owner has already given the record back: that is an older one of a repeated command.
   static let claimSource = """
     if now >= tonumber(ARGV[2]) then return {now, 'late'} end
     local r = redis.call('GET', KEYS[1])

@@ -45,7 +45,8 @@ extension RedisStore {
 }
 
 extension ClaimOutcome {
-  /// Whether a copy of the claim that is run after this was told may be granted the record. What has an outcome keeps it.
+  /// Whether a copy of the claim that is run after this was told may be granted the record. What has an outcome keeps
+  /// it.
   var leavesRoom: Bool {
     switch self {
     case .granted, .taken(.completed): false

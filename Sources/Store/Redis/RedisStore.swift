@@ -5,7 +5,8 @@ import NIOCore
 
 /// Records in one standalone Redis: one connection an event loop, one script a call.
 ///
-/// Confined to the loop of its context. Every call takes at most `RedisEndpointSettings.timeout`.
+/// Confined to the loop of its context. Every call takes at most
+/// `RedisEndpointSettings.timeout`, and a claim whose connection is cut under it at most twice that.
 package struct RedisStore: RecordStore {
   let pipeline: RedisPipeline
   let hub: RedisHub

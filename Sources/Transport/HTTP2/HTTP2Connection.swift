@@ -116,8 +116,8 @@ extension HTTP2Connection: PooledConnection {
     return false
   }
 
-  /// Whether what is written now leaves at once. A request's head must not lie here while its permit grows stale: it would
-  /// leave when the process has been frozen and wakes up, long after somebody else has sent the request.
+  /// Whether what is written now leaves at once. A request's head must not lie here while its permit grows stale: it
+  /// would leave when the process has been frozen and wakes up, long after somebody else has sent the request.
   private var isClear: Bool {
     (try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)) == 0
   }

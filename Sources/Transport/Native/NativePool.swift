@@ -4,8 +4,8 @@ import NIOCore
 
 /// The connections of one backend on one event loop: those at work, those kept for the next, and who waits for one.
 ///
-/// A connection of HTTP/1.1 carries one exchange at a time; one of HTTP/2 is shared, and another is made only when those
-/// that are there take no more. Confined to its loop.
+/// A connection of HTTP/1.1 carries one exchange at a time; one of HTTP/2 is shared, and another is made only when
+/// those that are there take no more. Confined to its loop.
 final class NativePool: @unchecked Sendable {
   private static let ending = "the transport is shut down"
 
@@ -22,8 +22,8 @@ final class NativePool: @unchecked Sendable {
   /// Whether the next connection is expected to carry many exchanges.
   private var isSharing: Bool
   private var connections: [ObjectIdentifier: any PooledConnection] = [:]
-  /// Those of HTTP/1.1 that are kept. The one used last stands last and is used first, so that those that are not needed
-  /// grow old.
+  /// Those of HTTP/1.1 that are kept. The one used last stands last and is used first, so that those that are not
+  /// needed grow old.
   private var idle: [HTTP1Connection] = []
   /// Those of HTTP/2 that take exchanges. The first that has room is used, for the same reason.
   private var shared: [HTTP2Connection] = []

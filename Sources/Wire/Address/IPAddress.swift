@@ -6,8 +6,8 @@
   import Darwin
 #endif
 
-/// An IP address as its 128 bits. One of IPv4 is what IPv6 maps it to (RFC 4291, section 2.5.5.2), so that a machine has
-/// one address whatever kind of socket it comes by.
+/// An IP address as its 128 bits. One of IPv4 is what IPv6 maps it to (RFC 4291, section 2.5.5.2), so that a machine
+/// has one address whatever kind of socket it comes by.
 package struct IPAddress: Hashable, Sendable {
   package let high: UInt64
   package let low: UInt64

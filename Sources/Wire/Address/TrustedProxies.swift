@@ -38,7 +38,8 @@ package struct TrustedProxies: Hashable, Sendable {
     return client
   }
 
-  /// An entry's address: `192.0.2.1`, `2001:db8::1` or `[2001:db8::1]`, with a port behind it where some proxy adds that.
+  /// An entry's address: `192.0.2.1`, `2001:db8::1` or `[2001:db8::1]`, with a port behind it where some proxy adds
+  /// that.
   static func address(_ entry: String) -> IPAddress? {
     if entry.hasPrefix("[") {
       guard let end = entry.firstIndex(of: "]") else { return nil }

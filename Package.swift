@@ -5,8 +5,10 @@ import PackageDescription
 let isFuzzing = Context.environment["SEMEL_FUZZ"] != nil
 
 /// One set of compiler settings for every module: the Swift 6 language mode, warnings as errors, and in release one
-/// optimisation over all modules, without which the proxy's generic code would not be specialised for its store. Tests in
-/// debug check exclusive access at run time; release trusts them. What is fuzzed is optimised and yet has every check.
+/// optimisation over all modules, without which the proxy's generic code would not be specialised for its store. That
+/// takes in what is `public` and nothing else, which is why modules are `public` to each other although nobody imports
+/// them. Tests in debug check exclusive access at run time; release trusts them. What is fuzzed is optimised and yet has
+/// every check.
 let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),

@@ -4,7 +4,7 @@ import ServiceLifecycle
 import Telemetry
 
 /// Whether this process should be given requests.
-package enum Readiness: Sendable, Equatable {
+public enum Readiness: Sendable, Equatable {
   case ready
   /// Why not, in a few words.
   case notReady(String)
@@ -12,7 +12,7 @@ package enum Readiness: Sendable, Equatable {
 
 /// The operator's listener: probes, metrics, records and the configuration. Separate from the clients' one, loopback
 /// by default.
-package struct AdminServer: Service {
+public struct AdminServer: Service {
   private let host: String
   private let port: Int
   private let token: String?
@@ -27,7 +27,7 @@ package struct AdminServer: Service {
   ///   - configuration: what `/readyz` tells of it; `nil` where there is no file.
   ///   - settings: the configuration at work as JSON, without its secrets.
   ///   - token: what `Authorization: Bearer …` must say, for everything but the probes; `nil`: nothing is asked.
-  package init(
+  public init(
     host: String, port: Int, token: String?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStanding?, desk: RecordDesk,
@@ -44,7 +44,7 @@ package struct AdminServer: Service {
     self.logger = logger
   }
 
-  package func run() async throws {
+  public func run() async throws {
     var quiet = logger
     quiet.logLevel = max(logger.logLevel, .warning)
     let application = Application(

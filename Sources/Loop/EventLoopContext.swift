@@ -9,19 +9,19 @@ import NIOCore
 #endif
 
 /// What every part of one event loop shares: its executor and its timers.
-package struct EventLoopContext: Sendable {
-  package let loop: any EventLoop
-  package let executor: LoopExecutor
-  package let timers: LoopTimers
+public struct EventLoopContext: Sendable {
+  public let loop: any EventLoop
+  public let executor: LoopExecutor
+  public let timers: LoopTimers
 
-  package init(loop: any EventLoop) {
+  public init(loop: any EventLoop) {
     self.loop = loop
     executor = LoopExecutor(loop: loop)
     timers = LoopTimers(executor: executor)
   }
 
   /// Starts a task that lives on this loop.
-  package func task(_ body: @escaping @Sendable () async -> Void) {
+  public func task(_ body: @escaping @Sendable () async -> Void) {
     _ = Task(executorPreference: executor) { await body() }
   }
 
@@ -29,7 +29,7 @@ package struct EventLoopContext: Sendable {
   ///
   /// A task of its own, since `withTaskExecutorPreference` begins its body where the caller is, and comes to the loop
   /// no sooner than at some later `await`: until then what belongs to the loop would be touched by two threads.
-  package func run<Success: Sendable, Failure: Error>(
+  public func run<Success: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () async throws(Failure) -> Success
   ) async throws(Failure) -> Success {
     try await Task(executorPreference: executor) { () async -> Result<Success, Failure> in
@@ -38,13 +38,13 @@ package struct EventLoopContext: Sendable {
   }
 
   /// Waits without holding the loop.
-  package func sleep(milliseconds: Int64) async {
+  public func sleep(milliseconds: Int64) async {
     _ = await Signal(timers: timers).wait(milliseconds: milliseconds)
   }
 }
 
 /// The boot-time clock in nanoseconds: it goes on while the machine sleeps and the process is stopped.
-package func bootTimeNanoseconds() -> Int64 {
+public func bootTimeNanoseconds() -> Int64 {
   var time = timespec()
   #if os(Linux)
     clock_gettime(CLOCK_BOOTTIME, &time)

@@ -5,23 +5,23 @@ import NIOCore
 /// Jobs that become ready on the loop stand in a queue of their own, emptied by `drain()`: the shells
 /// (channel handlers, the transport's drive) call it at the end of their turn, which saves a wake-up of the
 /// loop a job.
-package final class LoopExecutor: TaskExecutor, @unchecked Sendable {
+public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
   /// A drain stops after so many jobs and goes on in the loop's next turn, so that tasks which yield to each
   /// other without end do not keep the loop from its sockets and timers.
   private static let turnLimit = 1024
 
-  package let loop: any EventLoop
+  public let loop: any EventLoop
   /// Jobs made ready on the loop and not yet run; touched on the loop alone.
   private var ready: [UnownedJob] = []
   private var isDraining = false
   private var isScheduled = false
 
-  package init(loop: any EventLoop) {
+  public init(loop: any EventLoop) {
     self.loop = loop
     ready.reserveCapacity(64)
   }
 
-  package func enqueue(_ job: consuming ExecutorJob) {
+  public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     if loop.inEventLoop {
       ready.append(job)
@@ -36,7 +36,7 @@ package final class LoopExecutor: TaskExecutor, @unchecked Sendable {
 
   /// Runs what is ready, and what becomes ready by it, up to a limit. On the loop; inside a job it does
   /// nothing.
-  package func drain() {
+  public func drain() {
     guard !isDraining, !ready.isEmpty else { return }
     isDraining = true
     var index = 0

@@ -3,25 +3,25 @@ import NIOCore
 /// The coarse timers of one event loop: time-outs and renewals, ten milliseconds exact, for a few nanoseconds each.
 ///
 /// Confined to its loop. The wheel turns only while a timer runs.
-package final class LoopTimers: @unchecked Sendable {
-  package typealias Token = TimerWheel<() -> Void>.Token
+public final class LoopTimers: @unchecked Sendable {
+  public typealias Token = TimerWheel<() -> Void>.Token
 
   /// How exact a timer is: it fires up to one tick late.
-  package static let tick: TimeAmount = .milliseconds(10)
+  public static let tick: TimeAmount = .milliseconds(10)
 
   private let loop: any EventLoop
   private let executor: LoopExecutor
   private var wheel: TimerWheel<() -> Void>
   private var isTurning = false
 
-  package init(executor: LoopExecutor) {
+  public init(executor: LoopExecutor) {
     self.executor = executor
     loop = executor.loop
     wheel = TimerWheel(now: Self.ticks(NIODeadline.now()))
   }
 
   /// Calls `fire` on the loop once the span is over, unless it is stopped before.
-  package func start(milliseconds: Int64, _ fire: @escaping () -> Void) -> Token {
+  public func start(milliseconds: Int64, _ fire: @escaping () -> Void) -> Token {
     loop.assertInEventLoop()
     let now = NIODeadline.now()
     if wheel.count == 0 { _ = wheel.advance(to: Self.ticks(now)) }
@@ -34,7 +34,7 @@ package final class LoopTimers: @unchecked Sendable {
   }
 
   /// Stops a timer; one that fired or was stopped before is left alone.
-  package func stop(_ token: Token) {
+  public func stop(_ token: Token) {
     loop.assertInEventLoop()
     wheel.stop(token)
   }

@@ -1,19 +1,19 @@
 /// A wake-up for one waiting task of a loop: set once or often, taken by one waiter at a time.
 ///
 /// Confined to its loop. A signal given while nobody waits is kept, not lost.
-package final class Signal: @unchecked Sendable {
+public final class Signal: @unchecked Sendable {
   /// How a wait ended.
-  package enum Ending: Sendable { case signalled, timedOut }
+  public enum Ending: Sendable { case signalled, timedOut }
 
   private let timers: LoopTimers
   private var isSet = false
   private var waiter: UnsafeContinuation<Ending, Never>?
   private var timer: LoopTimers.Token?
 
-  package init(timers: LoopTimers) { self.timers = timers }
+  public init(timers: LoopTimers) { self.timers = timers }
 
   /// Wakes the waiter, or the next one that comes.
-  package func set() {
+  public func set() {
     guard waiter != nil else {
       isSet = true
       return
@@ -22,7 +22,7 @@ package final class Signal: @unchecked Sendable {
   }
 
   /// Waits for `set`, at most this long; for ever where no span is given.
-  package func wait(milliseconds: Int64? = nil) async -> Ending {
+  public func wait(milliseconds: Int64? = nil) async -> Ending {
     if isSet {
       isSet = false
       return .signalled

@@ -1,9 +1,9 @@
 /// Many coarse timers, each started and stopped in constant time: a hashed wheel of ticks.
 ///
 /// Pure: time comes in as a number of ticks. A timer fires at the first `advance` that reaches its tick, never before.
-package struct TimerWheel<Payload> {
+public struct TimerWheel<Payload> {
   /// Names one timer; a used name is never valid again.
-  package struct Token: Hashable, Sendable {
+  public struct Token: Hashable, Sendable {
     fileprivate var slot: Int32
     fileprivate var generation: UInt32
   }
@@ -23,12 +23,12 @@ package struct TimerWheel<Payload> {
   /// The first entry of each bucket's list.
   private var buckets: [Int32]
   private let mask: Int64
-  private(set) package var now: Int64
-  private(set) package var count = 0
+  private(set) public var now: Int64
+  private(set) public var count = 0
 
   /// - Parameters:
   ///   - buckets: a power of two; timers further ahead than this many ticks share buckets with nearer ones.
-  package init(now: Int64, buckets: Int = 1024) {
+  public init(now: Int64, buckets: Int = 1024) {
     precondition(
       buckets > 0 && buckets & (buckets - 1) == 0, "TimerWheel: \(buckets) buckets are no power of two")
     self.buckets = Array(repeating: Self.none, count: buckets)
@@ -37,7 +37,7 @@ package struct TimerWheel<Payload> {
   }
 
   /// Starts a timer that fires at `tick`, or at the next tick where that is over.
-  package mutating func start(at tick: Int64, _ payload: Payload) -> Token {
+  public mutating func start(at tick: Int64, _ payload: Payload) -> Token {
     let tick = max(tick, now + 1)
     let slot: Int32
     if let reused = free.popLast() {
@@ -59,7 +59,7 @@ package struct TimerWheel<Payload> {
   }
 
   /// Stops a timer; one that fired or was stopped before is left alone.
-  package mutating func stop(_ token: Token) {
+  public mutating func stop(_ token: Token) {
     guard Int(token.slot) < entries.count, entries[Int(token.slot)].generation == token.generation else {
       return
     }
@@ -67,7 +67,7 @@ package struct TimerWheel<Payload> {
   }
 
   /// Moves the time on and hands out the payloads of the timers that are due, by tick and bucket.
-  package mutating func advance(to tick: Int64) -> [Payload] {
+  public mutating func advance(to tick: Int64) -> [Payload] {
     guard tick > now else { return [] }
     guard count > 0 else {
       now = tick

@@ -14,7 +14,7 @@ extension ClientConnection {
   func startTimer() {
     timerDue = deadline
     let left = max((deadline - .now()).nanoseconds / 1_000_000, 1)
-    timer = worker.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
+    timer = downstream.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
   }
 
   func restartTimer() {
@@ -23,7 +23,7 @@ extension ClientConnection {
   }
 
   func stopTimer() {
-    if let timer { worker.context.timers.stop(timer) }
+    if let timer { downstream.context.timers.stop(timer) }
     timer = nil
   }
 
@@ -35,7 +35,7 @@ extension ClientConnection {
       lookAtReader()
     } else if delivery != nil, !isTunnel {
       // It has time-outs of its own.
-      goOn(for: worker.limits.idleTimeout)
+      goOn(for: downstream.limits.idleTimeout)
     } else if inbound.readableBytes > 0, !isClosing {
       refuseSlowHead()
     } else {
@@ -52,11 +52,11 @@ extension ClientConnection {
   /// A client may read its answer as slowly as it likes; one that takes nothing is cut.
   private func lookAtReader() {
     guard written - unread > taken else {
-      worker.environment.counters.add(.slowReaders)
+      downstream.environment.counters.add(.slowReaders)
       return reset()
     }
     taken = written - unread
-    goOn(for: worker.limits.writeTimeout)
+    goOn(for: downstream.limits.writeTimeout)
   }
 
   private func goOn(for span: Milliseconds) {
@@ -65,7 +65,7 @@ extension ClientConnection {
   }
 
   private func refuseSlowHead() {
-    worker.metrics.refusedUnread(.requestTimeout)
+    downstream.metrics.refusedUnread(.requestTimeout)
     refuse(.requestTimeout)
   }
 

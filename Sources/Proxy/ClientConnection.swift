@@ -16,8 +16,8 @@ import Wire
 /// One client's connection of HTTP/1.1: bytes in, deliveries out, and their answers back in order.
 ///
 /// One delivery is under way at a time; what a client pipelines behind it stays undecoded until its turn.
-final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler,
-  RemovableChannelHandler, WorkerConnection, @unchecked Sendable
+final class ClientConnection: ChannelInboundHandler,
+  RemovableChannelHandler, DownstreamConnection, @unchecked Sendable
 {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
@@ -26,7 +26,7 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
   /// How long a client may take to read the last answer of a connection whose bytes are not all read.
   private static var lingering: TimeAmount { .seconds(2) }
 
-  let worker: Worker<Store, Backend>
+  let downstream: Downstream
   private let peer: ClientPeer
   var context: ChannelHandlerContext?
   var decoder: RequestDecoder
@@ -53,16 +53,16 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
   var written = 0
   var taken = 0
 
-  init(worker: Worker<Store, Backend>, peer: ClientPeer) {
-    self.worker = worker
+  init(downstream: Downstream, peer: ClientPeer) {
+    self.downstream = downstream
     self.peer = peer
-    decoder = RequestDecoder(limits: worker.limits.head)
-    deadline = .now() + .milliseconds(worker.limits.headerTimeout.count)
+    decoder = RequestDecoder(limits: downstream.limits.head)
+    deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
-    worker.connections[ObjectIdentifier(self)] = self
+    downstream.connections[ObjectIdentifier(self)] = self
     startTimer()
   }
 
@@ -71,7 +71,7 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
     guard !isClosing else { return }
     if isTunnel { return passOn(bytes) }
     if inbound.readableBytes == 0 {
-      if delivery == nil { extendDeadline(by: worker.limits.headerTimeout) }
+      if delivery == nil { extendDeadline(by: downstream.limits.headerTimeout) }
       inbound = bytes
     } else {
       inbound.writeBuffer(&bytes)
@@ -80,7 +80,7 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    worker.context.executor.drain()
+    downstream.context.executor.drain()
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -88,7 +88,7 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
       delivery?.becameWritable()
       if delivery == nil { decode() }
     }
-    worker.context.executor.drain()
+    downstream.context.executor.drain()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -100,7 +100,7 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
       if let delivery, !delivery.bodyHasEnded { delivery.bodyFailed(.badRequest(.malformed)) }
     }
     context.fireUserInboundEventTriggered(event)
-    worker.context.executor.drain()
+    downstream.context.executor.drain()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -111,10 +111,10 @@ final class ClientConnection<Store: RecordStore, Backend: Upstream>: ChannelInbo
     stopTimer()
     isClosing = true
     self.context = nil
-    worker.connections[ObjectIdentifier(self)] = nil
-    worker.environment.counters.change(.openConnections, by: -1)
+    downstream.connections[ObjectIdentifier(self)] = nil
+    downstream.environment.counters.change(.openConnections, by: -1)
     delivery?.disconnected()
-    worker.context.executor.drain()
+    downstream.context.executor.drain()
   }
 }
 
@@ -130,7 +130,7 @@ extension ClientConnection {
           switch event {
           case .head(let head):
             isNew = false
-            delivery = Delivery(request: head, channel: self, peer: peer, worker: worker)
+            delivery = Delivery(request: head, channel: self, peer: peer, on: downstream)
           case .body(let piece): delivery?.received(piece)
           case .end(let trailers): delivery?.bodyEnded(trailers: trailers)
           }
@@ -148,7 +148,7 @@ extension ClientConnection {
   private func startDelivery() -> Bool {
     guard let delivery, !delivery.isStarted else { return false }
     delivery.isStarted = true
-    worker.start(delivery)
+    downstream.start(delivery)
     return self.delivery == nil && !isClosing
   }
 
@@ -163,7 +163,7 @@ extension ClientConnection {
   private func refuseFraming(_ error: WireError) {
     if isNew, becomeHTTP2() { return }
     isClosing = true
-    worker.environment.counters.add(.framingErrors)
+    downstream.environment.counters.add(.framingErrors)
     let problem = Problem(error)
     if let delivery {
       // Its answer follows, and the connection closes after it.
@@ -171,7 +171,7 @@ extension ClientConnection {
       _ = startDelivery()
       return
     }
-    worker.metrics.refusedUnread(RefusalReason(problem.code))
+    downstream.metrics.refusedUnread(RefusalReason(problem.code))
     refuse(problem)
   }
 
@@ -182,9 +182,9 @@ extension ClientConnection {
     stopTimer()
     self.context = nil
     isClosing = true
-    worker.connections[ObjectIdentifier(self)] = nil
+    downstream.connections[ObjectIdentifier(self)] = nil
     do {
-      try ClientSession.start(on: context.channel, worker: worker, peer: peer)
+      try ClientSession.start(on: context.channel, downstream: downstream, peer: peer)
       context.fireChannelRead(wrapInboundOut(inbound))
       context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
     } catch {
@@ -201,7 +201,8 @@ extension ClientConnection {
 
   private func updateReading() {
     guard let context else { return }
-    let hasRoom = isTunnel ? delivery?.wantsBody ?? true : inbound.readableBytes < worker.limits.pipelineBytes
+    let hasRoom =
+      isTunnel ? delivery?.wantsBody ?? true : inbound.readableBytes < downstream.limits.pipelineBytes
     let wanted = isClosing || hasRoom || mayDecode
     guard wanted != isReading else { return }
     isReading = wanted
@@ -302,7 +303,7 @@ extension ClientConnection: DeliveryChannel {
   }
 
   private func passOn(_ bytes: ByteBuffer) {
-    extendDeadline(by: worker.limits.tunnelTimeout)
+    extendDeadline(by: downstream.limits.tunnelTimeout)
     delivery?.received(bytes)
     updateReading()
   }
@@ -314,7 +315,7 @@ extension ClientConnection: DeliveryChannel {
   /// Whether the answer must tell that the connection closes.
   private func decideClosing(after delivery: Delivery) -> Bool {
     closesAfterAnswer =
-      !delivery.request.keepAlive || !delivery.bodyHasEnded || worker.environment.isDraining
+      !delivery.request.keepAlive || !delivery.bodyHasEnded || downstream.environment.isDraining
     return closesAfterAnswer
   }
 
@@ -323,15 +324,15 @@ extension ClientConnection: DeliveryChannel {
     written += bytes.readableBytes
     context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
     if isWritable {
-      extendDeadline(by: isTunnel ? worker.limits.tunnelTimeout : worker.limits.idleTimeout)
+      extendDeadline(by: isTunnel ? downstream.limits.tunnelTimeout : downstream.limits.idleTimeout)
     } else {
       taken = written - unread
-      extendDeadline(by: worker.limits.writeTimeout)
+      extendDeadline(by: downstream.limits.writeTimeout)
     }
   }
 
   private func finished(_ delivery: Delivery) {
-    if delivery.generation !== worker.generation { decoder.adopt(worker.limits.head) }
+    if delivery.generation !== downstream.generation { decoder.adopt(downstream.limits.head) }
     guard delivery.bodyHasEnded, !closesAfterAnswer, !isClosing else {
       self.delivery = nil
       if delivery.bodyHasEnded, inbound.readableBytes == 0 {
@@ -343,7 +344,7 @@ extension ClientConnection: DeliveryChannel {
       return
     }
     self.delivery = nil
-    if inbound.readableBytes > 0 { extendDeadline(by: worker.limits.headerTimeout) }
+    if inbound.readableBytes > 0 { extendDeadline(by: downstream.limits.headerTimeout) }
     if inbound.readableBytes > 0 || !isReading { decode() }
   }
 

@@ -48,15 +48,15 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// Called when nothing runs for it any more, which may be long after its client went away.
   var whenRunEnds: (() -> Void)?
 
-  init<Store, Backend>(
-    request: RequestHead, channel: any DeliveryChannel, peer: ClientPeer, worker: Worker<Store, Backend>
+  init(
+    request: RequestHead, channel: any DeliveryChannel, peer: ClientPeer, on downstream: Downstream
   ) {
     self.request = request
     self.channel = channel
-    environment = worker.environment
-    generation = worker.generation
-    self.peer = peer.believing(request.head, by: worker.generation.trustedProxies)
-    timers = worker.context.timers
+    environment = downstream.environment
+    generation = downstream.generation
+    self.peer = peer.believing(request.head, by: downstream.generation.trustedProxies)
+    timers = downstream.context.timers
     startedAt = .now()
     bodyHasEnded = request.framing.isEmpty
     continueIsDue = request.expectsContinue && !request.framing.isEmpty

@@ -5,7 +5,7 @@ import Wire
 /// The part of the configuration that may change while the proxy runs: made whole, never changed, replaced by the next.
 ///
 /// Each event loop holds one and swaps it between two of its turns. A delivery keeps the one under which it began.
-package final class Generation: Sendable {
+public final class Generation: Sendable {
   let routes: RouteTable
   /// Where requests go that no route names; `nil` where there are several upstreams.
   let fallback: UpstreamSettings?
@@ -13,7 +13,7 @@ package final class Generation: Sendable {
   let accessLog: AccessLog
   let trustedProxies: TrustedProxies
 
-  package init(
+  public init(
     routes: RouteTable, fallback: UpstreamSettings?, limits: ProxyLimits, accessLog: AccessLog,
     trustedProxies: TrustedProxies
   ) {

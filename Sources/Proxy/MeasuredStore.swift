@@ -3,30 +3,29 @@ import NIOCore
 import Telemetry
 
 /// A store whose commands are timed, and whose failures are counted, for one event loop. It stands below the cache.
-package struct MeasuredStore<Base: RecordStore>: RecordStore {
+public struct MeasuredStore<Base: RecordStore>: RecordStore {
   private let base: Base
   private let metrics: LoopMetrics
 
-  package init(_ base: Base, metrics: LoopMetrics) {
+  public init(_ base: Base, metrics: LoopMetrics) {
     self.base = base
     self.metrics = metrics
   }
 
-  package func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+  public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
     try await measured(.claim) { () throws(StoreError) in try await base.claim(request) }
   }
 
-  package func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+  public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     try await measured(.renew) { () throws(StoreError) in try await base.renew(claim) }
   }
 
-  package func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
-  {
+  public func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {
     try await measured(.complete) { () throws(StoreError) in try await base.complete(claim, with: completion)
     }
   }
 
-  package func completeAndTell(
+  public func completeAndTell(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
     try await measured(.complete) { () throws(StoreError) in
@@ -34,31 +33,31 @@ package struct MeasuredStore<Base: RecordStore>: RecordStore {
     }
   }
 
-  package func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+  public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
     try await measured(.release) { () throws(StoreError) in try await base.release(claim, release) }
   }
 
-  package func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     try await measured(.markUnknown) { () throws(StoreError) in try await base.markUnknown(claim) }
   }
 
-  package func find(_ id: RecordID) async throws(StoreError) -> Standing {
+  public func find(_ id: RecordID) async throws(StoreError) -> Standing {
     try await measured(.find) { () throws(StoreError) in try await base.find(id) }
   }
 
-  package func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+  public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await measured(.list) { () throws(StoreError) in try await base.list(after: cursor) }
   }
 
-  package func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+  public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     try await measured(.forget) { () throws(StoreError) in try await base.forget(id, fence: fence) }
   }
 
-  package func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
     try await measured(.resolve) { () throws(StoreError) in try await base.resolve(id, as: resolution) }
   }
 
-  package func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch {
+  public func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch {
     try await measured(.watch) { () throws(StoreError) in try await base.watch(id) }
   }
 

@@ -17,7 +17,7 @@ import Telemetry
 #endif
 
 /// The client's side: listeners, and the workers among which their connections are shared out.
-package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable {
+public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable {
   private let workers: [Worker<Store, Backend>]
   private let environment: ProxyEnvironment
   private let group: MultiThreadedEventLoopGroup
@@ -26,7 +26,7 @@ package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable
 
   /// - Parameters:
   ///   - workers: one for each event loop of the group.
-  package init(
+  public init(
     workers: [Worker<Store, Backend>], environment: ProxyEnvironment, group: MultiThreadedEventLoopGroup
   ) {
     self.workers = workers
@@ -35,7 +35,7 @@ package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable
   }
 
   /// Listens; throws where the address cannot be had.
-  package func listen(on listener: Listener) async throws -> any Channel {
+  public func listen(on listener: Listener) async throws -> any Channel {
     if let certificate = listener.certificate { certificates.withLock { $0.append(certificate) } }
     let bootstrap = ServerBootstrap(group: group)
       .serverChannelOption(.backlog, value: 4096)
@@ -70,12 +70,12 @@ package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable
   }
 
   private func accept(_ channel: any Channel, at listener: Listener) throws {
-    guard let worker = workers.first(where: { $0.context.loop === channel.eventLoop }) else {
+    guard let downstream = workers.first(where: { $0.context.loop === channel.eventLoop })?.downstream else {
       preconditionFailure("ProxyServer: a connection on a loop without worker")
     }
     environment.counters.add(.connections)
     let open = environment.counters.change(.openConnections, by: 1)
-    let limit = worker.limits.maxConnections
+    let limit = downstream.limits.maxConnections
     guard open <= limit, !environment.isDraining else {
       // Before a handshake there is nothing that the client would understand.
       let isToldWhy = listener.certificate == nil && open <= limit + RefusedConnection.room
@@ -85,21 +85,21 @@ package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable
     let address = channel.remoteAddress?.ipAddress ?? ""
     let pipeline = channel.pipeline.syncOperations
     guard listener.proxyProtocol || listener.certificate != nil else {
-      let connection = ClientConnection(worker: worker, peer: ClientPeer(address: address))
+      let connection = ClientConnection(downstream: downstream, peer: ClientPeer(address: address))
       return try pipeline.addHandler(connection)
     }
     if listener.proxyProtocol { try pipeline.addHandler(ProxyHeaderHandler()) }
     if let certificate = listener.certificate {
       try pipeline.addHandler(NIOSSLServerHandler(context: certificate.context))
     }
-    try pipeline.addHandler(ClientGreeting(worker: worker, address: address, to: listener))
+    try pipeline.addHandler(ClientGreeting(downstream: downstream, address: address, to: listener))
   }
 
   /// Reads the certificates' files again; those who connect from now on get what they hold. A bad one stays as it is,
   /// and is told in the log.
   ///
   /// - Parameter onlyChanged: leaves files alone that look as they did the last time.
-  package func reloadCertificates(onlyChanged: Bool = false) {
+  public func reloadCertificates(onlyChanged: Bool = false) {
     for certificate in certificates.withLock({ $0 }) {
       let place: Logger.Metadata = ["certificate": "\(certificate.files.certificate)"]
       do throws(TLSFault) {
@@ -118,22 +118,22 @@ package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable
   }
 
   /// Runs every request that begins once this has returned by another configuration. No connection ends.
-  package func adopt(_ generation: Generation) async {
+  public func adopt(_ generation: Generation) async {
     for worker in workers {
-      try? await worker.context.loop.submit { worker.adopt(generation) }.get()
+      try? await worker.context.loop.submit { worker.downstream.adopt(generation) }.get()
     }
   }
 
   /// Closes idle connections; the others close after their answers. Called once nothing more is accepted.
-  package func drain() async {
+  public func drain() async {
     environment.drain()
     for worker in workers {
-      try? await worker.context.loop.submit { worker.drain() }.get()
+      try? await worker.context.loop.submit { worker.downstream.drain() }.get()
     }
   }
 
   /// Whether every exchange has ended.
-  package func isIdle() async -> Bool {
+  public func isIdle() async -> Bool {
     for worker in workers {
       let isIdle = try? await worker.context.loop.submit { worker.isIdle }.get()
       if isIdle == false { return false }
@@ -142,7 +142,7 @@ package final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable
   }
 
   /// Says of what could not be finished that its outcome is unknown.
-  package func abandon() async {
+  public func abandon() async {
     await withTaskGroup { group in
       for worker in workers {
         group.addTask(executorPreference: worker.context.executor) { await worker.abandon() }

@@ -90,6 +90,7 @@ extension RequestRunner {
   }
 
   /// No complete answer: released where nothing was sent, else unknown; after a time-out still listened for.
+  @inline(never)
   private func lost(
     _ failure: UpstreamFailure, _ capture: AnswerCapture<Backend.Exchange>, _ call: KeyedCall,
     _ held: HeldClaim<Store>,

@@ -6,6 +6,7 @@ import Wire
 
 /// The way of a request without a record: streamed both ways, never stored.
 extension RequestRunner {
+  @inline(never)
   func passThrough(
     _ target: RequestTarget, by route: Route?, label: AnswerLabel?
   ) async throws(Problem) {

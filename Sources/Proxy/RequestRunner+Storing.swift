@@ -27,6 +27,7 @@ extension RequestRunner {
   }
 
   /// Gives a record back, once no copy of its claim can take it again.
+  @inline(never)
   func giveBack(
     _ held: HeldClaim<Store>, _ release: Release, _ exchange: inout Exchange
   ) async -> Exchange.StoredAction {
@@ -43,6 +44,7 @@ extension RequestRunner {
   }
 
   /// Marks a record unknown because the backend's own answer says so.
+  @inline(never)
   func markUnknown(_ held: HeldClaim<Store>, _ exchange: inout Exchange) async -> Exchange.StoredAction {
     held.stopRenewing()
     defer { worker.end(held) }
@@ -54,6 +56,7 @@ extension RequestRunner {
   }
 
   /// Marks a record unknown. Where the store gives no answer the lease lapses, which says the same.
+  @inline(never)
   func markUnknown(_ held: HeldClaim<Store>) async {
     held.stopRenewing()
     do throws(StoreError) {

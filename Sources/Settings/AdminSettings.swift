@@ -1,12 +1,12 @@
 /// The operator's listener.
-package struct AdminSettings: Hashable, Sendable {
-  package var host: String
+public struct AdminSettings: Hashable, Sendable {
+  public var host: String
   /// 0 takes any free one.
-  package var port: Int
+  public var port: Int
   /// Path of the file that holds the token; `nil` on loopback alone.
-  package var tokenFile: String?
+  public var tokenFile: String?
 
-  package init(host: String, port: Int, tokenFile: String? = nil) {
+  public init(host: String, port: Int, tokenFile: String? = nil) {
     self.host = host
     self.port = port
     self.tokenFile = tokenFile

@@ -1,40 +1,40 @@
 import Idempotency
 
 /// What Semel holds at most, over all routes and event loops.
-package struct LimitSettings: Hashable, Sendable {
+public struct LimitSettings: Hashable, Sendable {
   /// Of clients.
-  package var maxConnections = 10_000
+  public var maxConnections = 10_000
   /// Requests.
-  package var maxInFlight = 4096
+  public var maxInFlight = 4096
   /// All bodies held together, in bytes.
-  package var bodyMemory = 256 << 20
+  public var bodyMemory = 256 << 20
   /// Of a request's head, in bytes.
-  package var headerBytes = 64 << 10
+  public var headerBytes = 64 << 10
   /// Of one line of it, in bytes. Twice what nginx and Apache take, since tokens and cookies grow.
-  package var headerLine = 16 << 10
+  public var headerLine = 16 << 10
   /// Field lines of a head. As many as Apache and hyper take; clients and gateways send 10 to 40.
-  package var headerCount = 100
-  package var headerTimeout: Milliseconds = .seconds(10)
-  package var bodyTimeout: Milliseconds = .seconds(30)
+  public var headerCount = 100
+  public var headerTimeout: Milliseconds = .seconds(10)
+  public var bodyTimeout: Milliseconds = .seconds(30)
   /// For which a client may take nothing of an answer that waits for it. As long as its own body may pause.
-  package var writeTimeout: Milliseconds = .seconds(30)
+  public var writeTimeout: Milliseconds = .seconds(30)
   /// Of a client's connection between two requests.
-  package var idleTimeout: Milliseconds = .seconds(75)
+  public var idleTimeout: Milliseconds = .seconds(75)
   /// What a client may send ahead of the answer that it waits for, in bytes: a few hundred small requests.
-  package var pipelineBytes = 64 << 10
+  public var pipelineBytes = 64 << 10
   /// How long nothing may pass in a connection whose protocol was switched. Most that live long say something within
   /// minutes; an hour leaves those that do not in peace, and lets nothing dead stay for ever.
-  package var tunnelTimeout: Milliseconds = .seconds(3600)
+  public var tunnelTimeout: Milliseconds = .seconds(3600)
   /// Streams of one connection at once.
-  package var http2MaxStreams = 100
+  public var http2MaxStreams = 100
   /// What one stream may send of a body before it is read, in bytes.
-  package var http2Window = 64 << 10
+  public var http2Window = 64 << 10
   /// RST_STREAM frames of one connection within 30 s.
-  package var http2Resets = 200
+  public var http2Resets = 200
   /// PING, SETTINGS and PRIORITY frames of one connection within 30 s.
-  package var http2ControlFrames = 1000
+  public var http2ControlFrames = 1000
 
-  package init() {}
+  public init() {}
 }
 
 extension LimitSettings {

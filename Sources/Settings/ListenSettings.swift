@@ -1,24 +1,24 @@
 import TLS
 
 /// One place where clients are listened to.
-package struct ListenSettings: Hashable, Sendable {
-  package enum Address: Hashable, Sendable {
+public struct ListenSettings: Hashable, Sendable {
+  public enum Address: Hashable, Sendable {
     /// Port 0 takes any free one.
     case tcp(host: String, port: Int)
     case unix(path: String)
   }
 
-  package var address: Address
-  package var tls: TLSFiles?
+  public var address: Address
+  public var tls: TLSFiles?
   /// Whether a load balancer says before each connection's first byte who the client is.
-  package var proxyProtocol = false
+  public var proxyProtocol = false
   /// The permissions of a Unix socket. By default its owner and its group may connect.
-  package var mode = 0o660
+  public var mode = 0o660
 
-  package init(_ address: Address) { self.address = address }
+  public init(_ address: Address) { self.address = address }
 
-  package static func tcp(host: String, port: Int) -> ListenSettings { .init(.tcp(host: host, port: port)) }
-  package static func unix(path: String) -> ListenSettings { .init(.unix(path: path)) }
+  public static func tcp(host: String, port: Int) -> ListenSettings { .init(.tcp(host: host, port: port)) }
+  public static func unix(path: String) -> ListenSettings { .init(.unix(path: path)) }
 }
 
 extension ListenSettings {

@@ -1,18 +1,18 @@
 /// What is logged, and how.
-package struct LogSettings: Hashable, Sendable {
-  package enum Level: String, Sendable, CaseIterable {
+public struct LogSettings: Hashable, Sendable {
+  public enum Level: String, Sendable, CaseIterable {
     case trace, debug, info, notice, warning, error, critical
   }
-  package enum Format: String, Sendable, CaseIterable { case json, text }
+  public enum Format: String, Sendable, CaseIterable { case json, text }
 
-  package var level: Level = .info
-  package var format: Format = .json
+  public var level: Level = .info
+  public var format: Format = .json
   /// Whether each request is logged.
-  package var access = true
+  public var access = true
   /// Of so many replays one is logged; 0: none.
-  package var replaySample = 1
+  public var replaySample = 1
 
-  package init() {}
+  public init() {}
 }
 
 extension LogSettings {

@@ -2,7 +2,7 @@ import Idempotency
 
 extension Settings {
   /// All that is set, as JSON for an operator; secrets are told to be there, and no more.
-  package var redactedJSON: String { RedactedDocument.text(of: self, named: "") }
+  public var redactedJSON: String { RedactedDocument.text(of: self, named: "") }
 }
 
 /// Writes a value with all that it is made of, by its members' names: what is added to the settings shows by itself.

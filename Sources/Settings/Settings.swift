@@ -2,38 +2,38 @@ import Idempotency
 import Wire
 
 /// The whole configuration: one YAML file, read to one typed document.
-package struct Settings: Sendable, Hashable {
-  package var listen: [ListenSettings] = [.tcp(host: "127.0.0.1", port: 8080)]
+public struct Settings: Sendable, Hashable {
+  public var listen: [ListenSettings] = [.tcp(host: "127.0.0.1", port: 8080)]
   /// `nil`: there is no listener for operators.
-  package var admin: AdminSettings?
+  public var admin: AdminSettings?
   /// Event loops; 0: one for each core.
-  package var workers = 0
+  public var workers = 0
   /// From not being ready to accepting no more.
-  package var drainDelay: Milliseconds = 0
+  public var drainDelay: Milliseconds = 0
   /// For what is in flight when Semel stops.
-  package var shutdownGrace: Milliseconds = .seconds(35)
-  package var trustedProxies = TrustedProxies()
-  package var upstreams: [String: UpstreamSettings] = [:]
-  package var store = StoreSettings()
-  package var limits = LimitSettings()
-  package var log = LogSettings()
+  public var shutdownGrace: Milliseconds = .seconds(35)
+  public var trustedProxies = TrustedProxies()
+  public var upstreams: [String: UpstreamSettings] = [:]
+  public var store = StoreSettings()
+  public var limits = LimitSettings()
+  public var log = LogSettings()
   /// `nil`: no spans are made.
-  package var tracing: TracingSettings?
+  public var tracing: TracingSettings?
   /// In the order in which they are matched, each with `defaults` merged in.
-  package var routes: [RoutePolicy] = []
+  public var routes: [RoutePolicy] = []
   /// Whether a reload may change by what a route's records are found.
-  package var allowsIdentityChange = false
+  public var allowsIdentityChange = false
   /// What is allowed and yet probably not meant, in the order of the file.
-  package var warnings: [SettingsIssue] = []
+  public var warnings: [SettingsIssue] = []
 
   /// The defaults; a file has to name at least one upstream.
-  package init() {}
+  public init() {}
 
   /// Where a request goes that meets no route: the upstream, where there is only one.
-  package var onlyUpstream: UpstreamSettings? { upstreams.count == 1 ? upstreams.first?.value : nil }
+  public var onlyUpstream: UpstreamSettings? { upstreams.count == 1 ? upstreams.first?.value : nil }
 
   /// Reads a file's text. `file` names it in messages; all that is wrong is told at once.
-  package static func load(
+  public static func load(
     text: String, file: String, environment: [String: String]
   ) -> Result<Settings, SettingsErrors> {
     let document: Document

@@ -1,16 +1,16 @@
 /// One thing in a configuration file that is wrong, or doubtful, and where it stands.
-package struct SettingsIssue: Hashable, Sendable {
-  package var file: String
+public struct SettingsIssue: Hashable, Sendable {
+  public var file: String
   /// Counted from 1.
-  package var line: Int
+  public var line: Int
   /// Counted from 1, in Unicode scalars.
-  package var column: Int
+  public var column: Int
   /// The member, such as `routes[0].lease`; empty where the file itself is meant.
-  package var path: String
+  public var path: String
   /// Says what is allowed, or what to do; of values it quotes numbers at most, since a text may be a secret.
-  package var message: String
+  public var message: String
 
-  package init(file: String, line: Int, column: Int, path: String, message: String) {
+  public init(file: String, line: Int, column: Int, path: String, message: String) {
     self.file = file
     self.line = line
     self.column = column
@@ -21,7 +21,7 @@ package struct SettingsIssue: Hashable, Sendable {
 
 extension SettingsIssue: CustomStringConvertible {
   /// Such as `config.yaml:14:9: routes[0].lease: must be at least 1s`.
-  package var description: String {
+  public var description: String {
     let place = "\(file):\(line):\(column): "
     return path.isEmpty ? place + message : place + path + ": " + message
   }

@@ -1,22 +1,22 @@
 import Idempotency
 
 /// Where records are kept.
-package struct StoreSettings: Hashable, Sendable {
-  package enum Place: Hashable, Sendable {
+public struct StoreSettings: Hashable, Sendable {
+  public enum Place: Hashable, Sendable {
     /// A database file of this process.
     case embedded(path: String)
     case redis(RedisSettings)
   }
 
-  package var place: Place = .embedded(path: "semel.db")
+  public var place: Place = .embedded(path: "semel.db")
   /// Completed outcomes kept in this process, in bytes; 0: none.
-  package var localCacheBytes = 64 << 20
+  public var localCacheBytes = 64 << 20
   /// Keeps apart what several Semels keep in one store.
-  package var namespace = "semel"
+  public var namespace = "semel"
   /// Whether a store that may evict or forget is refused.
-  package var requireDurable = false
+  public var requireDurable = false
 
-  package init() {}
+  public init() {}
 }
 
 extension StoreSettings {

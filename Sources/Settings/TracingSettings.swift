@@ -1,11 +1,11 @@
 /// Where spans go.
-package struct TracingSettings: Hashable, Sendable {
+public struct TracingSettings: Hashable, Sendable {
   /// The collector's base URL; `/v1/traces` is added to it.
-  package var otlp: String
+  public var otlp: String
   /// Of so many traces that begin here one is kept.
-  package var sample = 1
+  public var sample = 1
 
-  package init(otlp: String) { self.otlp = otlp }
+  public init(otlp: String) { self.otlp = otlp }
 }
 
 extension TracingSettings {

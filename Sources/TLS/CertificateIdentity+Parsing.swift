@@ -5,7 +5,7 @@ import X509
 
 extension CertificateIdentity {
   /// Whom a certificate names whose signature has been checked; `nil` where it cannot be told plainly.
-  package init?(_ certificate: NIOSSLCertificate) {
+  public init?(_ certificate: NIOSSLCertificate) {
     guard let bytes = try? certificate.toDERBytes(), let parsed = try? Certificate(derEncoded: bytes),
       let alternatives = try? parsed.extensions.subjectAlternativeNames ?? SubjectAlternativeNames()
     else { return nil }

@@ -7,7 +7,7 @@
 #endif
 
 /// What tells one state of a file from the next without reading it.
-package struct FileStamp: Equatable, Sendable {
+public struct FileStamp: Equatable, Sendable {
   private let device: UInt64
   private let inode: UInt64
   private let size: Int64
@@ -15,7 +15,7 @@ package struct FileStamp: Equatable, Sendable {
   private let nanoseconds: Int
 
   /// `nil` where the file cannot be read.
-  package init?(_ path: String) {
+  public init?(_ path: String) {
     var found = stat()
     guard access(path, R_OK) == 0, stat(path, &found) == 0 else { return nil }
     device = UInt64(found.st_dev)

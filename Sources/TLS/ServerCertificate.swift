@@ -2,17 +2,17 @@ import NIOSSL
 import Synchronization
 
 /// A listener's certificate in use, renewed from its files while connections come and go.
-package final class ServerCertificate: Sendable {
+public final class ServerCertificate: Sendable {
   private struct State {
     var context: NIOSSLContext
     /// Of the files when they were last looked at.
     var stamps: [FileStamp?]
   }
 
-  package let files: TLSFiles
+  public let files: TLSFiles
   private let state: Mutex<State>
 
-  package init(_ files: TLSFiles) throws(TLSFault) {
+  public init(_ files: TLSFiles) throws(TLSFault) {
     self.files = files
     // Looked at before they are read: what changes in between is seen as a change.
     let stamps = Self.stamps(of: files)
@@ -20,10 +20,10 @@ package final class ServerCertificate: Sendable {
   }
 
   /// What a new connection is secured with.
-  package var context: NIOSSLContext { state.withLock { $0.context } }
+  public var context: NIOSSLContext { state.withLock { $0.context } }
 
   /// Reads the files again; those who connect from now on get what they hold. Where they are bad, all stays as it is.
-  package func reload() throws(TLSFault) {
+  public func reload() throws(TLSFault) {
     let stamps = Self.stamps(of: files)
     state.withLock { $0.stamps = stamps }
     let context = try files.context()
@@ -31,7 +31,7 @@ package final class ServerCertificate: Sendable {
   }
 
   /// Reads the files again where they changed since they were last looked at, good or bad. True where it did.
-  package func reloadIfChanged() throws(TLSFault) -> Bool {
+  public func reloadIfChanged() throws(TLSFault) -> Bool {
     let stamps = Self.stamps(of: files)
     guard state.withLock({ $0.stamps != stamps }) else { return false }
     try reload()

@@ -1,14 +1,14 @@
 import NIOSSL
 
 /// The files of a listener's TLS, all in PEM.
-package struct TLSFiles: Hashable, Sendable {
+public struct TLSFiles: Hashable, Sendable {
   /// The server's certificate, and those that lead to its root.
-  package var certificate: String
-  package var key: String
+  public var certificate: String
+  public var key: String
   /// The roots of the clients' certificates; `nil`: clients are not asked for one.
-  package var clientCA: String?
+  public var clientCA: String?
 
-  package init(certificate: String, key: String, clientCA: String? = nil) {
+  public init(certificate: String, key: String, clientCA: String? = nil) {
     self.certificate = certificate
     self.key = key
     self.clientCA = clientCA
@@ -16,15 +16,15 @@ package struct TLSFiles: Hashable, Sendable {
 }
 
 /// Why TLS cannot be spoken with these files.
-package struct TLSFault: Error, Hashable, CustomStringConvertible {
-  package enum File: String, Sendable { case certificate, key, clientCA = "client_ca" }
+public struct TLSFault: Error, Hashable, CustomStringConvertible {
+  public enum File: String, Sendable { case certificate, key, clientCA = "client_ca" }
 
   /// The member at fault.
-  package var file: File
+  public var file: File
   /// Says what is wrong, and nothing of the file's content.
-  package var message: String
+  public var message: String
 
-  package var description: String { "\(file.rawValue): \(message)" }
+  public var description: String { "\(file.rawValue): \(message)" }
 }
 
 extension TLSFiles {
@@ -33,7 +33,7 @@ extension TLSFiles {
   private static let cipherSuites = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
   /// Reads the files and makes what connections are secured with.
-  package func context() throws(TLSFault) -> NIOSSLContext {
+  public func context() throws(TLSFault) -> NIOSSLContext {
     let chain = try certificates(at: certificate, .certificate)
     let privateKey: NIOSSLPrivateKey
     try Self.readable(key, .key)

@@ -1,24 +1,24 @@
 import Synchronization
 
 /// Writes the access log.
-package struct AccessLog: Sendable {
+public struct AccessLog: Sendable {
   private let sink: LogSink
   private let format: LogFormat
-  package let isEnabled: Bool
+  public let isEnabled: Bool
   /// Of so many replays one is written; 0: none.
   private let replaySample: Int
   private let replays = ReplayCount()
 
   /// - Parameters:
   ///   - replaySample: of so many replays one is written; 0: none. All else is written always.
-  package init(sink: LogSink, format: LogFormat, isEnabled: Bool, replaySample: Int = 1) {
+  public init(sink: LogSink, format: LogFormat, isEnabled: Bool, replaySample: Int = 1) {
     self.sink = sink
     self.format = format
     self.isEnabled = isEnabled
     self.replaySample = replaySample
   }
 
-  package func write(_ record: AccessRecord) {
+  public func write(_ record: AccessRecord) {
     guard isEnabled, isWanted(record) else { return }
     var line = LogLine(format: format)
     line.add("time", Timestamp.now())

@@ -1,40 +1,40 @@
 /// What is known of one request when it has ended: for its line in the access log and for the metrics. Never a key,
 /// a token or a body.
-package struct AccessRecord: Sendable {
-  package var route: String?
+public struct AccessRecord: Sendable {
+  public var route: String?
   /// See `Metrics.number(ofRoute:)`; 0 where it met none.
-  package var routeNumber = 0
+  public var routeNumber = 0
   /// The client's address, the forwarded one where its proxy is believed; empty for a unix socket.
-  package var client = ""
-  package var method = ""
-  package var status = 0
-  package var outcome = RequestOutcome.cut
+  public var client = ""
+  public var method = ""
+  public var status = 0
+  public var outcome = RequestOutcome.cut
   /// Why Semel refused, where it did.
-  package var refusal: RefusalReason?
+  public var refusal: RefusalReason?
   /// Where a replay came from.
-  package var source: ReplaySource?
+  public var source: ReplaySource?
   /// Whose failure it was, where it failed.
-  package var failure: FailureCategory?
+  public var failure: FailureCategory?
   /// Whether it was refused because another delivery of its key counts.
-  package var isDuplicateRefused = false
-  package var attempt = 0
+  public var isDuplicateRefused = false
+  public var attempt = 0
   /// What ended the attempt before, where this was not the first.
-  package var retry: RetryCause?
+  public var retry: RetryCause?
   /// From the intent's first delivery on, across attempts.
-  package var timeToSuccessMilliseconds: Int64?
+  public var timeToSuccessMilliseconds: Int64?
   /// The first characters of a digest, empty where there is none.
-  package var keyDigest = ""
-  package var callerDigest = ""
-  package var requestBytes = 0
-  package var responseBytes = 0
+  public var keyDigest = ""
+  public var callerDigest = ""
+  public var requestBytes = 0
+  public var responseBytes = 0
   /// From the head's arrival to the answer's end, in microseconds; of it, asking the store and the backend.
-  package var totalMicroseconds: Int64 = 0
-  package var claimMicroseconds: Int64 = 0
-  package var upstreamMicroseconds: Int64 = 0
-  package var recordMicroseconds: Int64 = 0
-  package var hungUp = false
+  public var totalMicroseconds: Int64 = 0
+  public var claimMicroseconds: Int64 = 0
+  public var upstreamMicroseconds: Int64 = 0
+  public var recordMicroseconds: Int64 = 0
+  public var hungUp = false
   /// The trace that it belongs to, where one is known.
-  package var trace: RequestTrace?
+  public var trace: RequestTrace?
 
-  package init() {}
+  public init() {}
 }

@@ -1,9 +1,9 @@
 import Synchronization
 
 /// What is counted and bounded over all event loops at once: connections, and what is under way.
-package final class Counters: Sendable {
+public final class Counters: Sendable {
   /// What only grows.
-  package enum Name: Int, CaseIterable, Sendable {
+  public enum Name: Int, CaseIterable, Sendable {
     case connections, connectionsRefused, framingErrors, hangUps, slowReaders, reloads, reloadsRefused
 
     var family: MetricFamily {
@@ -20,7 +20,7 @@ package final class Counters: Sendable {
   }
 
   /// What is so at this moment.
-  package enum Gauge: Int, CaseIterable, Sendable {
+  public enum Gauge: Int, CaseIterable, Sendable {
     case inFlight, openConnections, waiting, bodyBytes
 
     var family: MetricFamily {
@@ -41,21 +41,21 @@ package final class Counters: Sendable {
   private let counts = Name.allCases.map { _ in Cell() }
   private let gauges = Gauge.allCases.map { _ in Cell() }
 
-  package init() {}
+  public init() {}
 
-  package func add(_ name: Name, _ count: Int = 1) {
+  public func add(_ name: Name, _ count: Int = 1) {
     counts[name.rawValue].value.wrappingAdd(count, ordering: .relaxed)
   }
 
-  package subscript(name: Name) -> Int { counts[name.rawValue].value.load(ordering: .relaxed) }
+  public subscript(name: Name) -> Int { counts[name.rawValue].value.load(ordering: .relaxed) }
 
   /// Changes a gauge and says what it is now.
   @discardableResult
-  package func change(_ gauge: Gauge, by count: Int) -> Int {
+  public func change(_ gauge: Gauge, by count: Int) -> Int {
     gauges[gauge.rawValue].value.wrappingAdd(count, ordering: .relaxed).newValue
   }
 
-  package subscript(gauge: Gauge) -> Int { gauges[gauge.rawValue].value.load(ordering: .relaxed) }
+  public subscript(gauge: Gauge) -> Int { gauges[gauge.rawValue].value.load(ordering: .relaxed) }
 
   var figures: [MetricFigure] {
     Name.allCases.map { MetricFigure($0.family, self[$0]) }

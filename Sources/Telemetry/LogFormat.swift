@@ -1,19 +1,19 @@
 /// How a log line is written.
-package enum LogFormat: String, Sendable, CaseIterable { case json, text }
+public enum LogFormat: String, Sendable, CaseIterable { case json, text }
 
 /// One log line in the making: members in order, escaped so that what strangers send cannot forge a line.
-package struct LogLine {
-  package private(set) var bytes: [UInt8] = []
+public struct LogLine {
+  public private(set) var bytes: [UInt8] = []
   private let format: LogFormat
 
-  package init(format: LogFormat, capacity: Int = 320) {
+  public init(format: LogFormat, capacity: Int = 320) {
     self.format = format
     bytes.reserveCapacity(capacity)
     if format == .json { bytes.append(UInt8(ascii: "{")) }
   }
 
   /// A member whose value is text.
-  package mutating func add(_ name: StaticString, _ value: some StringProtocol) {
+  public mutating func add(_ name: StaticString, _ value: some StringProtocol) {
     begin(name)
     bytes.append(UInt8(ascii: "\""))
     bytes.appendEscaped(value.utf8)
@@ -21,7 +21,7 @@ package struct LogLine {
   }
 
   /// A member named at run time.
-  package mutating func add(named name: String, _ value: String) {
+  public mutating func add(named name: String, _ value: String) {
     separate()
     if format == .json { bytes.append(UInt8(ascii: "\"")) }
     bytes.appendEscaped(name.utf8)
@@ -32,13 +32,13 @@ package struct LogLine {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  package mutating func add(_ name: StaticString, _ value: Int) {
+  public mutating func add(_ name: StaticString, _ value: Int) {
     begin(name)
     bytes.append(contentsOf: String(value).utf8)
   }
 
   /// A span in milliseconds with three decimals.
-  package mutating func add(_ name: StaticString, microseconds: Int64) {
+  public mutating func add(_ name: StaticString, microseconds: Int64) {
     begin(name)
     bytes.append(contentsOf: String(microseconds / 1000).utf8)
     bytes.append(UInt8(ascii: "."))
@@ -48,7 +48,7 @@ package struct LogLine {
   }
 
   /// The finished line with its line feed.
-  package consuming func end() -> [UInt8] {
+  public consuming func end() -> [UInt8] {
     if format == .json { bytes.append(UInt8(ascii: "}")) }
     bytes.append(UInt8(ascii: "\n"))
     return bytes

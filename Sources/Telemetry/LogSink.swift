@@ -12,7 +12,7 @@ import Synchronization
 ///
 /// A line costs its copy and a short lock; a slow reader of the log never holds a request. What stands past
 /// `capacity` is dropped and counted, and the count is told in a line of its own.
-package final class LogSink: @unchecked Sendable {
+public final class LogSink: @unchecked Sendable {
   private struct Pending {
     var bytes: [UInt8] = []
     var dropped = 0
@@ -32,7 +32,7 @@ package final class LogSink: @unchecked Sendable {
   /// - Parameters:
   ///   - descriptor: where lines go; standard output by default.
   ///   - capacity: how many bytes may wait: 8 MiB, some 30,000 lines.
-  package init(descriptor: Int32 = STDOUT_FILENO, capacity: Int = 8 << 20) {
+  public init(descriptor: Int32 = STDOUT_FILENO, capacity: Int = 8 << 20) {
     self.descriptor = descriptor
     self.capacity = capacity
     lock = .allocate(capacity: 1)
@@ -48,7 +48,7 @@ package final class LogSink: @unchecked Sendable {
   }
 
   /// Takes one line, which ends in a line feed.
-  package func write(_ line: some Collection<UInt8>) {
+  public func write(_ line: some Collection<UInt8>) {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
     guard pending.bytes.count + line.count <= capacity else {
@@ -62,14 +62,14 @@ package final class LogSink: @unchecked Sendable {
   }
 
   /// How many lines found no room.
-  package var dropped: Int {
+  public var dropped: Int {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
     return pending.droppedInAll
   }
 
   /// Returns once all that was taken has been written.
-  package func flush() {
+  public func flush() {
     pthread_mutex_lock(lock)
     while !pending.bytes.isEmpty || isWriting { pthread_cond_wait(emptied, lock) }
     pthread_mutex_unlock(lock)

@@ -3,14 +3,14 @@ import Synchronization
 
 /// The least severe level that the process logs: one for all its loggers, so that a reload reaches the copies that each
 /// part of it keeps.
-package final class LogThreshold: Sendable {
+public final class LogThreshold: Sendable {
   private static let levels = Logger.Level.allCases
 
   private let index: Atomic<Int>
 
-  package init(_ level: Logger.Level) { index = Atomic(Self.index(of: level)) }
+  public init(_ level: Logger.Level) { index = Atomic(Self.index(of: level)) }
 
-  package var level: Logger.Level {
+  public var level: Logger.Level {
     get { Self.levels[index.load(ordering: .relaxed)] }
     set { index.store(Self.index(of: newValue), ordering: .relaxed) }
   }

@@ -1,10 +1,10 @@
 import Logging
 
 /// Writes the log of `swift-log` as one structured line a message.
-package struct StructuredLogHandler: LogHandler {
-  package var metadata: Logger.Metadata = [:]
+public struct StructuredLogHandler: LogHandler {
+  public var metadata: Logger.Metadata = [:]
   /// What is set on one logger can only raise what the process says.
-  package var logLevel: Logger.Level {
+  public var logLevel: Logger.Level {
     get { max(own, threshold.level) }
     set { own = newValue }
   }
@@ -14,19 +14,19 @@ package struct StructuredLogHandler: LogHandler {
   private let sink: LogSink
   private let format: LogFormat
 
-  package init(label: String, threshold: LogThreshold, format: LogFormat, sink: LogSink) {
+  public init(label: String, threshold: LogThreshold, format: LogFormat, sink: LogSink) {
     self.label = label
     self.threshold = threshold
     self.format = format
     self.sink = sink
   }
 
-  package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+  public subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }
     set { metadata[key] = newValue }
   }
 
-  package func log(event: LogEvent) {
+  public func log(event: LogEvent) {
     var line = LogLine(format: format)
     line.add("time", Timestamp.now())
     line.add("level", event.level.rawValue)

@@ -7,18 +7,18 @@
 #endif
 
 /// The wall clock, as log lines tell it.
-package enum Timestamp {
+public enum Timestamp {
   /// Milliseconds since 1970.
-  package static func milliseconds() -> Int64 {
+  public static func milliseconds() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
   /// RFC 3339 in UTC with milliseconds: `2026-01-31T08:15:30.042Z`.
-  package static func now() -> String { text(milliseconds: milliseconds()) }
+  public static func now() -> String { text(milliseconds: milliseconds()) }
 
-  package static func text(milliseconds: Int64) -> String {
+  public static func text(milliseconds: Int64) -> String {
     var seconds = time_t(milliseconds / 1000)
     var parts = tm()
     gmtime_r(&seconds, &parts)

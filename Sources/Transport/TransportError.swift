@@ -1,5 +1,5 @@
 /// Why the transport could not be set up. Nothing was sent; the process cannot serve.
-package enum TransportError: Error, Equatable {
+public enum TransportError: Error, Equatable {
   /// A system call failed, with its `errno`.
   case system(String, Int32)
   /// libcurl could not be initialised.

@@ -28,14 +28,14 @@ struct AbuseTests {
   }
 
   @Test func `a client that reads slowly is not cut`() async throws {
-    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 600ms, idle_timeout: 600ms}"])) { rig in
+    try await Rig.run(Configuration(top: ["limits": "{write_timeout: 2s, idle_timeout: 2s}"])) { rig in
       let size = 96 << 20
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(size)) }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       connection.inbox.withValue { $0.isCounting = true }
       try await connection.setReading(false)
       try await connection.send(Rig.orderText(nil, path: "/open"))
-      for _ in 0..<8 {
+      for _ in 0..<12 {
         // Pauses that are shorter than the time-out, and longer in all.
         try await Task.sleep(for: .milliseconds(250))
         try await connection.setReading(true)

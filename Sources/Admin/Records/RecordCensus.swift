@@ -22,16 +22,16 @@ struct RecordCount: Sendable {
 /// Counts the store's open records now and then, for the metrics page.
 ///
 /// A count walks over the whole store, so it may take at most a hundredth of the time.
-package final class RecordCensus: Service {
+public final class RecordCensus: Service {
   /// As often as Prometheus mostly asks.
   private static let pause = Duration.seconds(15)
 
   private let desk: RecordDesk
   private let last = Mutex<(count: RecordCount, at: Int64)?>(nil)
 
-  package init(desk: RecordDesk) { self.desk = desk }
+  public init(desk: RecordDesk) { self.desk = desk }
 
-  package func run() async throws {
+  public func run() async throws {
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
         let startedAt = ContinuousClock.now
@@ -44,7 +44,7 @@ package final class RecordCensus: Service {
     }
   }
 
-  package var figures: [MetricFigure] {
+  public var figures: [MetricFigure] {
     guard let (count, at) = last.withLock({ $0 }) else { return [MetricFigure(.recordsCounted, 0)] }
     return OpenState.allCases.flatMap { state in
       [

@@ -4,7 +4,7 @@ import Logging
 import Loop
 
 /// What an operator may ask of the records and do to them, on the event loop that the store belongs to.
-package struct RecordDesk: Sendable {
+public struct RecordDesk: Sendable {
   /// An owner that lives may try for long to store its outcome; the fence outlives every such try and costs one entry.
   private static let fence = Milliseconds.seconds(24 * 3600)
   /// A page of the list: enough for a screen.
@@ -20,7 +20,7 @@ package struct RecordDesk: Sendable {
   /// - Parameters:
   ///   - store: as the event loop of `context` has it, with its cache.
   ///   - routes: those of the configuration at work.
-  package init(
+  public init(
     store: any RecordStore, context: EventLoopContext,
     routes: @escaping @Sendable () async -> [RoutePolicy], logger: Logger
   ) {

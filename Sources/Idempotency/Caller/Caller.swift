@@ -1,11 +1,11 @@
 /// Who asks: the parts that a route names, written so that no two callers look alike.
-package struct Caller: Hashable, Sendable {
+public struct Caller: Hashable, Sendable {
   /// For each part what it is, its name, whether it is there, and its value; every text with its length
   /// before it.
-  package let framed: [UInt8]
+  public let framed: [UInt8]
 
   /// The first eight hexadecimal digits of its SHA-256: what a log may hold.
-  package var digestText: String { Digest256.sha256(of: framed).shortText }
+  public var digestText: String { Digest256.sha256(of: framed).shortText }
 }
 
 extension Caller {

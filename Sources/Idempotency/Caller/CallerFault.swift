@@ -1,5 +1,5 @@
 /// Why a caller is not known.
-package enum CallerFault: Hashable, Sendable, CaseIterable {
+public enum CallerFault: Hashable, Sendable, CaseIterable {
   /// A part is not there, or is empty.
   case missing
   /// A part is there twice, and nobody can tell which one the backend believes.

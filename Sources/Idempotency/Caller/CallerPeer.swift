@@ -1,25 +1,25 @@
 /// What the connection itself says of the client at its other end.
-package struct CallerPeer: Sendable {
+public struct CallerPeer: Sendable {
   /// The IP address, as far as it is believed, without port; empty where there is none.
-  package var address: String
+  public var address: String
   /// Whom the certificate names with which the client has proved itself; `nil` where it has none.
-  package var certificate: CertificateIdentity?
+  public var certificate: CertificateIdentity?
 
-  package init(address: String, certificate: CertificateIdentity? = nil) {
+  public init(address: String, certificate: CertificateIdentity? = nil) {
     self.address = address
     self.certificate = certificate
   }
 }
 
 /// Whom a client's verified certificate names: what stays the same when it is renewed.
-package struct CertificateIdentity: Hashable, Sendable {
+public struct CertificateIdentity: Hashable, Sendable {
   /// The subject's distinguished name by RFC 4514; empty where it has none.
-  package var subject: String
+  public var subject: String
   /// The subject's alternative names of the first kind that is there, each with its kind before it: `uri:`, `dns:` or
   /// `email:`. Sorted, and none holds a NUL.
-  package var names: [String]
+  public var names: [String]
 
-  package init(subject: String, names: [String]) {
+  public init(subject: String, names: [String]) {
     self.subject = subject
     self.names = names
   }

@@ -6,7 +6,7 @@ extension CallerPolicy {
   /// A part that is not there, or is empty, makes the caller unknown, or is written as such where anonymous
   /// callers are allowed. One that is there twice always makes it unknown.
   ///
-  package func caller(head: MessageHead, peer: CallerPeer) throws(Problem) -> Caller {
+  public func caller(head: MessageHead, peer: CallerPeer) throws(Problem) -> Caller {
     var builder = Caller.Builder()
     for part in parts {
       if let fault = add(part, of: head, peer: peer, to: &builder) {

@@ -1,6 +1,6 @@
 extension CallerPart {
   /// As a configuration names it, and an operator.
-  package var text: String {
+  public var text: String {
     switch self {
     case .header(let name): "header:\(name)"
     case .cookie(let name): "cookie:\(name)"
@@ -13,13 +13,13 @@ extension CallerPart {
 
 extension CallerPolicy {
   /// Why the values that an operator gives name no caller.
-  package enum ValueFault: Error, Hashable, Sendable {
+  public enum ValueFault: Error, Hashable, Sendable {
     case missing(String)
     case unknown(String)
   }
 
   /// The caller of these values, by the parts' texts in lower case: the same as a request's with them.
-  package func caller(values: [String: String]) throws(ValueFault) -> Caller {
+  public func caller(values: [String: String]) throws(ValueFault) -> Caller {
     var left = values
     var builder = Caller.Builder()
     for part in parts {

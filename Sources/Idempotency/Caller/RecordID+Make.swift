@@ -2,7 +2,7 @@ import NIOCore
 import Wire
 
 /// Which requests of a method share one key.
-package enum EndpointPlace: Sendable {
+public enum EndpointPlace: Sendable {
   /// Those of one normalised path: `endpoint: path`.
   case path(ByteBuffer)
   /// Those of one route, by its name: `endpoint: route`.
@@ -16,7 +16,7 @@ extension RecordID {
   ///   - upstream: the configured name.
   ///   - host: as `Host` or `:authority` has it; its letter case and port make no difference, an IP literal
   ///     counts as none.
-  package static func make(
+  public static func make(
     caller: Caller, upstream: String, host: ByteBuffer, method: ByteBuffer, place: EndpointPlace,
     key: IdempotencyKey
   ) -> RecordID {
@@ -42,7 +42,7 @@ extension RecordID {
   }
 
   /// Reads what `text` wrote.
-  package init?(text: String) {
+  public init?(text: String) {
     guard let digest = Digest256(text: text) else { return nil }
     self.init(digest)
   }
@@ -59,10 +59,18 @@ enum HostName {
     return UnsafeRawBufferPointer(rebasing: isIPv4(name) ? name[..<0] : name)
   }
 
+  /// Four numbers of one to three digits.
   private static func isIPv4(_ name: Slice<UnsafeRawBufferPointer>) -> Bool {
-    guard let last = name.last, 0x30...0x39 ~= last else { return false }
-    let parts = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    return parts.count == 4
-      && parts.allSatisfy { 1...3 ~= $0.count && $0.allSatisfy { 0x30...0x39 ~= $0 } }
+    var (parts, digits) = (1, 0)
+    for byte in name {
+      if byte == UInt8(ascii: ".") {
+        guard digits > 0 else { return false }
+        (parts, digits) = (parts + 1, 0)
+      } else {
+        guard 0x30...0x39 ~= byte, digits < 3 else { return false }
+        digits += 1
+      }
+    }
+    return parts == 4 && digits > 0
   }
 }

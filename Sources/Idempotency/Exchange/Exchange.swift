@@ -2,7 +2,7 @@
 ///
 /// The runner tells it what the store and the backend said, and does what it answers. The rules are those of the
 /// contract, sections 2 and 4. `Deliver` in Tests/Model/claim.pml is its model.
-package struct Exchange: ~Copyable {
+public struct Exchange: ~Copyable {
   enum State {
     /// The store is being asked for the record. Followed by `owning`, or by the end: replayed, refused, unprotected.
     case claiming
@@ -25,14 +25,14 @@ package struct Exchange: ~Copyable {
   /// `Retry-After` can say.
   private static let pause: Milliseconds = 1000
 
-  package init(route: Route) {
+  public init(route: Route) {
     self.route = route
   }
 }
 
 extension Exchange {
   /// What the runner does once the store has answered a claim.
-  package enum ClaimedAction: Sendable {
+  public enum ClaimedAction: Sendable {
     case forward(Claim)
     case replay(CompletedRecord)
     /// Wait for the end of the delivery that owns the record, or for its lease's, and ask again.
@@ -44,7 +44,7 @@ extension Exchange {
     case forwardUnprotected
   }
 
-  package mutating func claimed(_ outcome: ClaimOutcome) -> ClaimedAction {
+  public mutating func claimed(_ outcome: ClaimOutcome) -> ClaimedAction {
     guard case .claiming = state else { preconditionFailure("Exchange: claimed outside of claiming") }
     switch outcome {
     case .granted(let claim):
@@ -75,7 +75,7 @@ extension Exchange {
     }
   }
 
-  package mutating func claimFailed(_ error: StoreError) -> ClaimedAction {
+  public mutating func claimFailed(_ error: StoreError) -> ClaimedAction {
     guard case .claiming = state else { preconditionFailure("Exchange: claimFailed outside of claiming") }
     state = .ended
     if case .unreadable = error { return .refuse(.storeUnreadable(retryAfter: Self.pause)) }
@@ -86,7 +86,7 @@ extension Exchange {
   }
 
   /// A duplicate that may not wait, or has waited long enough.
-  package mutating func gaveUpWaiting() -> Problem {
+  public mutating func gaveUpWaiting() -> Problem {
     guard case .claiming = state else { preconditionFailure("Exchange: gaveUpWaiting outside of claiming") }
     state = .ended
     return .inFlight(retryAfter: Self.pause)
@@ -103,7 +103,7 @@ extension Exchange {
 
 extension Exchange {
   /// What the runner does with a complete answer.
-  package enum AnsweredAction: Sendable, Equatable {
+  public enum AnsweredAction: Sendable, Equatable {
     /// Store it, then answer.
     case complete(retention: Milliseconds, remember: Milliseconds)
     /// Free the record, and pass the answer on.
@@ -113,7 +113,7 @@ extension Exchange {
   }
 
   /// - Parameter isRenewed: whether a renewal of the claim was ever asked for.
-  package mutating func answered(
+  public mutating func answered(
     status: Int, steering: Steering, isRenewed: Bool = false
   ) -> AnsweredAction {
     let claim: Claim
@@ -142,7 +142,7 @@ extension Exchange {
   }
 
   /// What the runner does without a complete answer.
-  package enum FailedAction: Sendable {
+  public enum FailedAction: Sendable {
     /// Nothing was executed: free the record, then refuse.
     case release(Problem)
     /// Mark the record unknown, then refuse.
@@ -153,7 +153,7 @@ extension Exchange {
     case giveUp
   }
 
-  package mutating func failed(_ failure: UpstreamFailure) -> FailedAction {
+  public mutating func failed(_ failure: UpstreamFailure) -> FailedAction {
     switch state {
     case .owning(let claim):
       switch failure {
@@ -180,7 +180,7 @@ extension Exchange {
 
 extension Exchange {
   /// What the runner does once the store has answered a completion.
-  package enum StoredAction: Sendable {
+  public enum StoredAction: Sendable {
     /// Give the client the backend's answer.
     case answer
     /// The same, and go on trying to store it.
@@ -194,7 +194,7 @@ extension Exchange {
     case refuse(Problem)
   }
 
-  package mutating func stored(_ outcome: OwnerOutcome) -> StoredAction {
+  public mutating func stored(_ outcome: OwnerOutcome) -> StoredAction {
     guard case .settling = state else { preconditionFailure("Exchange: stored outside of settling") }
     state = .ended
     switch outcome {
@@ -213,7 +213,7 @@ extension Exchange {
     }
   }
 
-  package mutating func storingFailed(_ error: StoreError) -> StoredAction {
+  public mutating func storingFailed(_ error: StoreError) -> StoredAction {
     guard case .settling = state else { preconditionFailure("Exchange: storingFailed outside of settling") }
     state = .ended
     return switch route.policy.onUnknown {
@@ -226,7 +226,7 @@ extension Exchange {
 
 extension RoutePolicy {
   /// What a complete answer means: the backend's own word, else the route's table.
-  package func outcomeClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
+  public func outcomeClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
     let own: OutcomeClass
     if let steered = steering.outcome {
       own = steered
@@ -243,7 +243,7 @@ extension RoutePolicy {
   /// When a client may come again with the same key after an answer was lost; `nil` where only an operator ends it.
   ///
   /// An outcome *may settle* within `settle` of its loss, and always where a later delivery may take over.
-  package func retryAfterLoss(age: Milliseconds) -> Milliseconds? {
+  public func retryAfterLoss(age: Milliseconds) -> Milliseconds? {
     let left = upstream.settle - age
     if left > 0 { return left }
     return onUnknown == .retry ? 1000 : nil

@@ -1,19 +1,19 @@
 import Wire
 
 /// What the backend itself says of its answer; the fields are taken off before the client sees it.
-package struct Steering: Sendable, Equatable {
+public struct Steering: Sendable, Equatable {
   /// `Idempotency-Outcome: final|retry|unknown`.
-  package var outcome: OutcomeClass?
+  public var outcome: OutcomeClass?
   /// `Idempotency-Retention: SECONDS`.
-  package var retention: Milliseconds?
+  public var retention: Milliseconds?
 
-  package init(outcome: OutcomeClass? = nil, retention: Milliseconds? = nil) {
+  public init(outcome: OutcomeClass? = nil, retention: Milliseconds? = nil) {
     self.outcome = outcome
     self.retention = retention
   }
 
   /// Reads the fields of an answer; one that says nothing valid is as if it were not there.
-  package init(of head: MessageHead) {
+  public init(of head: MessageHead) {
     for field in head.fields {
       switch field.name {
       case .idempotencyOutcome: outcome = OutcomeClass(rawValue: head.string(field.valueRange))

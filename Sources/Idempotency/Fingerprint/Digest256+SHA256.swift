@@ -19,7 +19,7 @@ extension Digest256 {
   }
 
   /// The digest of these bytes alone.
-  package static func sha256(of bytes: [UInt8]) -> Digest256 {
+  public static func sha256(of bytes: [UInt8]) -> Digest256 {
     bytes.withUnsafeBytes { bytes in
       var hasher = SHA256()
       hasher.update(bufferPointer: bytes)
@@ -28,7 +28,7 @@ extension Digest256 {
   }
 
   /// All 64 hexadecimal digits, as `sha256sum` prints them.
-  package var hexText: String {
+  public var hexText: String {
     (0..<4).map { index in
       let hex = String(words[index], radix: 16)
       return String(repeating: "0", count: 16 - hex.utf8.count) + hex

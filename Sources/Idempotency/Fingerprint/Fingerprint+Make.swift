@@ -7,7 +7,7 @@ extension Fingerprint {
   /// - Parameters:
   ///   - path: normalised, as it is matched and forwarded.
   ///   - query: what stands behind `?`; none and an empty one are the same.
-  package static func make(
+  public static func make(
     recipe: Recipe, head: MessageHead, method: ByteBuffer, path: ByteBuffer, query: ByteBuffer?,
     body: ByteBuffer
   ) -> Fingerprint {

@@ -1,5 +1,5 @@
 /// A place in a JSON document (RFC 6901), read once from the configuration.
-package struct JSONPointer: Hashable, Sendable {
+public struct JSONPointer: Hashable, Sendable {
   /// One step: the name of a member, or the place of an element where it reads as one.
   struct Segment: Hashable, Sendable {
     let name: [UInt8]
@@ -11,7 +11,7 @@ package struct JSONPointer: Hashable, Sendable {
 
   /// `nil` where the text is neither empty nor begins with `/`, or holds a `~` that is followed by neither 0
   /// nor 1.
-  package init?(_ text: String) {
+  public init?(_ text: String) {
     let bytes = Array(text.utf8)
     guard let first = bytes.first else {
       segments = []

@@ -3,16 +3,16 @@
 /// mismatch.
 ///
 /// One reference wide, since every claim carries one.
-package struct Recipe: Sendable {
+public struct Recipe: Sendable {
   /// How the body enters.
-  package enum Body: String, Sendable, CaseIterable { case auto, raw, none }
+  public enum Body: String, Sendable, CaseIterable { case auto, raw, none }
 
   /// The algorithm. One that records may still name stays for ever; a changed one is a new version.
-  package enum Version: Int, Sendable, CaseIterable {
+  public enum Version: Int, Sendable, CaseIterable {
     case one = 1
 
     /// The version of new records.
-    package static let current = Version.one
+    public static let current = Version.one
   }
 
   private final class Contents: Sendable {
@@ -35,35 +35,35 @@ package struct Recipe: Sendable {
 
   private let contents: Contents
 
-  package init(
+  public init(
     version: Version = .current, body: Body = .auto, headers: [String] = [], ignore: [String] = []
   ) {
     contents = Contents(version: version, body: body, headers: headers, ignore: ignore)
   }
 
-  package var version: Version { contents.version }
-  package var body: Body { contents.body }
+  public var version: Version { contents.version }
+  public var body: Body { contents.body }
   /// Names of request fields that enter, in lower case, in the order of the setting.
-  package var headers: [String] { contents.headers }
+  public var headers: [String] { contents.headers }
   /// JSON pointers (RFC 6901) of members that stay out: members of objects alone, reached also through
   /// arrays.
-  package var ignore: [String] { contents.ignore }
+  public var ignore: [String] { contents.ignore }
   /// The whole recipe as a record keeps it, such as `1;auto`; `init(text:)` reads it.
-  package var text: String { contents.text }
+  public var text: String { contents.text }
   /// `ignore`, ready to be walked.
   var leftOut: PointerTree { contents.leftOut }
 }
 
 extension Recipe: CustomStringConvertible {
-  package var description: String { text }
+  public var description: String { text }
 }
 
 extension Recipe: Hashable {
-  package static func == (left: Recipe, right: Recipe) -> Bool {
+  public static func == (left: Recipe, right: Recipe) -> Bool {
     left.contents === right.contents || left.text == right.text
   }
 
-  package func hash(into hasher: inout Hasher) { hasher.combine(text) }
+  public func hash(into hasher: inout Hasher) { hasher.combine(text) }
 }
 
 extension Recipe {
@@ -105,7 +105,7 @@ extension Recipe {
   }
 
   /// Reads what `text` holds; `nil` for what this build did not write and cannot make.
-  package init?(text: String) {
+  public init?(text: String) {
     let parts = text.split(separator: ";", omittingEmptySubsequences: false)
     guard parts.count >= 2, let version = Int(parts[0]).flatMap(Version.init),
       let body = Body(rawValue: String(parts[1]))

@@ -1,15 +1,15 @@
 /// A client's name for one intent: visible ASCII bytes, checked by its route's rules.
-package struct IdempotencyKey: Hashable, Sendable {
-  package let bytes: [UInt8]
+public struct IdempotencyKey: Hashable, Sendable {
+  public let bytes: [UInt8]
 
   init(checked bytes: [UInt8]) { self.bytes = bytes }
 
   /// The first eight hexadecimal digits of its SHA-256: what a log may hold.
-  package var digestText: String { Digest256.sha256(of: bytes).shortText }
+  public var digestText: String { Digest256.sha256(of: bytes).shortText }
 }
 
 /// What can be said of a key before the body is there.
-package enum KeyFinding: Hashable, Sendable {
+public enum KeyFinding: Hashable, Sendable {
   case found(IdempotencyKey)
   /// A source that ranks before any that yielded a key is in the body.
   case needsBody

@@ -1,5 +1,5 @@
 /// What is wrong with a key that a request does carry.
-package enum KeyFault: Hashable, Sendable, CaseIterable {
+public enum KeyFault: Hashable, Sendable, CaseIterable {
   /// A source holds it twice.
   case repeated
   /// It begins with a quote and is not wholly a string of RFC 8941.

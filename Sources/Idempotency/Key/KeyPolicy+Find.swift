@@ -6,7 +6,7 @@ extension KeyPolicy {
   ///
   /// Sources are asked in their order; the first that yields a key counts. One that holds a key that is not
   /// allowed is an error, even where a later source has a good one.
-  package func keyBeforeBody(head: MessageHead, query: ByteBuffer?) throws(Problem) -> KeyFinding {
+  public func keyBeforeBody(head: MessageHead, query: ByteBuffer?) throws(Problem) -> KeyFinding {
     for source in from {
       guard let reading = source.readBeforeBody(head: head, query: query) else { return .needsBody }
       if let key = try key(of: reading) { return .found(key) }
@@ -15,7 +15,7 @@ extension KeyPolicy {
   }
 
   /// The key, from every source; `nil` where none yields one.
-  package func key(head: MessageHead, query: ByteBuffer?, body: ByteBuffer) throws(Problem) -> IdempotencyKey?
+  public func key(head: MessageHead, query: ByteBuffer?, body: ByteBuffer) throws(Problem) -> IdempotencyKey?
   {
     for source in from {
       let reading = source.readBeforeBody(head: head, query: query) ?? source.readBody(body, head: head)
@@ -25,7 +25,7 @@ extension KeyPolicy {
   }
 
   /// The key as an operator writes it, held to the same rules.
-  package func key(text: String) throws(Problem) -> IdempotencyKey {
+  public func key(text: String) throws(Problem) -> IdempotencyKey {
     guard let key = try key(of: .key(Array(text.utf8))) else { throw .keyMissing(self) }
     return key
   }

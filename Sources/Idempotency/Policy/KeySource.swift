@@ -1,5 +1,5 @@
 /// Where a request's idempotency key may stand.
-package enum KeySource: Hashable, Sendable {
+public enum KeySource: Hashable, Sendable {
   /// A request field, its name in lower case.
   case header(String)
   /// A parameter of the query.
@@ -10,7 +10,7 @@ package enum KeySource: Hashable, Sendable {
   case form(String)
 
   /// Whether the body has to be read before the key is known.
-  package var isInBody: Bool {
+  public var isInBody: Bool {
     switch self {
     case .header, .query: false
     case .json, .form: true
@@ -19,21 +19,21 @@ package enum KeySource: Hashable, Sendable {
 }
 
 /// A route's rules for its key.
-package struct KeyPolicy: Hashable, Sendable {
-  package enum Format: String, Sendable, CaseIterable { case any, uuid }
+public struct KeyPolicy: Hashable, Sendable {
+  public enum Format: String, Sendable, CaseIterable { case any, uuid }
 
   /// The first source that yields a key counts.
-  package var from: [KeySource] = [.header("idempotency-key")]
-  package var format: Format = .any
+  public var from: [KeySource] = [.header("idempotency-key")]
+  public var format: Format = .any
   /// In bytes.
-  package var minLength = 1
-  package var maxLength = 255
+  public var minLength = 1
+  public var maxLength = 255
 
-  package init() {}
+  public init() {}
 }
 
 /// One part of who the caller is.
-package enum CallerPart: Hashable, Sendable {
+public enum CallerPart: Hashable, Sendable {
   /// A request field, its name in lower case.
   case header(String)
   case cookie(String)
@@ -43,7 +43,7 @@ package enum CallerPart: Hashable, Sendable {
   case clientCertificate(CertificatePart)
 
   /// What of a certificate counts: the text after `client_certificate:` in the configuration.
-  package enum CertificatePart: String, Sendable, CaseIterable {
+  public enum CertificatePart: String, Sendable, CaseIterable {
     /// The alternative names, or the subject where there are none.
     case identity = ""
     case subject, san
@@ -51,14 +51,14 @@ package enum CallerPart: Hashable, Sendable {
 }
 
 /// A route's rule for its caller.
-package struct CallerPolicy: Hashable, Sendable {
-  package enum Anonymous: String, Sendable, CaseIterable { case refuse, allow }
+public struct CallerPolicy: Hashable, Sendable {
+  public enum Anonymous: String, Sendable, CaseIterable { case refuse, allow }
 
-  package var parts: [CallerPart]
+  public var parts: [CallerPart]
   /// What a missing part means.
-  package var anonymous: Anonymous = .refuse
+  public var anonymous: Anonymous = .refuse
 
-  package init(parts: [CallerPart], anonymous: Anonymous = .refuse) {
+  public init(parts: [CallerPart], anonymous: Anonymous = .refuse) {
     self.parts = parts
     self.anonymous = anonymous
   }

@@ -1,5 +1,5 @@
 /// What a complete answer of the backend means for its record.
-package enum OutcomeClass: String, Sendable, CaseIterable {
+public enum OutcomeClass: String, Sendable, CaseIterable {
   /// Stored and replayed.
   case final
   /// Not stored; the next delivery runs.
@@ -9,9 +9,9 @@ package enum OutcomeClass: String, Sendable, CaseIterable {
 }
 
 /// Which status belongs to which class: a table of the 500 codes from 100 to 599, made once for each route.
-package struct OutcomeTable: Hashable, Sendable {
+public struct OutcomeTable: Hashable, Sendable {
   /// A status code, or a hundred of them.
-  package enum Pattern: Hashable, Sendable {
+  public enum Pattern: Hashable, Sendable {
     case status(Int)
     /// `2` for 2xx.
     case hundred(Int)
@@ -23,7 +23,7 @@ package struct OutcomeTable: Hashable, Sendable {
 
   /// The defaults of the contract (section 4), then the route's own patterns over them: of a hundred first, of one
   /// status after, so that the most specific wins.
-  package init(final: [Pattern] = [], retry: [Pattern] = [], unknown: [Pattern] = []) {
+  public init(final: [Pattern] = [], retry: [Pattern] = [], unknown: [Pattern] = []) {
     classes = Array(repeating: .final, count: 600)
     for status in [401, 403, 407, 408, 421, 423, 425, 429, 503] { classes[status] = .retry }
     for status in [502, 504] { classes[status] = .unknown }
@@ -42,10 +42,10 @@ package struct OutcomeTable: Hashable, Sendable {
   }
 
   /// The class of a status; one outside 100 to 599 is unknown.
-  package subscript(status: Int) -> OutcomeClass {
+  public subscript(status: Int) -> OutcomeClass {
     (100..<600).contains(status) ? classes[status] : .unknown
   }
 
   /// Whether the route itself says what this status means, not only its hundred or the contract.
-  package func isNamed(status: Int) -> Bool { named.contains(status) }
+  public func isNamed(status: Int) -> Bool { named.contains(status) }
 }

@@ -2,13 +2,13 @@ import Wire
 
 extension PathPattern {
   /// Why a text is no pattern, as the end of a sentence that begins with the setting's name.
-  package struct ParsingError: Error, Hashable {
-    package let reason: String
+  public struct ParsingError: Error, Hashable {
+    public let reason: String
   }
 
   /// Reads `/v1/orders/{id}` or `/v1/**`. Literal segments are brought to the form that a normalised path
   /// has: unreserved characters decoded, percent-encoding in upper case.
-  package init(parsing text: String) throws(ParsingError) {
+  public init(parsing text: String) throws(ParsingError) {
     guard text.utf8.first == Self.slash else {
       throw ParsingError(reason: "must begin with a slash, such as /v1/orders/{id} or /v1/**")
     }

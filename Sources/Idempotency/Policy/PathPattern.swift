@@ -1,26 +1,26 @@
 import Wire
 
 /// A path with places left open, matched segment by segment against a normalised path.
-package struct PathPattern: Hashable, Sendable {
-  package enum Segment: Hashable, Sendable {
+public struct PathPattern: Hashable, Sendable {
+  public enum Segment: Hashable, Sendable {
     case literal([UInt8])
     /// `{name}`: any one segment that is not empty.
     case any
   }
 
-  package let text: String
-  package let segments: [Segment]
+  public let text: String
+  public let segments: [Segment]
   /// Whether it ends with `/**`: whatever follows, also nothing.
-  package let matchesRest: Bool
+  public let matchesRest: Bool
 
-  package init(text: String, segments: [Segment], matchesRest: Bool) {
+  public init(text: String, segments: [Segment], matchesRest: Bool) {
     self.text = text
     self.segments = segments
     self.matchesRest = matchesRest
   }
 
   /// Whether a normalised path fits; `/v1/**` fits `/v1` too. Allocates nothing.
-  package func matches(_ path: UnsafeRawBufferPointer) -> Bool {
+  public func matches(_ path: UnsafeRawBufferPointer) -> Bool {
     guard path.first == Self.slash else { return false }
     // Past the last segment, `start` stands one behind the path's end.
     var start = 1

@@ -1,7 +1,7 @@
 import Wire
 
 /// The routes in the order of the configuration: a request meets the first whose match fits.
-package struct RouteTable: Sendable {
+public struct RouteTable: Sendable {
   /// A route and its match as bytes, made once.
   fileprivate struct Entry: Sendable {
     let route: Route
@@ -14,7 +14,7 @@ package struct RouteTable: Sendable {
 
   /// - Parameters:
   ///   - number: what a route of this name is counted under.
-  package init(_ policies: [RoutePolicy], number: (String) -> Int = { _ in 0 }) {
+  public init(_ policies: [RoutePolicy], number: (String) -> Int = { _ in 0 }) {
     entries = policies.enumerated().map { index, policy in
       Entry(
         route: Route(policy: policy, index: index, number: number(policy.name)),
@@ -23,13 +23,13 @@ package struct RouteTable: Sendable {
     }
   }
 
-  package var routes: [Route] { entries.map(\.route) }
+  public var routes: [Route] { entries.map(\.route) }
 
   /// The first route that fits, or `nil`. Allocates nothing.
   ///
   /// `method` is compared as it is spelt, `host` (without its port) in any letter case, `path` has to be
   /// normalised.
-  package func route(
+  public func route(
     method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer, path: UnsafeRawBufferPointer
   ) -> Route? {
     for entry in entries where entry.fits(method: method, host: host, path: path) { return entry.route }

@@ -1,14 +1,14 @@
 /// A record in flight or of unknown outcome, as an operator sees it in a list.
-package struct OpenRecord: Sendable, Equatable {
-  package var id: RecordID
+public struct OpenRecord: Sendable, Equatable {
+  public var id: RecordID
   /// `inFlight` or `unknown`.
-  package var standing: Standing
+  public var standing: Standing
   /// When its first delivery came.
-  package var firstSeen: StoreInstant
+  public var firstSeen: StoreInstant
   /// How long ago that was, by the store's clock.
-  package var age: Milliseconds
+  public var age: Milliseconds
 
-  package init(id: RecordID, standing: Standing, firstSeen: StoreInstant, age: Milliseconds) {
+  public init(id: RecordID, standing: Standing, firstSeen: StoreInstant, age: Milliseconds) {
     self.id = id
     self.standing = standing
     self.firstSeen = firstSeen
@@ -16,7 +16,7 @@ package struct OpenRecord: Sendable, Equatable {
   }
 
   /// `nil` for a record that stands otherwise.
-  package init?(id: RecordID, standing: Standing, firstSeen: StoreInstant, now: StoreInstant) {
+  public init?(id: RecordID, standing: Standing, firstSeen: StoreInstant, now: StoreInstant) {
     switch standing {
     case .inFlight, .unknown: break
     default: return nil
@@ -26,13 +26,13 @@ package struct OpenRecord: Sendable, Equatable {
 }
 
 /// A part of a list. A record that was there all the while stands in some part of it, and may stand in two.
-package struct OpenRecords: Sendable, Equatable {
+public struct OpenRecords: Sendable, Equatable {
   /// Maybe none, also where more follow.
-  package var records: [OpenRecord]
+  public var records: [OpenRecord]
   /// Where the next part begins; `nil` at the end.
-  package var next: String?
+  public var next: String?
 
-  package init(records: [OpenRecord], next: String?) {
+  public init(records: [OpenRecord], next: String?) {
     self.records = records
     self.next = next
   }

@@ -1,24 +1,24 @@
 /// What a newcomer asks the store for: to be the one owner of a record.
-package struct ClaimRequest: Sendable {
+public struct ClaimRequest: Sendable {
   /// Whether a record of unknown outcome may be taken over.
-  package enum TakeOver: Sendable, Equatable {
+  public enum TakeOver: Sendable, Equatable {
     /// Never: `on_unknown: hold`.
     case never
     /// Once this long has passed since the loss: `on_unknown: retry`.
     case afterSettle(Milliseconds)
   }
 
-  package var id: RecordID
-  package var owner: OwnerToken
-  package var fingerprint: Fingerprint
-  package var lease: Milliseconds
-  package var takeOver: TakeOver
+  public var id: RecordID
+  public var owner: OwnerToken
+  public var fingerprint: Fingerprint
+  public var lease: Milliseconds
+  public var takeOver: TakeOver
   /// How long an unknown record is kept before it ages to a tombstone.
-  package var unknownRetention: Milliseconds
+  public var unknownRetention: Milliseconds
   /// How long after its end a record is remembered at all.
-  package var remember: Milliseconds
+  public var remember: Milliseconds
 
-  package init(
+  public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, lease: Milliseconds, takeOver: TakeOver,
     unknownRetention: Milliseconds, remember: Milliseconds
   ) {
@@ -34,29 +34,29 @@ package struct ClaimRequest: Sendable {
 
 /// A granted claim: all that its owner must hold to renew, complete or release it, and to make the record anew
 /// where the store has lost it.
-package struct Claim: Sendable, Equatable {
-  package var id: RecordID
-  package var owner: OwnerToken
-  package var fingerprint: Fingerprint
+public struct Claim: Sendable, Equatable {
+  public var id: RecordID
+  public var owner: OwnerToken
+  public var fingerprint: Fingerprint
   /// 1 for the first owner, and one more with each new one.
-  package var attempt: Int
+  public var attempt: Int
   /// When the first delivery came, by the store's clock.
-  package var firstSeen: StoreInstant
+  public var firstSeen: StoreInstant
   /// Whether an earlier attempt ended unknown: a 409 or 412 may then be the backend's own unique column speaking.
-  package var followsUnknown: Bool
+  public var followsUnknown: Bool
   /// Whether every attempt so far met only 401, 403 or 429 (true for the first one): such a record is not kept.
-  package var onlyRejectedSoFar: Bool
-  package var lease: Milliseconds
+  public var onlyRejectedSoFar: Bool
+  public var lease: Milliseconds
   /// See `ClaimRequest`.
-  package var unknownRetention: Milliseconds
-  package var remember: Milliseconds
+  public var unknownRetention: Milliseconds
+  public var remember: Milliseconds
   /// When this grant was *asked for*, by the owner's boot-time clock. The lease counts from here on the owner's side.
-  package var askedAt: BootInstant
+  public var askedAt: BootInstant
   /// Until then the store may yet run another copy of this claim, by the owner's boot-time clock. The claim must not
   /// be given back before: the copy would take it again, with nobody to end it (Tests/Model/claim.pml, EARLY_RELEASE).
-  package var copiedUntil = BootInstant(nanoseconds: 0)
+  public var copiedUntil = BootInstant(nanoseconds: 0)
 
-  package init(
+  public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
     followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
     remember: Milliseconds, askedAt: BootInstant
@@ -76,8 +76,8 @@ package struct Claim: Sendable, Equatable {
 }
 
 /// What the store says to a newcomer.
-package enum ClaimOutcome: Sendable, Equatable {
-  case granted(Claim)
+public enum ClaimOutcome: Sendable, Equatable {
+  indirect case granted(Claim)
   /// The record is somebody else's or has ended. Never `absent` or `released`: those are claimed.
   case taken(Standing)
   /// The record was made with another payload, in whatever state it is.
@@ -87,7 +87,7 @@ package enum ClaimOutcome: Sendable, Equatable {
 }
 
 /// What the store says to an owner.
-package enum OwnerOutcome: Sendable, Equatable {
+public enum OwnerOutcome: Sendable, Equatable {
   /// Done; or had been done before under the same token.
   case done
   /// Somebody else took the record over, resolved or forgot it: this is where it stands now.
@@ -95,26 +95,26 @@ package enum OwnerOutcome: Sendable, Equatable {
 }
 
 /// What the store says to an owner that completes.
-package struct CompletionReply: Sendable, Equatable {
-  package var outcome: OwnerOutcome
+public struct CompletionReply: Sendable, Equatable {
+  public var outcome: OwnerOutcome
   /// The record that is stored now under the owner's token, with the store's times; `nil` where that is not told.
-  package var record: CompletedRecord?
+  public var record: CompletedRecord?
 
-  package init(outcome: OwnerOutcome, record: CompletedRecord?) {
+  public init(outcome: OwnerOutcome, record: CompletedRecord?) {
     self.outcome = outcome
     self.record = record
   }
 }
 
 /// A final outcome, and how long it counts.
-package struct Completion: Sendable, Equatable {
-  package var outcome: Outcome
+public struct Completion: Sendable, Equatable {
+  public var outcome: Outcome
   /// From completion on, how long the answer is replayed.
-  package var retention: Milliseconds
+  public var retention: Milliseconds
   /// From completion on, how long the record is remembered; at least `retention`.
-  package var remember: Milliseconds
+  public var remember: Milliseconds
 
-  package init(outcome: Outcome, retention: Milliseconds, remember: Milliseconds) {
+  public init(outcome: Outcome, retention: Milliseconds, remember: Milliseconds) {
     self.outcome = outcome
     self.retention = retention
     self.remember = remember
@@ -122,7 +122,7 @@ package struct Completion: Sendable, Equatable {
 }
 
 /// How an owner gives a record back.
-package enum Release: Sendable, Equatable {
+public enum Release: Sendable, Equatable {
   /// Nothing was executed, or the outcome was of a retryable class. The record stays for `remember`, free to claim.
   case remembered
   /// All that this record ever met was 401, 403 or 429, or it was claimed and never used: it is deleted.
@@ -130,7 +130,7 @@ package enum Release: Sendable, Equatable {
 }
 
 /// What an operator says about a record.
-package enum Resolution: Sendable, Equatable {
+public enum Resolution: Sendable, Equatable {
   /// The backend did run it, and this is the outcome.
   case applied(Completion)
   /// The backend did not run it: the next delivery may.
@@ -141,7 +141,7 @@ package enum Resolution: Sendable, Equatable {
 ///
 /// An implementation is confined to one event loop, or safe from any. Every method may be repeated with the same
 /// owner token when its reply was lost.
-package protocol RecordStore: Sendable {
+public protocol RecordStore: Sendable {
   associatedtype Watch: RecordWatch
 
   /// Asks to own a record. A copy of the command that the store runs after this call has thrown claims nothing
@@ -180,12 +180,12 @@ package protocol RecordStore: Sendable {
 }
 
 extension RecordStore {
-  package func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? { nil }
+  public func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? { nil }
 }
 
 extension RecordStore {
   /// For a store whose reply does not tell the record.
-  package func completeAndTell(
+  public func completeAndTell(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
     CompletionReply(outcome: try await complete(claim, with: completion), record: nil)
@@ -193,7 +193,7 @@ extension RecordStore {
 }
 
 /// A subscription to one record's ends, used by one task on one event loop.
-package protocol RecordWatch: Sendable {
+public protocol RecordWatch: Sendable {
   /// Returns when the record may have changed (also after a resubscription, when a push may have been missed), or
   /// when the span is over. Whoever gets an answer looks again: a wake-up is never the outcome itself.
   func changed(within span: Milliseconds) async

@@ -2,24 +2,24 @@ import NIOCore
 import Wire
 
 /// A request as it goes to the backend.
-package struct UpstreamRequest: Sendable {
+public struct UpstreamRequest: Sendable {
   /// Which configured backend.
-  package var upstream: UpstreamSettings
+  public var upstream: UpstreamSettings
   /// The method as the client spelt it.
-  package var method: String
+  public var method: String
   /// The origin-form target, path and query.
-  package var target: String
+  public var target: String
   /// Field lines, each ended by CRLF, end-to-end ones only: no framing, no `Connection`, no `Expect`. `Host` is in it.
-  package var fields: ByteBuffer
-  package var body: RequestBody
+  public var fields: ByteBuffer
+  public var body: RequestBody
   /// Of a claimed request: what allows its one sending. `nil` for one that is passed through.
-  package var permit: SendPermit?
+  public var permit: SendPermit?
   /// Who hears of interim answers (1xx) but 100; `nil`: they are passed over.
-  package var interim: (any InterimReceiver)?
+  public var interim: (any InterimReceiver)?
   /// The protocols that the client asks to switch to, as its `Upgrade` field lists them. A 101 is then an answer.
-  package var upgrade: ByteBuffer?
+  public var upgrade: ByteBuffer?
 
-  package init(
+  public init(
     upstream: UpstreamSettings, method: String, target: String, fields: ByteBuffer, body: RequestBody,
     permit: SendPermit?, interim: (any InterimReceiver)? = nil, upgrade: ByteBuffer? = nil
   ) {
@@ -34,7 +34,7 @@ package struct UpstreamRequest: Sendable {
   }
 }
 
-package enum RequestBody: Sendable {
+public enum RequestBody: Sendable {
   /// No content, and no `Content-Length`.
   case none
   /// Whole; sent with its length, also when empty.
@@ -44,18 +44,18 @@ package enum RequestBody: Sendable {
 }
 
 /// The client's body, piece by piece, with back-pressure. Confined to the loop of its connection.
-package protocol RequestBodyStream: Sendable {
+public protocol RequestBodyStream: Sendable {
   /// The next piece, `nil` at the end. Throws where the client went away or broke its framing.
   func next() async throws(UpstreamFailure) -> ByteBuffer?
 }
 
 /// Hears of the interim answers to a request, on the loop of its exchange.
-package protocol InterimReceiver: AnyObject, Sendable {
+public protocol InterimReceiver: AnyObject, Sendable {
   func received(interim head: MessageHead)
 }
 
 /// Why there is no complete answer, and what that says about the request.
-package enum UpstreamFailure: Error, Equatable, Sendable {
+public enum UpstreamFailure: Error, Equatable, Sendable {
   /// No byte of the request was written, or the backend has said in order that it took nothing of it: it certainly was
   /// not executed.
   case notSent(String)
@@ -68,7 +68,7 @@ package enum UpstreamFailure: Error, Equatable, Sendable {
 }
 
 /// The backend's side. Confined to one event loop.
-package protocol Upstream: Sendable {
+public protocol Upstream: Sendable {
   associatedtype Exchange: UpstreamExchange
   /// Begins a request; what becomes of it is told by the exchange.
   ///
@@ -77,7 +77,7 @@ package protocol Upstream: Sendable {
 }
 
 /// One request's way to the backend and back. Used by one task on its loop; must be finished with `close()`.
-package protocol UpstreamExchange: Sendable {
+public protocol UpstreamExchange: Sendable {
   /// Waits for the final head of the answer (1xx are passed over). `span` begins with the request's last byte, or
   /// with this call where that was sent before; over it, `timedOut`, which may be followed by another call.
   func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead
@@ -98,19 +98,19 @@ package protocol UpstreamExchange: Sendable {
 }
 
 /// The head of a backend's answer.
-package struct UpstreamHead: Sendable {
-  package var head: MessageHead
+public struct UpstreamHead: Sendable {
+  public var head: MessageHead
   /// Whether the answer ends where its connection does, with neither length nor chunks: its completeness cannot be
   /// told.
-  package var isDelimitedByClose: Bool
+  public var isDelimitedByClose: Bool
 
-  package init(head: MessageHead, isDelimitedByClose: Bool) {
+  public init(head: MessageHead, isDelimitedByClose: Bool) {
     self.head = head
     self.isDelimitedByClose = isDelimitedByClose
   }
 }
 
-package enum Collected: Sendable {
+public enum Collected: Sendable {
   /// The whole body.
   case whole(ByteBuffer)
   /// The body is larger than the limit. What came so far is still to be had from `read`.

@@ -1,7 +1,7 @@
 // Refusals for which the backend, or what it can bear, is the reason.
 extension Problem {
   /// Certainly not executed.
-  package static var upstreamUnreachable: Problem {
+  public static var upstreamUnreachable: Problem {
     Problem(
       .upstreamUnreachable, status: 502,
       detail:
@@ -10,14 +10,14 @@ extension Problem {
   }
 
   /// Why nothing more is taken on.
-  package enum Overload: Hashable, Sendable, CaseIterable {
+  public enum Overload: Hashable, Sendable, CaseIterable {
     /// A limit of requests, bodies or waiters is reached.
     case busy
     /// The process is about to end.
     case draining
   }
 
-  package static func overloaded(_ overload: Overload, retryAfter: Milliseconds) -> Problem {
+  public static func overloaded(_ overload: Overload, retryAfter: Milliseconds) -> Problem {
     let detail =
       switch overload {
       case .busy:

@@ -3,7 +3,7 @@ import NIOCore
 extension Problem {
   /// The fields that go with it, besides the framing: what it is, that it is not to be kept, where it is
   /// described, and whether to try again.
-  package var fields: [(name: StaticString, value: String)] {
+  public var fields: [(name: StaticString, value: String)] {
     var fields: [(name: StaticString, value: String)] = [
       ("Content-Type", "application/problem+json"),
       ("Cache-Control", "no-store"),
@@ -15,7 +15,7 @@ extension Problem {
   }
 
   /// The JSON document (RFC 9457), its members always in this order.
-  package func body() -> ByteBuffer {
+  public func body() -> ByteBuffer {
     var body = ByteBufferAllocator().buffer(capacity: 512)
     body.writeStaticString("{\"type\":")
     body.writeJSON(type)

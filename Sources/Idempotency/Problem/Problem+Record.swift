@@ -1,7 +1,7 @@
 // Refusals for which the key's record is the reason.
 extension Problem {
   /// - Parameter status: the route's `mismatch_status`.
-  package static func payloadMismatch(status: Int) -> Problem {
+  public static func payloadMismatch(status: Int) -> Problem {
     Problem(
       .payloadMismatch, status: status,
       detail:
@@ -9,7 +9,7 @@ extension Problem {
       isRetryable: false)
   }
 
-  package static func inFlight(retryAfter: Milliseconds) -> Problem {
+  public static func inFlight(retryAfter: Milliseconds) -> Problem {
     Problem(
       .inFlight, status: 409,
       detail:
@@ -20,21 +20,21 @@ extension Problem {
   /// The record's outcome is not known.
   ///
   /// - Parameter retryAfter: when it may have settled; `nil` where only an operator or a late answer ends it.
-  package static func outcomeUnknown(retryAfter: Milliseconds?) -> Problem {
+  public static func outcomeUnknown(retryAfter: Milliseconds?) -> Problem {
     Problem(
       .outcomeUnknown, status: 409, detail: unknownDetail(retryAfter: retryAfter),
       isRetryable: retryAfter != nil, retryAfter: retryAfter?.retryAfterSeconds)
   }
 
   /// How this delivery's own answer was lost.
-  package enum AnswerLoss: Hashable, Sendable, CaseIterable {
+  public enum AnswerLoss: Hashable, Sendable, CaseIterable {
     /// The connection broke, the answer was cut short, or its record could not be kept.
     case broken
     case timedOut
   }
 
   /// This delivery was sent, and its answer is lost.
-  package static func answerLost(_ loss: AnswerLoss, retryAfter: Milliseconds?) -> Problem {
+  public static func answerLost(_ loss: AnswerLoss, retryAfter: Milliseconds?) -> Problem {
     Problem(
       .outcomeUnknown, status: loss == .timedOut ? 504 : 502, detail: unknownDetail(retryAfter: retryAfter),
       isRetryable: retryAfter != nil, retryAfter: retryAfter?.retryAfterSeconds)
@@ -51,7 +51,7 @@ extension Problem {
   /// - Parameters:
   ///   - status: of the first answer.
   ///   - location: its `Location`, where it had one.
-  package static func responseNotKept(status: Int, location: String?) -> Problem {
+  public static func responseNotKept(status: Int, location: String?) -> Problem {
     Problem(
       .responseNotKept, status: 409,
       detail:
@@ -59,7 +59,7 @@ extension Problem {
       isRetryable: false, originalStatus: status, location: location)
   }
 
-  package static var keyExpired: Problem {
+  public static var keyExpired: Problem {
     Problem(
       .keyExpired, status: 409,
       detail:
@@ -67,7 +67,7 @@ extension Problem {
       isRetryable: false)
   }
 
-  package static func storeUnavailable(retryAfter: Milliseconds) -> Problem {
+  public static func storeUnavailable(retryAfter: Milliseconds) -> Problem {
     Problem(
       .storeUnavailable, status: 503,
       detail:
@@ -76,7 +76,7 @@ extension Problem {
   }
 
   /// Another version's record, or a damaged one. Retryable, since a client that is told *no* mints a new key.
-  package static func storeUnreadable(retryAfter: Milliseconds) -> Problem {
+  public static func storeUnreadable(retryAfter: Milliseconds) -> Problem {
     Problem(
       .storeUnreadable, status: 503,
       detail:

@@ -1,5 +1,5 @@
 /// What may be wrong with a request before its key matters.
-package enum RequestFault: Hashable, Sendable, CaseIterable {
+public enum RequestFault: Hashable, Sendable, CaseIterable {
   /// Its head or framing breaks the protocol, or can be read in two ways.
   case malformed
   /// Its path holds an encoded slash, backslash or NUL, or a raw backslash.
@@ -10,7 +10,7 @@ package enum RequestFault: Hashable, Sendable, CaseIterable {
 
 // Refusals for which the request itself is the reason.
 extension Problem {
-  package static func badRequest(_ fault: RequestFault) -> Problem {
+  public static func badRequest(_ fault: RequestFault) -> Problem {
     let detail =
       switch fault {
       case .malformed:
@@ -24,7 +24,7 @@ extension Problem {
   }
 
   /// - Parameter policy: names the first place where a key is looked for.
-  package static func keyMissing(_ policy: KeyPolicy) -> Problem {
+  public static func keyMissing(_ policy: KeyPolicy) -> Problem {
     let place =
       switch policy.from.first {
       case .header(let name): "the \(name) header field"
@@ -41,7 +41,7 @@ extension Problem {
   }
 
   /// - Parameter policy: the rules that the key breaks.
-  package static func keyInvalid(_ fault: KeyFault, policy: KeyPolicy) -> Problem {
+  public static func keyInvalid(_ fault: KeyFault, policy: KeyPolicy) -> Problem {
     let detail =
       switch fault {
       case .repeated: "Send the idempotency key once; it stands in the request more than once."
@@ -59,7 +59,7 @@ extension Problem {
     return Problem(.keyInvalid, status: 400, detail: detail, isRetryable: false)
   }
 
-  package static func callerUnknown(_ fault: CallerFault) -> Problem {
+  public static func callerUnknown(_ fault: CallerFault) -> Problem {
     let detail =
       switch fault {
       case .missing:
@@ -72,7 +72,7 @@ extension Problem {
   }
 
   /// - Parameter limit: in bytes.
-  package static func requestTooLarge(limit: Int) -> Problem {
+  public static func requestTooLarge(limit: Int) -> Problem {
     Problem(
       .requestTooLarge, status: 413,
       detail: "Send a body of at most \(limit) bytes; this delivery was not executed.",
@@ -80,7 +80,7 @@ extension Problem {
   }
 
   /// The body did not come within `body_timeout`; nothing was claimed or sent.
-  package static var requestTimeout: Problem {
+  public static var requestTimeout: Problem {
     Problem(
       .requestTimeout, status: 408,
       detail:
@@ -88,7 +88,7 @@ extension Problem {
       isRetryable: true)
   }
 
-  package static var headerTooLarge: Problem {
+  public static var headerTooLarge: Problem {
     Problem(
       .headerTooLarge, status: 431,
       detail: "Send fewer or shorter header fields; this delivery was not executed.",
@@ -96,7 +96,7 @@ extension Problem {
   }
 
   /// `Upgrade` or `CONNECT` where a whole exchange must be recorded.
-  package static var notImplemented: Problem {
+  public static var notImplemented: Problem {
     Problem(
       .notImplemented, status: 501,
       detail: "Send the request without Upgrade, CONNECT, or a transfer coding besides chunked.",
@@ -104,7 +104,7 @@ extension Problem {
   }
 
   /// gRPC tells its outcome behind a status of 200, which the classes of statuses cannot see.
-  package static var grpcNotProtected: Problem {
+  public static var grpcNotProtected: Problem {
     Problem(
       .notImplemented, status: 501,
       detail: "Call gRPC methods on a route with idempotency: off; recorded outcomes are for plain HTTP.",
@@ -112,7 +112,7 @@ extension Problem {
   }
 
   /// Several upstreams and no route that says which.
-  package static var noRoute: Problem {
+  public static var noRoute: Problem {
     Problem(
       .noRoute, status: 404, detail: "Use a host and a path for which a route is configured.",
       isRetryable: false)

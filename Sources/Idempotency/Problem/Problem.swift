@@ -1,6 +1,6 @@
 /// A refusal of Semel's own, as section 4 of the contract lists them.
-package struct Problem: Error, Hashable, Sendable {
-  package enum Code: String, Sendable, CaseIterable {
+public struct Problem: Error, Hashable, Sendable {
+  public enum Code: String, Sendable, CaseIterable {
     case badRequest = "bad_request"
     case keyMissing = "key_missing"
     case keyInvalid = "key_invalid"
@@ -21,19 +21,19 @@ package struct Problem: Error, Hashable, Sendable {
     case headerTooLarge = "header_too_large"
   }
 
-  package var code: Code
-  package var status: Int
+  public var code: Code
+  public var status: Int
   /// One sentence that says what to do. Nothing of the request is echoed.
-  package var detail: String
+  public var detail: String
   /// Whether the same key may yet get an answer.
-  package var isRetryable: Bool
+  public var isRetryable: Bool
   /// In whole seconds, for `Retry-After`.
-  package var retryAfter: Int64?
+  public var retryAfter: Int64?
   /// Of the answer that was not kept.
-  package var originalStatus: Int?
-  package var location: String?
+  public var originalStatus: Int?
+  public var location: String?
 
-  package init(
+  public init(
     _ code: Code, status: Int, detail: String, isRetryable: Bool, retryAfter: Int64? = nil,
     originalStatus: Int? = nil, location: String? = nil
   ) {
@@ -49,17 +49,17 @@ package struct Problem: Error, Hashable, Sendable {
 
 extension Problem {
   /// Where the codes are described.
-  package static let documentPath = "/.well-known/idempotency"
+  public static let documentPath = "/.well-known/idempotency"
 
   /// The problem's type (RFC 9457, section 3.1.1): a reference that leads to its description.
-  package var type: String { Self.documentPath + "#" + code.rawValue }
+  public var type: String { Self.documentPath + "#" + code.rawValue }
 
   /// The same for every problem of one code.
-  package var title: String { code.title }
+  public var title: String { code.title }
 }
 
 extension Problem.Code {
-  package var title: String {
+  public var title: String {
     switch self {
     case .badRequest: "The request cannot be read safely"
     case .keyMissing: "An idempotency key is required"

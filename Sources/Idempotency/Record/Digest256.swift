@@ -1,10 +1,10 @@
 /// 32 bytes: a SHA-256 digest, or an HMAC of that length.
-package struct Digest256: Sendable {
+public struct Digest256: Sendable {
   /// The 256 bits as four big-endian words: a value that needs no allocation.
-  package var words: [4 of UInt64]
+  public var words: [4 of UInt64]
 
   /// From the 32 bytes of a digest; `nil` where there are not 32.
-  package init?(_ bytes: some Sequence<UInt8>) {
+  public init?(_ bytes: some Sequence<UInt8>) {
     words = .init(repeating: 0)
     var count = 0
     for byte in bytes {
@@ -16,18 +16,18 @@ package struct Digest256: Sendable {
   }
 
   /// The byte at an index from 0 to 31.
-  package subscript(index: Int) -> UInt8 {
+  public subscript(index: Int) -> UInt8 {
     UInt8(truncatingIfNeeded: words[index >> 3] >> UInt64(56 - 8 * (index & 7)))
   }
 }
 
 extension Digest256: Hashable {
-  package static func == (left: Digest256, right: Digest256) -> Bool {
+  public static func == (left: Digest256, right: Digest256) -> Bool {
     left.words[0] == right.words[0] && left.words[1] == right.words[1] && left.words[2] == right.words[2]
       && left.words[3] == right.words[3]
   }
 
-  package func hash(into hasher: inout Hasher) {
+  public func hash(into hasher: inout Hasher) {
     // A digest is uniform already: one word of it is as good as all four.
     hasher.combine(words[0])
   }
@@ -35,7 +35,7 @@ extension Digest256: Hashable {
 
 extension Digest256 {
   /// The length of `text`: 32 bytes in base64url without padding.
-  package static let textLength = 43
+  public static let textLength = 43
 
   private static let alphabet: [UInt8] = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
@@ -43,7 +43,7 @@ extension Digest256 {
   /// Writes the 43 characters of base64url (RFC 4648, section 5) to the front of `buffer`.
   ///
   /// Six bits at a time off a window of 64: every record's key is written several times a request.
-  package func writeText(to buffer: UnsafeMutablePointer<UInt8>) {
+  public func writeText(to buffer: UnsafeMutablePointer<UInt8>) {
     Self.alphabet.withUnsafeBufferPointer { alphabet in
       for position in 0..<Self.textLength {
         let bit = position * 6
@@ -58,7 +58,7 @@ extension Digest256 {
   }
 
   /// The digest in base64url without padding.
-  package var text: String {
+  public var text: String {
     String(unsafeUninitializedCapacity: Self.textLength) { buffer in
       if let start = buffer.baseAddress { writeText(to: start) }
       return Self.textLength
@@ -66,7 +66,7 @@ extension Digest256 {
   }
 
   /// Reads what `text` wrote.
-  package init?(text: String) {
+  public init?(text: String) {
     guard text.utf8.count == Self.textLength else { return nil }
     var bytes: [UInt8] = []
     var bits: UInt32 = 0

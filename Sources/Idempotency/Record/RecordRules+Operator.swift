@@ -1,12 +1,12 @@
 extension RecordRules {
   /// Where the record stands.
-  package static func find(_ entry: StoredEntry?, now: StoreInstant) -> Standing {
+  public static func find(_ entry: StoredEntry?, now: StoreInstant) -> Standing {
     entry?.standing(now: now) ?? .absent
   }
 
   /// Removes the record and leaves a fence. A fence that stands already stays for the longer of the two
   /// spans.
-  package static func forget(_ entry: StoredEntry?, fence: Milliseconds, now: StoreInstant) -> RecordStep<
+  public static func forget(_ entry: StoredEntry?, fence: Milliseconds, now: StoreInstant) -> RecordStep<
     Bool
   > {
     switch present(entry, now: now) {
@@ -19,7 +19,7 @@ extension RecordRules {
 
   /// Ends an unknown record by an operator's word.
   /// - Parameter successor: a new token, so that the owner which lost the answer holds the record no longer.
-  package static func resolve(
+  public static func resolve(
     _ entry: StoredEntry?, as resolution: Resolution, successor: OwnerToken, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
     let standing = find(entry, now: now)

@@ -19,7 +19,7 @@ extension RecordRules {
   }
 
   /// The owner goes on: the lease counts from now.
-  package static func renew(_ entry: StoredEntry?, _ claim: Claim, now: StoreInstant) -> RecordStep<
+  public static func renew(_ entry: StoredEntry?, _ claim: Claim, now: StoreInstant) -> RecordStep<
     OwnerOutcome
   > {
     let leased = StoredRecord.State.inFlight(leaseUntil: now + claim.lease)
@@ -34,7 +34,7 @@ extension RecordRules {
   }
 
   /// The owner has the final outcome.
-  package static func complete(
+  public static func complete(
     _ entry: StoredEntry?, _ claim: Claim, with completion: Completion, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
     let completed = StoredRecord.State.completed(StoredCompletion(completion, now: now))
@@ -53,7 +53,7 @@ extension RecordRules {
   }
 
   /// As `complete`, and tells the record as it then stands.
-  package static func completeAndTell(
+  public static func completeAndTell(
     _ entry: StoredEntry?, _ claim: Claim, with completion: Completion, now: StoreInstant
   ) -> RecordStep<CompletionReply> {
     let step = complete(entry, claim, with: completion, now: now)
@@ -65,7 +65,7 @@ extension RecordRules {
   }
 
   /// The owner gives the record back.
-  package static func release(
+  public static func release(
     _ entry: StoredEntry?, _ claim: Claim, _ release: Release, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
     switch found(entry, claim, now: now) {
@@ -85,7 +85,7 @@ extension RecordRules {
   }
 
   /// The owner says that the answer is lost. One whose lease had lapsed was lost then, not now.
-  package static func markUnknown(
+  public static func markUnknown(
     _ entry: StoredEntry?, _ claim: Claim, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
     switch found(entry, claim, now: now) {

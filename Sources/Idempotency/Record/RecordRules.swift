@@ -5,9 +5,9 @@
 ///
 /// Tests/Model/claim.pml is the same as a model (`runClaim`, `runRenewal`, `runMark`, `runCompletion`, `runRelease`),
 /// searched through all orders of commands, lost replies and time. Whoever changes a rule changes both.
-package enum RecordRules {
+public enum RecordRules {
   /// A newcomer asks to be the owner.
-  package static func claim(
+  public static func claim(
     _ entry: StoredEntry?, _ request: ClaimRequest, now: StoreInstant, askedAt: BootInstant
   ) -> RecordStep<ClaimOutcome> {
     switch present(entry, now: now) {

@@ -1,5 +1,5 @@
 /// Where a record stands, as the store saw it at one moment of its own clock.
-package enum Standing: Sendable, Equatable {
+public enum Standing: Sendable, Equatable {
   /// No record; or only the fence that `forget` left.
   case absent
   /// An owner holds it; what is left of the lease.
@@ -8,7 +8,7 @@ package enum Standing: Sendable, Equatable {
   case unknown(age: Milliseconds, attempt: Int)
   /// Ended without a final outcome: free to claim with the same payload.
   case released(attempt: Int)
-  case completed(CompletedRecord)
+  indirect case completed(CompletedRecord)
   /// Retention is over, the tombstone is left.
   case expired(attempt: Int)
 }

@@ -1,12 +1,12 @@
 /// What a store keeps under one id.
-package enum StoredEntry: Sendable, Equatable {
+public enum StoredEntry: Sendable, Equatable {
   case record(StoredRecord)
   /// What `forget` leaves for a while: no owner from before makes the record anew, and attempts go on
   /// counting.
   case fence(attempt: Int, until: StoreInstant)
 
   /// When the entry is as good as absent.
-  package var keptUntil: StoreInstant {
+  public var keptUntil: StoreInstant {
     switch self {
     case .record(let record): record.keptUntil
     case .fence(_, let until): until
@@ -14,7 +14,7 @@ package enum StoredEntry: Sendable, Equatable {
   }
 
   /// Where the record stands at a moment of the store's clock.
-  package func standing(now: StoreInstant) -> Standing {
+  public func standing(now: StoreInstant) -> Standing {
     switch self {
     case .record(let record): record.standing(now: now)
     case .fence: .absent
@@ -23,18 +23,18 @@ package enum StoredEntry: Sendable, Equatable {
 }
 
 /// What a store has to write.
-package enum RecordChange: Sendable, Equatable {
+public enum RecordChange: Sendable, Equatable {
   case none
   case put(StoredEntry)
   case delete
 }
 
 /// What one command does to an entry, and what its sender is told.
-package struct RecordStep<Outcome: Sendable>: Sendable {
-  package var change: RecordChange
-  package var outcome: Outcome
+public struct RecordStep<Outcome: Sendable>: Sendable {
+  public var change: RecordChange
+  public var outcome: Outcome
 
-  package init(_ change: RecordChange, _ outcome: Outcome) {
+  public init(_ change: RecordChange, _ outcome: Outcome) {
     self.change = change
     self.outcome = outcome
   }

@@ -1,6 +1,6 @@
 /// What a store keeps of one record.
-package struct StoredRecord: Sendable, Equatable {
-  package enum State: Sendable, Equatable {
+public struct StoredRecord: Sendable, Equatable {
+  public enum State: Sendable, Equatable {
     /// An owner holds it; once the lease has lapsed its outcome is unknown since then.
     case inFlight(leaseUntil: StoreInstant)
     /// Possibly run, and the answer is lost since that moment.
@@ -13,19 +13,19 @@ package struct StoredRecord: Sendable, Equatable {
     case tombstone(until: StoreInstant)
   }
 
-  package var state: State
-  package var fingerprint: Fingerprint
+  public var state: State
+  public var fingerprint: Fingerprint
   /// The last owner, also after it gave the record back.
-  package var owner: OwnerToken
-  package var attempt: Int
-  package var firstSeen: StoreInstant
+  public var owner: OwnerToken
+  public var attempt: Int
+  public var firstSeen: StoreInstant
   /// See `Claim`.
-  package var followsUnknown: Bool
-  package var onlyRejectedSoFar: Bool
-  package var unknownRetention: Milliseconds
-  package var remember: Milliseconds
+  public var followsUnknown: Bool
+  public var onlyRejectedSoFar: Bool
+  public var unknownRetention: Milliseconds
+  public var remember: Milliseconds
 
-  package init(
+  public init(
     state: State, fingerprint: Fingerprint, owner: OwnerToken, attempt: Int, firstSeen: StoreInstant,
     followsUnknown: Bool, onlyRejectedSoFar: Bool, unknownRetention: Milliseconds, remember: Milliseconds
   ) {
@@ -42,15 +42,15 @@ package struct StoredRecord: Sendable, Equatable {
 }
 
 /// A final outcome as it is stored, with its times.
-package struct StoredCompletion: Sendable, Equatable {
-  package var outcome: Outcome
-  package var recordedAt: StoreInstant
+public struct StoredCompletion: Sendable, Equatable {
+  public var outcome: Outcome
+  public var recordedAt: StoreInstant
   /// From here on only the tombstone counts.
-  package var expiresAt: StoreInstant
+  public var expiresAt: StoreInstant
   /// From here on there is no record; not before `expiresAt`.
-  package var rememberedUntil: StoreInstant
+  public var rememberedUntil: StoreInstant
 
-  package init(
+  public init(
     outcome: Outcome, recordedAt: StoreInstant, expiresAt: StoreInstant, rememberedUntil: StoreInstant
   ) {
     self.outcome = outcome
@@ -70,7 +70,7 @@ package struct StoredCompletion: Sendable, Equatable {
 
 extension StoredRecord {
   /// When the record is as good as absent.
-  package var keptUntil: StoreInstant {
+  public var keptUntil: StoreInstant {
     switch state {
     case .inFlight(let loss), .unknown(let loss): loss + unknownRetention + remember
     case .released(let until), .tombstone(let until): until
@@ -79,7 +79,7 @@ extension StoredRecord {
   }
 
   /// Where the record stands at a moment of the store's clock.
-  package func standing(now: StoreInstant) -> Standing {
+  public func standing(now: StoreInstant) -> Standing {
     guard now < keptUntil else { return .absent }
     switch state {
     case .inFlight(let leaseUntil) where now < leaseUntil:

@@ -7,7 +7,7 @@ import Telemetry
 import Wire
 
 /// One client's connection of HTTP/2: its streams are deliveries, and this is what they share.
-final class ClientSession<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler, WorkerConnection,
+final class ClientSession: ChannelInboundHandler, DownstreamConnection,
   @unchecked Sendable
 {
   typealias InboundIn = HTTP2Frame
@@ -16,7 +16,7 @@ final class ClientSession<Store: RecordStore, Backend: Upstream>: ChannelInbound
   /// How long a client may take to confirm that it knows of the end: a round trip and more.
   private static var patience: Int64 { 1000 }
 
-  let worker: Worker<Store, Backend>
+  let downstream: Downstream
   let peer: ClientPeer
   private var life: SessionLife
   private var context: ChannelHandlerContext?
@@ -24,19 +24,19 @@ final class ClientSession<Store: RecordStore, Backend: Upstream>: ChannelInbound
   private var deadline: NIODeadline
   private var timer: LoopTimers.Token?
 
-  init(worker: Worker<Store, Backend>, peer: ClientPeer) {
-    self.worker = worker
+  init(downstream: Downstream, peer: ClientPeer) {
+    self.downstream = downstream
     self.peer = peer
-    life = SessionLife(maxRunning: worker.limits.http2MaxStreams)
-    deadline = .now() + .milliseconds(worker.limits.headerTimeout.count)
+    life = SessionLife(maxRunning: downstream.limits.http2MaxStreams)
+    deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
   }
 
   /// Adds all that speaks HTTP/2 to the end of a connection's pipeline.
-  static func start(on channel: any Channel, worker: Worker<Store, Backend>, peer: ClientPeer) throws {
+  static func start(on channel: any Channel, downstream: Downstream, peer: ClientPeer) throws {
     var peer = peer
     peer.isHTTP2 = true
-    let session = ClientSession(worker: worker, peer: peer)
-    let (connection, stream) = (worker.limits.http2Connection, worker.limits.http2Stream)
+    let session = ClientSession(downstream: downstream, peer: peer)
+    let (connection, stream) = (downstream.limits.http2Connection, downstream.limits.http2Stream)
     let codec = NIOHTTP2Handler(
       mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: connection,
       streamConfiguration: stream
@@ -50,7 +50,7 @@ final class ClientSession<Store: RecordStore, Backend: Upstream>: ChannelInbound
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
-    worker.connections[ObjectIdentifier(self)] = self
+    downstream.connections[ObjectIdentifier(self)] = self
     startTimer()
   }
 
@@ -58,9 +58,9 @@ final class ClientSession<Store: RecordStore, Backend: Upstream>: ChannelInbound
     if case .ping(_, ack: true) = unwrapInboundIn(data).payload { act(life.confirmed()) }
   }
 
-  func channelReadComplete(context: ChannelHandlerContext) { worker.context.executor.drain() }
+  func channelReadComplete(context: ChannelHandlerContext) { downstream.context.executor.drain() }
 
-  func channelWritabilityChanged(context: ChannelHandlerContext) { worker.context.executor.drain() }
+  func channelWritabilityChanged(context: ChannelHandlerContext) { downstream.context.executor.drain() }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     // The client will send nothing more; the streams that it has opened whole are still answered.
@@ -69,23 +69,23 @@ final class ClientSession<Store: RecordStore, Backend: Upstream>: ChannelInbound
       act(life.confirmed())
     }
     context.fireUserInboundEventTriggered(event)
-    worker.context.executor.drain()
+    downstream.context.executor.drain()
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     // Of a stream alone: it has been reset, and the others are not to blame.
     if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.NoSuchStream { return }
-    if !(error is NIOSSLError) { worker.environment.counters.add(.framingErrors) }
+    if !(error is NIOSSLError) { downstream.environment.counters.add(.framingErrors) }
     context.close(promise: nil)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    if let timer { worker.context.timers.stop(timer) }
+    if let timer { downstream.context.timers.stop(timer) }
     timer = nil
     self.context = nil
-    worker.connections[ObjectIdentifier(self)] = nil
-    worker.environment.counters.change(.openConnections, by: -1)
-    worker.context.executor.drain()
+    downstream.connections[ObjectIdentifier(self)] = nil
+    downstream.environment.counters.change(.openConnections, by: -1)
+    downstream.context.executor.drain()
   }
 
   func drain() { act(life.drain()) }
@@ -97,7 +97,7 @@ extension ClientSession {
 
   func ended() {
     act(life.ended())
-    deadline = .now() + .milliseconds(worker.limits.idleTimeout.count)
+    deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count)
   }
 
   /// Whether one more delivery may be run.
@@ -118,7 +118,7 @@ extension ClientSession {
       goAway(.maxID, context, promise: nil)
       let ping = HTTP2Frame(streamID: .rootStream, payload: .ping(HTTP2PingData(), ack: false))
       context.writeAndFlush(wrapOutboundOut(ping), promise: nil)
-      _ = worker.context.timers.start(milliseconds: Self.patience) { [weak self] in
+      _ = downstream.context.timers.start(milliseconds: Self.patience) { [weak self] in
         guard let self else { return }
         act(life.confirmed())
       }
@@ -143,13 +143,13 @@ extension ClientSession {
 
   private func startTimer() {
     let left = max((deadline - .now()).nanoseconds / 1_000_000, 1)
-    timer = worker.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
+    timer = downstream.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
   }
 
   /// The deadline moves on with each stream that ends, the timer only when it has fired.
   private func timerFired() {
     timer = nil
-    if life.streams > 0 { deadline = .now() + .milliseconds(worker.limits.idleTimeout.count) }
+    if life.streams > 0 { deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count) }
     if NIODeadline.now() < deadline { return startTimer() }
     drain()
   }

@@ -7,15 +7,15 @@ import Telemetry
 import Wire
 
 /// One stream of HTTP/2: one delivery, its body as it is asked for, and its answer as the client's window allows.
-final class ClientStream<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler, @unchecked Sendable {
+final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
 
   /// What is written as one, so that a client that reads slowly can be told from one that does not read.
   private static var pieceBytes: Int { 64 << 10 }
 
-  private let session: ClientSession<Store, Backend>
-  private let worker: Worker<Store, Backend>
+  private let session: ClientSession
+  private let downstream: Downstream
   private var context: ChannelHandlerContext?
   private var delivery: Delivery?
   private var bodyLength: BodyLength?
@@ -31,9 +31,9 @@ final class ClientStream<Store: RecordStore, Backend: Upstream>: ChannelInboundH
   private var hasProgressed = false
   private var timer: LoopTimers.Token?
 
-  init(of session: ClientSession<Store, Backend>) {
+  init(of session: ClientSession) {
     self.session = session
-    worker = session.worker
+    downstream = session.downstream
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -59,7 +59,7 @@ final class ClientStream<Store: RecordStore, Backend: Upstream>: ChannelInboundH
   func channelReadComplete(context: ChannelHandlerContext) {
     if let delivery, !delivery.isStarted {
       delivery.isStarted = true
-      worker.start(delivery)
+      downstream.start(delivery)
     }
     if let delivery, !delivery.bodyHasEnded, !delivery.wantsBody { setReading(false) }
   }
@@ -84,20 +84,20 @@ final class ClientStream<Store: RecordStore, Backend: Upstream>: ChannelInboundH
 extension ClientStream {
   private func begin(_ fields: HPACKHeaders) {
     do throws(WireError) {
-      let limits = worker.limits.head
+      let limits = downstream.limits.head
       let request = try RequestHead(http2: fields.pairs, isEnd: isEnded, limits: limits)
       bodyLength = BodyLength(request.framing)
       guard session.mayRun() else { return reset(.refusedStream) }
-      let delivery = Delivery(request: request, channel: self, peer: session.peer, worker: worker)
+      let delivery = Delivery(request: request, channel: self, peer: session.peer, on: downstream)
       takesPlace = true
       // Also when the stream is long gone: what was reset runs on, and counts.
       delivery.whenRunEnds = { [self] in givePlaceBack() }
       self.delivery = delivery
     } catch {
       bodyLength = BodyLength(.chunked)
-      worker.environment.counters.add(.framingErrors)
+      downstream.environment.counters.add(.framingErrors)
       let problem = Problem(error)
-      worker.metrics.refusedUnread(RefusalReason(problem.code))
+      downstream.metrics.refusedUnread(RefusalReason(problem.code))
       _ = answer(Answer(problem))
     }
   }
@@ -127,7 +127,7 @@ extension ClientStream {
   }
 
   private func broken(_ error: WireError) {
-    worker.environment.counters.add(.framingErrors)
+    downstream.environment.counters.add(.framingErrors)
     delivery?.bodyFailed(Problem(error))
   }
 
@@ -264,13 +264,14 @@ extension ClientStream {
 
   private func startTimer() {
     hasProgressed = false
-    timer = worker.context.timers.start(milliseconds: worker.limits.writeTimeout.count) { [weak self] in
+    timer = downstream.context.timers.start(milliseconds: downstream.limits.writeTimeout.count) {
+      [weak self] in
       self?.timerFired()
     }
   }
 
   private func stopTimer() {
-    if let timer { worker.context.timers.stop(timer) }
+    if let timer { downstream.context.timers.stop(timer) }
     timer = nil
   }
 

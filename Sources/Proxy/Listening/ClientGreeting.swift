@@ -9,12 +9,12 @@ import Wire
 
 /// A connection before its first request: it waits for what says who the client is and what it speaks, the PROXY
 /// header and the TLS handshake, then makes room for that protocol.
-final class ClientGreeting<Store: RecordStore, Backend: Upstream>: ChannelInboundHandler,
-  RemovableChannelHandler, WorkerConnection, @unchecked Sendable
+final class ClientGreeting: ChannelInboundHandler,
+  RemovableChannelHandler, DownstreamConnection, @unchecked Sendable
 {
   typealias InboundIn = ByteBuffer
 
-  private let worker: Worker<Store, Backend>
+  private let downstream: Downstream
   private let isSecure: Bool
   private var awaitsHeader: Bool
   private var awaitsHandshake: Bool
@@ -23,8 +23,8 @@ final class ClientGreeting<Store: RecordStore, Backend: Upstream>: ChannelInboun
   private var context: ChannelHandlerContext?
   private var timer: LoopTimers.Token?
 
-  init(worker: Worker<Store, Backend>, address: String, to listener: Listener) {
-    self.worker = worker
+  init(downstream: Downstream, address: String, to listener: Listener) {
+    self.downstream = downstream
     self.address = address
     isSecure = listener.certificate != nil
     awaitsHandshake = isSecure
@@ -33,8 +33,9 @@ final class ClientGreeting<Store: RecordStore, Backend: Upstream>: ChannelInboun
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
-    worker.connections[ObjectIdentifier(self)] = self
-    timer = worker.context.timers.start(milliseconds: worker.limits.headerTimeout.count) { [weak self] in
+    downstream.connections[ObjectIdentifier(self)] = self
+    timer = downstream.context.timers.start(milliseconds: downstream.limits.headerTimeout.count) {
+      [weak self] in
       self?.timer = nil
       self?.context?.close(promise: nil)
     }
@@ -60,16 +61,16 @@ final class ClientGreeting<Store: RecordStore, Backend: Upstream>: ChannelInboun
 
   func channelInactive(context: ChannelHandlerContext) {
     leave()
-    worker.environment.counters.change(.openConnections, by: -1)
+    downstream.environment.counters.change(.openConnections, by: -1)
   }
 
   func drain() { context?.close(promise: nil) }
 
   private func leave() {
-    if let timer { worker.context.timers.stop(timer) }
+    if let timer { downstream.context.timers.stop(timer) }
     timer = nil
     context = nil
-    worker.connections[ObjectIdentifier(self)] = nil
+    downstream.connections[ObjectIdentifier(self)] = nil
   }
 
   private func makeRoom(_ context: ChannelHandlerContext) {
@@ -77,9 +78,9 @@ final class ClientGreeting<Store: RecordStore, Backend: Upstream>: ChannelInboun
     let peer = ClientPeer(address: address, isSecure: isSecure, certificate: certificate(context))
     do {
       if isHTTP2 {
-        try ClientSession.start(on: context.channel, worker: worker, peer: peer)
+        try ClientSession.start(on: context.channel, downstream: downstream, peer: peer)
       } else {
-        let connection = ClientConnection(worker: worker, peer: peer)
+        let connection = ClientConnection(downstream: downstream, peer: peer)
         try context.pipeline.syncOperations.addHandler(connection)
       }
       context.pipeline.syncOperations.removeHandler(context: context, promise: nil)

@@ -1,27 +1,27 @@
 import Idempotency
 
 /// What a running Semel does with a configuration that was read again: takes all of it, or nothing.
-package enum ReloadPlan: Hashable, Sendable {
+public enum ReloadPlan: Hashable, Sendable {
   case apply
   /// The old configuration goes on. All reasons, never none.
   case refuse([Reason])
 
   /// One member that stands in the way.
-  package struct Reason: Hashable, Sendable, CustomStringConvertible {
+  public struct Reason: Hashable, Sendable, CustomStringConvertible {
     /// Such as `listen` or `routes[0].caller`, by the new file.
-    package var member: String
+    public var member: String
     /// Says what to do.
-    package var message: String
+    public var message: String
 
-    package init(_ member: String, _ message: String) {
+    public init(_ member: String, _ message: String) {
       self.member = member
       self.message = message
     }
 
-    package var description: String { "\(member): \(message)" }
+    public var description: String { "\(member): \(message)" }
   }
 
-  package init(from old: Settings, to new: Settings) {
+  public init(from old: Settings, to new: Settings) {
     let reasons = Self.fixed(old, new) + Self.identities(old, new)
     self = reasons.isEmpty ? .apply : .refuse(reasons)
   }

@@ -1,21 +1,21 @@
 import Idempotency
 
 /// A store whose completed outcomes are answered from this process.
-package struct CachedStore<Base: RecordStore>: RecordStore {
-  package let base: Base
-  package let cache: LocalCache
+public struct CachedStore<Base: RecordStore>: RecordStore {
+  public let base: Base
+  public let cache: LocalCache
 
-  package init(_ base: Base, cache: LocalCache) {
+  public init(_ base: Base, cache: LocalCache) {
     self.base = base
     self.cache = cache
   }
 
   /// What `claim` would answer at once, without a task's suspension; `nil` where the store has to be asked.
-  package func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
+  public func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
     cache.answer(id, fingerprint, countsMiss: false)
   }
 
-  package func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+  public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
     if let answer = cache.answer(request.id, request.fingerprint) { return answer }
     let ticket = cache.ticket(for: request.id)
     let outcome = try await base.claim(request)
@@ -25,14 +25,13 @@ package struct CachedStore<Base: RecordStore>: RecordStore {
     return outcome
   }
 
-  package func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome { try await base.renew(claim) }
+  public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome { try await base.renew(claim) }
 
-  package func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
-  {
+  public func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {
     try await completeAndTell(claim, with: completion).outcome
   }
 
-  package func completeAndTell(
+  public func completeAndTell(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
     let ticket = cache.ticket(for: claim.id)
@@ -43,29 +42,29 @@ package struct CachedStore<Base: RecordStore>: RecordStore {
     return reply
   }
 
-  package func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+  public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
     try await base.release(claim, release)
   }
 
-  package func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     try await base.markUnknown(claim)
   }
 
-  package func find(_ id: RecordID) async throws(StoreError) -> Standing { try await base.find(id) }
+  public func find(_ id: RecordID) async throws(StoreError) -> Standing { try await base.find(id) }
 
-  package func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+  public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await base.list(after: cursor)
   }
 
-  package func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+  public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     try await invalidating(id) { () throws(StoreError) in try await base.forget(id, fence: fence) }
   }
 
-  package func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
     try await invalidating(id) { () throws(StoreError) in try await base.resolve(id, as: resolution) }
   }
 
-  package func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch { try await base.watch(id) }
+  public func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch { try await base.watch(id) }
 
   /// Takes the entry away once the store has answered, and also where its answer is lost: it may have done
   /// it.

@@ -7,7 +7,7 @@ import Loop
 /// than the store said was left; `invalidate` takes it away; and a fill that was asked for before an
 /// invalidation and comes after it is dropped. While pushes of invalidations may be missed nothing is kept
 /// and nothing is answered.
-package final class LocalCache: Sendable {
+public final class LocalCache: Sendable {
   /// A shard is not worth its lock below this size: a few of the largest answers must fit.
   private static let smallestShard = 4 << 20
   /// Threads that meet in one lock wait; 16 shards make that rare on any number of cores that a proxy has.
@@ -19,7 +19,7 @@ package final class LocalCache: Sendable {
   /// - Parameters:
   ///   - capacityBytes: for answers and bookkeeping, over all shards; 0 keeps nothing.
   ///   - isSubscribed: false where invalidations are pushed and the subscription is not up yet.
-  package init(capacityBytes: Int, isSubscribed: Bool = true) {
+  public init(capacityBytes: Int, isSubscribed: Bool = true) {
     var count = 1
     while count < Self.mostShards, capacityBytes / (count * 2) >= Self.smallestShard { count *= 2 }
     shards = (0..<count).map { _ in
@@ -30,10 +30,10 @@ package final class LocalCache: Sendable {
   }
 
   /// Whether anything is ever kept.
-  package let isEnabled: Bool
+  public let isEnabled: Bool
 
   /// What allows one fill: how things stood before the store was asked.
-  package struct Ticket: Sendable {
+  public struct Ticket: Sendable {
     var generation: UInt64
     var askedAt: BootInstant
   }
@@ -42,7 +42,7 @@ package final class LocalCache: Sendable {
   ///
   /// - Parameters:
   ///   - countsMiss: false where a look that finds nothing is followed by another.
-  package func answer(
+  public func answer(
     _ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant = LocalCache.now(), countsMiss: Bool = true
   ) -> ClaimOutcome? {
     guard isEnabled else { return nil }
@@ -50,13 +50,13 @@ package final class LocalCache: Sendable {
   }
 
   /// To be taken before the store is asked; `nil` where nothing would be kept.
-  package func ticket(for id: RecordID, now: BootInstant = LocalCache.now()) -> Ticket? {
+  public func ticket(for id: RecordID, now: BootInstant = LocalCache.now()) -> Ticket? {
     guard isEnabled, let generation = shard(of: id).generation else { return nil }
     return Ticket(generation: generation, askedAt: now)
   }
 
   /// Keeps an outcome that the store told, unless something was invalidated since the ticket was taken.
-  package func fill(
+  public func fill(
     _ id: RecordID, _ fingerprint: Fingerprint, _ record: CompletedRecord, with ticket: Ticket?
   ) {
     guard let ticket else { return }
@@ -64,28 +64,28 @@ package final class LocalCache: Sendable {
   }
 
   /// The record was forgotten or resolved.
-  package func invalidate(_ id: RecordID) {
+  public func invalidate(_ id: RecordID) {
     guard isEnabled else { return }
     shard(of: id).invalidate(id)
   }
 
   /// Pushes may be missed from now on: the store answers everything.
-  package func subscriptionDown() {
+  public func subscriptionDown() {
     guard isEnabled else { return }
     for shard in shards { shard.restart(isBypassed: true) }
   }
 
   /// Pushes come again: begins empty, since some may have been missed.
-  package func subscriptionUp() {
+  public func subscriptionUp() {
     guard isEnabled else { return }
     for shard in shards { shard.restart(isBypassed: false) }
   }
 
-  package var statistics: CacheStatistics {
+  public var statistics: CacheStatistics {
     shards.reduce(into: CacheStatistics()) { $0 += $1.statistics }
   }
 
-  package static func now() -> BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
+  public static func now() -> BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
 
   private func shard(of id: RecordID) -> CacheShard {
     // Not the word that the dictionary of a shard hashes by.

@@ -10,13 +10,13 @@ import Synchronization
 /// loses it. Each group of commands costs one wait for the disk (0.2 ms on an SSD, several on a spinning
 /// one), shared by all that came while the disk was busy; a command that changes nothing costs none of its
 /// own.
-package final class EmbeddedStore: RecordStore {
+public final class EmbeddedStore: RecordStore {
   private let writer: EmbeddedWriter
   private let file: DatabaseQueue
   private let lock: FileLock
 
   /// Opens the file, or makes it. Blocks while it does: called once, at start.
-  package init(path: String, logger: Logger) throws(EmbeddedStoreError) {
+  public init(path: String, logger: Logger) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path)
     let (file, floor) = try StoreFile.opened(path)
@@ -33,7 +33,7 @@ package final class EmbeddedStore: RecordStore {
   deinit { writer.queue.close() }
 
   /// Runs what waits, and lets go of the file. From now on every command is refused.
-  package func close() async {
+  public func close() async {
     writer.queue.close()
     // Stands behind the writer's one long job.
     await withUnsafeContinuation { continuation in
@@ -46,56 +46,55 @@ package final class EmbeddedStore: RecordStore {
   var queue: RequestQueue { writer.queue }
 
   /// How many groups were committed.
-  package var commitCount: Int { writer.commitCount.load(ordering: .relaxed) }
+  public var commitCount: Int { writer.commitCount.load(ordering: .relaxed) }
   /// How many entries and answers the sweeper has removed.
-  package var sweptCount: Int { writer.sweptCount.load(ordering: .relaxed) }
+  public var sweptCount: Int { writer.sweptCount.load(ordering: .relaxed) }
   /// How many tasks wait for a record's end.
-  package var waiterCount: Int { writer.waiters.count }
+  public var waiterCount: Int { writer.waiters.count }
 }
 
 extension EmbeddedStore {
-  package func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+  public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
     let askedAt = BootInstant(nanoseconds: bootTimeNanoseconds())
     return try await submit(request.id) { RecordRules.claim($0, request, now: $1, askedAt: askedAt) }
   }
 
-  package func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+  public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     try await submit(claim.id) { RecordRules.renew($0, claim, now: $1) }
   }
 
-  package func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
-  {
+  public func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {
     try await submit(claim.id) { RecordRules.complete($0, claim, with: completion, now: $1) }
   }
 
-  package func completeAndTell(
+  public func completeAndTell(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
     try await submit(claim.id) { RecordRules.completeAndTell($0, claim, with: completion, now: $1) }
   }
 
-  package func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+  public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
     try await submit(claim.id) { RecordRules.release($0, claim, release, now: $1) }
   }
 
-  package func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     try await submit(claim.id) { RecordRules.markUnknown($0, claim, now: $1) }
   }
 
-  package func find(_ id: RecordID) async throws(StoreError) -> Standing {
+  public func find(_ id: RecordID) async throws(StoreError) -> Standing {
     try await submit(id) { RecordStep(.none, RecordRules.find($0, now: $1)) }
   }
 
-  package func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+  public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     try await submit(id) { RecordRules.forget($0, fence: fence, now: $1) }
   }
 
-  package func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
     let successor = OwnerToken.random()
     return try await submit(id) { RecordRules.resolve($0, as: resolution, successor: successor, now: $1) }
   }
 
-  package func watch(_ id: RecordID) async throws(StoreError) -> EmbeddedWatch { writer.waiters.add(id) }
+  public func watch(_ id: RecordID) async throws(StoreError) -> EmbeddedWatch { writer.waiters.add(id) }
 
   /// Queues a command and waits for its answer.
   private func submit<Answer: Sendable>(

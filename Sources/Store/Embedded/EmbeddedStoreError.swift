@@ -1,5 +1,5 @@
 /// Why the embedded store could not be opened.
-package enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
+public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   case noDirectory(path: String)
   /// Another process has it open, or this one has already.
   case inUse(path: String, owner: String)
@@ -9,7 +9,7 @@ package enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   case newerFormat(path: String, found: Int, known: Int)
   case cannotOpen(path: String, reason: String)
 
-  package var description: String {
+  public var description: String {
     switch self {
     case .noDirectory(let path):
       "store \(path): its directory does not exist; create it, or mend store.path"

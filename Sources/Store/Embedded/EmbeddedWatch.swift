@@ -4,7 +4,7 @@ import NIOPosix
 import Synchronization
 
 /// One task's wait for a record's ends. Woken by the writer's thread, goes on where its task belongs.
-package final class EmbeddedWatch: RecordWatch {
+public final class EmbeddedWatch: RecordWatch {
   private struct State {
     /// An end that came while nobody waited.
     var isSet = false
@@ -26,7 +26,7 @@ package final class EmbeddedWatch: RecordWatch {
     self.registry = registry
   }
 
-  package func changed(within span: Milliseconds) async {
+  public func changed(within span: Milliseconds) async {
     guard span > 0 else { return }
     await withUnsafeContinuation { continuation in
       let wait: Int? = state.withLock { state in
@@ -44,7 +44,7 @@ package final class EmbeddedWatch: RecordWatch {
     }
   }
 
-  package func cancel() {
+  public func cancel() {
     registry.remove(self)
     wake()
   }

@@ -29,7 +29,7 @@ final class ListRequest: EmbeddedRequest, @unchecked Sendable {
 }
 
 extension EmbeddedStore {
-  package func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+  public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     let start = cursor.flatMap { Digest256(text: $0) }
     guard cursor == nil || start != nil else {
       throw .unavailable("the list's cursor is not one of the embedded store's")

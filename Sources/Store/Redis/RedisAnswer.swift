@@ -7,7 +7,7 @@ struct RedisAnswer {
     /// All went as wanted.
     case done
     /// The script says how the record stands, or why it did nothing.
-    case told(RedisTold)
+    indirect case told(RedisTold)
     /// An error of Redis', which then has changed nothing.
     case refused(String)
     /// It was written, and its connection died before the reply.

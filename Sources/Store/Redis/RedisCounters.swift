@@ -1,17 +1,17 @@
 import Synchronization
 
 /// What a page of metrics tells of one connection; read from any thread.
-package final class RedisCounters: Sendable {
+public final class RedisCounters: Sendable {
   private let roundTripCount = Atomic<Int>(0)
   private let connectionCount = Atomic<Int>(0)
   private let isUp = Atomic<Bool>(false)
 
   /// Commands that were written, repetitions and all.
-  package var roundTrips: Int { roundTripCount.load(ordering: .relaxed) }
+  public var roundTrips: Int { roundTripCount.load(ordering: .relaxed) }
   /// Connections that were established; all but the first are reconnections.
-  package var connections: Int { connectionCount.load(ordering: .relaxed) }
+  public var connections: Int { connectionCount.load(ordering: .relaxed) }
   /// Whether the connection stands at this moment.
-  package var isReachable: Bool { isUp.load(ordering: .relaxed) }
+  public var isReachable: Bool { isUp.load(ordering: .relaxed) }
 
   func countRoundTrip() { roundTripCount.wrappingAdd(1, ordering: .relaxed) }
 

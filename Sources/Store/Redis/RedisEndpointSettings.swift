@@ -1,29 +1,29 @@
 import Idempotency
 
 /// How to reach one standalone Redis, and under which names records stand there.
-package struct RedisEndpointSettings: Sendable, Equatable {
-  package enum Address: Sendable, Equatable {
+public struct RedisEndpointSettings: Sendable, Equatable {
+  public enum Address: Sendable, Equatable {
     case tcp(host: String, port: Int)
     case unix(path: String)
   }
 
-  package var address: Address
+  public var address: Address
   /// `nil`: Redis' default user.
-  package var user: String?
-  package var password: String?
-  package var database = 0
+  public var user: String?
+  public var password: String?
+  public var database = 0
   /// For one call in all, also where it waits for a connection or is repeated.
-  package var timeout: Milliseconds = 500
+  public var timeout: Milliseconds = 500
   /// The first part of every key and channel.
-  package var namespace = "semel"
+  public var namespace = "semel"
   /// Whether a Redis that may evict or forget records is refused; else it is warned of.
-  package var requireDurable = false
+  public var requireDurable = false
 
-  package init(address: Address) { self.address = address }
+  public init(address: Address) { self.address = address }
 }
 
 extension RedisEndpointSettings.Address: CustomStringConvertible {
-  package var description: String {
+  public var description: String {
     switch self {
     case .tcp(let host, let port): "\(host):\(port)"
     case .unix(let path): "unix:\(path)"

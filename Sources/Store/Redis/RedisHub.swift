@@ -8,9 +8,9 @@ import Synchronization
 /// node's cache must forget. One for all loops, so that each push is sent to a node once; it is not on the hot path.
 ///
 /// It lives on the loop of its context; what is said to be so may be called from any thread.
-package final class RedisHub: RedisLinkUser, @unchecked Sendable {
+public final class RedisHub: RedisLinkUser, @unchecked Sendable {
   /// What a cache of completed records has to know.
-  package enum Event: Sendable, Equatable {
+  public enum Event: Sendable, Equatable {
     /// From here on every invalidation arrives; what was kept before may be stale.
     case up
     /// From here on invalidations may be missed.
@@ -52,7 +52,7 @@ package final class RedisHub: RedisLinkUser, @unchecked Sendable {
   private let warned = Mutex<[String: BootInstant]>([:])
 
   /// Begins to connect at once.
-  package init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
+  public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
     self.context = context
     self.logger = logger
     keys = RedisKeys(namespace: settings.namespace)
@@ -62,11 +62,11 @@ package final class RedisHub: RedisLinkUser, @unchecked Sendable {
   }
 
   /// What there is to tell of the subscription's connection; from any thread.
-  package var counters: RedisCounters { link.counters }
+  public var counters: RedisCounters { link.counters }
 
   /// Tells every event to `observer`, on the hub's loop and in order; `up` first where it is so already. From any
   /// thread.
-  package func observe(_ observer: @escaping @Sendable (Event) -> Void) {
+  public func observe(_ observer: @escaping @Sendable (Event) -> Void) {
     context.loop.execute {
       self.observers.append(observer)
       if self.isHearing { observer(.up) }
@@ -74,7 +74,7 @@ package final class RedisHub: RedisLinkUser, @unchecked Sendable {
   }
 
   /// Ends the subscriptions; from any thread.
-  package func close() {
+  public func close() {
     context.loop.execute {
       self.heartbeat?.cancel()
       self.link.close()

@@ -5,7 +5,7 @@ extension RedisStore {
   /// How many keys a step meets: a millisecond of Redis', for which everybody waits.
   private static let stepLength: Int64 = 1000
 
-  package func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+  public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     let cursor = cursor ?? "0"
     guard !cursor.isEmpty, cursor.utf8.count <= 20, cursor.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else {
       throw .unavailable("the list's cursor is not one of Redis'")

@@ -7,13 +7,13 @@ import NIOCore
 ///
 /// Confined to the loop of its context. Every call takes at most
 /// `RedisEndpointSettings.timeout`, and a claim whose connection is cut under it at most twice that.
-package struct RedisStore: RecordStore {
+public struct RedisStore: RecordStore {
   let pipeline: RedisPipeline
   let hub: RedisHub
   let keys: RedisKeys
 
   /// Begins to connect at once.
-  package init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisHub) {
+  public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisHub) {
     let link = RedisLink(context: context, settings: settings, carriesRecords: true, logger: logger)
     let pipeline = RedisPipeline(context: context, link: link, hub: hub)
     self.pipeline = pipeline
@@ -23,22 +23,22 @@ package struct RedisStore: RecordStore {
   }
 
   /// What there is to tell of this loop's connection; from any thread.
-  package var counters: RedisCounters { pipeline.link.counters }
+  public var counters: RedisCounters { pipeline.link.counters }
 
   /// Ends the connection; calls that wait are told so. From any thread.
-  package func close() {
+  public func close() {
     pipeline.context.loop.execute { [pipeline] in pipeline.close() }
   }
 
   /// Whether Redis answers, asked now.
-  package func ping() async throws(StoreError) {
+  public func ping() async throws(StoreError) {
     _ = try await pipeline.ask(.clock, nil)
   }
 
   /// Takes at most twice the time of a call: where a repeated claim hears that another has the record, a copy of it may
   /// yet be the next to get that, with nobody to end it (Tests/Model/claim.pml, EARLY_LEAVE). Such an answer counts
   /// only once it is too late for the copies, and is asked for again then.
-  package func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+  public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
     let (outcome, copiedUntil) = try await claimOnce(request)
     guard outcome.leavesRoom, let copiedUntil else { return outcome }
     await pipeline.outlast(copiedUntil)
@@ -86,7 +86,7 @@ package struct RedisStore: RecordStore {
     return (try outcome(of: request, answer), isCopied ? answer.copiedUntil : nil)
   }
 
-  package func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+  public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
     let answer = try await pipeline.ask(.renew, claim.id, capacity: 512 + text.utf8.count) { writer, _ in
       writer.ownership(claim)
@@ -96,13 +96,13 @@ package struct RedisStore: RecordStore {
     return try outcome(of: answer)
   }
 
-  package func complete(
+  public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> OwnerOutcome {
     try outcome(of: try await completed(claim, completion))
   }
 
-  package func completeAndTell(
+  public func completeAndTell(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
     let answer = try await completed(claim, completion)
@@ -135,7 +135,7 @@ package struct RedisStore: RecordStore {
     }
   }
 
-  package func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+  public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
     let answer = try await pipeline.ask(.release, claim.id, capacity: 128) { writer, _ in
       writer.token(argument: claim.owner)
       writer.argument(release == .deleted ? "deleted" : "remembered")
@@ -143,7 +143,7 @@ package struct RedisStore: RecordStore {
     return try outcome(of: answer)
   }
 
-  package func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
     let answer = try await pipeline.ask(.markUnknown, claim.id, capacity: 512 + text.utf8.count) {
       writer, _ in
@@ -154,13 +154,13 @@ package struct RedisStore: RecordStore {
     return try outcome(of: answer)
   }
 
-  package func find(_ id: RecordID) async throws(StoreError) -> Standing {
+  public func find(_ id: RecordID) async throws(StoreError) -> Standing {
     let answer = try await pipeline.ask(.find, id)
     guard case .told(let told) = answer.ending else { return .absent }
     return try told.standing(now: answer.now)
   }
 
-  package func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+  public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     let token = OwnerToken.random()
     let capacity = 256 + keys.invalidations.utf8.count
     let answer = try await pipeline.ask(.forget, id, capacity: capacity) { writer, _ in
@@ -173,7 +173,7 @@ package struct RedisStore: RecordStore {
     return false
   }
 
-  package func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
     let token = OwnerToken.random()
     var completion: Completion?
     if case .applied(let applied) = resolution { completion = applied }
@@ -193,7 +193,7 @@ package struct RedisStore: RecordStore {
     return try outcome(of: answer)
   }
 
-  package func watch(_ id: RecordID) async throws(StoreError) -> RedisWatch {
+  public func watch(_ id: RecordID) async throws(StoreError) -> RedisWatch {
     try await hub.watch(id, on: pipeline.context)
   }
 }

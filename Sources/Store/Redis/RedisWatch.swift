@@ -3,7 +3,7 @@ import Loop
 import NIOCore
 
 /// One task's subscription to the ends of one record. Used on the loop of its task; woken from the hub's.
-package final class RedisWatch: RecordWatch, @unchecked Sendable {
+public final class RedisWatch: RecordWatch, @unchecked Sendable {
   /// What the hub told of the subscription; touched on the watcher's loop alone.
   enum Beginning { case asked, confirmed, failed(String) }
 
@@ -20,11 +20,11 @@ package final class RedisWatch: RecordWatch, @unchecked Sendable {
     signal = Signal(timers: context.timers)
   }
 
-  package func changed(within span: Milliseconds) async {
+  public func changed(within span: Milliseconds) async {
     _ = await signal.wait(milliseconds: span.count)
   }
 
-  package func cancel() { hub.leave(self) }
+  public func cancel() { hub.leave(self) }
 
   /// The record may have changed; from the hub's loop.
   func wake() { onOwnLoop { self.signal.set() } }

@@ -1,5 +1,5 @@
 /// What one event loop counts. Written on that loop alone.
-package final class LoopMetrics: @unchecked Sendable {
+public final class LoopMetrics: @unchecked Sendable {
   let own = MetricCells(count: LoopLayout.size)
   /// A route's row by its number. A place is written once, before the loop hears of the route.
   private let rows: UnsafeMutablePointer<MetricCells?>
@@ -18,28 +18,28 @@ package final class LoopMetrics: @unchecked Sendable {
     return row
   }
 
-  package func add(_ count: LoopCount) { own.add(1, at: LoopLayout.count(count)) }
+  public func add(_ count: LoopCount) { own.add(1, at: LoopLayout.count(count)) }
 
-  package func lagged(microseconds: Int64) {
+  public func lagged(microseconds: Int64) {
     own.observe(Int(microseconds), in: .durations, at: LoopLayout.lag)
   }
 
   /// The store has answered a command.
-  package func asked(_ command: StoreCommand, microseconds: Int64) {
+  public func asked(_ command: StoreCommand, microseconds: Int64) {
     own.observe(Int(microseconds), in: .durations, at: LoopLayout.command(command))
   }
 
   /// The store has given a command no answer.
-  package func failed(_ command: StoreCommand, _ failure: StoreFailure) {
+  public func failed(_ command: StoreCommand, _ failure: StoreFailure) {
     own.add(1, at: LoopLayout.error(command, failure))
   }
 
-  package func add(_ count: RouteCount, route: Int) {
+  public func add(_ count: RouteCount, route: Int) {
     row(route).add(1, at: RouteLayout.count(count))
   }
 
   /// A request that could not even be read was refused.
-  package func refusedUnread(_ reason: RefusalReason) {
+  public func refusedUnread(_ reason: RefusalReason) {
     let row = row(0)
     row.add(1, at: RouteLayout.refusal(reason))
     row.add(1, at: RouteLayout.count(.failedValidation))
@@ -49,7 +49,7 @@ package final class LoopMetrics: @unchecked Sendable {
 
 extension LoopMetrics {
   /// Counts a request that has ended, with all that is known of it.
-  package func ended(_ record: AccessRecord) {
+  public func ended(_ record: AccessRecord) {
     let row = row(record.routeNumber)
     row.observe(
       Int(record.totalMicroseconds), in: .durations, at: RouteLayout.duration(record.outcome))

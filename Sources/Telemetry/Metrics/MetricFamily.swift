@@ -1,10 +1,10 @@
 /// One family of the metrics page: its name with its unit, what kind it is, and what it means.
-package struct MetricFamily: Sendable, Hashable {
-  package enum Kind: String, Sendable { case counter, gauge, histogram }
+public struct MetricFamily: Sendable, Hashable {
+  public enum Kind: String, Sendable { case counter, gauge, histogram }
 
-  package let name: String
-  package let kind: Kind
-  package let help: String
+  public let name: String
+  public let kind: Kind
+  public let help: String
 
   private init(_ kind: Kind, _ name: String, _ help: String) {
     self.name = "semel_" + name
@@ -15,127 +15,127 @@ package struct MetricFamily: Sendable, Hashable {
 
 // Every name on the page, in the page's order.
 extension MetricFamily {
-  package static let build = MetricFamily(.gauge, "build_info", "Always 1; the version is its label.")
-  package static let requests = MetricFamily(
+  public static let build = MetricFamily(.gauge, "build_info", "Always 1; the version is its label.")
+  public static let requests = MetricFamily(
     .counter, "requests_total", "Requests that ended, by route and outcome.")
-  package static let requestDuration = MetricFamily(
+  public static let requestDuration = MetricFamily(
     .histogram, "request_duration_seconds", "From a request's head to its answer's end, by route and outcome."
   )
-  package static let partDuration = MetricFamily(
+  public static let partDuration = MetricFamily(
     .histogram, "request_part_duration_seconds",
     "Of it, asking for the claim, waiting for the backend, storing the outcome.")
-  package static let timeToSuccess = MetricFamily(
+  public static let timeToSuccess = MetricFamily(
     .histogram, "time_to_success_seconds",
     "From an intent's first delivery to its final outcome, across all attempts.")
-  package static let refusals = MetricFamily(
+  public static let refusals = MetricFamily(
     .counter, "refusals_total", "Requests that Semel itself refused, by the code of the problem.")
-  package static let replays = MetricFamily(
+  public static let replays = MetricFamily(
     .counter, "replays_total",
     "Recorded outcomes given again: from the local cache, from the store, or after waiting.")
-  package static let duplicatesPrevented = MetricFamily(
+  public static let duplicatesPrevented = MetricFamily(
     .counter, "duplicates_prevented_total",
     "Deliveries that would have run an intent again: replayed, made to wait and replayed, or refused.")
-  package static let retries = MetricFamily(
+  public static let retries = MetricFamily(
     .counter, "retries_total", "Attempts after the first, by what ended the attempt before.")
-  package static let failures = MetricFamily(
+  public static let failures = MetricFamily(
     .counter, "failures_total", "Requests that failed, by whose failure it was.")
-  package static let lateAnswers = MetricFamily(
+  public static let lateAnswers = MetricFamily(
     .counter, "late_answers_total",
     "Answers of the backend that came after the client was told of a time-out.")
-  package static let losses = MetricFamily(
+  public static let losses = MetricFamily(
     .counter, "outcomes_lost_total", "Claimed requests that were sent and whose outcome became unknown.")
-  package static let requestBytes = MetricFamily(
+  public static let requestBytes = MetricFamily(
     .counter, "request_body_bytes_total", "Bytes of request bodies received.")
-  package static let responseBytes = MetricFamily(
+  public static let responseBytes = MetricFamily(
     .counter, "response_bytes_total", "Bytes of answers sent to clients, heads included.")
 
-  package static let inFlight = MetricFamily(.gauge, "in_flight_requests", "Requests under way.")
-  package static let waiting = MetricFamily(
+  public static let inFlight = MetricFamily(.gauge, "in_flight_requests", "Requests under way.")
+  public static let waiting = MetricFamily(
     .gauge, "waiting_requests", "Duplicates that wait for a first delivery.")
-  package static let bodyBytes = MetricFamily(.gauge, "body_bytes", "Bytes reserved for request bodies.")
-  package static let openRecords = MetricFamily(
+  public static let bodyBytes = MetricFamily(.gauge, "body_bytes", "Bytes reserved for request bodies.")
+  public static let openRecords = MetricFamily(
     .gauge, "open_records", "Records in flight or of unknown outcome in the store, as last counted.")
-  package static let oldestRecord = MetricFamily(
+  public static let oldestRecord = MetricFamily(
     .gauge, "oldest_open_record_seconds", "Age of the oldest of them.")
-  package static let recordsCounted = MetricFamily(
+  public static let recordsCounted = MetricFamily(
     .gauge, "open_records_counted_timestamp_seconds", "When they were last counted; 0 before.")
 
-  package static let leasesRenewed = MetricFamily(
+  public static let leasesRenewed = MetricFamily(
     .counter, "leases_renewed_total", "Leases renewed for slow exchanges.")
-  package static let leasesLapsed = MetricFamily(
+  public static let leasesLapsed = MetricFamily(
     .counter, "leases_lapsed_total", "Leases of this process that ran out before they could be renewed.")
-  package static let claimsLost = MetricFamily(
+  public static let claimsLost = MetricFamily(
     .counter, "claims_lost_total", "Claims whose reply was lost, and which were given back unused.")
-  package static let zombies = MetricFamily(
+  public static let zombies = MetricFamily(
     .counter, "zombies_total", "Owners that found their record taken over, resolved or forgotten.")
 
-  package static let storeDuration = MetricFamily(
+  public static let storeDuration = MetricFamily(
     .histogram, "store_command_duration_seconds", "How long the store took for a command.")
-  package static let storeErrors = MetricFamily(
+  public static let storeErrors = MetricFamily(
     .counter, "store_errors_total", "Commands to which the store gave no answer.")
-  package static let storeRoundTrips = MetricFamily(
+  public static let storeRoundTrips = MetricFamily(
     .counter, "store_round_trips_total",
     "Commands written to Redis, or groups committed to the embedded store.")
-  package static let storeConnections = MetricFamily(
+  public static let storeConnections = MetricFamily(
     .counter, "store_connections_total", "Connections made to Redis.")
-  package static let storeReconnects = MetricFamily(
+  public static let storeReconnects = MetricFamily(
     .counter, "store_reconnects_total", "Of these, after the first of each event loop.")
-  package static let storeUp = MetricFamily(
+  public static let storeUp = MetricFamily(
     .gauge, "store_connections_up", "Connections to Redis that stand; the embedded store counts as one.")
-  package static let storeSwept = MetricFamily(
+  public static let storeSwept = MetricFamily(
     .counter, "store_swept_total", "Entries and answers past their time that the embedded store removed.")
 
-  package static let cacheHits = MetricFamily(
+  public static let cacheHits = MetricFamily(
     .counter, "cache_hits_total", "Look-ups that the local cache answered.")
-  package static let cacheMisses = MetricFamily(
+  public static let cacheMisses = MetricFamily(
     .counter, "cache_misses_total", "Look-ups that it could not answer.")
-  package static let cacheEvictions = MetricFamily(
+  public static let cacheEvictions = MetricFamily(
     .counter, "cache_evictions_total", "Entries that made room for others.")
-  package static let cacheEntries = MetricFamily(.gauge, "cache_entries", "Outcomes in the local cache.")
-  package static let cacheBytes = MetricFamily(.gauge, "cache_bytes", "Bytes that they take.")
+  public static let cacheEntries = MetricFamily(.gauge, "cache_entries", "Outcomes in the local cache.")
+  public static let cacheBytes = MetricFamily(.gauge, "cache_bytes", "Bytes that they take.")
 
-  package static let connections = MetricFamily(
+  public static let connections = MetricFamily(
     .counter, "connections_total", "Client connections accepted.")
-  package static let connectionsRefused = MetricFamily(
+  public static let connectionsRefused = MetricFamily(
     .counter, "connections_refused_total", "Client connections over the limit, or while shutting down.")
-  package static let openConnections = MetricFamily(
+  public static let openConnections = MetricFamily(
     .gauge, "open_connections", "Client connections open.")
-  package static let framingErrors = MetricFamily(
+  public static let framingErrors = MetricFamily(
     .counter, "framing_errors_total", "Requests whose bytes are no unambiguous HTTP.")
-  package static let hangUps = MetricFamily(
+  public static let hangUps = MetricFamily(
     .counter, "hang_ups_total", "Clients that went away before their answer.")
-  package static let slowReaders = MetricFamily(
+  public static let slowReaders = MetricFamily(
     .counter, "slow_readers_total", "Clients cut because they did not read their answer.")
-  package static let reloads = MetricFamily(
+  public static let reloads = MetricFamily(
     .counter, "reloads_total", "Configurations read again and put to work.")
-  package static let reloadsRefused = MetricFamily(
+  public static let reloadsRefused = MetricFamily(
     .counter, "reloads_refused_total", "Configurations read again and refused.")
-  package static let upstreamConnects = MetricFamily(
+  public static let upstreamConnects = MetricFamily(
     .counter, "upstream_connects_total", "Connections begun to backends.")
-  package static let upstreamSends = MetricFamily(
+  public static let upstreamSends = MetricFamily(
     .counter, "upstream_sends_total", "Requests of which the sending to a backend was begun.")
-  package static let upstreamRetries = MetricFamily(
+  public static let upstreamRetries = MetricFamily(
     .counter, "upstream_connect_retries_total", "Connects to backends that were tried again.")
-  package static let loopLag = MetricFamily(
+  public static let loopLag = MetricFamily(
     .histogram, "event_loop_lag_seconds", "How late an event loop came to a timer that was due.")
-  package static let logDropped = MetricFamily(
+  public static let logDropped = MetricFamily(
     .counter, "log_lines_dropped_total", "Log lines for which a slow reader left no room.")
-  package static let spansSent = MetricFamily(
+  public static let spansSent = MetricFamily(
     .counter, "spans_exported_total", "Spans that the collector took.")
-  package static let spansDropped = MetricFamily(
+  public static let spansDropped = MetricFamily(
     .counter, "spans_dropped_total", "Spans for which there was no room, or that the collector refused.")
 
-  package static let processCPU = MetricFamily(
+  public static let processCPU = MetricFamily(
     .counter, "process_cpu_seconds_total", "CPU time of the process, user and system.")
-  package static let processMemory = MetricFamily(
+  public static let processMemory = MetricFamily(
     .gauge, "process_resident_memory_bytes", "Memory of the process that is resident.")
-  package static let processFiles = MetricFamily(
+  public static let processFiles = MetricFamily(
     .gauge, "process_open_fds", "File descriptors that the process has open.")
-  package static let processStart = MetricFamily(
+  public static let processStart = MetricFamily(
     .gauge, "process_start_time_seconds", "When the process started, in seconds since 1970.")
 
   /// All of them, in the order of the page.
-  package static let all: [MetricFamily] = [
+  public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
     retries, failures, lateAnswers, losses, requestBytes, responseBytes, inFlight, waiting, bodyBytes,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, zombies,
@@ -148,7 +148,7 @@ extension MetricFamily {
 }
 
 /// A closed list of values of one label: what bounds the page.
-package protocol MetricLabel: CaseIterable, Hashable, RawRepresentable<Int>, Sendable {
+public protocol MetricLabel: CaseIterable, Hashable, RawRepresentable<Int>, Sendable {
   /// The label's name on the page.
   static var key: String { get }
   /// The values, in the order of the cases.
@@ -156,19 +156,19 @@ package protocol MetricLabel: CaseIterable, Hashable, RawRepresentable<Int>, Sen
 }
 
 extension MetricLabel {
-  package var text: String { Self.values[rawValue] }
+  public var text: String { Self.values[rawValue] }
 }
 
 /// What became of a request.
-package enum RequestOutcome: Int, MetricLabel {
+public enum RequestOutcome: Int, MetricLabel {
   case executed, replayed, notStored, unknown, passed, ignored, unprotected, refused
   /// The connection was handed to another protocol, such as WebSocket.
   case upgraded
   /// The client went away, or its answer had to be cut off.
   case cut
 
-  package static let key = "outcome"
-  package static let values = [
+  public static let key = "outcome"
+  public static let values = [
     "executed", "replayed", "not_stored", "unknown", "passed", "ignored", "unprotected", "refused",
     "upgraded",
     "cut",
@@ -176,13 +176,13 @@ package enum RequestOutcome: Int, MetricLabel {
 }
 
 /// Why Semel refused: the codes of problem documents.
-package enum RefusalReason: Int, MetricLabel {
+public enum RefusalReason: Int, MetricLabel {
   case badRequest, keyMissing, keyInvalid, callerUnknown, payloadMismatch, inFlight, outcomeUnknown,
     responseNotKept, keyExpired, requestTooLarge, requestTimeout, storeUnavailable, storeUnreadable,
     upstreamUnreachable, overloaded, notImplemented, noRoute, headerTooLarge
 
-  package static let key = "reason"
-  package static let values = [
+  public static let key = "reason"
+  public static let values = [
     "bad_request", "key_missing", "key_invalid", "caller_unknown", "payload_mismatch", "in_flight",
     "outcome_unknown", "response_not_kept", "key_expired", "request_too_large", "request_timeout",
     "store_unavailable", "store_unreadable", "upstream_unreachable", "overloaded", "not_implemented",
@@ -191,23 +191,23 @@ package enum RefusalReason: Int, MetricLabel {
 }
 
 /// Where a replayed outcome came from.
-package enum ReplaySource: Int, MetricLabel {
+public enum ReplaySource: Int, MetricLabel {
   case cache, store, wait
 
-  package static let key = "source"
-  package static let values = ["cache", "store", "wait"]
+  public static let key = "source"
+  public static let values = ["cache", "store", "wait"]
 }
 
 /// What became of a delivery that would have run an intent again.
-package enum Prevention: Int, MetricLabel {
+public enum Prevention: Int, MetricLabel {
   case replay, wait, refusal
 
-  package static let key = "by"
-  package static let values = ["replay", "wait", "refusal"]
+  public static let key = "by"
+  public static let values = ["replay", "wait", "refusal"]
 }
 
 /// What ended the attempt before this one.
-package enum RetryCause: Int, MetricLabel {
+public enum RetryCause: Int, MetricLabel {
   /// Its outcome was lost, and this one took the record over.
   case unknown
   /// Nothing was executed, or the backend asked for a retry.
@@ -215,48 +215,48 @@ package enum RetryCause: Int, MetricLabel {
   /// An operator forgot the record.
   case forgotten
 
-  package static let key = "after"
-  package static let values = ["unknown", "released", "forgotten"]
+  public static let key = "after"
+  public static let values = ["unknown", "released", "forgotten"]
 }
 
 /// Whose failure it was.
-package enum FailureCategory: Int, MetricLabel {
+public enum FailureCategory: Int, MetricLabel {
   case transport, auth, validation, backend, store, overload
 
-  package static let key = "category"
-  package static let values = ["transport", "auth", "validation", "backend", "store", "overload"]
+  public static let key = "category"
+  public static let values = ["transport", "auth", "validation", "backend", "store", "overload"]
 }
 
 /// The parts of a request's time.
-package enum RequestPart: Int, MetricLabel {
+public enum RequestPart: Int, MetricLabel {
   case claim, backend, record
 
-  package static let key = "part"
-  package static let values = ["claim", "backend", "record"]
+  public static let key = "part"
+  public static let values = ["claim", "backend", "record"]
 }
 
 /// A command of the record store.
-package enum StoreCommand: Int, MetricLabel {
+public enum StoreCommand: Int, MetricLabel {
   case claim, renew, complete, release, markUnknown, find, forget, resolve, watch, list
 
-  package static let key = "command"
-  package static let values = [
+  public static let key = "command"
+  public static let values = [
     "claim", "renew", "complete", "release", "mark_unknown", "find", "forget", "resolve", "watch", "list",
   ]
 }
 
 /// Why the store gave no answer.
-package enum StoreFailure: Int, MetricLabel {
+public enum StoreFailure: Int, MetricLabel {
   case unavailable, fateUnknown, unreadable
 
-  package static let key = "reason"
-  package static let values = ["unavailable", "fate_unknown", "unreadable"]
+  public static let key = "reason"
+  public static let values = ["unavailable", "fate_unknown", "unreadable"]
 }
 
 /// How an open record stands.
-package enum OpenState: Int, MetricLabel {
+public enum OpenState: Int, MetricLabel {
   case inFlight, unknown
 
-  package static let key = "state"
-  package static let values = ["in_flight", "unknown"]
+  public static let key = "state"
+  public static let values = ["in_flight", "unknown"]
 }

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// All figures of the process: the rows that event loops count in, and sources that are asked when a page is made.
-package final class Metrics: Sendable {
+public final class Metrics: Sendable {
   /// Routes of different names in the life of a process, over all reloads; those beyond share the last row.
   private static let mostRoutes = 4096
 
@@ -12,11 +12,11 @@ package final class Metrics: Sendable {
   }
 
   /// One for each event loop.
-  package let loops: [LoopMetrics]
-  package let counters: Counters
+  public let loops: [LoopMetrics]
+  public let counters: Counters
   private let state = Mutex(State())
 
-  package init(loops: Int, counters: Counters = Counters()) {
+  public init(loops: Int, counters: Counters = Counters()) {
     self.loops = (0..<loops).map { _ in LoopMetrics(mostRoutes: Self.mostRoutes) }
     self.counters = counters
     _ = number(ofRoute: "")
@@ -24,7 +24,7 @@ package final class Metrics: Sendable {
 
   /// The number under which a route's figures are kept: always the same for the same name. Must be asked for before
   /// the event loops hear of the route.
-  package func number(ofRoute name: String) -> Int {
+  public func number(ofRoute name: String) -> Int {
     state.withLock { state in
       if let number = state.routes.firstIndex(of: name) { return number }
       guard state.routes.count < Self.mostRoutes else { return Self.mostRoutes - 1 }
@@ -35,12 +35,12 @@ package final class Metrics: Sendable {
   }
 
   /// Adds what knows its own figures; it is asked each time a page is made.
-  package func source(_ figures: @escaping @Sendable () async -> [MetricFigure]) {
+  public func source(_ figures: @escaping @Sendable () async -> [MetricFigure]) {
     state.withLock { $0.sources.append(figures) }
   }
 
   /// The page in Prometheus's text format.
-  package func page() async -> String {
+  public func page() async -> String {
     let (routes, sources) = state.withLock { ($0.routes, $0.sources) }
     var page = MetricPage()
     addRoutes(routes, to: &page)
@@ -54,18 +54,18 @@ package final class Metrics: Sendable {
 }
 
 /// One number of a source's.
-package struct MetricFigure: Sendable {
+public struct MetricFigure: Sendable {
   let family: MetricFamily
   let labels: [(key: String, value: String)]
   let value: Double
 
-  package init(_ family: MetricFamily, _ value: Double, _ labels: (key: String, value: String)...) {
+  public init(_ family: MetricFamily, _ value: Double, _ labels: (key: String, value: String)...) {
     self.family = family
     self.labels = labels
     self.value = value
   }
 
-  package init(_ family: MetricFamily, _ value: Int, _ labels: (key: String, value: String)...) {
+  public init(_ family: MetricFamily, _ value: Int, _ labels: (key: String, value: String)...) {
     self.family = family
     self.labels = labels
     self.value = Double(value)

@@ -1,5 +1,5 @@
 /// What is counted for a route by itself, besides its histograms.
-package enum RouteCount: Int, CaseIterable, Sendable {
+public enum RouteCount: Int, CaseIterable, Sendable {
   case replayFromCache, replayFromStore, replayAfterWait
   case retryAfterUnknown, retryAfterRelease, retryAfterForget
   case failedTransport, failedAuth, failedValidation, failedBackend, failedStore, failedOverload
@@ -23,7 +23,7 @@ enum RouteLayout {
 }
 
 /// What an event loop counts for the whole process.
-package enum LoopCount: Int, CaseIterable, Sendable {
+public enum LoopCount: Int, CaseIterable, Sendable {
   case leasesRenewed, leasesLapsed, claimsLost, zombies
 }
 

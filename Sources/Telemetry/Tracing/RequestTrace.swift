@@ -1,28 +1,28 @@
 /// A request's part of a trace, while it is under way.
-package struct RequestTrace: Sendable {
+public struct RequestTrace: Sendable {
   /// The trace, as the request's own span says it; where nothing is exported, as the client said it.
-  package var context: TraceContext
+  public var context: TraceContext
   /// The client's span, 0 where the trace begins here.
-  package var parent: UInt64 = 0
+  public var parent: UInt64 = 0
   /// Whether spans are made of it. Without that it is only told in the log.
-  package var isExported = false
+  public var isExported = false
   /// The span that the backend's own become children of.
-  package var forwardSpan: UInt64 = 0
+  public var forwardSpan: UInt64 = 0
   /// Of a replay: the trace in which the request first ran.
-  package var origin: TraceContext?
+  public var origin: TraceContext?
   /// When the parts began, by the clock of `NIODeadline`, in nanoseconds; 0 where they did not. Of a claim that is
   /// asked for again after waiting, the first.
-  package var claimAt: UInt64 = 0
-  package var forwardAt: UInt64 = 0
-  package var recordAt: UInt64 = 0
+  public var claimAt: UInt64 = 0
+  public var forwardAt: UInt64 = 0
+  public var recordAt: UInt64 = 0
 
-  package init(context: TraceContext) { self.context = context }
+  public init(context: TraceContext) { self.context = context }
 }
 
 /// One finished piece of work.
-package struct Span: Sendable {
-  package enum Kind: Int, Sendable { case `internal` = 1, server, client }
-  package enum Value: Sendable { case text(String), number(Int) }
+public struct Span: Sendable {
+  public enum Kind: Int, Sendable { case `internal` = 1, server, client }
+  public enum Value: Sendable { case text(String), number(Int) }
 
   var name: String
   var kind: Kind

@@ -1,14 +1,14 @@
 /// Which trace a request belongs to, and which span of it speaks (W3C Trace Context, `traceparent`).
-package struct TraceContext: Sendable, Hashable {
+public struct TraceContext: Sendable, Hashable {
   /// The length of `traceparent` as version 00 writes it.
-  package static let textLength = 55
+  public static let textLength = 55
 
-  package var traceHigh: UInt64
-  package var traceLow: UInt64
-  package var span: UInt64
-  package var isSampled: Bool
+  public var traceHigh: UInt64
+  public var traceLow: UInt64
+  public var span: UInt64
+  public var isSampled: Bool
 
-  package init(traceHigh: UInt64, traceLow: UInt64, span: UInt64, isSampled: Bool) {
+  public init(traceHigh: UInt64, traceLow: UInt64, span: UInt64, isSampled: Bool) {
     self.traceHigh = traceHigh
     self.traceLow = traceLow
     self.span = span
@@ -16,7 +16,7 @@ package struct TraceContext: Sendable, Hashable {
   }
 
   /// Reads `VERSION-TRACE-SPAN-FLAGS` in lower-case hexadecimal; a later version may say more after the flags.
-  package init?(_ text: UnsafeRawBufferPointer) {
+  public init?(_ text: UnsafeRawBufferPointer) {
     guard text.count >= Self.textLength, text[2] == 0x2D, text[35] == 0x2D, text[52] == 0x2D,
       let version = Self.number(text[0..<2]), version != 0xFF,
       let high = Self.number(text[3..<19]), let low = Self.number(text[19..<35]),
@@ -29,15 +29,15 @@ package struct TraceContext: Sendable, Hashable {
   }
 
   /// The trace's name: 32 hexadecimal digits.
-  package var traceText: String { Self.hexadecimal(traceHigh) + Self.hexadecimal(traceLow) }
+  public var traceText: String { Self.hexadecimal(traceHigh) + Self.hexadecimal(traceLow) }
 
   /// The header's value.
-  package var text: String {
+  public var text: String {
     "00-\(traceText)-\(Self.hexadecimal(span))-\(isSampled ? "01" : "00")"
   }
 
   /// The same trace, as another of its spans says it.
-  package func speaking(as span: UInt64) -> TraceContext {
+  public func speaking(as span: UInt64) -> TraceContext {
     var context = self
     context.span = span
     return context

@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// A request never waits for the collector: what finds no room, or what the collector does not take, is dropped and
 /// counted.
-package final class Tracer: Sendable {
+public final class Tracer: Sendable {
   /// How many spans may wait: some 8 MiB.
   private static let capacity = 16_384
   /// How many go in one request; so many are sent at once.
@@ -39,7 +39,7 @@ package final class Tracer: Sendable {
   /// - Parameters:
   ///   - sample: of so many traces that begin here one is kept; of those that clients begin, what they say.
   ///   - send: hands the collector one request's body, and says whether it was taken. May wait.
-  package init(sample: Int, send: @escaping @Sendable ([UInt8]) -> Bool) {
+  public init(sample: Int, send: @escaping @Sendable ([UInt8]) -> Bool) {
     self.sample = sample
     self.send = send
     let context = Unmanaged.passRetained(self).toOpaque()
@@ -49,7 +49,7 @@ package final class Tracer: Sendable {
   }
 
   /// Whether the next trace that begins here is kept.
-  package func keepsNext() -> Bool {
+  public func keepsNext() -> Bool {
     sample <= 1 || isTurn.wrappingAdd(1, ordering: .relaxed).oldValue % sample == 0
   }
 
@@ -58,7 +58,7 @@ package final class Tracer: Sendable {
   /// - Parameters:
   ///   - startedAt: when its head came, and `now`, both by the clock of its parts, in nanoseconds.
   ///   - next: gives each span a name.
-  package func ended(_ record: AccessRecord, startedAt: UInt64, now: UInt64, next: () -> UInt64) {
+  public func ended(_ record: AccessRecord, startedAt: UInt64, now: UInt64, next: () -> UInt64) {
     guard let trace = record.trace, trace.isExported else { return }
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
@@ -76,13 +76,13 @@ package final class Tracer: Sendable {
     if isDue { wakeUp.signal() }
   }
 
-  package var figures: [MetricFigure] {
+  public var figures: [MetricFigure] {
     let (sent, dropped) = state.withLock { ($0.sent, $0.dropped) }
     return [MetricFigure(.spansSent, sent), MetricFigure(.spansDropped, dropped)]
   }
 
   /// Sends what waits, for at most a few seconds, and takes nothing more.
-  package func close() {
+  public func close() {
     state.withLock { $0.isClosed = true }
     wakeUp.signal()
     _ = idle.wait(timeout: .now() + .seconds(3))

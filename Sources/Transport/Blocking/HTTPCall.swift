@@ -2,30 +2,30 @@ import CCurl
 
 /// One request from a thread that may wait, such as the command line's and the one that sends spans. Never used on an
 /// event loop.
-package struct HTTPCall: Sendable {
-  package struct Answer: Sendable {
-    package var status: Int
-    package var body: [UInt8]
+public struct HTTPCall: Sendable {
+  public struct Answer: Sendable {
+    public var status: Int
+    public var body: [UInt8]
   }
 
   /// Why there is no answer, in libcurl's words.
-  package struct Failure: Error, CustomStringConvertible {
-    package let description: String
+  public struct Failure: Error, CustomStringConvertible {
+    public let description: String
   }
 
   /// Beyond it an answer is cut: nothing that is asked for here is as large.
   private static let mostBytes = 64 << 20
 
-  package var method = "GET"
-  package var url: String
+  public var method = "GET"
+  public var url: String
   /// Lines without their ends: `Name: value`.
-  package var fields: [String] = []
-  package var body: [UInt8]?
-  package var timeoutMilliseconds = 10_000
+  public var fields: [String] = []
+  public var body: [UInt8]?
+  public var timeoutMilliseconds = 10_000
 
-  package init(url: String) { self.url = url }
+  public init(url: String) { self.url = url }
 
-  package func send() throws(Failure) -> Answer {
+  public func send() throws(Failure) -> Answer {
     let easy = EasyHandle()
     let received = Received(limit: Self.mostBytes)
     easy.set(CURLOPT_NOSIGNAL, true)

@@ -19,13 +19,13 @@ extension BufferedExchange {
 
   var waitingBytes: Int { body.readableBytes }
 
-  package func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead {
+  public func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead {
     try await wait(for: .head, within: span)
     guard let finalHead else { preconditionFailure("\(Self.self): waited for a head, and has none") }
     return finalHead
   }
 
-  package func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
+  public func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
   {
     pauseAt = max(Self.highWater, min(limit, .max - 1) + 1)
     updateReading()
@@ -34,7 +34,7 @@ extension BufferedExchange {
     return body.readableBytes > limit ? .tooLarge : .whole(takeBody())
   }
 
-  package func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer? {
+  public func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer? {
     try await wait(for: .piece, within: span)
     guard body.readableBytes > 0 else { return nil }
     let piece = takeBody()
@@ -42,7 +42,7 @@ extension BufferedExchange {
     return piece
   }
 
-  package func takeReady() -> (bytes: ByteBuffer, isEnd: Bool) {
+  public func takeReady() -> (bytes: ByteBuffer, isEnd: Bool) {
     let piece = takeBody()
     updateReading()
     return (piece, isWhole && body.readableBytes == 0)

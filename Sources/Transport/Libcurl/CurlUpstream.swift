@@ -9,7 +9,7 @@ import NIOCore
 /// A request goes out within `begin`, without leaving the loop. Answers are found by the watcher's thread, which
 /// only wakes the loop; all else happens here. A continuation that is resumed while libcurl is at work becomes a job
 /// of the loop's executor, run once libcurl has returned.
-package final class CurlUpstream: Upstream, @unchecked Sendable {
+public final class CurlUpstream: Upstream, @unchecked Sendable {
   let context: EventLoopContext
   private let logger: Logger
   private let loops: Int
@@ -20,7 +20,7 @@ package final class CurlUpstream: Upstream, @unchecked Sendable {
   private var pools: [TransferPool] = []
   /// Exchanges whose request is not known to be sent whole; looked through after each turn.
   private var sending: [CurlExchange] = []
-  private(set) package var counters = UpstreamCounters()
+  private(set) public var counters = UpstreamCounters()
 
   /// libcurl's timer has run out, or was set to nothing.
   private var isDue = false
@@ -31,7 +31,7 @@ package final class CurlUpstream: Upstream, @unchecked Sendable {
   /// - Parameters:
   ///   - context: the event loop that this is confined to; `begin` and `shutdown` are called on it.
   ///   - loops: how many there are; each gets its share of an upstream's `maxConnections`.
-  package init(
+  public init(
     context: EventLoopContext, loops: Int, watcher: CurlWatcher, logger: Logger
   ) throws(TransportError) {
     guard let multi = MultiHandle(), let sockets = SocketSet() else { throw TransportError.curl }
@@ -46,7 +46,7 @@ package final class CurlUpstream: Upstream, @unchecked Sendable {
     tag = watcher.watch(self.sockets.descriptor) { context.loop.execute { self.drive() } }
   }
 
-  package func begin(_ request: UpstreamRequest) -> CurlExchange {
+  public func begin(_ request: UpstreamRequest) -> CurlExchange {
     context.loop.assertInEventLoop()
     let exchange = CurlExchange(request, upstream: self, pool: pool(for: request.upstream))
     start(exchange)
@@ -55,7 +55,7 @@ package final class CurlUpstream: Upstream, @unchecked Sendable {
   }
 
   /// Cuts what is still under way and closes every connection. Exchanges that are used after it fail.
-  package func shutdown() {
+  public func shutdown() {
     context.loop.assertInEventLoop()
     guard multi != nil else { return }
     watcher.unwatch(sockets.descriptor, tag)

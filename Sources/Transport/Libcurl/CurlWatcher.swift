@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// NIO cannot watch a foreign descriptor. Each loop's sockets stand in an epoll set of its own; this thread sleeps on
 /// a set of those sets. A set is told of once and stays silent until its loop re-arms it.
-package final class CurlWatcher: Sendable {
+public final class CurlWatcher: Sendable {
   /// Names a watched set; 0 is the watcher's own stop.
   typealias Tag = UInt64
 
@@ -16,7 +16,7 @@ package final class CurlWatcher: Sendable {
   private let wakers = Mutex<[Tag: @Sendable () -> Void]>([:])
   private let thread = Mutex<pthread_t?>(nil)
 
-  package init() throws(TransportError) {
+  public init() throws(TransportError) {
     set = epoll_create1(Int32(EPOLL_CLOEXEC))
     stop = eventfd(0, Int32(EFD_CLOEXEC))
     guard set >= 0, stop >= 0, semel_epoll_control(set, EPOLL_CTL_ADD, stop, EPOLLIN.rawValue, 0) == 0 else {
@@ -33,7 +33,7 @@ package final class CurlWatcher: Sendable {
   }
 
   /// Ends the thread and waits for it. The loops must have taken their sets out before.
-  package func shutdown() {
+  public func shutdown() {
     guard let running = thread.withLock({ $0.take() }) else { return }
     eventfd_write(stop, 1)
     pthread_join(running, nil)

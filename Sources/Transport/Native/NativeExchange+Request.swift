@@ -48,7 +48,7 @@ extension NativeExchange {
     }
   }
 
-  package func tunnel(_ bytes: any RequestBodyStream) {
+  public func tunnel(_ bytes: any RequestBodyStream) {
     guard case .running(let carrier) = stage, let connection = carrier as? HTTP1Connection else { return }
     context.task { await self.pass(bytes, on: connection) }
   }

@@ -4,7 +4,7 @@ import NIOCore
 import Wire
 
 /// One request's way over a connection of HTTP/1.1, or a stream of HTTP/2: what the port promises, on its loop.
-package final class NativeExchange: UpstreamExchange, @unchecked Sendable {
+public final class NativeExchange: UpstreamExchange, @unchecked Sendable {
   enum Stage {
     /// All connections of the upstream are at work.
     case waiting(LoopTimers.Token)
@@ -26,7 +26,7 @@ package final class NativeExchange: UpstreamExchange, @unchecked Sendable {
 
   private(set) var head: ResponseHead?
   private(set) var isWhole = false
-  package private(set) var trailers = ByteBuffer()
+  public private(set) var trailers = ByteBuffer()
   var body = ByteBuffer()
   var pauseAt = highWater
   var failure: UpstreamFailure?
@@ -50,7 +50,7 @@ package final class NativeExchange: UpstreamExchange, @unchecked Sendable {
     backoff = ConnectBackoff(retries: request.upstream.connectRetries)
   }
 
-  package func close() {
+  public func close() {
     if failure == nil, !isWhole { failure = gate.failure("the exchange was closed") }
     if case .ended = stage { return }
     leaveStage()

@@ -7,24 +7,24 @@ import NIOCore
 ///
 /// It costs a third of what libcurl does for the same request, and knows for certain what was written: nothing is
 /// ever sent again below it.
-package final class NativeUpstream: Upstream, @unchecked Sendable {
+public final class NativeUpstream: Upstream, @unchecked Sendable {
   let context: EventLoopContext
   private let logger: Logger
   private let loops: Int
   private var pools: [NativePool] = []
   private var isShutDown = false
-  package internal(set) var counters = UpstreamCounters()
+  public internal(set) var counters = UpstreamCounters()
 
   /// - Parameters:
   ///   - context: the event loop that this is confined to; `begin` and `shutdown` are called on it.
   ///   - loops: how many there are; each gets its share of an upstream's `maxConnections`.
-  package init(context: EventLoopContext, loops: Int, logger: Logger) {
+  public init(context: EventLoopContext, loops: Int, logger: Logger) {
     self.context = context
     self.loops = loops
     self.logger = logger
   }
 
-  package func begin(_ request: UpstreamRequest) -> NativeExchange {
+  public func begin(_ request: UpstreamRequest) -> NativeExchange {
     context.loop.assertInEventLoop()
     let versions = HTTPVersions(for: request)
     let pool = pool(for: request.upstream, versions)
@@ -40,7 +40,7 @@ package final class NativeUpstream: Upstream, @unchecked Sendable {
   }
 
   /// Cuts what is still under way and closes every connection. Exchanges that are used after it fail.
-  package func shutdown() {
+  public func shutdown() {
     context.loop.assertInEventLoop()
     isShutDown = true
     for pool in pools { pool.shutdown() }

@@ -1,23 +1,23 @@
 /// The addresses that begin with the same bits: a block of CIDR notation (RFC 4632).
-package struct AddressBlock: Hashable, Sendable {
+public struct AddressBlock: Hashable, Sendable {
   /// Its first address.
-  package let first: IPAddress
+  public let first: IPAddress
   /// How many bits of the 128 are the same; of a block of IPv4, 96 more than are written.
-  package let prefix: Int
+  public let prefix: Int
 
   /// `nil` where the address has bits behind the prefix.
   ///
   /// - Parameter prefix: from 0 to 128.
-  package init?(_ address: IPAddress, prefix: Int) {
+  public init?(_ address: IPAddress, prefix: Int) {
     guard Self.masked(address, prefix) == address else { return nil }
     first = address
     self.prefix = prefix
   }
 
-  package func contains(_ address: IPAddress) -> Bool { Self.masked(address, prefix) == first }
+  public func contains(_ address: IPAddress) -> Bool { Self.masked(address, prefix) == first }
 
   /// The first address of the block of this size that an address lies in.
-  package static func masked(_ address: IPAddress, _ prefix: Int) -> IPAddress {
+  public static func masked(_ address: IPAddress, _ prefix: Int) -> IPAddress {
     IPAddress(
       high: address.high & mask(of: min(prefix, 64)), low: address.low & mask(of: max(prefix - 64, 0)))
   }

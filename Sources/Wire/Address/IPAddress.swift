@@ -8,19 +8,19 @@
 
 /// An IP address as its 128 bits. One of IPv4 is what IPv6 maps it to (RFC 4291, section 2.5.5.2), so that a machine
 /// has one address whatever kind of socket it comes by.
-package struct IPAddress: Hashable, Sendable {
-  package let high: UInt64
-  package let low: UInt64
+public struct IPAddress: Hashable, Sendable {
+  public let high: UInt64
+  public let low: UInt64
 
-  package init(high: UInt64, low: UInt64) {
+  public init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
   }
 
-  package var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
+  public var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
   /// Reads an address as text, without port, brackets or zone.
-  package init?(_ text: String) {
+  public init?(_ text: String) {
     // To C the text ends there.
     guard !text.utf8.contains(0) else { return nil }
     if text.utf8.contains(UInt8(ascii: ":")) {
@@ -41,7 +41,7 @@ package struct IPAddress: Hashable, Sendable {
   }
 
   /// The one spelling that is compared and written: dotted for IPv4, else by RFC 5952.
-  package var text: String {
+  public var text: String {
     if isIPv4 {
       return (0..<4).map { String(low >> UInt64(24 - 8 * $0) & 0xFF) }.joined(separator: ".")
     }

@@ -1,18 +1,18 @@
 /// Whose word about a client is believed: `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
-package struct TrustedProxies: Hashable, Sendable {
-  package var blocks: [AddressBlock] = []
+public struct TrustedProxies: Hashable, Sendable {
+  public var blocks: [AddressBlock] = []
   /// Whether those are believed that come by a unix socket, which have no address.
-  package var includesUnixSockets = false
+  public var includesUnixSockets = false
 
-  package init(blocks: [AddressBlock] = [], includesUnixSockets: Bool = false) {
+  public init(blocks: [AddressBlock] = [], includesUnixSockets: Bool = false) {
     self.blocks = blocks
     self.includesUnixSockets = includesUnixSockets
   }
 
-  package var isEmpty: Bool { blocks.isEmpty && !includesUnixSockets }
+  public var isEmpty: Bool { blocks.isEmpty && !includesUnixSockets }
 
   /// - Parameter peer: `nil` for a unix socket.
-  package func trusts(_ peer: IPAddress?) -> Bool {
+  public func trusts(_ peer: IPAddress?) -> Bool {
     guard let peer else { return includesUnixSockets }
     return blocks.contains { $0.contains(peer) }
   }
@@ -23,7 +23,7 @@ package struct TrustedProxies: Hashable, Sendable {
   /// Each proxy vouches for the address that it appended, so the walk goes from the right and ends where trust ends. An
   /// entry that is no address (`unknown`, a name, a typing error) ends it too: the client is then whoever wrote
   /// that, the last address that was believed.
-  package func client(in head: MessageHead, from peer: IPAddress?) -> IPAddress? {
+  public func client(in head: MessageHead, from peer: IPAddress?) -> IPAddress? {
     var client = peer
     for field in head.fields.reversed() where field.name == .xForwardedFor {
       let entries = head.withBytes(field.valueRange) { value in

@@ -1,5 +1,5 @@
 /// How the end of a request's body is told.
-package enum BodyFraming: Equatable, Sendable {
+public enum BodyFraming: Equatable, Sendable {
   /// There is no body, and no `Content-Length`.
   case none
   /// As many bytes as `Content-Length` says, perhaps 0.
@@ -8,5 +8,5 @@ package enum BodyFraming: Equatable, Sendable {
   case chunked
 
   /// Whether nothing follows the head.
-  package var isEmpty: Bool { self == .none || self == .length(0) }
+  public var isEmpty: Bool { self == .none || self == .length(0) }
 }

@@ -1,15 +1,15 @@
 /// How much of a message's head is held before it is refused.
-package struct HeadLimits: Sendable, Equatable {
+public struct HeadLimits: Sendable, Equatable {
   /// The whole head, from the start line's first byte to the empty line. The trailer section has as much
   /// again.
-  package var headBytes: Int
+  public var headBytes: Int
   /// Field lines in a head. 100 is what Apache and hyper allow; clients and gateways send 10 to 40.
-  package var maxFields: Int
+  public var maxFields: Int
   /// One line of it, with its end.
-  package var lineBytes: Int
+  public var lineBytes: Int
 
   /// - Parameter lineBytes: `nil`: as much as the whole head.
-  package init(headBytes: Int = 64 * 1024, maxFields: Int = 100, lineBytes: Int? = nil) {
+  public init(headBytes: Int = 64 * 1024, maxFields: Int = 100, lineBytes: Int? = nil) {
     self.headBytes = headBytes
     self.maxFields = maxFields
     self.lineBytes = lineBytes ?? headBytes

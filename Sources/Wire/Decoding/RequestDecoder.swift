@@ -4,8 +4,8 @@ import NIOCore
 ///
 /// `next` is called until it says `nil`, then again when more bytes were appended to the same buffer. Heads
 /// and pieces of bodies are slices of that buffer. After an error the decoder only repeats it.
-package struct RequestDecoder: Sendable {
-  package enum Event: Sendable {
+public struct RequestDecoder: Sendable {
+  public enum Event: Sendable {
     case head(RequestHead)
     /// A piece of the body, never empty.
     case body(ByteBuffer)
@@ -29,26 +29,26 @@ package struct RequestDecoder: Sendable {
   private var body: BodyDecoder
   private var emptyLines = 0
 
-  package init(limits: HeadLimits = HeadLimits()) {
+  public init(limits: HeadLimits = HeadLimits()) {
     self.limits = limits
     scanner = FieldScanner(limits: limits)
     body = BodyDecoder(.none, limits: limits)
   }
 
   /// Whether no byte of a next request was looked at yet: the end of input is then a clean one.
-  package var isBetweenMessages: Bool {
+  public var isBetweenMessages: Bool {
     if case .head = state { scanner.isAtStart } else { false }
   }
 
   /// Takes other limits, which hold from the next message on; within one, nothing changes.
-  package mutating func adopt(_ limits: HeadLimits) {
+  public mutating func adopt(_ limits: HeadLimits) {
     guard isBetweenMessages else { return }
     self.limits = limits
     scanner = FieldScanner(limits: limits)
   }
 
   /// The next event; `nil` where more bytes are needed.
-  package mutating func next(_ input: inout ByteBuffer) throws(WireError) -> Event? {
+  public mutating func next(_ input: inout ByteBuffer) throws(WireError) -> Event? {
     do throws(WireError) {
       switch state {
       case .head:

@@ -47,7 +47,7 @@ enum HTTPVersion {
 
 extension MessageHead.Method {
   /// Methods are case-sensitive (RFC 9110, section 9.1).
-  package init(_ bytes: UnsafeRawBufferPointer) {
+  public init(_ bytes: UnsafeRawBufferPointer) {
     var word: UInt64 = 0
     if bytes.count <= 8 {
       for byte in bytes { word = word << 8 | UInt64(byte) }

@@ -4,8 +4,8 @@ import NIOCore
 ///
 /// The counterpart of `RequestDecoder`, used in the same way. It has to be told the method of each request,
 /// for that decides whether an answer has a body; so it stops after each answer until `begin` is called.
-package struct ResponseDecoder: Sendable {
-  package enum Event: Sendable {
+public struct ResponseDecoder: Sendable {
+  public enum Event: Sendable {
     /// The head of an answer. After an interim one comes another head, after every other one body and end.
     case head(ResponseHead)
     /// A piece of the body, never empty.
@@ -15,7 +15,7 @@ package struct ResponseDecoder: Sendable {
   }
 
   /// What the end of input means.
-  package enum InputEnd: Equatable, Sendable {
+  public enum InputEnd: Equatable, Sendable {
     /// No answer is under way: the connection was idle.
     case idle
     /// The body ended with the connection, as its framing says. This is the answer's end.
@@ -42,7 +42,7 @@ package struct ResponseDecoder: Sendable {
   private var body: BodyDecoder
 
   /// Expects the answer to a request of this method.
-  package init(limits: HeadLimits = HeadLimits(), method: MessageHead.Method) {
+  public init(limits: HeadLimits = HeadLimits(), method: MessageHead.Method) {
     self.limits = limits
     self.method = method
     scanner = FieldScanner(limits: limits)
@@ -50,14 +50,14 @@ package struct ResponseDecoder: Sendable {
   }
 
   /// Expects the answer to the next request on the connection. The last answer must have ended.
-  package mutating func begin(_ method: MessageHead.Method) {
+  public mutating func begin(_ method: MessageHead.Method) {
     guard case .idle = state else { preconditionFailure("An answer is still under way in \(state).") }
     self.method = method
     state = .head
   }
 
   /// The next event; `nil` where more bytes are needed or no answer is expected.
-  package mutating func next(_ input: inout ByteBuffer) throws(WireError) -> Event? {
+  public mutating func next(_ input: inout ByteBuffer) throws(WireError) -> Event? {
     do throws(WireError) {
       switch state {
       case .idle:
@@ -82,7 +82,7 @@ package struct ResponseDecoder: Sendable {
   }
 
   /// Tells the end of input. All bytes must have been taken by `next` before.
-  package mutating func finish() -> InputEnd {
+  public mutating func finish() -> InputEnd {
     switch state {
     case .idle: return .idle
     case .body where body.endsAtClose:

@@ -1,6 +1,6 @@
 /// An answer's head and how its body ends.
-package struct ResponseHead: Sendable {
-  package enum Framing: Equatable, Sendable {
+public struct ResponseHead: Sendable {
+  public enum Framing: Equatable, Sendable {
     /// There is no body, whatever the fields say: an answer to HEAD, 1xx, 204, 304.
     case none
     case length(Int)
@@ -9,17 +9,17 @@ package struct ResponseHead: Sendable {
     case untilClose
   }
 
-  package var head: MessageHead
-  package var framing: Framing
+  public var head: MessageHead
+  public var framing: Framing
   /// Whether the server will answer another request on this connection.
-  package var keepAlive: Bool
+  public var keepAlive: Bool
 
-  package init(head: MessageHead, framing: Framing, keepAlive: Bool) {
+  public init(head: MessageHead, framing: Framing, keepAlive: Bool) {
     self.head = head
     self.framing = framing
     self.keepAlive = keepAlive
   }
 
   /// Whether the final answer is yet to come: 1xx but for 101, which ends HTTP on the connection.
-  package var isInterim: Bool { 100..<200 ~= head.status && head.status != 101 }
+  public var isInterim: Bool { 100..<200 ~= head.status && head.status != 101 }
 }

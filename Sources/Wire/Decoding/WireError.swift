@@ -1,5 +1,5 @@
 /// Why bytes are not an acceptable message. Final: the connection is closed after the answer.
-package enum WireError: UInt8, Error, Equatable, Sendable, CaseIterable {
+public enum WireError: UInt8, Error, Equatable, Sendable, CaseIterable {
   case badLineEnd
   case badRequestLine
   case badMethod
@@ -33,7 +33,7 @@ package enum WireError: UInt8, Error, Equatable, Sendable, CaseIterable {
 extension WireError {
   /// The status with which a server refuses such a request. Where an upstream's answer is at fault, that is a
   /// 502.
-  package var status: Int {
+  public var status: Int {
     switch self {
     case .targetTooLong: 414
     case .headTooLarge, .tooManyFields: 431
@@ -45,7 +45,7 @@ extension WireError {
   }
 
   /// One sentence for the log and for the detail of the refusal. Echoes nothing of the message.
-  package var sentence: StaticString {
+  public var sentence: StaticString {
     switch self {
     case .badLineEnd: "A line does not end with CR LF."
     case .badRequestLine: "The request line is not a method, a target and a version."

@@ -2,7 +2,7 @@ import NIOCore
 
 extension ByteBuffer {
   /// Writes `METHOD target HTTP/1.1` and CRLF.
-  package mutating func writeRequestLine(method: UnsafeRawBufferPointer, path: ByteBuffer, query: ByteBuffer?)
+  public mutating func writeRequestLine(method: UnsafeRawBufferPointer, path: ByteBuffer, query: ByteBuffer?)
   {
     writeBytes(method)
     writeInteger(ASCII.space)
@@ -15,21 +15,21 @@ extension ByteBuffer {
   }
 
   /// Writes `Content-Length: n` and CRLF.
-  package mutating func writeContentLength(_ length: Int) {
+  public mutating func writeContentLength(_ length: Int) {
     writeStaticString("Content-Length: ")
     writeDecimal(length)
     writeStaticString("\r\n")
   }
 
   /// Writes the line that tells a chunked body.
-  package mutating func writeChunkedCoding() {
+  public mutating func writeChunkedCoding() {
     writeStaticString("Transfer-Encoding: chunked\r\n")
   }
 
   /// Writes the size line of a chunk. The chunk's bytes and `writeChunkEnd` follow.
   ///
   /// - Parameter length: more than 0, which would be the last chunk.
-  package mutating func writeChunkHeader(_ length: Int) {
+  public mutating func writeChunkHeader(_ length: Int) {
     precondition(length > 0, "A chunk of no bytes would end the body.")
     let digits = (Int.bitWidth - length.leadingZeroBitCount + 3) / 4
     for index in (0..<digits).reversed() {
@@ -39,12 +39,12 @@ extension ByteBuffer {
     writeStaticString("\r\n")
   }
 
-  package mutating func writeChunkEnd() {
+  public mutating func writeChunkEnd() {
     writeStaticString("\r\n")
   }
 
   /// Writes the last chunk, the trailer lines, each ended by CRLF, and the empty line.
-  package mutating func writeLastChunk(trailers: ByteBuffer = ByteBuffer()) {
+  public mutating func writeLastChunk(trailers: ByteBuffer = ByteBuffer()) {
     guard trailers.readableBytes > 0 else {
       writeStaticString("0\r\n\r\n")
       return
@@ -55,7 +55,7 @@ extension ByteBuffer {
   }
 
   /// Writes a number that is not negative in decimal digits, without a string.
-  package mutating func writeDecimal(_ number: Int) {
+  public mutating func writeDecimal(_ number: Int) {
     // Nineteen digits spell the largest.
     writeWithUnsafeMutableBytes(minimumWritableBytes: 19) { space in
       var digits = 1

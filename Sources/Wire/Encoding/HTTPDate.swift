@@ -2,9 +2,9 @@ import NIOCore
 
 /// Dates as HTTP writes them: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7), in UTC and whole
 /// seconds.
-package enum HTTPDate {
+public enum HTTPDate {
   /// The length of every such date.
-  package static let length = 29
+  public static let length = 29
 
   private static let template: StaticString = "Thu, 01 Jan 1970 00:00:00 GMT"
   private static let weekdays: StaticString = "ThuFriSatSunMonTueWed"
@@ -13,7 +13,7 @@ package enum HTTPDate {
   private static let range = -62_167_219_200...253_402_300_799
 
   /// Appends the date of a Unix time, held within the years 0 to 9999.
-  package static func write(_ seconds: Int, into output: inout ByteBuffer) {
+  public static func write(_ seconds: Int, into output: inout ByteBuffer) {
     output.writeWithUnsafeMutableBytes(minimumWritableBytes: length) { space in
       fill(space, seconds)
       return length
@@ -21,7 +21,7 @@ package enum HTTPDate {
   }
 
   /// The Unix time of such a date; `nil` for anything else, such as an obsolete format or a wrong weekday.
-  package static func parse(_ bytes: UnsafeRawBufferPointer) -> Int? {
+  public static func parse(_ bytes: UnsafeRawBufferPointer) -> Int? {
     guard bytes.count == length, let year = number(bytes, 12..<16), let day = number(bytes, 5..<7),
       let hour = number(bytes, 17..<19), let minute = number(bytes, 20..<22),
       let second = number(bytes, 23..<25),

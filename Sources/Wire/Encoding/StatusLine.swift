@@ -1,7 +1,7 @@
 import NIOCore
 
 /// The first line of an answer.
-package enum StatusLine {
+public enum StatusLine {
   /// The whole line with its CRLF for the codes of IANA's registry, `nil` for others.
   static func known(_ status: Int) -> StaticString? {
     switch status {
@@ -74,7 +74,7 @@ extension ByteBuffer {
   /// Writes `HTTP/1.1 201 Created` and CRLF; a code that has no registered reason goes without one.
   ///
   /// - Parameter status: three digits.
-  package mutating func writeStatusLine(_ status: Int) {
+  public mutating func writeStatusLine(_ status: Int) {
     precondition(100...999 ~= status, "A status code has three digits.")
     if let line = StatusLine.known(status) {
       writeStaticString(line)

@@ -6,7 +6,7 @@ extension MessageHead {
   /// Left out are the fields of one hop, those that `Connection` names, those in `omitted` and, where
   /// `ownSpellings` says so, the request fields that a proxy makes in every spelling with underscores, which many
   /// backends read as the same names. Neighbouring lines that stand as they are to be written are copied as one range.
-  package func copyFields(
+  public func copyFields(
     into output: inout ByteBuffer, omitting omitted: FieldNameSet = [], ownSpellings: Bool = false
   ) {
     let left = omitted.union(.hopByHop)

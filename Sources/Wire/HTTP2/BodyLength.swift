@@ -1,8 +1,8 @@
 /// Holds the bytes of a body to the length that its head told, where the frames themselves tell the end.
-package struct BodyLength: Sendable {
+public struct BodyLength: Sendable {
   private var left: Int?
 
-  package init(_ framing: BodyFraming) {
+  public init(_ framing: BodyFraming) {
     switch framing {
     case .none: left = 0
     case .length(let length): left = length
@@ -10,7 +10,7 @@ package struct BodyLength: Sendable {
     }
   }
 
-  package init(answer framing: ResponseHead.Framing) {
+  public init(answer framing: ResponseHead.Framing) {
     switch framing {
     case .none: left = 0
     case .length(let length): left = length
@@ -18,13 +18,13 @@ package struct BodyLength: Sendable {
     }
   }
 
-  package mutating func add(_ count: Int) throws(WireError) {
+  public mutating func add(_ count: Int) throws(WireError) {
     guard let left else { return }
     guard count <= left else { throw .badContentLength }
     self.left = left - count
   }
 
-  package func end() throws(WireError) {
+  public func end() throws(WireError) {
     guard left == nil || left == 0 else { throw .badContentLength }
   }
 }

@@ -5,7 +5,7 @@ extension ByteBuffer {
   /// values as text without the white space around them.
   ///
   /// What is not UTF-8 is taken for ISO 8859-1, as HTTP once said: the codec of HTTP/2 knows text alone.
-  package func eachFieldLine(_ body: (_ name: String, _ value: String) -> Void) {
+  public func eachFieldLine(_ body: (_ name: String, _ value: String) -> Void) {
     withUnsafeReadableBytes { all in
       for line in all.split(separator: ASCII.lineFeed) {
         guard let colon = line.firstIndex(of: ASCII.colon), line.last == ASCII.carriageReturn else {

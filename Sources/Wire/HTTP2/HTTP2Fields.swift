@@ -31,9 +31,9 @@ enum HTTP2Fields {
 }
 
 /// The trailers of a request of HTTP/2.
-package enum HTTP2Trailers {
+public enum HTTP2Trailers {
   /// Those that go on, as lines, each ended by CRLF, by the same rules as the trailers of HTTP/1.1.
-  package static func lines(
+  public static func lines(
     _ fields: [(name: String, value: String)], limits: HeadLimits = HeadLimits()
   ) throws(WireError) -> ByteBuffer {
     try HTTP2Fields.checkSize(fields, limits: limits)

@@ -9,7 +9,7 @@ extension RequestHead {
   /// - Parameters:
   ///   - fields: as they were decoded, pseudo-header fields first.
   ///   - isEnd: whether the request has no body.
-  package init(
+  public init(
     http2 fields: [(name: String, value: String)], isEnd: Bool, limits: HeadLimits = HeadLimits()
   ) throws(WireError) {
     try HTTP2Fields.checkSize(fields, limits: limits)

@@ -11,7 +11,7 @@ extension ResponseHead {
   ///   - fields: as they were decoded, `:status` first.
   ///   - isEnd: whether the stream ends with it.
   ///   - method: that of the request.
-  package init(
+  public init(
     http2 fields: [(name: String, value: String)], isEnd: Bool, method: MessageHead.Method, limits: HeadLimits
   ) throws(WireError) {
     try HTTP2Fields.checkSize(fields, limits: limits)
@@ -42,7 +42,7 @@ extension ResponseHead {
 
 extension HTTP2Trailers {
   /// Those of an answer, by the rules of those of a request, but for the values: see `ResponseHead`.
-  package static func answerLines(
+  public static func answerLines(
     _ fields: [(name: String, value: String)], limits: HeadLimits
   ) throws(WireError) -> ByteBuffer {
     try HTTP2Fields.checkSize(fields, limits: limits)

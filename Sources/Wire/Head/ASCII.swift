@@ -1,27 +1,26 @@
 /// Comparisons and classes of bytes as HTTP defines them (RFC 9110, section 5.6).
-package enum ASCII {
-  package static let carriageReturn: UInt8 = 0x0D
-  package static let lineFeed: UInt8 = 0x0A
-  package static let space: UInt8 = 0x20
-  package static let tab: UInt8 = 0x09
-  package static let colon: UInt8 = 0x3A
-  package static let comma: UInt8 = 0x2C
+public enum ASCII {
+  public static let carriageReturn: UInt8 = 0x0D
+  public static let lineFeed: UInt8 = 0x0A
+  public static let space: UInt8 = 0x20
+  public static let tab: UInt8 = 0x09
+  public static let colon: UInt8 = 0x3A
+  public static let comma: UInt8 = 0x2C
 
   /// The byte in lower case where it is a letter A to Z.
-  package static func lowercased(_ byte: UInt8) -> UInt8 {
+  public static func lowercased(_ byte: UInt8) -> UInt8 {
     byte &- 0x41 < 26 ? byte | 0x20 : byte
   }
 
   /// Whether `bytes` reads as `lowercased`, which is in lower case, in any letter case.
-  package static func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool
-  {
+  public static func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {
     equalsIgnoringCase(
       bytes,
       UnsafeRawBufferPointer(start: lowercased.utf8Start, count: lowercased.utf8CodeUnitCount))
   }
 
   /// Whether the two are the same in any letter case.
-  package static func equalsIgnoringCase(
+  public static func equalsIgnoringCase(
     _ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer
   ) -> Bool {
     let count = left.count
@@ -42,7 +41,7 @@ package enum ASCII {
   }
 
   /// Whether the byte may stand in a token: a method or a field name (RFC 9110, section 5.6.2).
-  package static func isTokenByte(_ byte: UInt8) -> Bool {
+  public static func isTokenByte(_ byte: UInt8) -> Bool {
     byte < 128 && (byte < 64 ? tokenLow : tokenHigh) & (1 << UInt64(byte & 63)) != 0
   }
 
@@ -52,30 +51,30 @@ package enum ASCII {
   private static let tokenHigh: UInt64 = 0x57FF_FFFF_C7FF_FFFE
 
   /// Whether the byte is a digit 0 to 9.
-  package static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+  public static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
   /// Whether the byte is a letter A to Z in either case.
-  package static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
+  public static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
 
   /// Whether the byte is a letter, a digit or one of `-._~` (RFC 3986, section 2.3).
-  package static func isUnreserved(_ byte: UInt8) -> Bool {
+  public static func isUnreserved(_ byte: UInt8) -> Bool {
     isLetter(byte) || isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E
   }
 
   /// The value of a hexadecimal digit in either case.
-  package static func hexValue(_ byte: UInt8) -> UInt8? {
+  public static func hexValue(_ byte: UInt8) -> UInt8? {
     if isDigit(byte) { return byte - 0x30 }
     let letter = (byte | 0x20) &- 0x61
     return letter < 6 ? letter + 10 : nil
   }
 
   /// The upper-case hexadecimal digit of a value below 16.
-  package static func hexDigit(_ value: UInt8) -> UInt8 {
+  public static func hexDigit(_ value: UInt8) -> UInt8 {
     value < 10 ? 0x30 + value : 0x37 + value
   }
 
   /// The number that plain decimal digits spell: no sign, no space, no overflow, at least one digit.
-  package static func decimal(_ bytes: UnsafeRawBufferPointer) -> Int? {
+  public static func decimal(_ bytes: UnsafeRawBufferPointer) -> Int? {
     guard !bytes.isEmpty else { return nil }
     var number = 0
     for byte in bytes {

@@ -2,7 +2,7 @@ extension FieldName {
   /// Recognises a field name in any letter case.
   ///
   /// Length and first letter leave one candidate, which is compared; nothing is hashed or allocated.
-  package static func recognise(_ bytes: UnsafeRawBufferPointer) -> FieldName {
+  public static func recognise(_ bytes: UnsafeRawBufferPointer) -> FieldName {
     guard let byte = bytes.first else { return .other }
     let candidate = candidate(bytes, first: byte | 0x20)
     guard candidate != .other, ASCII.equalsIgnoringCase(bytes, candidate.lowercased) else { return .other }

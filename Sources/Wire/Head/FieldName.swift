@@ -1,7 +1,7 @@
 /// The field names that a proxy has to know, recognised once while a head is parsed.
 ///
 /// All others are `other`: they are compared by their bytes where somebody asks for them.
-package enum FieldName: UInt8, Sendable, CaseIterable {
+public enum FieldName: UInt8, Sendable, CaseIterable {
   case other
   case accept
   case altSvc
@@ -45,7 +45,7 @@ package enum FieldName: UInt8, Sendable, CaseIterable {
   case xForwardedProto
 
   /// The name in lower case, as it is compared.
-  package var lowercased: StaticString {
+  public var lowercased: StaticString {
     switch self {
     case .other: ""
     case .accept: "accept"

@@ -4,7 +4,7 @@ extension MessageHead {
   /// A request's head that is made and not read, such as HTTP/2 hands it over. Fields are appended to it.
   ///
   /// Method and target are held to the same rules as those that are read.
-  package init(method: some StringProtocol, target: some StringProtocol) throws(WireError) {
+  public init(method: some StringProtocol, target: some StringProtocol) throws(WireError) {
     var bytes = ByteBufferAllocator().buffer(capacity: 512)
     bytes.writeSubstring(Substring(method))
     bytes.writeInteger(ASCII.space)
@@ -17,7 +17,7 @@ extension MessageHead {
   }
 
   /// Adds a field line to a head that is being made.
-  package mutating func append(
+  public mutating func append(
     _ name: StaticString, _ value: some StringProtocol, as known: FieldName = .other
   ) {
     let nameStart = bytes.writerIndex
@@ -28,7 +28,7 @@ extension MessageHead {
   /// Adds a field line whose name is known only now, as HTTP/2 and C libraries hand them over.
   ///
   /// Held to the same rules as a line that is read: neither can smuggle a line's end.
-  package mutating func append(name: some StringProtocol, value: some StringProtocol) throws(WireError) {
+  public mutating func append(name: some StringProtocol, value: some StringProtocol) throws(WireError) {
     guard !name.isEmpty, name.utf8.count <= UInt16.max, name.utf8.allSatisfy(ASCII.isTokenByte) else {
       throw .badFieldName
     }

@@ -1,6 +1,6 @@
 extension MessageHead.Field {
   /// A field line as a parser outside of this module found it.
-  package init(
+  public init(
     nameStart: Int, nameLength: UInt16, valueStart: Int, valueLength: Int, name: FieldName
   ) {
     self.nameStart = UInt32(nameStart)

@@ -5,36 +5,36 @@ import NIOCore
 /// Nothing is copied out of the buffer and nothing is allocated for a field. A position is an offset from the
 /// buffer's own first byte (`bytes.readerIndex` stays 0). Forwarding, recording and replaying copy ranges of
 /// bytes.
-package struct MessageHead: Sendable {
+public struct MessageHead: Sendable {
   /// One field line: where its name and its value stand, and which name it is.
-  package struct Field: Sendable, Equatable {
-    package var nameStart: UInt32
-    package var valueStart: UInt32
-    package var valueLength: UInt32
-    package var nameLength: UInt16
-    package var name: FieldName
+  public struct Field: Sendable, Equatable {
+    public var nameStart: UInt32
+    public var valueStart: UInt32
+    public var valueLength: UInt32
+    public var nameLength: UInt16
+    public var name: FieldName
 
-    package var nameRange: Range<Int> { Int(nameStart)..<Int(nameStart) + Int(nameLength) }
-    package var valueRange: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueLength) }
+    public var nameRange: Range<Int> { Int(nameStart)..<Int(nameStart) + Int(nameLength) }
+    public var valueRange: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueLength) }
     /// From the name's first byte to the value's last, without the line's end.
-    package var lineRange: Range<Int> { Int(nameStart)..<Int(valueStart) + Int(valueLength) }
+    public var lineRange: Range<Int> { Int(nameStart)..<Int(valueStart) + Int(valueLength) }
   }
 
   /// What stands in the first line.
-  package enum StartLine: Sendable, Equatable {
+  public enum StartLine: Sendable, Equatable {
     case request(method: Method, methodRange: Range<Int>, target: Range<Int>)
     case status(Int, reason: Range<Int>)
   }
 
   /// The whole head as it came, or as it was made.
-  package var bytes: ByteBuffer
-  package var start: StartLine
+  public var bytes: ByteBuffer
+  public var start: StartLine
   /// The minor version of HTTP/1: 0 or 1. A head of HTTP/2 says 1.
-  package var minorVersion: UInt8
+  public var minorVersion: UInt8
   /// The field lines in the order in which they came.
-  package var fields: [Field]
+  public var fields: [Field]
 
-  package init(bytes: ByteBuffer, start: StartLine, minorVersion: UInt8, fields: [Field]) {
+  public init(bytes: ByteBuffer, start: StartLine, minorVersion: UInt8, fields: [Field]) {
     self.bytes = bytes
     self.start = start
     self.minorVersion = minorVersion
@@ -42,7 +42,7 @@ package struct MessageHead: Sendable {
   }
 
   /// A new, empty head that `append` fills.
-  package init(start: StartLine, capacity: Int = 256) {
+  public init(start: StartLine, capacity: Int = 256) {
     self.init(
       bytes: ByteBufferAllocator().buffer(capacity: capacity), start: start, minorVersion: 1, fields: [])
   }
@@ -50,39 +50,39 @@ package struct MessageHead: Sendable {
 
 extension MessageHead {
   /// The methods that have a meaning here; a request's own spelling stands at `methodRange`.
-  package enum Method: UInt8, Sendable {
+  public enum Method: UInt8, Sendable {
     case get, head, post, put, patch, delete, options, trace, connect, other
   }
 
-  package var method: Method {
+  public var method: Method {
     if case .request(let method, _, _) = start { method } else { .other }
   }
 
   /// The status code of an answer, 0 for a request.
-  package var status: Int {
+  public var status: Int {
     if case .status(let code, _) = start { code } else { 0 }
   }
 
   /// The position of a request's target, empty for an answer.
-  package var target: Range<Int> {
+  public var target: Range<Int> {
     if case .request(_, _, let target) = start { target } else { 0..<0 }
   }
 
   /// The first field of this name.
-  package func first(_ name: FieldName) -> Field? {
+  public func first(_ name: FieldName) -> Field? {
     for field in fields where field.name == name { return field }
     return nil
   }
 
   /// How many lines have this name.
-  package func count(_ name: FieldName) -> Int {
+  public func count(_ name: FieldName) -> Int {
     var count = 0
     for field in fields where field.name == name { count += 1 }
     return count
   }
 
   /// Every field of a name that is given in lower case, known or not.
-  package func fields(named lowercased: String) -> [Field] {
+  public func fields(named lowercased: String) -> [Field] {
     var lowercased = lowercased
     return lowercased.withUTF8 { wanted in
       let wanted = UnsafeRawBufferPointer(wanted)
@@ -95,27 +95,27 @@ extension MessageHead {
   }
 
   /// Lends the bytes of a range.
-  package func withBytes<T>(_ range: Range<Int>, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
+  public func withBytes<T>(_ range: Range<Int>, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
     try bytes.withUnsafeReadableBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
 
   /// The bytes of a range as a buffer that shares this head's storage.
-  package func slice(_ range: Range<Int>) -> ByteBuffer {
+  public func slice(_ range: Range<Int>) -> ByteBuffer {
     bytes.getSlice(at: bytes.readerIndex + range.lowerBound, length: range.count) ?? ByteBuffer()
   }
 
   /// The bytes of a range as text; for logs, settings and rare paths.
-  package func string(_ range: Range<Int>) -> String {
+  public func string(_ range: Range<Int>) -> String {
     withBytes(range) { String(decoding: $0, as: UTF8.self) }
   }
 
   /// The value of the first field of this name as text.
-  package func string(_ name: FieldName) -> String? {
+  public func string(_ name: FieldName) -> String? {
     first(name).map { string($0.valueRange) }
   }
 
   /// Whether the comma-separated list in all fields of this name holds the token, given in lower case.
-  package func list(_ name: FieldName, contains token: StaticString) -> Bool {
+  public func list(_ name: FieldName, contains token: StaticString) -> Bool {
     for field in fields where field.name == name {
       let found = withBytes(field.valueRange) { value in
         ListElements(value).contains { ASCII.equalsIgnoringCase($0, token) }
@@ -126,7 +126,7 @@ extension MessageHead {
   }
 
   /// Whether `Connection` names a field, given in lower case. A proxy must then not forward that field.
-  package func connectionNames(_ lowercased: String) -> Bool {
+  public func connectionNames(_ lowercased: String) -> Bool {
     guard first(.connection) != nil else { return false }
     var lowercased = lowercased
     return lowercased.withUTF8 { wanted in
@@ -141,12 +141,12 @@ extension MessageHead {
   }
 
   /// Whether `Connection` names a field that is known here.
-  package func connectionNames(_ name: FieldName) -> Bool {
+  public func connectionNames(_ name: FieldName) -> Bool {
     list(.connection, contains: name.lowercased)
   }
 
   /// Without the spaces and tabs around it.
-  package static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
+  public static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
     var bytes = bytes
     while let first = bytes.first, first == ASCII.space || first == ASCII.tab { bytes = bytes.dropFirst() }
     while let last = bytes.last, last == ASCII.space || last == ASCII.tab { bytes = bytes.dropLast() }

@@ -1,17 +1,17 @@
 import NIOCore
 
 /// What a load balancer says of a connection before the client's first byte: the PROXY protocol, versions 1 and 2.
-package enum ProxyHeader: Equatable, Sendable {
+public enum ProxyHeader: Equatable, Sendable {
   /// The connection is the balancer's own (a health check), or it does not know whose.
   case unknown
   /// The client's IP address in its canonical text; empty for a Unix socket.
   case client(address: String)
 
   /// The bytes are no such header, or one that is too long.
-  package struct Malformed: Error, Equatable, Sendable {}
+  public struct Malformed: Error, Equatable, Sendable {}
 
   /// Takes a header off the front of the bytes; `nil` where more are needed.
-  package static func read(_ input: inout ByteBuffer) throws(Malformed) -> ProxyHeader? {
+  public static func read(_ input: inout ByteBuffer) throws(Malformed) -> ProxyHeader? {
     guard let first = input.getInteger(at: input.readerIndex, as: UInt8.self) else { return nil }
     return first == signature[0] ? try readBinary(&input) : try readText(&input)
   }

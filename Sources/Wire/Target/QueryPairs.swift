@@ -5,10 +5,10 @@ import NIOCore
 /// Decodes as the WHATWG URL standard does: empty pieces are passed over, a piece without `=` has an empty
 /// value, and a `%` that begins no encoding stands for itself. Pairs without anything to decode are slices of
 /// the input.
-package struct QueryPairs: Sequence, IteratorProtocol {
-  package struct Pair: Equatable, Sendable {
-    package let name: ByteBuffer
-    package let value: ByteBuffer
+public struct QueryPairs: Sequence, IteratorProtocol {
+  public struct Pair: Equatable, Sendable {
+    public let name: ByteBuffer
+    public let value: ByteBuffer
   }
 
   private let bytes: ByteBuffer
@@ -16,13 +16,13 @@ package struct QueryPairs: Sequence, IteratorProtocol {
   private var at: Int
 
   /// - Parameter form: whether `+` is a space, as it is in forms and in what browsers make of them.
-  package init(_ bytes: ByteBuffer, form: Bool) {
+  public init(_ bytes: ByteBuffer, form: Bool) {
     self.bytes = bytes
     plusIsSpace = form
     at = bytes.readerIndex
   }
 
-  package mutating func next() -> Pair? {
+  public mutating func next() -> Pair? {
     while at < bytes.writerIndex {
       let piece = nextPiece()
       if piece.isEmpty { continue }

@@ -1,15 +1,15 @@
 import NIOCore
 
 /// The host that a request is for.
-package struct RequestHost: Sendable, Equatable {
+public struct RequestHost: Sendable, Equatable {
   /// In lower case, without port and without the dot of the root; an IPv6 address with its brackets.
-  package let name: ByteBuffer
-  package let port: UInt16?
+  public let name: ByteBuffer
+  public let port: UInt16?
   /// Whether it is an address, which says nothing of which site is meant.
-  package let isIPLiteral: Bool
+  public let isIPLiteral: Bool
 
   /// The host of a target in absolute or authority form, else that of `Host`. `nil` where neither tells one.
-  package init?(of head: MessageHead, target: RequestTarget) throws(WireError) {
+  public init?(of head: MessageHead, target: RequestTarget) throws(WireError) {
     if let authority = target.authority {
       try self.init(authority)
     } else if let field = head.first(.host) {
@@ -20,7 +20,7 @@ package struct RequestHost: Sendable, Equatable {
   }
 
   /// The host in `host[:port]`; `nil` where that is empty.
-  package init?(_ authority: ByteBuffer) throws(WireError) {
+  public init?(_ authority: ByteBuffer) throws(WireError) {
     let parsed = try authority.withUnsafeReadableBytes { bytes throws(WireError) -> (Authority, Bool)? in
       guard let parsed = try Authority(bytes) else { return nil }
       return (parsed, bytes[parsed.host].contains { ASCII.lowercased($0) != $0 })

@@ -1,18 +1,18 @@
 import NIOCore
 
 /// A request's target taken apart, its path in the one form in which it is matched, identified and forwarded.
-package struct RequestTarget: Sendable {
-  package let form: TargetForm
+public struct RequestTarget: Sendable {
+  public let form: TargetForm
   /// The path without dot segments, unreserved characters decoded, percent-encoding in upper case. It begins
   /// with `/`, or is `*`, or is empty for CONNECT. A slice of the head where it came that way.
-  package let path: ByteBuffer
+  public let path: ByteBuffer
   /// The raw query without its `?`; `nil` where there is none.
-  package let query: ByteBuffer?
+  public let query: ByteBuffer?
   /// `host[:port]` of a target in absolute or authority form, as it came. It overrides `Host`.
-  package let authority: ByteBuffer?
+  public let authority: ByteBuffer?
 
   /// Takes the target of a request's head apart.
-  package init(_ head: MessageHead) throws(WireError) {
+  public init(_ head: MessageHead) throws(WireError) {
     let target = head.target
     let all = head.bytes
     let (form, pathStart, queryMark, path) = try all.withUnsafeReadableBytes {
@@ -57,12 +57,12 @@ package struct RequestTarget: Sendable {
   }
 
   /// Lends the bytes of the path.
-  package func withPath<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
+  public func withPath<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
     try path.withUnsafeReadableBytes(body)
   }
 
   /// Lends the bytes of the query, none where there is none.
-  package func withQuery<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
+  public func withQuery<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
     guard let query else { return try body(UnsafeRawBufferPointer(start: nil, count: 0)) }
     return try query.withUnsafeReadableBytes(body)
   }

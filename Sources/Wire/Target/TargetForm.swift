@@ -1,5 +1,5 @@
 /// The four forms of a request target (RFC 9112, section 3.2), told apart and checked against the method.
-package enum TargetForm: Sendable, Equatable {
+public enum TargetForm: Sendable, Equatable {
   /// `/path?query`.
   case origin
   /// `http://host/path?query`: where the authority stands, and where what follows it begins.

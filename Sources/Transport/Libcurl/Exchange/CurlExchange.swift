@@ -4,7 +4,7 @@ import Loop
 import NIOCore
 
 /// One request's way through libcurl: what the port promises, on its loop.
-package final class CurlExchange: UpstreamExchange, @unchecked Sendable {
+public final class CurlExchange: UpstreamExchange, @unchecked Sendable {
   enum Stage {
     /// All transfers of the upstream are at work.
     case waiting(LoopTimers.Token)
@@ -50,13 +50,13 @@ package final class CurlExchange: UpstreamExchange, @unchecked Sendable {
     if case .streamed(_, let length) = request.body { feed = BodyFeed(length: length) }
   }
 
-  package var trailers: ByteBuffer { answer.trailers }
+  public var trailers: ByteBuffer { answer.trailers }
 
-  package func tunnel(_ bytes: any RequestBodyStream) {
+  public func tunnel(_ bytes: any RequestBodyStream) {
     preconditionFailure("CurlExchange: a tunnel was begun, and libcurl never answers 101")
   }
 
-  package func close() {
+  public func close() {
     if failure == nil, !answer.isWhole { failure = gate.failure("the exchange was closed") }
     guard isOpen else { return }
     leaveStage()

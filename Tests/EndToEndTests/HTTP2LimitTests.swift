@@ -37,7 +37,22 @@ struct HTTP2LimitTests {
     try await expectEnd("{}", of: [["open", 1, HTTP2Script.order("x"), false], ["flood", "empty", 50]])
   }
 
-  @Test func `a head past the limit ends the connection`() async throws {
+  @Test func `a head past the limit is told 431, and harms no other stream`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{header_bytes: 8KiB}"])) { rig in
+      let large = HTTP2Script.order("x", [["x-large", String(repeating: "x", count: 10_000)]])
+      let report = try await HTTP2Script.run(
+        rig,
+        [
+          ["open", 1, HTTP2Script.order("k"), false], ["open", 3, large, true], ["answer", 3],
+          ["data", 1, "{}", true], ["answer", 1],
+        ])
+      #expect(try report[3].status == 431)
+      #expect(try report[1].status == 201)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a head of more than twice the limit ends the connection`() async throws {
     let large = HTTP2Script.order("x", [["x-large", String(repeating: "x", count: 40_000)]])
     try await expectEnd("{header_bytes: 8KiB}", of: [["open", 1, large, true]], code: 1)
   }

@@ -114,6 +114,14 @@ struct TLSTests {
     }
   }
 
+  @Test func `SIGHUP reads a certificate again that looks as it did`() async throws {
+    try await SecureRig.run { secure in
+      try await secure.rig.reload { _ in }
+      try await secure.rig.semel.process.line(containing: "a certificate was read again")
+      #expect(try await secure.handshake([]).contains("subject=CN = localhost"))
+    }
+  }
+
   @Test func `an answer that is cut is no orderly end`() async throws {
     try await SecureRig.run(Configuration(route: ["idempotency": "off"])) { secure in
       secure.rig.backend.on("/v1/orders") { _ in

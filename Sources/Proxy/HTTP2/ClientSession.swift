@@ -159,18 +159,23 @@ extension ProxyLimits {
   /// So long do resets and control frames count.
   private static let window = TimeAmount.seconds(30)
 
+  /// The largest head, in bytes, that a connection survives.
+  private var greatestHead: Int { 2 * headerBytes }
+
   fileprivate var http2Connection: NIOHTTP2Handler.ConnectionConfiguration {
     var connection = NIOHTTP2Handler.ConnectionConfiguration()
     connection.initialSettings = [
       HTTP2Setting(parameter: .maxConcurrentStreams, value: http2MaxStreams),
-      HTTP2Setting(parameter: .maxHeaderListSize, value: headerBytes),
+      // The codec ends the connection above what is announced here, and with it the streams of everybody behind a
+      // gateway. A head between that and the limit is answered with 431 on its own stream.
+      HTTP2Setting(parameter: .maxHeaderListSize, value: greatestHead),
       HTTP2Setting(parameter: .initialWindowSize, value: http2Window),
     ]
     // Held to the same rules by what makes a request's head, which answers 400 instead of resetting the stream.
     connection.headerBlockValidation = .disabled
     connection.contentLengthValidation = .disabled
     // As many frames of 16 KiB as the largest head takes.
-    connection.maximumSequentialContinuationFrames = headerBytes >> 14 + 1
+    connection.maximumSequentialContinuationFrames = greatestHead >> 14 + 1
     // Frames that were under way when their streams were reset are no fault of the client's.
     connection.maximumRecentlyResetStreams = max(http2MaxStreams, 32)
     connection.controlFrameRateLimit.maximumCount = http2ControlFrames

@@ -23,6 +23,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   private var isEnded = false
   /// Whether the answer is whole, or will never be.
   private var isAnswered = false
+  private var isReset = false
   private var isReading = true
   /// Whether it counts as a delivery that is run: until it is answered, or nothing runs for it any more.
   private var takesPlace = false
@@ -202,7 +203,10 @@ extension ClientStream: DeliveryChannel {
 }
 
 extension ClientStream {
+  /// The codec splits no head, and would end the connection for it, with everybody's streams. A client that asks again
+  /// by HTTP/1.1, as it is told, gets what was recorded (RFC 9113, section 7).
   private func write(_ fields: HPACKHeaders, isEnd: Bool) {
+    guard fields.fitsFrame else { return reset(.http11Required) }
     write(.headers(.init(headers: fields, endStream: isEnd)))
   }
 
@@ -215,7 +219,7 @@ extension ClientStream {
   }
 
   private func write(_ payload: HTTP2Frame.FramePayload) {
-    guard let context else { return }
+    guard let context, !isReset else { return }
     unwritten += 1
     let promise = context.eventLoop.makePromise(of: Void.self)
     promise.futureResult.whenComplete { [self] _ in hasLeft() }
@@ -259,6 +263,7 @@ extension ClientStream {
   private func reset(_ code: HTTP2ErrorCode) {
     isAnswered = true
     isEnded = true
+    isReset = true
     context?.writeAndFlush(wrapOutboundOut(.rstStream(code)), promise: nil)
   }
 

@@ -26,6 +26,16 @@ extension HPACKHeaders {
   /// Names and values as they were decoded.
   var pairs: [(name: String, value: String)] { map { ($0.name, $0.value) } }
 
+  /// Whether it surely fits a single frame.
+  var fitsFrame: Bool {
+    let forms = HPACKBound.fieldBytes * (count + 1)
+    guard forms + HPACKBound.byteBytes * byteCount > HPACKBound.frameBytes else { return true }
+    let texts = reduce(0) {
+      $0 + HPACKBound.mostBytes(for: $1.name.utf8) + HPACKBound.mostBytes(for: $1.value.utf8)
+    }
+    return forms + texts <= HPACKBound.frameBytes
+  }
+
   /// How much text it is.
   var byteCount: Int { reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
 }

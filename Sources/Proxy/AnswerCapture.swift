@@ -30,7 +30,13 @@ final class AnswerCapture<Answer: UpstreamExchange> {
     {
       return CapturedAnswer(head: try await answer.head(within: nil), body: body, trailers: answer.trailers)
     }
-    let head = try await answer.head(within: span)
+    return try await pass(until: deadline)
+  }
+
+  /// Takes an answer that is not kept whole, or not before the client has it.
+  @inline(never)
+  private func pass(until deadline: NIODeadline) async throws(UpstreamFailure) -> CapturedAnswer {
+    let head = try await answer.head(within: Self.left(until: deadline))
     let relay = relay ?? makeRelay(head)
     guard !relay.endsWithHead else { return try await takeWhole(head, until: deadline) }
     begin(relay)
@@ -52,6 +58,7 @@ final class AnswerCapture<Answer: UpstreamExchange> {
     Milliseconds((deadline - .now()).nanoseconds / 1_000_000)
   }
 
+  @inline(never)
   private func makeRelay(_ head: UpstreamHead) -> AnswerRelay {
     let outcome = route.policy.outcomeClass(
       of: head.head.status, steering: Steering(of: head.head), claim: claim)
@@ -59,6 +66,7 @@ final class AnswerCapture<Answer: UpstreamExchange> {
   }
 
   /// Begins to give the client what is too large to keep or is to be streamed, unless it was told of a time-out.
+  @inline(never)
   private func begin(_ relay: AnswerRelay) {
     guard self.relay == nil else { return }
     self.relay = relay

@@ -3,11 +3,20 @@ import NIOCore
 import Wire
 
 /// One keyed request, identified: what the store is asked for and the backend is sent.
-struct KeyedCall: Sendable {
+///
+/// A class, so that it is not copied into the frame of every step that a request takes.
+final class KeyedCall: Sendable {
   let route: Route
   let target: RequestTarget
   let body: ByteBuffer
   let id: RecordID
+
+  init(route: Route, target: RequestTarget, body: ByteBuffer, id: RecordID) {
+    self.route = route
+    self.target = target
+    self.body = body
+    self.id = id
+  }
 
   func fingerprint(by recipe: Recipe, head: MessageHead) -> Fingerprint {
     .make(

@@ -4,8 +4,12 @@ import Telemetry
 import Wire
 
 /// The ends of a run that Semel answers by itself.
+///
+/// They are kept out of line, here and in what else a run passes through but does not wait in: what is inlined into an
+/// async function enlarges its frame, which is allocated for every request.
 extension RequestRunner {
   /// Gives the recorded outcome again.
+  @inline(never)
   func replay(_ record: CompletedRecord, from source: ReplaySource) {
     guard case .kept(var response) = record.outcome else {
       preconditionFailure("RequestRunner: a replay of nothing kept")
@@ -21,6 +25,7 @@ extension RequestRunner {
   }
 
   /// Refuses with a problem document; an answer that was begun can only be cut.
+  @inline(never)
   func refuse(_ problem: Problem) {
     guard delivery.answerState == .none else { return cut() }
     delivery.record.status = problem.status
@@ -41,6 +46,7 @@ extension RequestRunner {
   }
 
   /// Tells of the request, now that it has ended.
+  @inline(never)
   func tell() {
     if delivery.record.totalMicroseconds == 0 { stopTime() }
     worker.metrics.ended(delivery.record)

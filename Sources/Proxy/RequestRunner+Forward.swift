@@ -19,13 +19,7 @@ extension RequestRunner {
     let held = worker.hold(claim)
     let sentAt = NIODeadline.now()
     delivery.record.trace?.forwardAt = sentAt.uptimeNanoseconds
-    let answer = worker.backend.begin(
-      UpstreamRequest(
-        upstream: call.route.policy.upstream, method: head.methodText, target: call.target.text,
-        fields: UpstreamFields.make(
-          for: delivery, call.target, to: call.route.policy.upstream, protectedBy: claim),
-        body: call.upstreamBody(of: delivery),
-        permit: held.permit))
+    let answer = send(call, held)
     defer { answer.close() }
     let capture = AnswerCapture(of: answer, route: call.route, claim: claim, delivery: delivery)
     do throws(UpstreamFailure) {
@@ -36,6 +30,17 @@ extension RequestRunner {
       delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
       return await lost(error, capture, call, held, &exchange)
     }
+  }
+
+  /// Gives the backend's side the request, with the permit to send it once.
+  @inline(never)
+  private func send(_ call: KeyedCall, _ held: HeldClaim<Store>) -> Backend.Exchange {
+    let upstream = call.route.policy.upstream
+    return worker.backend.begin(
+      UpstreamRequest(
+        upstream: upstream, method: head.methodText, target: call.target.text,
+        fields: UpstreamFields.make(for: delivery, call.target, to: upstream, protectedBy: held.claim),
+        body: call.upstreamBody(of: delivery), permit: held.permit))
   }
 
   /// Record, then answer.
@@ -67,6 +72,7 @@ extension RequestRunner {
   }
 
   /// Answer: the client gets what the store now says.
+  @inline(never)
   private func answer(
     _ captured: CapturedAnswer, _ label: AnswerLabel, _ stored: Exchange.StoredAction
   ) -> OwnerEnd {

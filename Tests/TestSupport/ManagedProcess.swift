@@ -79,6 +79,20 @@ package final class ManagedProcess: Sendable {
     }
   }
 
+  /// How many lines of its output match, awaited until there are so many at least.
+  package func lines(
+    atLeast count: Int, within span: Duration = .seconds(20),
+    where matches: @escaping @Sendable (String) -> Bool
+  ) async throws -> Int {
+    try await state.until("\(count) lines from \(name)", within: span) { state in
+      let lines = state.output.split(separator: UInt8(ascii: "\n")).map {
+        String(decoding: $0, as: UTF8.self)
+      }
+      let found = lines.count(where: matches)
+      return found >= count ? found : nil
+    }
+  }
+
   /// Standard output so far.
   package var output: String { String(decoding: state.value.output, as: UTF8.self) }
   /// Standard error so far.

@@ -34,32 +34,34 @@ public struct ClaimRequest: Sendable {
 
 /// A granted claim: all that its owner must hold to renew, complete or release it, and to make the record anew
 /// where the store has lost it.
-public struct Claim: Sendable, Equatable {
-  public var id: RecordID
-  public var owner: OwnerToken
-  public var fingerprint: Fingerprint
+///
+/// A class, so that it is not copied into the frame of every step of its exchange.
+public final class Claim: Sendable {
+  public let id: RecordID
+  public let owner: OwnerToken
+  public let fingerprint: Fingerprint
   /// 1 for the first owner, and one more with each new one.
-  public var attempt: Int
+  public let attempt: Int
   /// When the first delivery came, by the store's clock.
-  public var firstSeen: StoreInstant
+  public let firstSeen: StoreInstant
   /// Whether an earlier attempt ended unknown: a 409 or 412 may then be the backend's own unique column speaking.
-  public var followsUnknown: Bool
+  public let followsUnknown: Bool
   /// Whether every attempt so far met only 401, 403 or 429 (true for the first one): such a record is not kept.
-  public var onlyRejectedSoFar: Bool
-  public var lease: Milliseconds
+  public let onlyRejectedSoFar: Bool
+  public let lease: Milliseconds
   /// See `ClaimRequest`.
-  public var unknownRetention: Milliseconds
-  public var remember: Milliseconds
+  public let unknownRetention: Milliseconds
+  public let remember: Milliseconds
   /// When this grant was *asked for*, by the owner's boot-time clock. The lease counts from here on the owner's side.
-  public var askedAt: BootInstant
+  public let askedAt: BootInstant
   /// Until then the store may yet run another copy of this claim, by the owner's boot-time clock. The claim must not
   /// be given back before: the copy would take it again, with nobody to end it (Tests/Model/claim.pml, EARLY_RELEASE).
-  public var copiedUntil = BootInstant(nanoseconds: 0)
+  public let copiedUntil: BootInstant
 
   public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
     followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
-    remember: Milliseconds, askedAt: BootInstant
+    remember: Milliseconds, askedAt: BootInstant, copiedUntil: BootInstant = BootInstant(nanoseconds: 0)
   ) {
     self.id = id
     self.owner = owner
@@ -72,12 +74,24 @@ public struct Claim: Sendable, Equatable {
     self.unknownRetention = unknownRetention
     self.remember = remember
     self.askedAt = askedAt
+    self.copiedUntil = copiedUntil
+  }
+}
+
+extension Claim: Equatable {
+  public static func == (left: Claim, right: Claim) -> Bool {
+    left.id == right.id && left.owner == right.owner && left.fingerprint == right.fingerprint
+      && left.attempt == right.attempt && left.firstSeen == right.firstSeen
+      && left.followsUnknown == right.followsUnknown && left.onlyRejectedSoFar == right.onlyRejectedSoFar
+      && left.lease == right.lease && left.unknownRetention == right.unknownRetention
+      && left.remember == right.remember && left.askedAt == right.askedAt
+      && left.copiedUntil == right.copiedUntil
   }
 }
 
 /// What the store says to a newcomer.
 public enum ClaimOutcome: Sendable, Equatable {
-  indirect case granted(Claim)
+  case granted(Claim)
   /// The record is somebody else's or has ended. Never `absent` or `released`: those are claimed.
   case taken(Standing)
   /// The record was made with another payload, in whatever state it is.

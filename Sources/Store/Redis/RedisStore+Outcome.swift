@@ -5,17 +5,14 @@ extension RedisStore {
   /// What a newcomer is told.
   func outcome(of request: ClaimRequest, _ answer: RedisAnswer) throws(StoreError) -> ClaimOutcome {
     guard case .told(let told) = answer.ending else {
-      return .granted(Self.claim(request, answer, attempt: 1, firstSeen: answer.now))
+      return .granted(Self.claim(request, answer, after: nil))
     }
     if told.word == .mismatch { return .mismatch }
     let standing = try told.standing(now: answer.now)
     guard let record = told.record else { throw .unreadable("a claim's reply has no record") }
     switch told.word {
     case .granted:
-      var claim = Self.claim(request, answer, attempt: record.attempt, firstSeen: record.firstSeen)
-      claim.followsUnknown = record.followsUnknown
-      claim.onlyRejectedSoFar = record.onlyRejectedSoFar
-      return .granted(claim)
+      return .granted(Self.claim(request, answer, after: record))
     case .recipe:
       guard let recipe = Recipe(text: record.recipe) else {
         throw .unreadable("the record's fingerprint was made by a recipe that this version does not know")
@@ -32,15 +29,16 @@ extension RedisStore {
     return .lost(try told.standing(now: answer.now))
   }
 
+  /// - Parameter record: as it stands now, where there was one before.
   private static func claim(
-    _ request: ClaimRequest, _ answer: RedisAnswer, attempt: Int, firstSeen: StoreInstant
+    _ request: ClaimRequest, _ answer: RedisAnswer, after record: RedisRecord?
   ) -> Claim {
-    var claim = Claim(
-      id: request.id, owner: request.owner, fingerprint: request.fingerprint, attempt: attempt,
-      firstSeen: firstSeen, followsUnknown: false, onlyRejectedSoFar: true, lease: request.lease,
-      unknownRetention: request.unknownRetention, remember: request.remember, askedAt: answer.sentAt)
-    claim.copiedUntil = answer.copiedUntil
-    return claim
+    Claim(
+      id: request.id, owner: request.owner, fingerprint: request.fingerprint, attempt: record?.attempt ?? 1,
+      firstSeen: record?.firstSeen ?? answer.now, followsUnknown: record?.followsUnknown ?? false,
+      onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, lease: request.lease,
+      unknownRetention: request.unknownRetention, remember: request.remember, askedAt: answer.sentAt,
+      copiedUntil: answer.copiedUntil)
   }
 }
 

@@ -7,8 +7,7 @@ import Testing
   @Test(arguments: StoreUnderTest.all)
   func `a renewal extends the lease, also a lapsed one`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
-      var claim = try await store.lapsed()
-      claim.lease = .seconds(60)
+      let claim = Self.altered(try await store.lapsed(), lease: .seconds(60))
       #expect(try await store.renew(claim) == .done)
       #expect(try await store.renew(claim) == .done)
       let standing = try await store.find(claim.id)
@@ -56,6 +55,18 @@ import Testing
       let second = try await store.granted(Samples.again(claims[0]))
       #expect(second.followsUnknown)
     }
+  }
+
+  /// The same claim but for what is given.
+  private static func altered(
+    _ claim: Claim, attempt: Int? = nil, firstSeen: StoreInstant? = nil, followsUnknown: Bool? = nil,
+    lease: Milliseconds? = nil
+  ) -> Claim {
+    Claim(
+      id: claim.id, owner: claim.owner, fingerprint: claim.fingerprint, attempt: attempt ?? claim.attempt,
+      firstSeen: firstSeen ?? claim.firstSeen, followsUnknown: followsUnknown ?? claim.followsUnknown,
+      onlyRejectedSoFar: claim.onlyRejectedSoFar, lease: lease ?? claim.lease,
+      unknownRetention: claim.unknownRetention, remember: claim.remember, askedAt: claim.askedAt)
   }
 
   private static func stranger(attempt: Int) -> Claim {
@@ -132,10 +143,8 @@ import Testing
     try await kind.run { store async throws in
       let first = try await store.lapsed()
       let second = try await store.granted(Samples.again(first, takeOver: .afterSettle(0)))
-      var unseen = second
-      unseen.attempt = 0
-      unseen.firstSeen = StoreInstant(milliseconds: 0)
-      unseen.followsUnknown = false
+      let unseen = Self.altered(
+        second, attempt: 0, firstSeen: StoreInstant(milliseconds: 0), followsUnknown: false)
       #expect(try await store.release(unseen, .remembered) == .done)
       #expect(try await store.find(first.id) == .released(attempt: 2))
       let third = try await store.granted(Samples.again(first))

@@ -30,7 +30,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     downstream = Downstream(
       context: context, environment: environment, generation: generation, metrics: metrics)
     LagProbe.start(on: context.loop, metrics: metrics)
-    downstream.start = { [unowned self] in RequestRunner(worker: self, delivery: $0).start() }
+    // The two hold each other: as long as a connection lives, so does what runs its deliveries.
+    downstream.start = { [self] in RequestRunner(worker: self, delivery: $0).start() }
   }
 
   /// A name for a new owner.

@@ -16,8 +16,8 @@ import Wire
 /// One client's connection of HTTP/1.1: bytes in, deliveries out, and their answers back in order.
 ///
 /// One delivery is under way at a time; what a client pipelines behind it stays undecoded until its turn.
-final class ClientConnection: ChannelInboundHandler,
-  RemovableChannelHandler, DownstreamConnection, @unchecked Sendable
+final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, DownstreamConnection,
+  @unchecked Sendable
 {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer

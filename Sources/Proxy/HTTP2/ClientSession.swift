@@ -7,9 +7,7 @@ import Telemetry
 import Wire
 
 /// One client's connection of HTTP/2: its streams are deliveries, and this is what they share.
-final class ClientSession: ChannelInboundHandler, DownstreamConnection,
-  @unchecked Sendable
-{
+final class ClientSession: ChannelInboundHandler, DownstreamConnection, @unchecked Sendable {
   typealias InboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame
 

@@ -9,8 +9,8 @@ import Wire
 
 /// A connection before its first request: it waits for what says who the client is and what it speaks, the PROXY
 /// header and the TLS handshake, then makes room for that protocol.
-final class ClientGreeting: ChannelInboundHandler,
-  RemovableChannelHandler, DownstreamConnection, @unchecked Sendable
+final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, DownstreamConnection,
+  @unchecked Sendable
 {
   typealias InboundIn = ByteBuffer
 

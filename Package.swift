@@ -129,9 +129,9 @@ let package = Package(
       dependencies: ["Wire", nioCore, nioEmbedded, nioHTTP1],
       path: "Tests/WireOracle",
       swiftSettings: strict),
-    tests("WireTests", ["Wire", "WireOracle", nioCore]),
+    tests("WireTests", ["TestSupport", "Wire", "WireOracle", nioCore]),
     tests("IdempotencyTests", ["Idempotency", "TestSupport", "Wire", nioCore, crypto]),
-    tests("LoopTests", ["Loop", nioCore, nioPosix]),
+    tests("LoopTests", ["Loop", "TestSupport", nioCore, nioPosix]),
     tests("SettingsTests", ["Settings", "Idempotency"]),
     tests("TelemetryTests", ["Telemetry", logging]),
     .executableTarget(

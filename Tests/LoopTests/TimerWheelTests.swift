@@ -1,4 +1,5 @@
 import Loop
+import TestSupport
 import Testing
 
 /// The wheel against a plain list of timers, and its corners.
@@ -70,7 +71,7 @@ import Testing
 
   @Test(arguments: [1, 2, 16, 1024])
   func `the wheel does what a list of timers does`(buckets: Int) {
-    var generator = SeededGenerator(state: 0x5EED)
+    var generator = SeededGenerator(seed: 0x5EED)
     var wheel = TimerWheel<Int>(now: 0, buckets: buckets)
     var model: [Int: (tick: Int64, token: TimerWheel<Int>.Token)] = [:]
     var now: Int64 = 0
@@ -93,18 +94,5 @@ import Testing
       }
       #expect(wheel.count == model.count)
     }
-  }
-}
-
-/// The same numbers in every run (SplitMix64).
-private struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

@@ -1,9 +1,11 @@
+import TestSupport
+
 /// Makes streams of requests, plain and damaged, the same ones for the same seed.
 struct RequestGenerator {
-  private var random: SplitMix
+  private var random: SeededGenerator
 
   init(seed: UInt64) {
-    random = SplitMix(state: seed)
+    random = SeededGenerator(seed: seed)
   }
 
   /// One to three requests, in most cases with a few damages.
@@ -97,17 +99,4 @@ struct RequestGenerator {
     "ffffffffffffffff", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1", " HTTP/1.0", "chunked",
     "Connection: close\r\n",
   ]
-}
-
-/// Sebastiano Vigna's SplitMix64: small, and the same everywhere.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
-  }
 }

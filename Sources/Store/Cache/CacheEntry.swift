@@ -1,58 +1,123 @@
 import Idempotency
 import NIOCore
 
-/// One kept outcome.
-struct CacheEntry: Sendable {
-  /// What an entry costs beside its answer's bytes: its slot, its place in the index, three buffers.
-  static let overhead = 512
+/// The head of one kept outcome in the log; its bytes stand behind it. Plain data: the log's memory is used again
+/// without a look at what lay there.
+struct CacheEntry {
+  /// What is kept, and where.
+  enum Content {
+    /// The answer's fields, body and trailers behind the head.
+    case answer
+    /// The same, beside the log.
+    case answerOutside
+    case status
+    /// A status, and the location in the place of the fields.
+    case statusAndLocation
+  }
 
-  let fingerprint: Fingerprint
-  private let record: CompletedRecord
-  private let expiry: BootInstant
-  let bytes: Int
+  let id: RecordID
+  let digest: Digest256
+  let expiry: BootInstant
+  let recordedAt: StoreInstant
+  let expiresAt: StoreInstant
+  let attempt: Int
+  /// With head and rounding, as it stands in the log.
+  let length: Int
+  /// Beside the log.
+  let outsideBytes: Int
+  let status: Int32
+  let fields: UInt32
+  let body: UInt32
+  let trailers: UInt32
+  /// Its number among the recipes that the log knows.
+  let recipe: UInt8
+  let content: Content
+  /// It was removed; its room comes back when it is the oldest.
+  var isDead = false
 
-  /// - Parameter askedAt: before the store was asked. What was left by its clock counts from here, so that the
-  ///   entry never outlives the record.
-  init(_ fingerprint: Fingerprint, _ record: CompletedRecord, askedAt: BootInstant) {
-    var record = record
-    if case .kept(var response) = record.outcome {
-      response.fields = Self.compact(response.fields)
-      response.body = Self.compact(response.body)
-      response.trailers = Self.compact(response.trailers)
-      record.outcome = .kept(response)
+  init(
+    _ id: RecordID, _ digest: Digest256, recipe: UInt8, _ record: CompletedRecord, expiry: BootInstant
+  ) {
+    self.id = id
+    self.digest = digest
+    self.recipe = recipe
+    self.expiry = expiry
+    recordedAt = record.recordedAt
+    expiresAt = record.expiresAt
+    attempt = record.attempt
+    status = Int32(truncatingIfNeeded: record.outcome.status)
+    let sizes: (fields: Int, body: Int, trailers: Int)
+    switch record.outcome {
+    case .kept(let response):
+      let (fields, body, trailers) = (response.fields, response.body, response.trailers)
+      let isInside = response.bytes <= CacheLog.largestInside
+      content = isInside ? .answer : .answerOutside
+      sizes = isInside ? (fields.readableBytes, body.readableBytes, trailers.readableBytes) : (0, 0, 0)
+      outsideBytes =
+        isInside ? 0 : fields.storageCapacity + body.storageCapacity + trailers.storageCapacity
+    case .notKept(_, let location):
+      content = location == nil ? .status : .statusAndLocation
+      sizes = (location?.utf8.count ?? 0, 0, 0)
+      outsideBytes = 0
     }
-    self.fingerprint = fingerprint
-    self.record = record
-    expiry = askedAt + record.remaining
-    bytes = Self.overhead + Self.size(of: record.outcome)
+    fields = UInt32(sizes.fields)
+    body = UInt32(sizes.body)
+    trailers = UInt32(sizes.trailers)
+    length = CacheLog.rounded(MemoryLayout<CacheEntry>.stride + sizes.fields + sizes.body + sizes.trailers)
   }
 
   /// Whether the store may no longer hold the outcome. Its clock counts whole milliseconds, and may have begun the
   /// one in which it was asked before we did.
   func isExpired(now: BootInstant) -> Bool { now + 1 >= expiry }
 
-  /// What the store would answer to a claim.
-  func answer(_ fingerprint: Fingerprint, now: BootInstant) -> ClaimOutcome {
-    guard self.fingerprint.recipe == fingerprint.recipe else { return .otherRecipe(self.fingerprint.recipe) }
-    guard self.fingerprint.digest == fingerprint.digest else { return .mismatch }
-    var record = record
-    record.remaining = expiry - now
-    return .taken(.completed(record))
-  }
-
-  private static func size(of outcome: Outcome) -> Int {
+  /// Copies what stands behind the head to its place.
+  func write(_ outcome: Outcome, to memory: UnsafeMutableRawPointer) {
     switch outcome {
     case .kept(let response):
-      response.fields.storageCapacity + response.body.storageCapacity + response.trailers.storageCapacity
-    case .notKept(_, let location): location?.utf8.count ?? 0
+      guard content == .answer else { return }
+      response.fields.copy(to: memory)
+      response.body.copy(to: memory + Int(fields))
+      response.trailers.copy(to: memory + Int(fields) + Int(body))
+    case .notKept(_, var location?):
+      location.withUTF8 { text in
+        if let start = text.baseAddress { memory.copyMemory(from: start, byteCount: text.count) }
+      }
+    case .notKept(_, nil): break
     }
   }
 
-  /// The buffer without memory that it only shares: a short answer may be a slice of a large read.
-  private static func compact(_ buffer: ByteBuffer) -> ByteBuffer {
-    guard buffer.readableBytes > 0 else { return ByteBuffer() }
-    // Below that a copy costs more than it saves.
-    guard buffer.storageCapacity > buffer.readableBytes + buffer.readableBytes / 4 + 64 else { return buffer }
-    return ByteBuffer(bytes: buffer.readableBytesView)
+  /// The outcome out of what stands behind the head; `outside` where it stands beside the log.
+  func outcome(from memory: UnsafeMutableRawPointer, outside: RecordedResponse?) -> Outcome {
+    switch content {
+    case .answer:
+      let (fields, body, trailers) = (Int(fields), Int(body), Int(trailers))
+      var bytes = ByteBufferAllocator().buffer(capacity: fields + body + trailers)
+      bytes.writeBytes(UnsafeRawBufferPointer(start: memory, count: fields + body + trailers))
+      return .kept(
+        RecordedResponse(
+          status: Int(status), fields: bytes.slice(of: fields), body: bytes.slice(of: body),
+          trailers: bytes.slice(of: trailers)))
+    case .answerOutside:
+      guard let outside else { preconditionFailure("CacheEntry: what is beside the log is gone") }
+      return .kept(outside)
+    case .status:
+      return .notKept(status: Int(status), location: nil)
+    case .statusAndLocation:
+      let text = UnsafeRawBufferPointer(start: memory, count: Int(fields))
+      return .notKept(status: Int(status), location: String(decoding: text, as: UTF8.self))
+    }
+  }
+}
+
+extension ByteBuffer {
+  fileprivate func copy(to memory: UnsafeMutableRawPointer) {
+    withUnsafeReadableBytes { bytes in
+      if let start = bytes.baseAddress { memory.copyMemory(from: start, byteCount: bytes.count) }
+    }
+  }
+
+  /// The next bytes, without a hold on memory where there are none.
+  fileprivate mutating func slice(of length: Int) -> ByteBuffer {
+    length > 0 ? readSlice(length: length) ?? ByteBuffer() : ByteBuffer()
   }
 }

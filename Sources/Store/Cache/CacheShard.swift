@@ -3,8 +3,8 @@ import Synchronization
 
 /// One part of the cache under one lock.
 final class CacheShard: Sendable {
-  private struct State {
-    var slots: CacheSlots
+  private struct State: ~Copyable {
+    var log: CacheLog
     /// Raised by each invalidation: a fill that began before one is dropped.
     var generation: UInt64 = 0
     var isBypassed: Bool
@@ -15,35 +15,38 @@ final class CacheShard: Sendable {
   private let state: Mutex<State>
 
   init(capacityBytes: Int, isBypassed: Bool) {
-    state = Mutex(State(slots: CacheSlots(capacityBytes: capacityBytes), isBypassed: isBypassed))
+    state = Mutex(State(log: CacheLog(capacityBytes: capacityBytes), isBypassed: isBypassed))
   }
 
   func answer(_ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant, countsMiss: Bool) -> ClaimOutcome?
   {
     state.withLock { state -> ClaimOutcome? in
-      guard let entry = state.slots.use(id, now: now) else {
+      guard let answer = state.log.use(id, fingerprint, now: now) else {
         if countsMiss { state.misses += 1 }
         return nil
       }
       state.hits += 1
-      return entry.answer(fingerprint, now: now)
+      return answer
     }
   }
 
   /// `nil` while nothing is kept.
   var generation: UInt64? { state.withLock { $0.isBypassed ? nil : $0.generation } }
 
-  func fill(_ id: RecordID, _ entry: CacheEntry, _ generation: UInt64) {
+  func fill(
+    _ id: RecordID, _ fingerprint: Fingerprint, _ record: CompletedRecord, expiry: BootInstant,
+    _ generation: UInt64
+  ) {
     state.withLock { state in
       guard !state.isBypassed, state.generation == generation else { return }
-      state.slots.put(id, entry)
+      state.log.put(id, fingerprint, record, expiry: expiry)
     }
   }
 
   func invalidate(_ id: RecordID) {
     state.withLock { state in
       state.generation += 1
-      state.slots.remove(id)
+      state.log.remove(id)
     }
   }
 
@@ -52,7 +55,7 @@ final class CacheShard: Sendable {
     state.withLock { state in
       state.generation += 1
       state.isBypassed = isBypassed
-      state.slots.removeAll()
+      state.log.removeAll()
     }
   }
 
@@ -61,9 +64,9 @@ final class CacheShard: Sendable {
       var statistics = CacheStatistics()
       statistics.hits = state.hits
       statistics.misses = state.misses
-      statistics.evictions = state.slots.evictions
-      statistics.entries = state.slots.count
-      statistics.bytes = state.slots.bytes
+      statistics.evictions = state.log.evictions
+      statistics.entries = state.log.count
+      statistics.bytes = state.log.bytes
       return statistics
     }
   }

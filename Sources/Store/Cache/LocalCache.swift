@@ -38,7 +38,7 @@ public final class LocalCache: Sendable {
     var askedAt: BootInstant
   }
 
-  /// The answer to a claim, where the outcome is kept. Neither waits nor allocates.
+  /// The answer to a claim, where the outcome is kept. Never waits.
   ///
   /// - Parameters:
   ///   - countsMiss: false where a look that finds nothing is followed by another.
@@ -60,7 +60,9 @@ public final class LocalCache: Sendable {
     _ id: RecordID, _ fingerprint: Fingerprint, _ record: CompletedRecord, with ticket: Ticket?
   ) {
     guard let ticket else { return }
-    shard(of: id).fill(id, CacheEntry(fingerprint, record, askedAt: ticket.askedAt), ticket.generation)
+    // What was left by the store's clock counts from before it was asked: no entry outlives its record.
+    shard(of: id).fill(
+      id, fingerprint, record.compact, expiry: ticket.askedAt + record.remaining, ticket.generation)
   }
 
   /// The record was forgotten or resolved.

@@ -1,4 +1,5 @@
 import Idempotency
+import TestSupport
 import Testing
 
 struct Digest256Tests {
@@ -34,20 +35,5 @@ struct Digest256Tests {
   @Test func `31 and 33 bytes are no digest`() {
     #expect(Digest256([UInt8](repeating: 0, count: 31)) == nil)
     #expect(Digest256([UInt8](repeating: 0, count: 33)) == nil)
-  }
-}
-
-/// SplitMix64: the same numbers in every run.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var word = state
-    word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-    word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-    return word ^ word >> 31
   }
 }

@@ -1,4 +1,5 @@
 import Idempotency
+import TestSupport
 import Testing
 
 /// JSON bodies: what is the same value, what is not, and what counts as bytes.

@@ -1,4 +1,5 @@
 import Idempotency
+import TestSupport
 import Testing
 
 /// JSON fingerprints over random values, the same ones in every run.

@@ -1,3 +1,5 @@
+import TestSupport
+
 extension JSONValue {
   /// Another value than this one, in one place.
   func changed(using generator: inout SeededGenerator) -> JSONValue {

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A random JSON value for tests, its texts as UTF-16 units, so that surrogates may stand alone.
 indirect enum JSONValue: Hashable {
   case literal(String)

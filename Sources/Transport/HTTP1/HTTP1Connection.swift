@@ -81,7 +81,8 @@ extension HTTP1Connection: PooledConnection {
   /// Whether another request may be sent on it.
   var isUsable: Bool { isOpen && !hasAged(.now()) }
 
-  var isEstablished: Bool { context.map { socket.isEstablished($0.channel) } ?? false }
+  /// Whether the backend has not ended it, nor said anything unasked.
+  var isEstablished: Bool { isOpen && socket.isQuiet }
 
   func timeLeft(_ now: NIODeadline) -> Milliseconds {
     pool.settings.idleTimeout - Milliseconds((now - restsSince).nanoseconds / 1_000_000)

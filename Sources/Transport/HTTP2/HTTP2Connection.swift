@@ -163,8 +163,8 @@ extension HTTP2Connection {
   /// Whether a request may be sent on it now. One whose backend has gone is left.
   func takesRequest() -> Bool {
     // The backend may have lowered its limit just now: NIO would hold the head back.
-    guard let context, isOpen, !isLeaving, streams <= mostStreams else { return false }
-    if socket.isEstablished(context.channel, isShared: true) { return isClear }
+    guard isOpen, !isLeaving, streams <= mostStreams else { return false }
+    if socket.isOpen { return isClear }
     leave()
     return false
   }

@@ -1,18 +1,31 @@
+// The sockets' constants stand in headers of both, and a whole module's build finds them in the first that it read.
+import CCurl
+import Glibc
 import NIOCore
 
-/// The socket below a connection, as the kernel knows it: NIO hears of a backend's end in its next turn, which may be
-/// too late.
+/// The socket below a connection, asked for what NIO hears only in its next turn, which may be too late. To be looked
+/// at while its channel is active: that owns it.
 struct BackendSocket {
-  /// Its unix socket, where it is one.
-  let unix: UnixSocket?
+  private let descriptor: NIOBSDSocket.Handle
 
-  /// Whether the kernel has not heard the backend's end of it yet.
-  ///
-  /// - Parameter isShared: whether the backend may have something to say before it is asked.
-  func isEstablished(_ channel: any Channel, isShared: Bool = false) -> Bool {
-    if let unix { return isShared ? unix.isOpen : unix.isQuiet }
-    guard let start = try? channel.syncOptions?.getOption(.tcpOption(.tcp_info)) else { return true }
-    // The first byte of tcp_info is the state, and 1 is TCP_ESTABLISHED.
-    return withUnsafeBytes(of: start) { $0[0] } == 1
+  init(below channel: any Channel) throws {
+    let handlers = channel.pipeline.syncOperations
+    guard let descriptor = try handlers.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self, { $0 })
+    else { throw ChannelError.operationUnsupported }
+    self.descriptor = descriptor
+  }
+
+  /// Whether nothing has come that nobody read: neither bytes nor the end.
+  var isQuiet: Bool { peek() < 0 && errno == EAGAIN }
+
+  /// Whether what comes next is not the end, as far as is known.
+  var isOpen: Bool {
+    let count = peek()
+    return count > 0 || count < 0 && errno == EAGAIN
+  }
+
+  private func peek() -> Int {
+    var byte: UInt8 = 0
+    return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
   }
 }

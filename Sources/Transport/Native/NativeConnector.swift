@@ -14,14 +14,6 @@ enum NativeConnector {
   static func connect(for pool: NativePool) -> EventLoopFuture<BackendConnection> {
     let loop = pool.upstream.context.loop
     let settings = pool.settings
-    let socket: BackendSocket
-    if case .unix(let path) = settings.address {
-      do { socket = BackendSocket(unix: try UnixSocket(path: path)) } catch {
-        return loop.makeFailedFuture(error)
-      }
-    } else {
-      socket = BackendSocket(unix: nil)
-    }
     let bootstrap = ClientBootstrap(group: loop)
       .connectTimeout(.milliseconds(max(1, settings.connectTimeout.count)))
       // A second read would mostly find nothing.
@@ -34,21 +26,24 @@ enum NativeConnector {
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           guard let tls = pool.tls else {
-            return try start(on: channel, choice: nil, of: pool, socket)
+            return try start(on: channel, choice: nil, of: pool)
           }
           try channel.pipeline.syncOperations.addHandler(try tls.handler())
           try channel.pipeline.syncOperations.addHandler(
             BackendGreeting { channel, choice in
-              try start(on: channel, choice: choice, of: pool, socket)
+              try start(on: channel, choice: choice, of: pool)
             })
         }
       }
-    let channel =
-      switch settings.address {
-      case .tcp(let host, let port):
-        bootstrap.channelOption(.tcpOption(.tcp_nodelay), value: 1).connect(host: host, port: port)
-      case .unix: bootstrap.withConnectedSocket(socket.unix?.descriptor ?? -1)
+    let channel: EventLoopFuture<any Channel>
+    switch settings.address {
+    case .tcp(let host, let port):
+      channel = bootstrap.channelOption(.tcpOption(.tcp_nodelay), value: 1).connect(host: host, port: port)
+    case .unix(let path):
+      do { channel = bootstrap.withConnectedSocket(try UnixSocket.connect(to: path)) } catch {
+        return loop.makeFailedFuture(error)
       }
+    }
     let outcome = limited(channel.flatMap(whenGreeted), to: settings.connectTimeout)
     // A backend that takes the connection and never agrees on anything, and one that took too long to be found.
     channel.whenSuccess { channel in outcome.whenFailure { _ in channel.close(promise: nil) } }
@@ -59,8 +54,9 @@ enum NativeConnector {
   ///
   /// - Parameter choice: what the backend has chosen by ALPN. Who knew before that it speaks HTTP/2 needs none.
   private static func start(
-    on channel: any Channel, choice: String?, of pool: NativePool, _ socket: BackendSocket
+    on channel: any Channel, choice: String?, of pool: NativePool
   ) throws {
+    let socket = try BackendSocket(below: channel)
     if pool.versions == .http2 && choice ?? "h2" == "h2" || pool.versions == .negotiated && choice == "h2" {
       try HTTP2Connection.start(on: channel, of: pool, socket)
     } else {

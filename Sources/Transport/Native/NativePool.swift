@@ -116,6 +116,8 @@ final class NativePool: @unchecked Sendable {
 
   /// A connection is free: the next exchange takes it, or it is kept for a while.
   func release(_ connection: HTTP1Connection) {
+    // One that the backend has just ended makes room for another by its end.
+    guard waiting.isEmpty || connection.isEstablished else { return connection.close() }
     if let next = nextWaiting() { return next.run(on: connection) }
     guard settings.idleTimeout > 0, !isShutDown else { return connection.close() }
     connection.rest()

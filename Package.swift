@@ -43,6 +43,7 @@ let x509: Target.Dependency = .product(name: "X509", package: "swift-certificate
 let nioConcurrency: Target.Dependency = .product(name: "NIOConcurrencyHelpers", package: "swift-nio")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 let lifecycle: Target.Dependency = .product(
   name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
@@ -57,6 +58,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
     .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
@@ -74,7 +76,7 @@ let package = Package(
     module("Loop", [nioCore]),
     module("TLS", ["Idempotency", asn1, nioSSL, x509]),
     module("Settings", ["Idempotency", "TLS", .product(name: "Yams", package: "Yams")]),
-    module("Telemetry", [logging]),
+    module("Telemetry", [coreMetrics, logging]),
     module(
       "Store",
       [
@@ -133,7 +135,7 @@ let package = Package(
     tests("IdempotencyTests", ["Idempotency", "TestSupport", "Wire", nioCore, crypto]),
     tests("LoopTests", ["Loop", "TestSupport", nioCore, nioPosix]),
     tests("SettingsTests", ["Settings", "Idempotency"]),
-    tests("TelemetryTests", ["Telemetry", logging]),
+    tests("TelemetryTests", ["Telemetry", coreMetrics, logging]),
     .executableTarget(
       name: "store-writer",
       dependencies: ["Idempotency", "Store", nioCore, logging],

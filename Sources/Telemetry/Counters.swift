@@ -1,8 +1,9 @@
+import CoreMetrics
 import Synchronization
 
 /// What is counted and bounded over all event loops at once: connections, and what is under way.
 public final class Counters: Sendable {
-  /// What only grows.
+  /// What only grows, by one for a connection or more rarely: told through swift-metrics.
   public enum Name: Int, CaseIterable, Sendable {
     case connections, connectionsRefused, framingErrors, hangUps, slowReaders, reloads, reloadsRefused
 
@@ -19,7 +20,8 @@ public final class Counters: Sendable {
     }
   }
 
-  /// What is so at this moment.
+  /// What is so at this moment, and decides what is let in: whoever changes it is told what it has become, which
+  /// swift-metrics' gauges cannot.
   public enum Gauge: Int, CaseIterable, Sendable {
     case inFlight, openConnections, waiting, bodyBytes
 
@@ -38,16 +40,14 @@ public final class Counters: Sendable {
     let value = Atomic<Int>(0)
   }
 
-  private let counts = Name.allCases.map { _ in Cell() }
+  private let counts: [Counter]
   private let gauges = Gauge.allCases.map { _ in Cell() }
 
-  public init() {}
+  /// - Parameters:
+  ///   - registry: where its counters are told; they stand on its page from now on.
+  public init(registry: MetricRegistry) { counts = Name.allCases.map { registry.counter($0.family) } }
 
-  public func add(_ name: Name, _ count: Int = 1) {
-    counts[name.rawValue].value.wrappingAdd(count, ordering: .relaxed)
-  }
-
-  public subscript(name: Name) -> Int { counts[name.rawValue].value.load(ordering: .relaxed) }
+  public func add(_ name: Name) { counts[name.rawValue].increment() }
 
   /// Changes a gauge and says what it is now.
   @discardableResult
@@ -58,7 +58,6 @@ public final class Counters: Sendable {
   public subscript(gauge: Gauge) -> Int { gauges[gauge.rawValue].value.load(ordering: .relaxed) }
 
   var figures: [MetricFigure] {
-    Name.allCases.map { MetricFigure($0.family, self[$0]) }
-      + Gauge.allCases.map { MetricFigure($0.family, self[$0]) }
+    Gauge.allCases.map { MetricFigure($0.family, self[$0]) }
   }
 }

@@ -29,26 +29,35 @@ struct MetricCells: @unchecked Sendable {
 /// A histogram as it was read, the cells of all event loops added up.
 struct HistogramFigures {
   let buckets: Buckets
-  /// One for each bound, one beyond, and the sum.
-  private var cells: [Int]
+  /// One for each bound, and one beyond.
+  private var counts: [Int]
+  /// Of all values, in the unit in which they are counted.
+  private var total = 0.0
 
   init(_ buckets: Buckets) {
     self.buckets = buckets
-    cells = Array(repeating: 0, count: buckets.cells)
+    counts = Array(repeating: 0, count: buckets.bounds.count + 1)
+  }
+
+  init(_ buckets: Buckets, counts: [Int], total: Double) {
+    self.buckets = buckets
+    self.counts = counts
+    self.total = total
   }
 
   mutating func add(_ row: MetricCells, at start: Int) {
-    for index in cells.indices { cells[index] += row[start + index] }
+    for index in counts.indices { counts[index] += row[start + index] }
+    total += Double(row[start + counts.count])
   }
 
-  var count: Int { cells.dropLast().reduce(0, +) }
-  /// In seconds.
-  var sum: Double { Double(cells.last ?? 0) / buckets.second }
+  var count: Int { counts.reduce(0, +) }
+  /// In the page's unit.
+  var sum: Double { total / buckets.scale }
 
   /// How many values lay at or below each bound.
   var cumulative: [Int] {
     var sum = 0
-    return cells.prefix(buckets.bounds.count).map { count in
+    return counts.dropLast().map { count in
       sum += count
       return sum
     }

@@ -11,9 +11,17 @@ public struct MetricFamily: Sendable, Hashable {
     self.kind = kind
     self.help = help
   }
+
+  /// What a library tells through swift-metrics, which knows of no meaning.
+  init(_ kind: Kind, _ name: String, toldAs label: String) {
+    self.name = name
+    self.kind = kind
+    let line = label.replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
+    help = "From swift-metrics: \(line)."
+  }
 }
 
-// Every name on the page, in the page's order.
+// Every name of Semel's own on the page, in the page's order.
 extension MetricFamily {
   public static let build = MetricFamily(.gauge, "build_info", "Always 1; the version is its label.")
   public static let requests = MetricFamily(
@@ -124,6 +132,9 @@ extension MetricFamily {
     .counter, "spans_exported_total", "Spans that the collector took.")
   public static let spansDropped = MetricFamily(
     .counter, "spans_dropped_total", "Spans for which there was no room, or that the collector refused.")
+  public static let seriesDropped = MetricFamily(
+    .counter, "metric_series_dropped_total",
+    "Series that libraries asked for and that are not on this page: too many, or of a name that is taken.")
 
   public static let processCPU = MetricFamily(
     .counter, "process_cpu_seconds_total", "CPU time of the process, user and system.")
@@ -143,7 +154,7 @@ extension MetricFamily {
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, upstreamConnects,
     upstreamSends, upstreamRetries, loopLag,
-    logDropped, spansSent, spansDropped, processCPU, processMemory, processFiles, processStart,
+    logDropped, spansSent, spansDropped, seriesDropped, processCPU, processMemory, processFiles, processStart,
   ]
 }
 

@@ -10,44 +10,56 @@ struct MetricPage {
   }
 
   mutating func add(_ figure: MetricFigure) {
-    sample(figure.family, figure.family.name, figure.labels, Self.number(figure.value))
+    add(figure.family, figure.value, labels: Self.text(of: figure.labels))
   }
 
   mutating func add(_ family: MetricFamily, _ value: Int, _ labels: (key: String, value: String)...) {
-    sample(family, family.name, labels, "\(value)")
+    sample(family, family.name, Self.text(of: labels), "\(value)")
   }
 
-  /// One without a value is left out: routes times outcomes are many.
+  mutating func add(_ family: MetricFamily, _ value: Double, labels: String) {
+    sample(family, family.name, labels, Self.number(value))
+  }
+
   mutating func add(
     _ family: MetricFamily, _ histogram: HistogramFigures, _ labels: (key: String, value: String)...
   ) {
+    add(family, histogram, labels: Self.text(of: labels))
+  }
+
+  /// One without a value is left out: routes times outcomes are many.
+  mutating func add(_ family: MetricFamily, _ histogram: HistogramFigures, labels: String) {
     guard histogram.count > 0 else { return }
+    let bucket = labels.isEmpty ? "" : labels + ","
     for (bound, count) in zip(histogram.buckets.texts, histogram.cumulative) {
-      sample(family, family.name + "_bucket", labels + [("le", bound)], "\(count)")
+      sample(family, family.name + "_bucket", bucket + "le=\"\(bound)\"", "\(count)")
     }
-    sample(family, family.name + "_bucket", labels + [("le", "+Inf")], "\(histogram.count)")
+    sample(family, family.name + "_bucket", bucket + "le=\"+Inf\"", "\(histogram.count)")
     sample(family, family.name + "_sum", labels, Self.number(histogram.sum))
     sample(family, family.name + "_count", labels, "\(histogram.count)")
   }
 
+  /// The catalogue in its order, also what has no sample, and after it what libraries tell.
   var text: String {
-    MetricFamily.all.map { family in
+    let told = Set(samples.keys).subtracting(MetricFamily.all).sorted { $0.name < $1.name }
+    return (MetricFamily.all + told).map { family in
       "# HELP \(family.name) \(family.help)\n# TYPE \(family.name) \(family.kind.rawValue)\n"
         + samples[family, default: ""]
     }.joined()
   }
 
-  private mutating func sample(
-    _ family: MetricFamily, _ name: String, _ labels: [(key: String, value: String)], _ value: String
-  ) {
-    var line = name
-    if !labels.isEmpty {
-      line += "{" + labels.map { "\($0.key)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",") + "}"
-    }
-    samples[family, default: ""] += line + " " + value + "\n"
+  /// Labels as they stand between the braces.
+  static func text(of labels: [(key: String, value: String)]) -> String {
+    labels.map { "\($0.key)=\"\(escaped($0.value))\"" }.joined(separator: ",")
+  }
+
+  private mutating func sample(_ family: MetricFamily, _ name: String, _ labels: String, _ value: String) {
+    let braced = labels.isEmpty ? "" : "{\(labels)}"
+    samples[family, default: ""] += "\(name)\(braced) \(value)\n"
   }
 
   private static func escaped(_ text: String) -> String {
+    guard text.utf8.contains(where: { Self.isEscaped($0) }) else { return text }
     var escaped = ""
     for character in text.unicodeScalars {
       switch character {
@@ -60,8 +72,13 @@ struct MetricPage {
     return escaped
   }
 
+  private static func isEscaped(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\n")
+  }
+
   private static func number(_ value: Double) -> String {
-    value == value.rounded() && abs(value) < 1e15 ? "\(Int(value))" : "\(value)"
+    guard value.isFinite else { return value.isNaN ? "NaN" : value < 0 ? "-Inf" : "+Inf" }
+    return value == value.rounded() && abs(value) < 1e15 ? "\(Int(value))" : "\(value)"
   }
 }
 

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// All figures of the process: the rows that event loops count in, and sources that are asked when a page is made.
+/// All figures of the process: the rows that event loops count in, what is told through swift-metrics, and sources that
+/// are asked when a page is made.
 public final class Metrics: Sendable {
   /// Routes of different names in the life of a process, over all reloads; those beyond share the last row.
   private static let mostRoutes = 4096
@@ -14,11 +15,14 @@ public final class Metrics: Sendable {
   /// One for each event loop.
   public let loops: [LoopMetrics]
   public let counters: Counters
+  /// What is told through swift-metrics.
+  public let registry: MetricRegistry
   private let state = Mutex(State())
 
-  public init(loops: Int, counters: Counters = Counters()) {
+  public init(loops: Int, registry: MetricRegistry = MetricRegistry()) {
     self.loops = (0..<loops).map { _ in LoopMetrics(mostRoutes: Self.mostRoutes) }
-    self.counters = counters
+    self.registry = registry
+    counters = Counters(registry: registry)
     _ = number(ofRoute: "")
   }
 
@@ -45,6 +49,7 @@ public final class Metrics: Sendable {
     var page = MetricPage()
     addRoutes(routes, to: &page)
     addLoops(to: &page)
+    registry.add(to: &page)
     for figure in counters.figures + ProcessFigures.read() { page.add(figure) }
     for source in sources {
       for figure in await source() { page.add(figure) }

@@ -108,7 +108,7 @@ let package = Package(
       name: "semel",
       dependencies: [
         "Admin", "Idempotency", "Loop", "Proxy", "Settings", "Store", "TLS", "Telemetry",
-        "Transport", "Wire", nioCore, nioPosix, logging, lifecycle,
+        "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging, lifecycle,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Hummingbird", package: "hummingbird"),

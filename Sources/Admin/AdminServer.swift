@@ -55,6 +55,8 @@ public struct AdminServer: Service {
 
   private func router() -> Router<AdminContext> {
     let router = Router(context: AdminContext.self)
+    // By the templates of routes; a path that meets none is "NotFound".
+    router.add(middleware: MetricsMiddleware())
     router.get("/livez") { _, _ in "ok\n" }
     router.get("/readyz") { [readiness, configuration] _, _ in
       let standing = await configuration()?.text ?? ""

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Admin
+import CoreMetrics
 import Idempotency
 import Logging
 import Loop
@@ -51,6 +52,8 @@ struct Assembly {
       logger.warning("\(warning)")
     }
     let metrics = Metrics(loops: contexts.count)
+    // Before any library asks for a metric. A process has one assembly.
+    MetricsSystem.bootstrap(metrics.registry)
     metrics.tell(of: sink)
     metrics.tell(of: tracer)
     do throws(any Error) {

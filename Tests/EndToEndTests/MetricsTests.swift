@@ -68,6 +68,52 @@ struct MetricsTests {
     }
   }
 
+  @Test func `it tells of the operator's own requests by their routes, as a library counts them`()
+    async throws
+  {
+    try await Rig.run { rig in
+      for path in ["/nowhere", "/elsewhere/4242"] { #expect(await rig.semel.status(of: path) == 404) }
+      #expect(try await rig.semel.admin.send("BREW", "/livez").status == 400)
+      // What is answered is counted when it has been written, which its reader may outrun.
+      let ready = #"http_response_status_code="200",http_route="/readyz""#
+      try await rig.semel.counter("hb_requests_total", label: ready, isAtLeast: 1)
+      let page = try await samples(rig)
+      let request = "http_request_method=GET,http_response_status_code"
+      #expect(page["hb_requests_total{\(request)=404,http_route=NotFound}"] == 2)
+      let error = "error_type=404,http_request_method=GET"
+      #expect(page["hb_request_errors_total{\(error),http_route=NotFound}"] == 2)
+      let times = page["http_server_request_duration_seconds_count{\(request)=200,http_route=/readyz}"] ?? 0
+      #expect(times >= 1)
+      #expect((page["http_server_active_requests{http_request_method=GET}"] ?? 0) >= 1)
+      #expect(!page.keys.contains { $0.contains("4242") || $0.contains("BREW") })
+      #expect(page["semel_metric_series_dropped_total"] == 0)
+      let requests = page.filter { $0.key.hasPrefix("semel_requests_total{") }
+      #expect(!requests.isEmpty && requests.values.allSatisfy { $0 == 0 })
+    }
+  }
+
+  @Test func `what it counts through swift-metrics has its own names, its help, and a zero to begin with`()
+    async throws
+  {
+    try await Rig.run { rig in
+      let page = try await rig.semel.admin.send("GET", "/metrics").text
+      for (name, help) in [
+        ("connections", "Client connections accepted."),
+        ("connections_refused", "Client connections over the limit, or while shutting down."),
+        ("framing_errors", "Requests whose bytes are no unambiguous HTTP."),
+        ("hang_ups", "Clients that went away before their answer."),
+        ("slow_readers", "Clients cut because they did not read their answer."),
+        ("reloads", "Configurations read again and put to work."),
+        ("reloads_refused", "Configurations read again and refused."),
+      ] {
+        let name = "semel_\(name)_total"
+        #expect(page.contains("# HELP \(name) \(help)\n# TYPE \(name) counter\n\(name) 0\n"), "\(name)")
+      }
+      _ = try await rig.order("a")
+      #expect(try await rig.semel.counter("semel_connections_total") == 1)
+    }
+  }
+
   @Test func `of replays it logs as many as it is told to`() async throws {
     let configuration = Configuration(top: [
       "log": "{level: info, format: json, access: true, replay_sample: 3}"

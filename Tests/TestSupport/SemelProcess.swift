@@ -106,17 +106,19 @@ package final class SemelProcess: Sendable {
     try await counter(name, within: span) { $0 == figure }
   }
 
-  /// Waits until a figure of the metrics page is at least this one.
-  package func counter(_ name: String, isAtLeast figure: Int, within span: Duration = .seconds(20))
-    async throws
-  {
-    try await counter(name, within: span) { $0 >= figure }
+  /// Waits until a figure of the metrics page, or of its series with a label, is at least this one.
+  package func counter(
+    _ name: String, label: String = "", isAtLeast figure: Int, within span: Duration = .seconds(20)
+  ) async throws {
+    try await counter(name, label: label, within: span) { $0 >= figure }
   }
 
-  private func counter(_ name: String, within span: Duration, _ isReached: (Int) -> Bool) async throws {
+  private func counter(
+    _ name: String, label: String = "", within span: Duration, _ isReached: (Int) -> Bool
+  ) async throws {
     let deadline = ContinuousClock.now + span
     while true {
-      let figure = try await counter(name)
+      let figure = try await counter(name, label: label)
       if isReached(figure) { return }
       guard ContinuousClock.now < deadline else {
         throw TestFailure("\(name) is still \(figure) after \(span)")

@@ -121,6 +121,11 @@ let package = Package(
       dependencies: ["Idempotency", "Loop", "Transport", nioCore, nioPosix, logging],
       path: "Tests/Benchmarks/Transport",
       swiftSettings: strict),
+    .executableTarget(
+      name: "MetricsBenchmark",
+      dependencies: ["Telemetry", coreMetrics],
+      path: "Tests/Benchmarks/Metrics",
+      swiftSettings: strict),
     .target(
       name: "TestSupport",
       dependencies: ["Idempotency", "Loop", "Wire", nioCore, nioPosix, nioConcurrency, nioHTTP1, logging],

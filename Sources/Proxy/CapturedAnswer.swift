@@ -4,7 +4,9 @@ import Telemetry
 import Wire
 
 /// A backend's complete answer: whole, or relayed to the client but for its last bytes.
-struct CapturedAnswer {
+///
+/// A class, so that it is not copied into the frame of every step that has it.
+final class CapturedAnswer {
   let head: MessageHead
   private let isDelimitedByClose: Bool
   private let trailers: ByteBuffer

@@ -164,7 +164,7 @@ extension ClientConnection {
     if isNew, becomeHTTP2() { return }
     isClosing = true
     downstream.environment.counters.add(.framingErrors)
-    let problem = Problem(error)
+    let problem = Problem.unreadable(error)
     if let delivery {
       // Its answer follows, and the connection closes after it.
       delivery.bodyFailed(problem)

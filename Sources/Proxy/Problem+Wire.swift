@@ -3,11 +3,11 @@ import Wire
 
 extension Problem {
   /// What a client is told whose bytes are no request.
-  init(_ error: WireError) {
+  static func unreadable(_ error: WireError) -> Problem {
     switch error.status {
-    case 431, 414: self = .headerTooLarge
-    case 501: self = .notImplemented
-    default: self = .badRequest(.malformed)
+    case 431, 414: .headerTooLarge
+    case 501: .notImplemented
+    default: .badRequest(.malformed)
     }
   }
 

@@ -11,6 +11,7 @@ extension RequestRunner {
   enum OwnerEnd { case done, becomeDuplicate }
 
   /// Forward: the one sending that the claim allows, and whatever comes of it.
+  @inline(never)
   func forward(
     _ call: KeyedCall, _ claim: Claim, _ exchange: inout Exchange
   ) async throws(Problem) -> OwnerEnd {
@@ -44,6 +45,7 @@ extension RequestRunner {
   }
 
   /// Record, then answer.
+  @inline(never)
   private func settle(
     _ captured: CapturedAnswer, _ call: KeyedCall, _ held: HeldClaim<Store>, _ exchange: inout Exchange
   ) async -> OwnerEnd {

@@ -69,7 +69,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       let target = try RequestTarget(head)
       return (target, try RequestHost(of: head, target: target)?.name ?? ByteBuffer())
     } catch {
-      throw Problem(error)
+      throw .unreadable(error)
     }
   }
 

@@ -1,5 +1,7 @@
 /// A refusal of Semel's own, as section 4 of the contract lists them.
-public struct Problem: Error, Hashable, Sendable {
+///
+/// A class, so that what is rarely thrown takes a word of every step that may throw it.
+public final class Problem: Error, Sendable {
   public enum Code: String, Sendable, CaseIterable {
     case badRequest = "bad_request"
     case keyMissing = "key_missing"
@@ -21,17 +23,17 @@ public struct Problem: Error, Hashable, Sendable {
     case headerTooLarge = "header_too_large"
   }
 
-  public var code: Code
-  public var status: Int
+  public let code: Code
+  public let status: Int
   /// One sentence that says what to do. Nothing of the request is echoed.
-  public var detail: String
+  public let detail: String
   /// Whether the same key may yet get an answer.
-  public var isRetryable: Bool
+  public let isRetryable: Bool
   /// In whole seconds, for `Retry-After`.
-  public var retryAfter: Int64?
+  public let retryAfter: Int64?
   /// Of the answer that was not kept.
-  public var originalStatus: Int?
-  public var location: String?
+  public let originalStatus: Int?
+  public let location: String?
 
   public init(
     _ code: Code, status: Int, detail: String, isRetryable: Bool, retryAfter: Int64? = nil,
@@ -44,6 +46,14 @@ public struct Problem: Error, Hashable, Sendable {
     self.retryAfter = retryAfter
     self.originalStatus = originalStatus
     self.location = location
+  }
+}
+
+extension Problem: Equatable {
+  public static func == (left: Problem, right: Problem) -> Bool {
+    left.code == right.code && left.status == right.status && left.detail == right.detail
+      && left.isRetryable == right.isRetryable && left.retryAfter == right.retryAfter
+      && left.originalStatus == right.originalStatus && left.location == right.location
   }
 }
 

@@ -97,7 +97,7 @@ extension ClientStream {
     } catch {
       bodyLength = BodyLength(.chunked)
       downstream.environment.counters.add(.framingErrors)
-      let problem = Problem(error)
+      let problem = Problem.unreadable(error)
       downstream.metrics.refusedUnread(RefusalReason(problem.code))
       _ = answer(Answer(problem))
     }
@@ -129,7 +129,7 @@ extension ClientStream {
 
   private func broken(_ error: WireError) {
     downstream.environment.counters.add(.framingErrors)
-    delivery?.bodyFailed(Problem(error))
+    delivery?.bodyFailed(.unreadable(error))
   }
 
   private func setReading(_ wanted: Bool) {

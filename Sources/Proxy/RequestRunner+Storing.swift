@@ -19,11 +19,16 @@ extension RequestRunner {
       }
       return exchange.stored(told(reply.outcome))
     } catch {
-      environment.logger.error(
-        "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
-      keepTelling(held) { store throws(StoreError) in try await store.complete(held.claim, with: completion) }
+      keepStoring(completion, held, after: error)
       return exchange.storingFailed(error)
     }
+  }
+
+  @inline(never)
+  private func keepStoring(_ completion: Completion, _ held: HeldClaim<Store>, after error: StoreError) {
+    environment.logger.error(
+      "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
+    keepTelling(held) { store throws(StoreError) in try await store.complete(held.claim, with: completion) }
   }
 
   /// Gives a record back, once no copy of its claim can take it again.

@@ -82,6 +82,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   }
 
   /// Identify: who asks for what, under which key. Nothing is claimed or sent before all of it is accepted.
+  @inline(never)
   private func identify(body: ByteBuffer?) throws(Problem) -> Subject {
     let (target, host) = try addressed()
     guard target.form != .authority else { throw .notImplemented }

@@ -49,9 +49,9 @@ import Wire
   @Test func `no more connections are opened than allowed`() async throws {
     let server = try RawServer(script: Self.echo)
     try await Harness.run { harness async throws in
-      var request = UpstreamRequest.to(server)
-      request.upstream.maxConnections = 3
-      let exchanges = (0..<50).map { _ in harness.upstream.begin(request) }
+      var upstream = UpstreamSettings.loopback(server.port)
+      upstream.maxConnections = 3
+      let exchanges = (0..<50).map { [upstream] _ in harness.upstream.begin(.to(upstream)) }
       for exchange in exchanges { #expect(try await exchange.finish().status == 200) }
       #expect(server.tally.connections <= 3 && server.tally.requests == 50)
     }
@@ -60,11 +60,11 @@ import Wire
   @Test func `an idle connection of that age is not used again`() async throws {
     let server = try RawServer(script: Self.echo)
     try await Harness.run { harness async throws in
-      var request = UpstreamRequest.to(server)
-      request.upstream.idleTimeout = .seconds(1)
-      _ = try await harness.upstream.begin(request).finish()
+      var upstream = UpstreamSettings.loopback(server.port)
+      upstream.idleTimeout = .seconds(1)
+      _ = try await harness.upstream.begin(.to(upstream)).finish()
       await harness.context.sleep(milliseconds: 1050)
-      _ = try await harness.upstream.begin(request).finish()
+      _ = try await harness.upstream.begin(.to(upstream)).finish()
       #expect(server.tally.connections == 2)
     }
   }
@@ -91,9 +91,8 @@ import Wire
     let server = try RawServer(.unix(path: path), script: Self.echo)
     defer { unlink(path) }
     try await Harness.run { harness async throws in
-      var request = UpstreamRequest.to(server, "GET", "/u")
-      request.upstream = UpstreamSettings(name: "u", address: .unix(path: path))
-      #expect(try await harness.upstream.begin(request).finish().body == "/u")
+      let upstream = UpstreamSettings(name: "u", address: .unix(path: path))
+      #expect(try await harness.upstream.begin(.to(upstream, "GET", "/u")).finish().body == "/u")
     }
     #expect(server.tally.received == ["GET /u HTTP/1.1\r\nHost: test\r\n\r\n"])
   }
@@ -198,9 +197,7 @@ import Wire
     let dead = try DeadPort.refusing()
     try await Harness.run { harness async throws in
       let running = harness.upstream.begin(.to(server))
-      var request = UpstreamRequest.to(server)
-      request.upstream = .loopback(dead.port)
-      let connecting = harness.upstream.begin(request)
+      let connecting = harness.upstream.begin(.to(.loopback(dead.port)))
       await server.reached { $0.requests == 1 }
       harness.upstream.shutdown()
       #expect(await running.failure()?.isAnswerLost == true)

@@ -121,8 +121,15 @@ extension UpstreamRequest {
     _ server: RawServer, _ method: String = "GET", _ target: String = "/", fields: String = "Host: test\r\n",
     body: RequestBody = .none, permit: SendPermit? = nil
   ) -> UpstreamRequest {
+    .to(.loopback(server.port), method, target, fields: fields, body: body, permit: permit)
+  }
+
+  static func to(
+    _ upstream: UpstreamSettings, _ method: String = "GET", _ target: String = "/",
+    fields: String = "Host: test\r\n", body: RequestBody = .none, permit: SendPermit? = nil
+  ) -> UpstreamRequest {
     UpstreamRequest(
-      upstream: .loopback(server.port), method: method, target: target, fields: ByteBuffer(string: fields),
+      upstream: upstream, method: method, target: target, fields: ByteBuffer(string: fields),
       body: body, permit: permit)
   }
 }

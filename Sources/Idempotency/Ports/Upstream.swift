@@ -2,22 +2,24 @@ import NIOCore
 import Wire
 
 /// A request as it goes to the backend.
-public struct UpstreamRequest: Sendable {
+///
+/// A class, so that it is not copied on its way through the transport.
+public final class UpstreamRequest: Sendable {
   /// Which configured backend.
-  public var upstream: UpstreamSettings
+  public let upstream: UpstreamSettings
   /// The method as the client spelt it.
-  public var method: String
+  public let method: String
   /// The origin-form target, path and query.
-  public var target: String
+  public let target: String
   /// Field lines, each ended by CRLF, end-to-end ones only: no framing, no `Connection`, no `Expect`. `Host` is in it.
-  public var fields: ByteBuffer
-  public var body: RequestBody
+  public let fields: ByteBuffer
+  public let body: RequestBody
   /// Of a claimed request: what allows its one sending. `nil` for one that is passed through.
-  public var permit: SendPermit?
+  public let permit: SendPermit?
   /// Who hears of interim answers (1xx) but 100; `nil`: they are passed over.
-  public var interim: (any InterimReceiver)?
+  public let interim: (any InterimReceiver)?
   /// The protocols that the client asks to switch to, as its `Upgrade` field lists them. A 101 is then an answer.
-  public var upgrade: ByteBuffer?
+  public let upgrade: ByteBuffer?
 
   public init(
     upstream: UpstreamSettings, method: String, target: String, fields: ByteBuffer, body: RequestBody,

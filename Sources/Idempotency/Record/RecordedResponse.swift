@@ -35,14 +35,16 @@ public enum Outcome: Sendable, Equatable {
 }
 
 /// A completed record.
-public struct CompletedRecord: Sendable, Equatable {
-  public var outcome: Outcome
-  public var recordedAt: StoreInstant
+///
+/// A class, so that it is not copied into the frame of every step that has it.
+public final class CompletedRecord: Sendable {
+  public let outcome: Outcome
+  public let recordedAt: StoreInstant
   /// When retention ends and only the tombstone is left.
-  public var expiresAt: StoreInstant
+  public let expiresAt: StoreInstant
   /// What is left until then, by the store's clock at the moment of its reply. A cache keeps it no longer.
-  public var remaining: Milliseconds
-  public var attempt: Int
+  public let remaining: Milliseconds
+  public let attempt: Int
 
   public init(
     outcome: Outcome, recordedAt: StoreInstant, expiresAt: StoreInstant, remaining: Milliseconds, attempt: Int
@@ -52,5 +54,12 @@ public struct CompletedRecord: Sendable, Equatable {
     self.expiresAt = expiresAt
     self.remaining = remaining
     self.attempt = attempt
+  }
+}
+
+extension CompletedRecord: Equatable {
+  public static func == (left: CompletedRecord, right: CompletedRecord) -> Bool {
+    left.outcome == right.outcome && left.recordedAt == right.recordedAt && left.expiresAt == right.expiresAt
+      && left.remaining == right.remaining && left.attempt == right.attempt
   }
 }

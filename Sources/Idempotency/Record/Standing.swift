@@ -8,7 +8,7 @@ public enum Standing: Sendable, Equatable {
   case unknown(age: Milliseconds, attempt: Int)
   /// Ended without a final outcome: free to claim with the same payload.
   case released(attempt: Int)
-  indirect case completed(CompletedRecord)
+  case completed(CompletedRecord)
   /// Retention is over, the tombstone is left.
   case expired(attempt: Int)
 }

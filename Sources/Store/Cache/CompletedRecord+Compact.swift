@@ -8,9 +8,9 @@ extension CompletedRecord {
     response.fields = response.fields.compact
     response.body = response.body.compact
     response.trailers = response.trailers.compact
-    var record = self
-    record.outcome = .kept(response)
-    return record
+    return CompletedRecord(
+      outcome: .kept(response), recordedAt: recordedAt, expiresAt: expiresAt, remaining: remaining,
+      attempt: attempt)
   }
 }
 

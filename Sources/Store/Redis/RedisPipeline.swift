@@ -17,10 +17,6 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// finds a dead connection.
   private static let keepAlive: TimeAmount = .seconds(10)
 
-  /// How often a claim may come too late. The first such reply corrects the estimate of the store's clock; the
-  /// second may meet a Redis that froze again.
-  private static let greatestLateCount = 3
-
   let context: EventLoopContext
   let settings: RedisEndpointSettings
   let link: RedisLink
@@ -85,37 +81,21 @@ extension RedisPipeline {
     }
   }
 
+  @inline(never)
   private func answer(
     to script: RedisScript, _ id: RecordID?, by deadline: BootInstant, capacity: Int,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void
   ) async throws(StoreError) -> RedisAnswer {
-    var isLost: String?
-    var isWhole = false
-    var lateCount = 0
+    var copies = RedisCopies(timeout: settings.timeout)
     while true {
-      try await connection(by: deadline, isLost)
-      if script == .claim, let refusal { throw isLost.map { .fateUnknown($0) } ?? .unavailable(refusal) }
+      try await connection(by: deadline, copies)
+      if script == .claim, let refusal { throw copies.error(refusal) }
       var answer = await withUnsafeContinuation { waiter in
-        append(script, id, capacity, deadline, waiter, isWhole: isWhole, write)
+        append(script, id, capacity, deadline, waiter, isWhole: copies.sendsWhole, write)
       }
-      if isLost != nil { answer.copiedUntil = deadline }
-      switch answer.ending {
-      case .told(let told) where told.word == .late:
-        lateCount += 1
-        guard lateCount < Self.greatestLateCount else {
-          throw isLost.map { .fateUnknown($0) } ?? .unavailable("Redis ran the claim after its time")
-        }
-      case .done, .told: return answer
-      case .refused(let text) where RedisRefusal.isScriptMissing(text) && !isWhole: isWhole = true
-      case .refused(let text):
-        throw isLost.map { .fateUnknown($0) } ?? RedisRefusal.error(text)
-      case .lost(let reason): isLost = reason
-      case .timedOut: isLost = "Redis did not answer in \(settings.timeout.count) ms"
-      case .unwritten: break
-      }
-      guard Self.now < deadline else {
-        throw isLost.map { .fateUnknown($0) } ?? .unavailable("Redis was too slow to take the command")
-      }
+      if copies.lost != nil { answer.copiedUntil = deadline }
+      if try copies.answered(answer.ending) { return answer }
+      guard Self.now < deadline else { throw copies.error("Redis was too slow to take the command") }
     }
   }
 
@@ -126,12 +106,11 @@ extension RedisPipeline {
   }
 
   /// Waits for a connection as long as the call may take, but not through an outage that has lasted longer already.
-  private func connection(by deadline: BootInstant, _ isLost: String?) async throws(StoreError) {
+  private func connection(by deadline: BootInstant, _ copies: RedisCopies) async throws(StoreError) {
     while !link.isUp {
       let left = deadline - Self.now
       guard left > 0, !link.isOutageLong else {
-        throw isLost.map { .fateUnknown($0) }
-          ?? .unavailable(link.outage?.reason ?? "Redis is not connected yet")
+        throw copies.error(link.outage?.reason ?? "Redis is not connected yet")
       }
       let signal = Signal(timers: context.timers)
       connectionWaiters.append(signal)
@@ -140,6 +119,7 @@ extension RedisPipeline {
     }
   }
 
+  @inline(never)
   private func append(
     _ script: RedisScript, _ id: RecordID?, _ capacity: Int, _ deadline: BootInstant,
     _ waiter: UnsafeContinuation<RedisAnswer, Never>?, isWhole: Bool = false,

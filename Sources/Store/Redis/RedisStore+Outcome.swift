@@ -3,6 +3,7 @@ import Idempotency
 /// What the replies mean.
 extension RedisStore {
   /// What a newcomer is told.
+  @inline(never)
   func outcome(of request: ClaimRequest, _ answer: RedisAnswer) throws(StoreError) -> ClaimOutcome {
     guard case .told(let told) = answer.ending else {
       return .granted(Self.claim(request, answer, after: nil))
@@ -24,6 +25,7 @@ extension RedisStore {
   }
 
   /// What an owner, or an operator, is told.
+  @inline(never)
   func outcome(of answer: RedisAnswer) throws(StoreError) -> OwnerOutcome {
     guard case .told(let told) = answer.ending, told.word != .again else { return .done }
     return .lost(try told.standing(now: answer.now))

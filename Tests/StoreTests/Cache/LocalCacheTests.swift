@@ -14,8 +14,13 @@ import Testing
   private func record(
     bodyBytes: Int = 100, remaining: Milliseconds = .seconds(60)
   ) -> CompletedRecord {
+    let response = Samples.response(body: String(repeating: "x", count: bodyBytes))
+    return record(.kept(response), remaining: remaining)
+  }
+
+  private func record(_ outcome: Outcome, remaining: Milliseconds = .seconds(60)) -> CompletedRecord {
     CompletedRecord(
-      outcome: .kept(Samples.response(body: String(repeating: "x", count: bodyBytes))),
+      outcome: outcome,
       recordedAt: StoreInstant(milliseconds: 5), expiresAt: StoreInstant(milliseconds: 60_005),
       remaining: remaining, attempt: 1)
   }
@@ -39,8 +44,7 @@ import Testing
 
   @Test func `what was not kept of an answer is cached too`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
-    var record = record()
-    record.outcome = .notKept(status: 201, location: "/v1/orders/7")
+    let record = record(.notKept(status: 201, location: "/v1/orders/7"))
     fill(cache, id, record)
     #expect(cache.answer(id, fingerprint, now: Self.start) == .taken(.completed(record)))
   }
@@ -163,8 +167,7 @@ import Testing
   @Test func `a slice does not hold the memory of the buffer it came from`() {
     var whole = ByteBuffer(repeating: 7, count: 1 << 20)
     let body = whole.readSlice(length: 100)!
-    var record = record()
-    record.outcome = .kept(RecordedResponse(status: 200, fields: ByteBuffer(), body: body))
+    let record = record(.kept(RecordedResponse(status: 200, fields: ByteBuffer(), body: body)))
     let cache = LocalCache(capacityBytes: 1 << 20)
     fill(cache, id, record)
     #expect(cache.statistics.bytes < 2048)

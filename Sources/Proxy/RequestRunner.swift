@@ -171,11 +171,11 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         wait?.end()
         wait = nil
         guard try await forward(call, claim, &exchange) == .becomeDuplicate else { return }
-        request.owner = worker.newOwner()
+        request = request.changed(owner: worker.newOwner())
       case .replay(let record):
         return replay(record, from: wait == nil ? .store : .wait)
       case .compare(let recipe):
-        request.fingerprint = call.fingerprint(by: recipe, head: head)
+        request = request.changed(fingerprint: call.fingerprint(by: recipe, head: head))
       case .wait(let leaseLeft):
         if let wait {
           guard await wait.changed(leaseLeft: leaseLeft) else { throw duplicate(exchange.gaveUpWaiting()) }

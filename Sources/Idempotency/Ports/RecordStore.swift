@@ -1,5 +1,7 @@
 /// What a newcomer asks the store for: to be the one owner of a record.
-public struct ClaimRequest: Sendable {
+///
+/// A class, so that it is not copied into the frame of every step that has it.
+public final class ClaimRequest: Sendable {
   /// Whether a record of unknown outcome may be taken over.
   public enum TakeOver: Sendable, Equatable {
     /// Never: `on_unknown: hold`.
@@ -8,15 +10,15 @@ public struct ClaimRequest: Sendable {
     case afterSettle(Milliseconds)
   }
 
-  public var id: RecordID
-  public var owner: OwnerToken
-  public var fingerprint: Fingerprint
-  public var lease: Milliseconds
-  public var takeOver: TakeOver
+  public let id: RecordID
+  public let owner: OwnerToken
+  public let fingerprint: Fingerprint
+  public let lease: Milliseconds
+  public let takeOver: TakeOver
   /// How long an unknown record is kept before it ages to a tombstone.
-  public var unknownRetention: Milliseconds
+  public let unknownRetention: Milliseconds
   /// How long after its end a record is remembered at all.
-  public var remember: Milliseconds
+  public let remember: Milliseconds
 
   public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, lease: Milliseconds, takeOver: TakeOver,
@@ -29,6 +31,14 @@ public struct ClaimRequest: Sendable {
     self.takeOver = takeOver
     self.unknownRetention = unknownRetention
     self.remember = remember
+  }
+  /// The same for another owner, by another fingerprint or with another lease.
+  public func changed(
+    owner: OwnerToken? = nil, fingerprint: Fingerprint? = nil, lease: Milliseconds? = nil
+  ) -> ClaimRequest {
+    ClaimRequest(
+      id: id, owner: owner ?? self.owner, fingerprint: fingerprint ?? self.fingerprint,
+      lease: lease ?? self.lease, takeOver: takeOver, unknownRetention: unknownRetention, remember: remember)
   }
 }
 

@@ -12,12 +12,14 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
 
   /// What `claim` would answer at once, without a task's suspension; `nil` where the store has to be asked.
   public func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
-    cache.answer(id, fingerprint, countsMiss: false)
+    cache.isEnabled ? cache.answer(id, fingerprint, countsMiss: false) : nil
   }
 
   public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
-    if let answer = cache.answer(request.id, request.fingerprint) { return answer }
-    let ticket = cache.ticket(for: request.id)
+    guard cache.isEnabled else { return try await base.claim(request) }
+    let now = LocalCache.now()
+    if let answer = cache.answer(request.id, request.fingerprint, now: now) { return answer }
+    let ticket = cache.ticket(for: request.id, now: now)
     let outcome = try await base.claim(request)
     if case .taken(.completed(let record)) = outcome {
       cache.fill(request.id, request.fingerprint, record, with: ticket)

@@ -7,7 +7,7 @@ struct RedisAnswer {
     /// All went as wanted.
     case done
     /// The script says how the record stands, or why it did nothing.
-    indirect case told(RedisTold)
+    case told(RedisTold)
     /// An error of Redis', which then has changed nothing.
     case refused(String)
     /// It was written, and its connection died before the reply.
@@ -28,8 +28,8 @@ struct RedisAnswer {
   var copiedUntil = BootInstant(nanoseconds: 0)
 }
 
-/// The longer reply of a script.
-struct RedisTold {
+/// The longer reply of a script. A class, so that looking at it copies nothing.
+final class RedisTold: Sendable {
   enum Word: UInt8 {
     case again = 0x61
     case granted = 0x67
@@ -42,13 +42,37 @@ struct RedisTold {
     case unreadable = 0x75
   }
 
-  var word: Word
-  var record: RedisRecord?
-  var response: RecordedResponse?
+  private static let otherFormat = "the record has another format than this version of Semel reads"
+
+  let word: Word
+  let record: RedisRecord?
+  let response: RecordedResponse?
   /// What of it this version cannot read.
-  var unreadable: String?
+  let unreadable: String?
   /// A part of a list.
-  var list: RedisList?
+  let list: RedisList?
+
+  init(_ word: Word, _ reply: borrowing HiredisReply) {
+    self.word = word
+    guard word != .walked, word != .unreadable else {
+      list = word == .walked ? RedisList(reply) : nil
+      unreadable = word == .unreadable ? Self.otherFormat : nil
+      (record, response) = (nil, nil)
+      return
+    }
+    list = nil
+    let record = reply.withBytes(at: 2) { RedisRecord($0) }
+    let response = reply.withBytes(at: 3) { RedisResponse.read(ByteBuffer(bytes: $0)) }
+    self.record = record ?? nil
+    self.response = response ?? nil
+    if case .some(nil) = response {
+      unreadable = "the recorded answer has another format than this version of Semel reads"
+    } else if case .some(nil) = record {
+      unreadable = Self.otherFormat
+    } else {
+      unreadable = nil
+    }
+  }
 }
 
 extension RedisAnswer {
@@ -69,28 +93,6 @@ extension RedisAnswer {
 }
 
 extension RedisTold {
-  init(_ word: Word, _ reply: borrowing HiredisReply) {
-    self.word = word
-    guard word != .walked else {
-      list = RedisList(reply)
-      return
-    }
-    guard word != .unreadable else {
-      unreadable = "the record has another format than this version of Semel reads"
-      return
-    }
-    if let read = reply.withBytes(at: 2, { RedisRecord($0) }) {
-      record = read
-      if read == nil { unreadable = "the record has another format than this version of Semel reads" }
-    }
-    if let read = reply.withBytes(at: 3, { RedisResponse.read(ByteBuffer(bytes: $0)) }) {
-      response = read
-      if read == nil {
-        unreadable = "the recorded answer has another format than this version of Semel reads"
-      }
-    }
-  }
-
   /// Where the record stands; an error where it cannot be read.
   func standing(now: StoreInstant) throws(StoreError) -> Standing {
     if let unreadable { throw .unreadable(unreadable) }

@@ -140,7 +140,9 @@ import Testing
 
   @Test func `a mismatch is judged before the state, the recipe before the digest`() {
     var request = Self.request(takeOver: .afterSettle(0))
-    request.fingerprint.digest.words[3] ^= 1
+    var fingerprint = request.fingerprint
+    fingerprint.digest.words[3] ^= 1
+    request = request.changed(fingerprint: fingerprint)
     let states: [StoredRecord.State] = [
       .inFlight(leaseUntil: Self.now + 1), .unknown(since: Self.now), .released(until: Self.now + 1),
       Self.completed(), .tombstone(until: Self.now + 1),
@@ -148,7 +150,8 @@ import Testing
     for state in states {
       #expect(Self.claims(Self.entry(state), request) == RecordStep(.none, .mismatch))
     }
-    request.fingerprint.recipe = Recipe(body: .none)
+    fingerprint.recipe = Recipe(body: .none)
+    request = request.changed(fingerprint: fingerprint)
     for state in states {
       #expect(Self.claims(Self.entry(state), request) == RecordStep(.none, .otherRecipe(Recipe())))
     }

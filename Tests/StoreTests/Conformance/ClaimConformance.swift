@@ -103,9 +103,9 @@ import Testing
       let released = try await store.granted(Samples.request(fingerprint: Samples.fingerprint(recipe)))
       #expect(try await store.release(released, .remembered) == .done)
       for claim in [inFlight, completed, released] {
-        var request = Samples.again(claim)
-        request.fingerprint.recipe = Recipe()
-        #expect(try await store.claim(request) == .otherRecipe(recipe))
+        let other = Fingerprint(recipe: Recipe(), digest: claim.fingerprint.digest)
+        #expect(
+          try await store.claim(Samples.again(claim).changed(fingerprint: other)) == .otherRecipe(recipe))
       }
       #expect(try await store.find(released.id) == .released(attempt: 1))
       #expect(try await store.granted(Samples.again(released)).attempt == 2)

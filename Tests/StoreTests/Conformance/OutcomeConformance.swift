@@ -119,8 +119,7 @@ import Testing
     _ kind: StoreUnderTest
   ) async throws {
     try await kind.run { store async throws in
-      var request = Samples.request(unknownRetention: 60, remember: 60)
-      request.lease = 60
+      let request = Samples.request(lease: 60, unknownRetention: 60, remember: 60)
       let claim = try await store.granted(request)
       var met: [Standing.Name] = []
       try await store.until(claim.id) {

@@ -39,9 +39,7 @@ enum Samples {
 
   /// A delivery under the same key with another payload.
   static func changed(_ claim: Claim) -> ClaimRequest {
-    var request = again(claim)
-    request.fingerprint.digest = digest()
-    return request
+    again(claim).changed(fingerprint: fingerprint(claim.fingerprint.recipe))
   }
 
   static func response(status: Int = 201, body: String = "{\"id\":7}") -> RecordedResponse {
@@ -79,9 +77,7 @@ extension RecordStore {
 
   /// A record in flight whose lease has run out.
   func lapsed(_ request: ClaimRequest = Samples.request()) async throws -> Claim {
-    var request = request
-    request.lease = 30
-    let claim = try await granted(request)
+    let claim = try await granted(request.changed(lease: 30))
     try await until(claim.id) { if case .unknown = $0 { true } else { false } }
     return claim
   }

@@ -10,8 +10,9 @@ import Testing
   {
     let server = try await SharedRedis.server
     try await RedisNode.run(.on(server)) { node in
-      var request = Samples.request(lease: 1000, unknownRetention: 20_000, remember: 300_000)
-      request.fingerprint.recipe = Recipe(ignore: ["/sent at"])
+      let request = Samples.request(
+        fingerprint: Samples.fingerprint(Recipe(ignore: ["/sent at"])), lease: 1000,
+        unknownRetention: 20_000, remember: 300_000)
       let claim = try await node.store.granted(request)
       let key = "\(node.settings.namespace):{\(claim.id.text)}"
       let first = claim.firstSeen.milliseconds

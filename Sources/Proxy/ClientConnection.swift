@@ -38,6 +38,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   private var isDecoding = false
   /// Whether client and backend have switched protocols: bytes pass as they are.
   var isTunnel = false
+  /// Whether the client has sent all that it will.
+  private var hasInputEnded = false
   /// Set once nothing more of this connection is decoded: it closes when its answer is out.
   var isClosing = false
   /// Whether the connection closes after the answer under way.
@@ -92,13 +94,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    // A half-close: the client has sent all it will, and may still read its answer.
-    if case ChannelEvent.inputClosed? = event as? ChannelEvent {
-      if isTunnel, let delivery { return delivery.bodyEnded() }
-      if delivery == nil { context.close(promise: nil) }
-      isClosing = delivery?.bodyHasEnded ?? true
-      if let delivery, !delivery.bodyHasEnded { delivery.bodyFailed(.badRequest(.malformed)) }
-    }
+    if case ChannelEvent.inputClosed? = event as? ChannelEvent { inputClosed(context) }
     context.fireUserInboundEventTriggered(event)
     downstream.context.executor.drain()
   }
@@ -119,6 +115,20 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
 }
 
 extension ClientConnection {
+  /// A half-close: the client has sent all it will, and may still read its answer.
+  private func inputClosed(_ context: ChannelHandlerContext) {
+    guard let delivery else {
+      isClosing = true
+      return context.close(promise: nil)
+    }
+    if isTunnel { return delivery.bodyEnded() }
+    hasInputEnded = true
+    // What nobody has asked for yet may be all the rest.
+    if !delivery.bodyHasEnded { decode() }
+    isClosing = true
+    if !delivery.bodyHasEnded, delivery.bodyFailure == nil { delivery.bodyFailed(.badRequest(.malformed)) }
+  }
+
   /// Decodes as far as the delivery under way allows.
   private func decode() {
     if isTunnel { return updateReading() }
@@ -156,7 +166,7 @@ extension ClientConnection {
   /// answers: else one who only asks would fill the memory with them.
   private var mayDecode: Bool {
     guard let delivery else { return isWritable }
-    return !delivery.bodyHasEnded && delivery.wantsBody
+    return !delivery.bodyHasEnded && (delivery.wantsBody || hasInputEnded)
   }
 
   /// Bytes that are no request: an answer, and the end of the connection, since what follows cannot be told apart.

@@ -4,6 +4,61 @@ import Testing
 /// Clients that send nothing more and read on (a FIN of TCP): what they asked whole is answered, and what they left
 /// unfinished ends at once, not after `body_timeout`.
 struct HalfCloseTests {
+  @Test(arguments: StoreKind.allCases)
+  func `an unfinished order of HTTP 2 ends at once, the others are answered`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "whole", gate: gate) }
+      let script = try HTTP2Script(
+        port: rig.semel.ports.proxy,
+        [
+          ["open", 1, HTTP2Script.order("k", [["content-length", "9"]]), false], ["data", 1, "{", false],
+          ["open", 3, HTTP2Script.order("l"), false], ["data", 3, "{}", false],
+          ["open", 5, HTTP2Script.order("whole"), true],
+          ["half_close"], ["answer", 1], ["answer", 3], ["say", "over"], ["answer", 5], ["end"],
+        ])
+      try await script.says("over")
+      gate.open()
+      let report = try await script.report()
+      for stream in [1, 3] { #expect(try report[stream].status == 400) }
+      #expect(try report[5].body == "whole")
+      #expect(report.goaways.last == HTTP2Script.GoAway(code: 0, last: 5))
+      #expect(rig.backend.requests.count == 1)
+      // Nothing was claimed: the keys are as good as new.
+      for key in ["k", "l"] { expectExecuted(try await rig.order(key, body: #"{"other":1}"#)) }
+    }
+  }
+
+  @Test func `an unfinished upload of HTTP 2 fails towards its backend`() async throws {
+    let hasEnded = Watched(false)
+    let backend = try RawServer { connection in
+      try connection.readHead()
+      try connection.write("HTTP/1.1 103 Early Hints\r\n\r\n")
+      connection.readToEnd()
+      hasEnded.withValue { $0 = true }
+    }
+    let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      let script = try HTTP2Script(
+        port: rig.semel.ports.proxy,
+        [
+          ["open", 1, HTTP2Script.order(path: "/open"), false], ["data", 1, "some", false], ["interim", 1],
+          ["half_close"], ["answer", 1], ["end"],
+        ])
+      #expect(try await script.report()[1].status == 400)
+      try await hasEnded.until("the backend to be told") { $0 ? true : nil }
+    }
+  }
+
+  @Test func `a talk that HTTP 2 half-closed is over`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/open") { _ in Reply(200, [], content: .filler(10), framing: .chunked) }
+      let report = try await HTTP2Script.run(
+        rig, [["open", 1, HTTP2Script.order(path: "/open"), false], ["half_close"], ["end"]])
+      #expect(report.closed)
+    }
+  }
+
   @Test func `a whole upload of HTTP 1 arrives, even behind what is not taken yet`() async throws {
     let backend = try RawServer(receiveBuffer: 4096) { connection in
       while true {
@@ -21,6 +76,23 @@ struct HalfCloseTests {
           HTTPClient.request("POST", "/open", [("Transfer-Encoding", "chunked")], body: body))
         try await client.closeSending()
         #expect(try await client.answer().status == 201, "\(size)")
+      }
+    }
+  }
+
+  @Test func `a whole upload of HTTP 2 arrives`() async throws {
+    // As wide as to let more come than is asked for.
+    try await Rig.run(Configuration(top: ["limits": "{http2_window: 1MiB}"])) { rig in
+      for size in stride(from: 50_000, through: 650_000, by: 50_000) {
+        let report = try await HTTP2Script.run(
+          rig,
+          [
+            ["open", 1, HTTP2Script.order(path: "/open"), true], ["answer", 1],
+            ["open", 3, HTTP2Script.order(path: "/open"), false], ["upload", 3, .number(size)],
+            ["data", 3, "", true], ["half_close"], ["answer", 3],
+          ])
+        #expect(try report[3].status == 201, "\(size)")
+        #expect(rig.backend.requests.last?.bodyLength == size)
       }
     }
   }

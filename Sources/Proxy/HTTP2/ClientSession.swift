@@ -17,6 +17,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   let downstream: Downstream
   let peer: ClientPeer
   private var life: SessionLife
+  /// Those that are open: the codec tells none of them that the client sends nothing more.
+  private var streams: [ObjectIdentifier: ClientStream] = [:]
   private var context: ChannelHandlerContext?
   /// When the connection has been idle for long enough.
   private var deadline: NIODeadline
@@ -65,6 +67,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     if case ChannelEvent.inputClosed? = event as? ChannelEvent {
       act(life.drain())
       act(life.confirmed())
+      for stream in Array(streams.values) { stream.inputClosed() }
     }
     context.fireUserInboundEventTriggered(event)
     downstream.context.executor.drain()
@@ -91,9 +94,13 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
 
 // What the streams tell and ask.
 extension ClientSession {
-  func opened(_ id: HTTP2StreamID) { life.opened(Int(id)) }
+  func opened(_ stream: ClientStream, _ id: HTTP2StreamID) {
+    streams[ObjectIdentifier(stream)] = stream
+    life.opened(Int(id))
+  }
 
-  func ended() {
+  func ended(_ stream: ClientStream) {
+    streams[ObjectIdentifier(stream)] = nil
     act(life.ended())
     deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count)
   }

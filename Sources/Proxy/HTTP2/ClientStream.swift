@@ -40,7 +40,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
     if let id = try? context.channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID) {
-      session.opened(id)
+      session.opened(self, id)
     }
   }
 
@@ -77,7 +77,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
     // Reset by the client, or gone with its connection: the exchange goes on without it.
     delivery?.disconnected()
     delivery = nil
-    session.ended()
+    session.ended(self)
   }
 }
 
@@ -125,6 +125,13 @@ extension ClientStream {
     } catch {
       broken(error)
     }
+  }
+
+  /// The connection brings nothing more: what of the body has come is read, and one without its end is broken off.
+  func inputClosed() {
+    setReading(true)
+    guard !isEnded, let delivery else { return }
+    delivery.bodyFailed(.badRequest(.malformed))
   }
 
   private func broken(_ error: WireError) {

@@ -31,6 +31,7 @@ class Client:
             normalize_outbound_headers=False)
         self.h2 = h2.connection.H2Connection(config)
         self.streams, self.goaways, self.closed, self.held = {}, [], False, set()
+        self.is_silent = False
         self.settings, self.inbound = {}, b""
         self.h2.initiate_connection()
         self.flush()
@@ -44,6 +45,8 @@ class Client:
         self.raw(self.h2.data_to_send())
 
     def raw(self, data):
+        if self.is_silent:
+            return
         try:
             self.socket.sendall(data)
         except OSError:
@@ -153,6 +156,11 @@ class Client:
     def reset(self, number):
         self.h2.reset_stream(number, 8)
         self.flush()
+
+    def half_close(self):
+        """Sends nothing more, and reads on."""
+        self.is_silent = True
+        self.socket.shutdown(socket.SHUT_WR)
 
     def hold(self, number):
         self.held.add(number)

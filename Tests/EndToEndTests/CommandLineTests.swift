@@ -53,6 +53,24 @@ struct CommandLineTests {
     #expect(exit == .code(0), "\(output)\(errors)")
   }
 
+  @Test(arguments: [1, 2])
+  func `a good one is told with what is in it`(count: Int) async throws {
+    let routes = (1...count).map { number in
+      "{name: r\(number), match: {path: /\(number)}, upstream: u1, caller: {parts: [address]}}"
+    }
+    let upstreams = (1...count).map { "u\($0): {url: 'http://127.0.0.1:900\($0)'}" }
+    let (exit, output, errors) = try await check(
+      """
+      listen: [{address: 127.0.0.1:8080}]
+      upstreams: {\(upstreams.joined(separator: ", "))}
+      store: {kind: embedded, path: semel.db}
+      routes: [\(routes.joined(separator: ", "))]
+      """)
+    #expect(exit == .code(0), "\(errors)")
+    let told = count == 1 ? "1 route, 1 upstream" : "2 routes, 2 upstreams"
+    #expect(output.hasSuffix("config.yaml: good: \(told)\n"), "\(output)")
+  }
+
   @Test func `a bad configuration ends with 78 and all its errors`() async throws {
     let (exit, output, errors) = try await check(
       """

@@ -14,6 +14,12 @@ struct Check: ParsableCommand {
   func run() throws {
     let settings = try ConfigurationFile.load(file).settings
     for warning in settings.warnings { StandardError.print("warning: \(warning)") }
-    print("\(file): good: \(settings.routes.count) routes, \(settings.upstreams.count) upstreams")
+    let routes = Self.count(settings.routes.count, "route")
+    print("\(file): good: \(routes), \(Self.count(settings.upstreams.count, "upstream"))")
+  }
+
+  /// A number with its noun.
+  private static func count(_ number: Int, _ noun: String) -> String {
+    "\(number) \(noun)\(number == 1 ? "" : "s")"
   }
 }

@@ -1,6 +1,7 @@
 """How often did the backend run it? Runs Semel among faults, and checks what clients and backend have seen.
 
 python3 Tests/Faults --binary .build/release/semel --faults mixed --nodes 2 --intents 1000
+    [--backend-protocol http2]
 """
 
 import argparse
@@ -26,9 +27,13 @@ BUGS = [*redis_relay.PLANTED, *backend_relay.PLANTED]
 def arguments():
     parser = argparse.ArgumentParser(prog="Tests/Faults", description=__doc__)
     parser.add_argument("--binary", default=".build/debug/semel")
-    names = ["mixed", "mixed, clocks apart", *faults.ALONE, *faults.ON_REDIS, *faults.ON_DISK, *faults.WEATHER]
+    names = ["mixed", "mixed, clocks apart", *faults.ALONE, *faults.ON_REDIS, *faults.ON_DISK, *faults.ON_HTTP2]
+    names += faults.WEATHER
     parser.add_argument("--faults", choices=names, default="mixed")
     parser.add_argument("--nodes", type=int, default=2, choices=[0, 1, 2, 4], help="0: one, on its embedded store")
+    parser.add_argument(
+        "--backend-protocol", default="http1", choices=["http1", "http2"], help="http2 needs the Python package h2"
+    )
     parser.add_argument("--intents", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=150, help="intents that begin in a second")
     parser.add_argument("--seconds", type=float, default=120, help="after which no more intents begin")
@@ -44,7 +49,12 @@ async def run(options, directory):
     clocks_apart = options.faults.endswith("clocks apart")
     if clocks_apart and not FAKETIME:
         sys.exit("clocks are set apart by libfaketime, which is not here: install Debian's package faketime")
-    rig = Rig(options.binary, directory, options.seed, options.nodes, clocks_apart, options.plant)
+    is_http2 = options.backend_protocol == "http2"
+    if options.faults in faults.ON_HTTP2 and not is_http2:
+        sys.exit(f"{options.faults}: only with --backend-protocol http2")
+    if is_http2 and options.plant in backend_relay.PLANTED:
+        sys.exit(f"{options.plant} is planted into HTTP/1.1 alone")
+    rig = Rig(options.binary, directory, options.seed, options.nodes, clocks_apart, options.plant, is_http2)
     try:
         await rig.start()
         intents = await rig.run(storm(options.faults, options.nodes), options.intents, options.rate, options.seconds)
@@ -54,9 +64,13 @@ async def run(options, directory):
     return rig.journal
 
 
+def name(options):
+    return options.faults + (", HTTP/2" if options.backend_protocol == "http2" else "")
+
+
 def row(options, counts, violations):
     where = f"{options.nodes} on Redis" if options.nodes else "1, embedded"
-    cells = [options.faults, where, counts["intents"], counts["deliveries"], counts["executions"]]
+    cells = [name(options), where, counts["intents"], counts["deliveries"], counts["executions"]]
     cells += [counts["replays"], counts["unknown"], counts["faults"], violations]
     return "| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else cell for cell in cells) + " |"
 
@@ -72,7 +86,7 @@ def tell(options, journal):
 
 
 def note(options, report):
-    result = report.counts | {"faults": options.faults, "nodes": options.nodes, "seed": options.seed}
+    result = report.counts | {"faults": name(options), "nodes": options.nodes, "seed": options.seed}
     result |= {"excused": sum(report.excused.values()), "violations": len(report.violations)}
     with open(options.results, "a", encoding="utf-8") as file:
         file.write(json.dumps(result) + "\n")

@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import dataclasses
 import hashlib
 import json
 import random
@@ -32,6 +33,23 @@ SICK = HEALTHY | {
     "gateway": 3,
     "late rejected": 1,
 }
+# Over HTTP/2 many share a connection: most faults are a stream's own, and what is cut takes others with it.
+SICK2 = SICK | {
+    "unread": 1,
+    "cut after": 1,
+    "cut in answer": 1,
+    "refused": 4,
+    "turned away": 1,
+    "leaving": 1,
+    "reset after": 3,
+    "reset in answer": 3,
+}
+# Of these all is known: nothing may be held as unknown.
+REFUSING = {"refused": 15, "turned away": 3, "leaving": 3}
+# These are not run.
+NOT_RUN = {"unread": "cut", "refused": "refuse", "turned away": "turn_away"}
+# These are run, and nobody hears how it ended.
+LOST = ("cut after", "cut in answer", "stalled", "reset after", "reset in answer")
 # kind: status and class of its outcome.
 STATUS = {
     "busy": (503, "retry"),
@@ -43,7 +61,24 @@ STATUS = {
 }
 
 
+@dataclasses.dataclass
+class Request:
+    path: str
+    fields: dict  # Their names in lower case.
+    body: bytes
+
+
+@dataclasses.dataclass
+class Answer:
+    status: int
+    fields: dict
+    body: bytes
+    is_chunked: bool = False
+
+
 class Connection(asyncio.Protocol):
+    """One of HTTP/1.1, and the exchange on it. `backend_http2` has those of HTTP/2."""
+
     def __init__(self, backend):
         self.backend = backend
         self.message = http1.Message()
@@ -62,14 +97,28 @@ class Connection(asyncio.Protocol):
             if not self.message.is_whole:
                 return
             message, self.message = self.message, http1.Message()
-            self.backend.take(self, message)
+            self.backend.take(self, Request(message.start.split(" ")[1], message.fields, message.body))
 
-    def write(self, data):
-        if not self.transport.is_closing():
-            self.transport.write(data)
+    @property
+    def is_gone(self):
+        return self.transport.is_closing()
+
+    def cut(self):
+        self.transport.abort()
+
+    def finish(self, answer, _serial):
+        self.transport.write(http1.answer(answer.status, answer.fields, answer.body, answer.is_chunked))
+
+    def cut_within(self, answer, luck):
+        whole = http1.answer(answer.status, answer.fields, answer.body, answer.is_chunked)
+        self.transport.write(whole[: 1 + int(luck * (len(whole) - 2))])
+        asyncio.get_running_loop().call_later(luck * 0.05, self.transport.close)
 
 
 class Backend:
+    connection_type = Connection
+    sick = SICK
+
     def __init__(self, seed, journal, time_out):
         self.seed = seed
         self.journal = journal
@@ -83,7 +132,7 @@ class Backend:
 
     async def start(self):
         loop = asyncio.get_running_loop()
-        self.server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=1024)
+        self.server = await loop.create_server(lambda: self.connection_type(self), "127.0.0.1", 0, backlog=1024)
         self.port = self.server.sockets[0].getsockname()[1]
 
     def stop(self):
@@ -91,25 +140,25 @@ class Backend:
         for connection in list(self.connections):
             connection.transport.abort()
 
-    def take(self, connection, message):
-        key = message.fields["idempotency-key"]
-        attempt = int(message.fields["idempotency-attempt"])
+    def take(self, exchange, request):
+        key = request.fields["idempotency-key"]
+        attempt = int(request.fields["idempotency-attempt"])
         self.visits[key] += 1
         kind, luck = script(self.seed, key, self.visits[key], self.shares)
-        if kind == "unread":
-            return connection.transport.abort()
+        if kind in NOT_RUN:
+            return getattr(exchange, NOT_RUN[kind])()
         self.serial += 1
         serial = self.serial
         status, outcome = STATUS.get(kind, (201, "final"))
-        if kind in ("cut after", "cut in answer", "stalled"):
+        if kind in LOST:
             outcome = "lost"
-        caller = message.fields["authorization"]
-        print_ = hashlib.sha256(message.body).hexdigest()[:16]
+        caller = request.fields["authorization"]
+        print_ = hashlib.sha256(request.body).hexdigest()[:16]
         self.journal.add(
             "ran",
             serial=serial,
-            id=message.fields["idempotency-request-id"],
-            record=record(caller, message.start.split(" ")[1], key),
+            id=request.fields["idempotency-request-id"],
+            record=record(caller, request.path, key),
             attempt=attempt,
             print=print_,
             status=status,
@@ -117,27 +166,35 @@ class Backend:
         )
         body = json.dumps({"serial": serial, "print": print_, "caller": caller, "attempt": attempt}).encode()
         body += b" " * int(200_000 * luck if kind == "large" else 600 * luck)
-        whole = http1.answer(status, {"X-Run": serial}, body, is_chunked=kind == "chunked")
-        self.answer(connection, kind, luck, serial, whole)
+        self.answer(exchange, kind, luck, serial, Answer(status, {"X-Run": serial}, body, kind == "chunked"))
         return None
 
-    def answer(self, connection, kind, luck, serial, whole):
-        loop = asyncio.get_running_loop()
-        if kind == "cut after":
-            loop.call_later(luck * 0.05, connection.transport.abort)
-        elif kind == "cut in answer":
-            connection.write(whole[: 1 + int(luck * (len(whole) - 2))])
-            loop.call_later(luck * 0.05, connection.transport.close)
-        elif kind.startswith("late"):
-            loop.call_later(self.time_out * (1.05 + luck * 0.7), self.finish, connection, serial, whole)
-        elif kind == "slow":
-            loop.call_later(luck * self.time_out * 0.9, self.finish, connection, serial, whole)
-        elif kind != "stalled":
-            loop.call_later(luck * 0.02, self.finish, connection, serial, whole)
+    def answer(self, exchange, kind, luck, serial, answer):
+        later = asyncio.get_running_loop().call_later
+        match kind:
+            case "cut after":
+                later(luck * 0.05, exchange.cut)
+            case "cut in answer":
+                exchange.cut_within(answer, luck)
+            case "reset after":
+                later(luck * 0.05, exchange.reset)
+            case "reset in answer":
+                exchange.reset_within(answer, luck)
+            case "late" | "late busy" | "late rejected":
+                later(self.time_out * (1.05 + luck * 0.7), self.finish, exchange, serial, answer)
+            case "slow":
+                later(luck * self.time_out * 0.9, self.finish, exchange, serial, answer)
+            case "stalled":
+                pass
+            case _:
+                if kind == "leaving":
+                    exchange.leave()
+                later(luck * 0.02, self.finish, exchange, serial, answer)
 
-    def finish(self, connection, serial, whole):
-        self.journal.add("answered", serial=serial)
-        connection.write(whole)
+    def finish(self, exchange, serial, answer):
+        if not exchange.is_gone:
+            self.journal.add("answered", serial=serial)
+            exchange.finish(answer, serial)
 
 
 def record(caller, path, key):

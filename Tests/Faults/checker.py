@@ -11,6 +11,8 @@ import settings
 
 # What parts what was seen at one end from what was done at the other, on a busy machine.
 SLACK = 0.15
+# How long an answer is surely listened for.
+HEARD = settings.RESPONSE_TIMEOUT + settings.SETTLE - SLACK
 
 
 @dataclasses.dataclass
@@ -30,6 +32,7 @@ class Record:
         self.name = name
         self.rule = rule
         self.sent = []
+        self.refused = []
         self.ran = []
         self.deliveries = []
 
@@ -44,6 +47,7 @@ class Record:
     def part(self, start, end):
         part = Record(self.name, self.rule)
         part.sent = [each for each in self.sent if start <= each["at"] < end]
+        part.refused = [each for each in self.refused if start <= each["at"] < end]
         part.ran = [each for each in self.ran if start <= each["at"] < end]
         part.deliveries = [each for each in self.deliveries if start <= each["begun"] and each["at"] < end]
         return part
@@ -64,6 +68,7 @@ class Checker:
         self.records = {}
         self.ids = {}
         self.answered = {}
+        self.lost = set()
         self.faults = collections.defaultdict(list)
         self.serials = {}
         self.calm_at = None
@@ -79,6 +84,9 @@ class Checker:
     def read_sent(self, entry):
         self.records[entry["record"]].sent.append(entry)
 
+    def read_refused(self, entry):
+        self.records[entry["record"]].refused.append(entry)
+
     def read_ran(self, entry):
         self.records[entry["record"]].ran.append(entry)
         self.serials[entry["serial"]] = entry
@@ -88,6 +96,9 @@ class Checker:
 
     def read_answered(self, entry):
         self.answered[entry["serial"]] = entry["at"]
+
+    def read_lost(self, entry):
+        self.lost.add(entry["serial"])
 
     def read_fault(self, entry):
         self.faults[entry["name"]].append(entry["at"])
@@ -142,6 +153,9 @@ class Checker:
             self.check_held(record)
         for before, after in zip(record.sent, record.sent[1:]):
             self.check_successor(record, before, after)
+        for sent, end in self.sendings(record):
+            if self.refusal(record, sent, end) and self.runs(record, sent, end):
+                self.report.violation(1, record.name, f"attempt {sent['attempt']}: refused, and ran")
         sendings = collections.Counter(sent["attempt"] for sent in record.sent)
         runs = collections.Counter(ran["attempt"] for ran in record.ran)
         for attempt, count in runs.items():
@@ -167,7 +181,7 @@ class Checker:
             self.report.violation(
                 1, record.name, f"attempt {after['attempt']} was sent after attempt {before['attempt']}"
             )
-        ended = any(
+        ended = self.refusal(record, before, after["at"]) or any(
             ran["outcome"] in ("retry", "rejected") and self.answered.get(ran["serial"], after["at"]) < after["at"]
             for ran in runs
         )
@@ -226,18 +240,30 @@ class Checker:
 
     def is_in_doubt(self, record):
         """Whether anything was sent whose answer did not say, while it was listened for, that it may be sent again."""
-        ends = [sent["at"] for sent in record.sent[1:]] + [float("inf")]
         return not all(
-            any(
+            self.refusal(record, sent, min(end, sent["at"] + HEARD))
+            or any(
                 ran["outcome"] in ("retry", "rejected") and self.is_heard(ran, sent)
                 for ran in self.runs(record, sent, end)
             )
-            for sent, end in zip(record.sent, ends)
+            for sent, end in self.sendings(record)
         )
 
     def is_heard(self, ran, sent):
-        heard = settings.RESPONSE_TIMEOUT + settings.SETTLE - SLACK
-        return self.answered.get(ran["serial"], float("inf")) < sent["at"] + heard
+        is_lost = ran["serial"] in self.lost
+        return not is_lost and self.answered.get(ran["serial"], float("inf")) < sent["at"] + HEARD
+
+    @staticmethod
+    def sendings(record):
+        """Each sending, and when the next began."""
+        return zip(record.sent, [sent["at"] for sent in record.sent[1:]] + [float("inf")])
+
+    @staticmethod
+    def refusal(record, sent, end):
+        """Whether the backend said of one sending, before the next, that it has not taken it."""
+        return any(
+            each["attempt"] == sent["attempt"] and sent["at"] <= each["at"] < end for each in record.refused
+        )
 
     @staticmethod
     def runs(record, sent, end):
@@ -247,7 +273,7 @@ class Checker:
     def check_without_doubt(self, record):
         begun, at = record.span
         at = min(at, self.calm_at)
-        cuts = [name for name in self.faults if name.startswith("backend relay")]
+        cuts = [name for name in self.faults if name.startswith(("backend relay", "backend: "))]
         if self.happened(["kill", "drain"], begun - SLACK, at):
             self.report.excused["its node ended before it had sent it, or had the answer"] += 1
         elif self.happened(cuts, begun - SLACK, at):

@@ -146,7 +146,7 @@ backend_network = troubled(lambda rig: rig.backend_relays, Trouble(cut=2, lose=2
 
 def backend_of(shares):
     async def fault(rig):
-        rig.backend.shares = shares
+        rig.backend.shares = shares(rig)
         try:
             await asyncio.Event().wait()
         finally:
@@ -204,7 +204,7 @@ async def haunt_redis(rig):
             relay.trouble = CALM
 
 
-# By name: the faults that run at once, and what they need: "redis", "embedded" or both.
+# By name: the faults that run at once, and what they need: Redis, a disk of their own, or a backend over HTTP/2.
 ALONE = {
     "none": [],
     "node killed": [kill],
@@ -212,7 +212,7 @@ ALONE = {
     "node drained": [drain],
     "SIGHUP": [reload],
     "client's network": [client_network],
-    "backend": [backend_of(backend.SICK), refuse],
+    "backend": [backend_of(lambda rig: rig.backend.sick), refuse],
     "backend's network": [backend_network],
     "clocks apart": [],
 }
@@ -223,9 +223,10 @@ ON_REDIS = {
     "Redis emptied": [wipe_redis],
 }
 ON_DISK = {"disk full": [full_disk]}
+ON_HTTP2 = {"streams refused": [backend_of(lambda _: backend.REFUSING)]}
 
 # For the planted bugs alone: the weather in which each shows soon.
 WEATHER = {
-    "slow, and frozen": [backend_of({"slow": 80}), freeze_long],
-    "busy, and haunted": [backend_of({"busy": 80}), haunt_redis],
+    "slow, and frozen": [backend_of(lambda _: {"slow": 80}), freeze_long],
+    "busy, and haunted": [backend_of(lambda _: {"busy": 80}), haunt_redis],
 }

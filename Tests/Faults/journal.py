@@ -12,6 +12,8 @@ class Journal:
     sent       a node's request came to the relay before the backend: from here on it may run
     ran        the backend ran it: `serial` names the run, `outcome` its class
     answered   the backend has written the run's whole answer
+    lost       it cut the connection so soon after that the answer may be lost
+    refused    the backend told the node that it has not taken what was sent
     fault      something was broken or mended
     calm       no more faults; every intent has to end now
     """

@@ -79,12 +79,12 @@ class Process:
 
 
 class Node(Process):
-    def __init__(self, name, binary, directory, store, backend_port, clock=None):
+    def __init__(self, name, binary, directory, store, backend_port, http2, clock=None):
         self.port = free_port()
         self.admin = free_port()
         path = os.path.join(directory, f"{name}.yaml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(settings.text(self.port, self.admin, store, backend_port))
+            file.write(settings.text(self.port, self.admin, store, backend_port, http2))
         command = [binary, "run", "--config", path]
         # libfaketime ends the first process that it is loaded into by itself; `env` goes before, and becomes the node.
         super().__init__(name, ["/usr/bin/env", *command] if clock else command, directory, clock)

@@ -6,10 +6,10 @@ import os
 import random
 import subprocess
 
+import backend
+import backend_relay
 import faults
 import settings
-from backend import Backend
-from backend_relay import BackendRelay
 from clients import Clients, Gateway, Intent
 from journal import Journal
 from nodes import Node, Redis
@@ -48,7 +48,7 @@ class Disk:
 class Rig:
     """`nodes` nodes on Redis, or with `nodes` 0 one on its embedded store."""
 
-    def __init__(self, binary, directory, seed, nodes, clocks_apart=False, bug=None):
+    def __init__(self, binary, directory, seed, nodes, clocks_apart=False, bug=None, is_http2=False):
         self.seed = seed
         self.dice = random.Random(f"{seed} faults")
         self.journal = Journal()
@@ -59,7 +59,9 @@ class Rig:
         self.clocks_apart = clocks_apart
         self.redis = Redis(directory) if nodes else None
         self.disk = None if nodes else Disk(os.path.join(directory, "store"))
-        self.backend = Backend(seed, self.journal, settings.RESPONSE_TIMEOUT)
+        self.is_http2 = is_http2
+        self.backend_type, self.backend_relay_type = parts(is_http2)
+        self.backend = self.backend_type(seed, self.journal, settings.RESPONSE_TIMEOUT)
         self.client_relays, self.redis_relays, self.backend_relays, self.nodes = [], [], [], []
         self.mending = set()
         self.pace = 1  # How many times as long the pauses between faults are.
@@ -94,7 +96,7 @@ class Rig:
         def dice(what):
             return random.Random(f"{self.seed} {what} {number}")
 
-        to_backend = BackendRelay(
+        to_backend = self.backend_relay_type(
             f"backend relay {number}",
             ("127.0.0.1", self.backend.port),
             dice("backend"),
@@ -119,7 +121,8 @@ class Rig:
             # Hours apart, and one of them fast.
             offset = ["-3h", "+0", "+5h x1.0003", "+40d"][number]
             clock = {"LD_PRELOAD": FAKETIME[0], "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-        node = Node(f"node{number}", self.binary, self.directory, store, to_backend.port, clock)
+        http2 = "prior_knowledge" if self.is_http2 else "off"
+        node = Node(f"node{number}", self.binary, self.directory, store, to_backend.port, http2, clock)
         node.lock = asyncio.Lock()
         self.nodes.append(node)
         from_clients = Relay(f"client relay {number}", ("127.0.0.1", node.port), dice("client"), self.journal)
@@ -208,11 +211,21 @@ class Rig:
             self.disk.close()
 
 
+def parts(is_http2):
+    """The backend, and the relay before it. Those of HTTP/2 need h2, which others can do without."""
+    if not is_http2:
+        return backend.Backend, backend_relay.BackendRelay
+    import backend_http2
+    import backend_relay_http2
+
+    return backend_http2.Backend, backend_relay_http2.BackendRelay
+
+
 def storm(name, nodes):
     """The faults of a name, alone or all of them mixed."""
     known = faults.ALONE | (faults.ON_REDIS if nodes else faults.ON_DISK)
     if not name.startswith("mixed"):
-        return (known | faults.WEATHER)[name]
+        return (known | faults.ON_HTTP2 | faults.WEATHER)[name]
     mixed = [fault for group in known.values() for fault in group]
     # Under libfaketime a busy node does not end within its grace; without it it does.
     return [fault for fault in mixed if name == "mixed" or fault is not faults.drain]

@@ -11,7 +11,7 @@ SHUTDOWN_GRACE = 3
 LONGEST_FLIGHT = LEASE + RESPONSE_TIMEOUT + SETTLE
 
 
-def text(port, admin, store, backend_port):
+def text(port, admin, store, backend_port, http2):
     def ms(seconds):
         return f"{int(seconds * 1000)}ms"
 
@@ -24,6 +24,7 @@ log: {{level: warning, format: text, access: false}}
 upstreams:
   shop:
     url: 'http://127.0.0.1:{backend_port}'
+    http2: {http2}
     connect_timeout: 300ms
     response_timeout: {ms(RESPONSE_TIMEOUT)}
     settle: {ms(SETTLE)}

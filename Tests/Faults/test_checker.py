@@ -152,6 +152,43 @@ class MadeUp(unittest.TestCase):
         self.calm(word="outcome_unknown", serial=None, status=409)
         self.assertEqual(self.rules(), set())
 
+    def refuse(self, attempt=1, after=0.01):
+        self.add("refused", after, id="i", record="a|/hold|k", attempt=attempt, node=0)
+
+    def test_what_was_refused_may_be_sent_again_at_once(self):
+        self.send()
+        self.refuse()
+        self.send(2, after=0.01)
+        self.run_(2, 2)
+        self.tell(serial=2)
+        self.calm(serial=2)
+        self.assertEqual(self.rules(), set())
+
+    def test_what_was_refused_and_ran_is_found(self):
+        self.send()
+        self.run_()
+        self.refuse()
+        self.tell()
+        self.calm()
+        self.assertEqual(self.rules(), {1})
+
+    def test_what_was_refused_is_not_held_as_unknown(self):
+        for after, rules in [(0.1, {3}), (2, set())]:
+            with self.subTest(after):
+                self.setUp()
+                self.send()
+                self.refuse(after=after)
+                self.calm(word="outcome_unknown", serial=None, status=409)
+                self.assertEqual(self.rules(), rules)
+
+    def test_an_answer_that_may_be_lost_leaves_it_in_doubt(self):
+        self.send()
+        self.run_(outcome="retry")
+        self.add("answered", 0.1, serial=1)
+        self.add("lost", 0.1, serial=1)
+        self.calm(word="outcome_unknown", serial=None, status=409)
+        self.assertEqual(self.rules(), set())
+
     def test_another_payload_that_ran_is_found(self):
         self.send()
         self.run_(outcome="retry", print_="q")

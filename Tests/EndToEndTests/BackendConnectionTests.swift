@@ -38,10 +38,15 @@ struct BackendConnectionTests {
   }
 
   /// Answers every request and ends the connection in the same segment, without having said that it would.
-  private static func hasty(_ address: RawServer.Address) throws -> RawServer {
+  ///
+  /// - Parameter ended: how many of them it has ended.
+  private static func hasty(_ address: RawServer.Address, ended: Watched<Int> = Watched(0)) throws
+    -> RawServer
+  {
     try RawServer(address) { connection in
       try connection.readRequest()
       try connection.writeLast("HTTP/1.1 201 Created\r\nContent-Length: 4\r\n\r\ndone")
+      ended.withValue { $0 += 1 }
       connection.readToEnd()
     }
   }
@@ -52,7 +57,8 @@ struct BackendConnectionTests {
   func `a backend that ends each connection unsaid leaves nothing unknown`(isUnix: Bool) async throws {
     let directory = TemporaryDirectory()
     let path = directory.file("backend")
-    let backend = try Self.hasty(isUnix ? .unix(path: path) : .loopback)
+    let ended = Watched(0)
+    let backend = try Self.hasty(isUnix ? .unix(path: path) : .loopback, ended: ended)
     let url = isUnix ? "'unix:\(path)'" : "'http://127.0.0.1:\(backend.port)'"
     try await Rig.run(Configuration(upstream: ["url": url])) { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)
@@ -60,6 +66,8 @@ struct BackendConnectionTests {
       for number in 0..<Self.rounds {
         try await client.send(Rig.orderText("k\(number)"))
         statuses[try await client.answer().status, default: 0] += 1
+        // A unix socket cannot carry an answer and the end in one, and nobody can see an end that has yet to come.
+        if isUnix { _ = try await ended.until("the connection's end") { $0 > number ? true : nil } }
       }
       #expect(statuses == [201: Self.rounds])
       #expect(backend.tally.requests == Self.rounds)
@@ -67,8 +75,7 @@ struct BackendConnectionTests {
     withExtendedLifetime(directory) {}
   }
 
-  /// A unix socket cannot carry an answer and the end in one: there the end may come after the next request was sent,
-  /// which nobody can help.
+  /// On a unix socket the end may come after the next request was sent, which nobody can help.
   @Test func `nor do requests that are sent ahead, each behind the answer before`() async throws {
     let backend = try Self.hasty(.loopback)
     let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])

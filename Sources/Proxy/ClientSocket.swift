@@ -8,8 +8,8 @@ import NIOCore
   import Darwin
 #endif
 
-/// The socket of a client's connection, written to past NIO while nothing of ours waits there: a twentieth of a replay
-/// would otherwise go through NIO's list of pending writes only to leave at once. To be used while its channel is
+/// The socket of a client's connection, written to past NIO while nothing of ours waits there: a replay would
+/// otherwise cost a twelfth more, for NIO's list of pending writes, only to leave at once. To be used while its channel is
 /// active, which owns it.
 struct ClientSocket {
   private let descriptor: NIOBSDSocket.Handle

@@ -4,11 +4,12 @@ import NIOCore
 /// The entries of one shard, in a ring of memory in the order in which they came, and an index over them.
 ///
 /// Room is made at the old end, so that nothing is searched for, nothing is allocated and memory does not fall to
-/// pieces: with an allocation an entry a first run cost a twelfth more. An entry that is used when it is no longer
+/// pieces: with allocations for each entry a first run cost a fifth more. An entry that is used when it is no longer
 /// young moves to the new end: what is asked for again stays, and a crowd of records that nobody asks for drives
 /// nothing out that is. Not thread-safe; what time it is comes in.
 struct CacheLog: ~Copyable {
-  /// A larger answer stays in its own buffers: copying would cost a replay more than the allocation saves.
+  /// A larger answer stays in its own buffers: copying would cost a replay more than the allocation saves. The ring's
+  /// memory, once used, is not given back for it.
   static let largestInside = 16 << 10
   /// One slot of the index for so many bytes: entries are rarely smaller.
   private static let bytesPerSlot = 256

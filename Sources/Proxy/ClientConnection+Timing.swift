@@ -14,7 +14,7 @@ extension ClientConnection {
   func startTimer() {
     timerDue = deadline
     let left = max((deadline - .now()).nanoseconds / 1_000_000, 1)
-    timer = downstream.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
+    timer = downstream.context.timers.start(milliseconds: left) { [self] in timerFired() }
   }
 
   func restartTimer() {

@@ -20,7 +20,9 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   let generation: Generation
   var record = AccessRecord()
 
-  private weak var channel: (any DeliveryChannel)?
+  /// `nil` once the answer is out or the client is gone. Not weak, nor is any reference to a channel:
+  /// what was ever held weakly counts its holders elsewhere, for 1 % of a replay.
+  private var channel: (any DeliveryChannel)?
   private(set) var answerState: AnswerState = .none
 
   private var body = ByteBuffer()
@@ -62,7 +64,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     continueIsDue = request.expectsContinue && !request.framing.isEmpty
   }
 
-  /// Whether the client is still there.
+  /// Whether the client is still there and waits for an answer, or its rest.
   var isConnected: Bool { channel != nil }
 }
 
@@ -195,6 +197,7 @@ extension Delivery {
     guard answerState == .none else { return }
     answerState = .ended
     record.responseBytes += channel?.answer(answer) ?? 0
+    channel = nil
   }
 
   /// Writes an answer's head, and maybe the first of its body.
@@ -226,6 +229,7 @@ extension Delivery {
     guard answerState == .begun else { return }
     answerState = .ended
     record.responseBytes += channel?.end(with: piece, trailers: trailers) ?? 0
+    channel = nil
   }
 
   /// Cuts the client's connection, since what was begun cannot be ended well.

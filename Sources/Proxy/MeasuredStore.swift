@@ -23,6 +23,19 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     }
   }
 
+  public func claim(
+    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
+  ) -> Bool {
+    let began = NIODeadline.now()
+    return base.claim(request) { [metrics] reply in
+      switch reply {
+      case .success: metrics.answered(.claim, began)
+      case .failure(let error): metrics.failed(.claim, StoreFailure(error))
+      }
+      tell(reply)
+    }
+  }
+
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     try await measured(.renew) { () throws(StoreError) in try await base.renew(claim) }
   }
@@ -87,13 +100,17 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     }
   }
 
-  private func answered(_ command: StoreCommand, _ began: NIODeadline) {
-    metrics.asked(command, microseconds: (NIODeadline.now() - began).nanoseconds / 1000)
-  }
+  private func answered(_ command: StoreCommand, _ began: NIODeadline) { metrics.answered(command, began) }
 
   private func failed(_ command: StoreCommand, _ error: StoreError) -> StoreError {
     metrics.failed(command, StoreFailure(error))
     return error
+  }
+}
+
+extension LoopMetrics {
+  fileprivate func answered(_ command: StoreCommand, _ began: NIODeadline) {
+    asked(command, microseconds: (NIODeadline.now() - began).nanoseconds / 1000)
   }
 }
 

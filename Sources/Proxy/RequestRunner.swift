@@ -25,16 +25,17 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       guard inFlight <= generation.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
       if let failure = delivery.bodyFailure { throw failure }
       let subject = try identify(body: delivery.wholeBody)
-      if case .keyed(let call, let fingerprint) = subject, let record = kept(call, fingerprint) {
-        replay(record, from: .cache)
-      } else {
-        _ = Task(executorPreference: worker.context.executor) { await run(subject) }
-        return
-      }
+      guard case .keyed(let call, let fingerprint) = subject else { return runLater(subject) }
+      guard let record = kept(call, fingerprint) else { return claim(call, fingerprint) }
+      replay(record, from: .cache)
     } catch {
       refuse(error)
     }
     finish()
+  }
+
+  private func runLater(_ subject: Subject) {
+    _ = Task(executorPreference: worker.context.executor) { await run(subject) }
   }
 
   private func run(_ subject: Subject) async {
@@ -43,7 +44,10 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .passed(let target, let route, let label):
         try await passThrough(target, by: route, label: label)
       case .keyed(let call, let fingerprint):
-        try await claim(call, fingerprint: fingerprint)
+        let request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
+        try await act(on: await ask(for: request), to: request, of: call)
+      case .claimed(let reply, let request, let call):
+        try await act(on: reply, to: request, of: call)
       case .incomplete(let limit):
         let subject = try identify(body: try await delivery.collectBody(limit: limit))
         guard case .keyed(let call, let fingerprint) = subject, let record = kept(call, fingerprint) else {
@@ -73,10 +77,12 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     }
   }
 
-  /// What a request is about.
+  /// What a request is about, as far as that is known.
   private enum Subject {
-    case passed(RequestTarget, by: Route?, label: AnswerLabel?)
+    indirect case passed(RequestTarget, by: Route?, label: AnswerLabel?)
     case keyed(KeyedCall, Fingerprint)
+    /// The store was asked, and has answered.
+    indirect case claimed(ClaimReply, ClaimRequest, KeyedCall)
     /// Accepted by its head; its body, of at most so many bytes, has to be read first.
     case incomplete(limit: Int)
   }
@@ -143,10 +149,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// The recorded outcome that this process keeps, where it is one to replay.
   private func kept(_ call: KeyedCall, _ fingerprint: Fingerprint) -> CompletedRecord? {
-    guard case .taken(.completed(let record)) = worker.store.cached(call.id, fingerprint),
-      case .kept = record.outcome
-    else { return nil }
-    return record
+    worker.store.cached(call.id, fingerprint)?.replayable
   }
 
   /// What no record can stand for, and what would let a client hide the key or the caller from the backend.
@@ -159,14 +162,33 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     }
   }
 
-  /// Claim: one delivery becomes the record's owner, the others replay, wait or are refused.
-  private func claim(_ call: KeyedCall, fingerprint: Fingerprint) async throws(Problem) {
+  /// Claim: one delivery becomes the record's owner, the others replay, wait or are refused. A task is made only for
+  /// what has to wait once more: most duplicates are answered from the store's first reply.
+  @inline(never)
+  private func claim(_ call: KeyedCall, _ fingerprint: Fingerprint) {
+    let request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
+    let askedAt = asking()
+    let isAsked = worker.store.claim(request) { reply in
+      answered(askedAt)
+      guard case .success(let outcome) = reply, let record = outcome.replayable else {
+        return runLater(.claimed(reply, request, call))
+      }
+      replay(record, from: .store)
+      finish()
+    }
+    if !isAsked { runLater(.keyed(call, fingerprint)) }
+  }
+
+  /// Goes on by what the store said, and asks it again as often as that takes.
+  private func act(
+    on reply: ClaimReply, to request: ClaimRequest, of call: KeyedCall
+  ) async throws(Problem) {
     var exchange = Exchange(route: call.route)
-    var request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
+    var (reply, request) = (reply, request)
     var wait: DuplicateWait<Store>?
     defer { wait?.end() }
     while true {
-      switch try await ask(for: request, &exchange) {
+      switch action(by: reply, to: request, &exchange) {
       case .forward(let claim):
         wait?.end()
         wait = nil
@@ -177,20 +199,33 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .compare(let recipe):
         request = request.changed(fingerprint: call.fingerprint(by: recipe, head: head))
       case .wait(let leaseLeft):
-        if let wait {
-          guard await wait.changed(leaseLeft: leaseLeft) else { throw duplicate(exchange.gaveUpWaiting()) }
-          guard delivery.isConnected else { return delivery.end() }
-        } else {
-          // Subscribed first, then asked again: no end is missed in between.
-          wait = try await DuplicateWait(for: call, of: self)
-          if wait == nil { throw duplicate(exchange.gaveUpWaiting()) }
+        guard try await mayAskAgain(&wait, for: call, leaseLeft) else {
+          throw duplicate(exchange.gaveUpWaiting())
         }
+        guard delivery.isConnected else { return }
       case .refuse(let problem):
         throw duplicate(problem)
       case .forwardUnprotected:
-        return try await passThrough(call.target, by: call.route, label: .unprotected)
+        return try await passUnprotected(call)
       }
+      reply = await ask(for: request)
     }
+  }
+
+  @inline(never)
+  private func passUnprotected(_ call: KeyedCall) async throws(Problem) {
+    try await passThrough(call.target, by: call.route, label: .unprotected)
+  }
+
+  /// Waits until the record may have changed; false where the delivery may not wait, or has waited long enough.
+  @inline(never)
+  private func mayAskAgain(
+    _ wait: inout DuplicateWait<Store>?, for call: KeyedCall, _ leaseLeft: Milliseconds
+  ) async throws(Problem) -> Bool {
+    if let wait { return await wait.changed(leaseLeft: leaseLeft) }
+    // Subscribed first, then asked again: no end is missed in between.
+    wait = try await DuplicateWait(for: call, of: self)
+    return wait != nil
   }
 
   /// A refusal because of what the store says of the record: of another delivery of the key, unless it says nothing.
@@ -199,20 +234,50 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     return problem
   }
 
-  private func ask(
-    for request: ClaimRequest, _ exchange: inout Exchange
-  ) async throws(Problem) -> Exchange.ClaimedAction {
-    let askedAt = NIODeadline.now()
-    if delivery.record.trace?.claimAt == 0 { delivery.record.trace?.claimAt = askedAt.uptimeNanoseconds }
-    defer { delivery.record.claimMicroseconds += microseconds(since: askedAt) }
-    do {
-      return exchange.claimed(try await worker.store.claim(request))
+  private func ask(for request: ClaimRequest) async -> ClaimReply {
+    let askedAt = asking()
+    defer { answered(askedAt) }
+    do throws(StoreError) {
+      return .success(try await worker.store.claim(request))
     } catch {
+      return .failure(error)
+    }
+  }
+
+  private func asking() -> NIODeadline {
+    let now = NIODeadline.now()
+    if delivery.record.trace?.claimAt == 0 { delivery.record.trace?.claimAt = now.uptimeNanoseconds }
+    return now
+  }
+
+  private func answered(_ askedAt: NIODeadline) {
+    delivery.record.claimMicroseconds += microseconds(since: askedAt)
+  }
+
+  /// What to do by the store's reply.
+  @inline(never)
+  private func action(
+    by reply: ClaimReply, to request: ClaimRequest, _ exchange: inout Exchange
+  ) -> Exchange.ClaimedAction {
+    switch reply {
+    case .success(let outcome):
+      return exchange.claimed(outcome)
+    case .failure(let error):
       if case .fateUnknown = error {
         worker.metrics.add(.claimsLost)
         giveBack(request)
       }
       return exchange.claimFailed(error)
     }
+  }
+}
+
+private typealias ClaimReply = Result<ClaimOutcome, StoreError>
+
+extension ClaimOutcome {
+  /// The recorded outcome, where it is one to replay.
+  fileprivate var replayable: CompletedRecord? {
+    guard case .taken(.completed(let record)) = self, case .kept = record.outcome else { return nil }
+    return record
   }
 }

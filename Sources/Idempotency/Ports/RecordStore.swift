@@ -172,6 +172,11 @@ public protocol RecordStore: Sendable {
   /// (the claim carries a deadline in the store's own time). `fateUnknown`: the store may have granted it before;
   /// the caller then gives it back with `release`. A granted one is given back no sooner than `copiedUntil`.
   func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome
+  /// `claim` without a task that waits. What it comes to is told once, on the caller's event loop and after this has
+  /// returned. False where the store knows no such way, or not at the moment: then nothing was asked.
+  func claim(
+    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
+  ) -> Bool
   /// What this process knows for certain without asking the store: a completed outcome that it keeps. `nil` where it
   /// keeps none.
   func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome?
@@ -205,6 +210,10 @@ public protocol RecordStore: Sendable {
 
 extension RecordStore {
   public func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? { nil }
+
+  public func claim(
+    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
+  ) -> Bool { false }
 }
 
 extension RecordStore {

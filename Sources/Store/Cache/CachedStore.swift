@@ -27,6 +27,22 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
     return outcome
   }
 
+  public func claim(
+    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
+  ) -> Bool {
+    guard cache.isEnabled else { return base.claim(request, tell: tell) }
+    let now = LocalCache.now()
+    // What is kept is told at once by the other way, and counted there.
+    guard cache.answer(request.id, request.fingerprint, now: now) == nil else { return false }
+    let ticket = cache.ticket(for: request.id, now: now)
+    return base.claim(request) { [cache] reply in
+      if case .success(.taken(.completed(let record))) = reply {
+        cache.fill(request.id, request.fingerprint, record, with: ticket)
+      }
+      tell(reply)
+    }
+  }
+
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome { try await base.renew(claim) }
 
   public func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {

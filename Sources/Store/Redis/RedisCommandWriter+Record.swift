@@ -13,6 +13,36 @@ extension RedisCommandWriter {
     literal("\r\n")
   }
 
+  /// The arguments of a claim, which counts until then by the store's clock.
+  mutating func claim(_ request: ClaimRequest, until deadline: StoreInstant) {
+    let recipe = request.fingerprint.recipe.text
+    token(argument: request.owner)
+    argument(deadline.milliseconds)
+    argument {
+      $0.span(request.lease)
+      $0.literal(" ")
+      $0.span(request.unknownRetention)
+      $0.literal(" ")
+      $0.span(request.remember)
+    }
+    argument {
+      $0.digest(request.fingerprint.digest)
+      $0.literal(" ")
+      $0.text(recipe)
+    }
+    timeToLive(request.lease, request.unknownRetention, request.remember)
+    switch request.takeOver {
+    case .never: argument(-1)
+    case .afterSettle(let settle): argument { $0.span(settle) }
+    }
+    argument(recipe)
+  }
+
+  /// The most bytes that `claim` writes.
+  static func capacity(of request: ClaimRequest) -> Int {
+    512 + 2 * request.fingerprint.recipe.text.utf8.count
+  }
+
   /// How long a key lives: the sum of the spans, and at least as long as Redis accepts.
   mutating func timeToLive(_ first: Milliseconds, _ second: Milliseconds = 0, _ third: Milliseconds = 0) {
     argument(max(1, Self.cut(first) + Self.cut(second) + Self.cut(third)))

@@ -8,17 +8,26 @@ struct RedisCopies {
   private static let greatestLateCount = 3
 
   private let timeout: Milliseconds
+  /// When the call's time is over.
+  let deadline: BootInstant
+  /// Whether nothing came of any copy yet.
+  private(set) var areNone = true
   /// Why the reply to a copy will not come; that one may have been run.
   private(set) var lost: String?
   /// Whether the script itself goes with the command.
   private(set) var sendsWhole = false
   private var lateCount = 0
 
-  init(timeout: Milliseconds) { self.timeout = timeout }
+  /// - Parameter timeout: of a whole call.
+  init(timeout: Milliseconds, deadline: BootInstant) {
+    self.timeout = timeout
+    self.deadline = deadline
+  }
 
   /// Whether this is the command's answer; else it is written again.
   @inline(never)
   mutating func answered(_ ending: RedisAnswer.Ending) throws(StoreError) -> Bool {
+    areNone = false
     switch ending {
     case .told(let told) where told.word == .late:
       lateCount += 1

@@ -5,12 +5,26 @@ import NIOCore
 /// The commands of one loop on their way to Redis and back: in the order in which they were written, each with the
 /// task that waits for it. Confined to its loop.
 final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
+  /// Who is told what came of a copy.
+  private enum Waiter {
+    case task(UnsafeContinuation<RedisAnswer, Never>)
+    case call((RedisAnswer, RedisCopies) -> Void)
+  }
+
   /// A command without a reply.
   private struct Pending {
     /// `nil` where nobody waits any more: the reply, which may yet come, is read for its place in the row.
-    var waiter: UnsafeContinuation<RedisAnswer, Never>?
+    var waiter: Waiter?
     var deadline: BootInstant
     var sentAt: BootInstant
+
+    func tell(_ answer: RedisAnswer, timeout: Milliseconds) {
+      switch waiter {
+      case .task(let continuation): continuation.resume(returning: answer)
+      case .call(let tell): tell(answer, RedisCopies(timeout: timeout, deadline: deadline))
+      case nil: break
+      }
+    }
   }
 
   /// How long the connection may be silent before Redis is asked for its time: that keeps the estimate good, and
@@ -20,7 +34,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   let context: EventLoopContext
   let settings: RedisEndpointSettings
   let link: RedisLink
-  private let keys: RedisKeys
+  let keys: RedisKeys
   private let hub: RedisHub
   private var pending = CircularBuffer<Pending>(initialCapacity: 64)
   /// How many of the last ones are not written yet.
@@ -66,37 +80,52 @@ extension RedisPipeline {
   ///
   /// - Parameters:
   ///   - capacity: at least the bytes that `write` writes.
+  ///   - copies: those of it that were written before, where there are any.
   ///   - write: writes the arguments after the keys; it is given until when the call waits, by the store's clock.
   func ask(
-    _ script: RedisScript, _ id: RecordID?, capacity: Int = 0,
+    _ script: RedisScript, _ id: RecordID?, capacity: Int = 0, after copies: RedisCopies? = nil,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
   ) async throws(StoreError) -> RedisAnswer {
-    let deadline = Self.now + settings.timeout
+    let copies = copies ?? RedisCopies(timeout: settings.timeout, deadline: Self.now + settings.timeout)
     do {
-      return try await answer(to: script, id, by: deadline, capacity: capacity, write)
+      return try await answer(to: script, id, after: copies, capacity: capacity, write)
     } catch {
       // Whoever now gives the claim back does so after all copies of it.
-      if script == .claim, case .fateUnknown = error { await outlast(deadline) }
+      if script == .claim, case .fateUnknown = error { await outlast(copies.deadline) }
       throw error
     }
   }
 
   @inline(never)
   private func answer(
-    to script: RedisScript, _ id: RecordID?, by deadline: BootInstant, capacity: Int,
+    to script: RedisScript, _ id: RecordID?, after copies: RedisCopies, capacity: Int,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void
   ) async throws(StoreError) -> RedisAnswer {
-    var copies = RedisCopies(timeout: settings.timeout)
+    var copies = copies
     while true {
-      try await connection(by: deadline, copies)
+      guard copies.areNone || Self.now < copies.deadline else {
+        throw copies.error("Redis was too slow to take the command")
+      }
+      try await connection(by: copies.deadline, copies)
       if script == .claim, let refusal { throw copies.error(refusal) }
       var answer = await withUnsafeContinuation { waiter in
-        append(script, id, capacity, deadline, waiter, isWhole: copies.sendsWhole, write)
+        append(script, id, capacity, copies.deadline, .task(waiter), isWhole: copies.sendsWhole, write)
       }
-      if copies.lost != nil { answer.copiedUntil = deadline }
+      if copies.lost != nil { answer.copiedUntil = copies.deadline }
       if try copies.answered(answer.ending) { return answer }
-      guard Self.now < deadline else { throw copies.error("Redis was too slow to take the command") }
     }
+  }
+
+  /// Writes one copy of a script's command, without a task that waits, and tells what came of that: on this loop, and
+  /// after this has returned. False where none can be written now.
+  func askOnce(
+    _ script: RedisScript, _ id: RecordID?, capacity: Int,
+    _ write: (inout RedisCommandWriter, StoreInstant) -> Void,
+    tell: @escaping (RedisAnswer, RedisCopies) -> Void
+  ) -> Bool {
+    guard link.isUp, refusal == nil else { return false }
+    append(script, id, capacity, Self.now + settings.timeout, .call(tell), write)
+    return true
   }
 
   /// Waits until no copy of a claim is run any more.
@@ -122,7 +151,7 @@ extension RedisPipeline {
   @inline(never)
   private func append(
     _ script: RedisScript, _ id: RecordID?, _ capacity: Int, _ deadline: BootInstant,
-    _ waiter: UnsafeContinuation<RedisAnswer, Never>?, isWhole: Bool = false,
+    _ waiter: Waiter?, isWhole: Bool = false,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void
   ) {
     // Without either, replies would go to those who asked for something else.
@@ -176,7 +205,7 @@ extension RedisPipeline {
     var answer = RedisAnswer(reply)
     answer.sentAt = command.sentAt
     if answer.now.milliseconds > 0 { clock.told(answer.now, at: receivedAt) }
-    command.waiter?.resume(returning: answer)
+    command.tell(answer, timeout: settings.timeout)
   }
 
   func linkReadAll() {
@@ -194,8 +223,8 @@ extension RedisPipeline {
     pending.removeAll(keepingCapacity: true)
     unwritten = 0
     for (index, orphan) in orphans.enumerated() {
-      orphan.waiter?.resume(
-        returning: RedisAnswer(ending: index < written ? .lost(reason) : .unwritten(reason)))
+      orphan.tell(
+        RedisAnswer(ending: index < written ? .lost(reason) : .unwritten(reason)), timeout: settings.timeout)
     }
     wakeConnectionWaiters()
   }
@@ -239,8 +268,8 @@ extension RedisPipeline {
   }
 
   private func timeOut(_ index: CircularBuffer<Pending>.Index) {
-    let sentAt = pending[index].sentAt
-    pending[index].waiter?.resume(returning: RedisAnswer(ending: .timedOut, sentAt: sentAt))
+    let command = pending[index]
     pending[index].waiter = nil
+    command.tell(RedisAnswer(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
   }
 }

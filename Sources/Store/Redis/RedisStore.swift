@@ -10,7 +10,6 @@ import NIOCore
 public struct RedisStore: RecordStore {
   let pipeline: RedisPipeline
   let hub: RedisHub
-  let keys: RedisKeys
 
   /// Begins to connect at once.
   public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisHub) {
@@ -18,9 +17,10 @@ public struct RedisStore: RecordStore {
     let pipeline = RedisPipeline(context: context, link: link, hub: hub)
     self.pipeline = pipeline
     self.hub = hub
-    keys = RedisKeys(namespace: settings.namespace)
     context.loop.execute { pipeline.start() }
   }
+
+  var keys: RedisKeys { pipeline.keys }
 
   /// What there is to tell of this loop's connection; from any thread.
   public var counters: RedisCounters { pipeline.link.counters }
@@ -39,7 +39,44 @@ public struct RedisStore: RecordStore {
   /// yet be the next to get that, with nobody to end it (Tests/Model/claim.pml, EARLY_LEAVE). Such an answer counts
   /// only once it is too late for the copies, and is asked for again then.
   public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
-    let (outcome, copiedUntil) = try await claimOnce(request)
+    try await claim(request, after: nil)
+  }
+
+  /// One copy of the claim without a task; where that one's reply is no answer, a task goes on from there.
+  public func claim(
+    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
+  ) -> Bool {
+    pipeline.askOnce(.claim, request.id, capacity: RedisCommandWriter.capacity(of: request)) {
+      $0.claim(request, until: $1)
+    } tell: { answer, copies in
+      answered(answer, copies, to: request, tell)
+    }
+  }
+
+  @inline(never)
+  private func answered(
+    _ answer: RedisAnswer, _ copies: RedisCopies, to request: ClaimRequest,
+    _ tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
+  ) {
+    var copies = copies
+    do throws(StoreError) {
+      if try copies.answered(answer.ending) { return tell(.success(try outcome(of: request, answer))) }
+    } catch {
+      return tell(.failure(error))
+    }
+    pipeline.context.task { [copies] in
+      do throws(StoreError) {
+        tell(.success(try await claim(request, after: copies)))
+      } catch {
+        tell(.failure(error))
+      }
+    }
+  }
+
+  private func claim(
+    _ request: ClaimRequest, after copies: RedisCopies?
+  ) async throws(StoreError) -> ClaimOutcome {
+    let (outcome, copiedUntil) = try await claimOnce(request, after: copies)
     guard outcome.leavesRoom, let copiedUntil else { return outcome }
     await pipeline.outlast(copiedUntil)
     let again: (outcome: ClaimOutcome, copiedUntil: BootInstant?)
@@ -56,31 +93,11 @@ public struct RedisStore: RecordStore {
 
   /// A claim, and until when another copy of its command may yet be run.
   private func claimOnce(
-    _ request: ClaimRequest
+    _ request: ClaimRequest, after copies: RedisCopies? = nil
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
-    let text = request.fingerprint.recipe.text
-    let answer = try await pipeline.ask(.claim, request.id, capacity: 512 + 2 * text.utf8.count) {
-      writer, deadline in
-      writer.token(argument: request.owner)
-      writer.argument(deadline.milliseconds)
-      writer.argument {
-        $0.span(request.lease)
-        $0.literal(" ")
-        $0.span(request.unknownRetention)
-        $0.literal(" ")
-        $0.span(request.remember)
-      }
-      writer.argument {
-        $0.digest(request.fingerprint.digest)
-        $0.literal(" ")
-        $0.text(text)
-      }
-      writer.timeToLive(request.lease, request.unknownRetention, request.remember)
-      switch request.takeOver {
-      case .never: writer.argument(-1)
-      case .afterSettle(let settle): writer.argument { $0.span(settle) }
-      }
-      writer.argument(text)
+    let capacity = RedisCommandWriter.capacity(of: request)
+    let answer = try await pipeline.ask(.claim, request.id, capacity: capacity, after: copies) {
+      $0.claim(request, until: $1)
     }
     let isCopied = answer.copiedUntil.nanoseconds > 0
     return (try outcome(of: request, answer), isCopied ? answer.copiedUntil : nil)

@@ -7,12 +7,13 @@ import Testing
 
 /// What becomes of a call when Redis, or the way to it, fails under it.
 @Suite(.timeLimit(.minutes(1))) struct RedisFailureTests {
-  @Test func `a claim that a frozen Redis was sent claims nothing once it thaws`() async throws {
+  @Test(arguments: ClaimWay.allCases)
+  func `a claim that a frozen Redis was sent claims nothing once it thaws`(_ way: ClaimWay) async throws {
     let server = try await RedisServer()
     let patient = RedisEndpointSettings.on(server)
     var settings = patient
     settings.timeout = 300
-    try await RedisNode.run(settings) { node in
+    try await RedisNode.run(settings, way: way) { node in
       for _ in 0..<5 {
         try await node.reconnected()
         let request = Samples.request()
@@ -33,10 +34,11 @@ import Testing
     }
   }
 
-  @Test func `a claim whose reply was cut is repeated and granted to the same owner`() async throws {
+  @Test(arguments: ClaimWay.allCases)
+  func `a claim whose reply was cut is repeated and granted to the same owner`(_ way: ClaimWay) async throws {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server), relayed: relay.port) { node in
+    try await RedisNode.run(.on(server), relayed: relay.port, way: way) { node in
       for count in [0, 1, 5] {
         try await node.reconnected()
         relay.set(.cut(after: count))
@@ -51,10 +53,12 @@ import Testing
     await relay.close()
   }
 
-  @Test func `a claim that was repeated says until when its first copy may yet be run`() async throws {
+  @Test(arguments: ClaimWay.allCases)
+  func `a claim that was repeated says until when its first copy may yet be run`(_ way: ClaimWay) async throws
+  {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server), relayed: relay.port) { node in
+    try await RedisNode.run(.on(server), relayed: relay.port, way: way) { node in
       try await node.reconnected()
       let single = try await node.store.granted(Samples.request())
       #expect(single.copiedUntil == BootInstant(nanoseconds: 0))
@@ -68,13 +72,13 @@ import Testing
     await relay.close()
   }
 
-  @Test
-  func `a claim that was repeated and refused is not forgotten while its first copy may yet be granted`()
-    async throws
-  {
+  @Test(arguments: ClaimWay.allCases)
+  func `a claim that was repeated and refused is not forgotten while its first copy may yet be granted`(
+    _ way: ClaimWay
+  ) async throws {
     let server = try await RedisServer()
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server, timeout: 2000), relayed: relay.port) { node in
+    try await RedisNode.run(.on(server, timeout: 2000), relayed: relay.port, way: way) { node in
       let sibling = node.sibling()
       try await node.reconnected()
       let first = try await sibling.store.granted(Samples.request())
@@ -144,10 +148,11 @@ import Testing
     await relay.close()
   }
 
-  @Test func `concurrent calls on a cut connection all get their own answers`() async throws {
+  @Test(arguments: ClaimWay.allCases)
+  func `concurrent calls on a cut connection all get their own answers`(_ way: ClaimWay) async throws {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server), relayed: relay.port) { node in
+    try await RedisNode.run(.on(server), relayed: relay.port, way: way) { node in
       try await node.reconnected()
       relay.set(.cut(after: 333))
       try await withThrowingTaskGroup { group in
@@ -190,10 +195,11 @@ import Testing
     }
   }
 
-  @Test func `a Redis that is not there is unavailable, soon told in a long outage`() async throws {
+  @Test(arguments: ClaimWay.allCases)
+  func `a Redis that is not there is unavailable, soon told in a long outage`(_ way: ClaimWay) async throws {
     var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: FreePort.find()))
     settings.timeout = 100
-    try await RedisNode.run(settings) { node in
+    try await RedisNode.run(settings, way: way) { node in
       var reason = ""
       while !reason.contains("cannot be reached") {
         let error = await #expect(throws: StoreError.self) { try await node.store.claim(Samples.request()) }
@@ -216,9 +222,10 @@ import Testing
     }
   }
 
-  @Test func `scripts that Redis has forgotten are sent again`() async throws {
+  @Test(arguments: ClaimWay.allCases)
+  func `scripts that Redis has forgotten are sent again`(_ way: ClaimWay) async throws {
     let server = try await RedisServer()
-    try await RedisNode.run(.on(server)) { node in
+    try await RedisNode.run(.on(server), way: way) { node in
       let claim = try await node.store.granted(Samples.request())
       for _ in 0..<2 {
         try server.command(["SCRIPT", "FLUSH"])
@@ -241,9 +248,12 @@ import Testing
     let server = try await RedisServer()
     try await RedisNode.run(.on(server)) { node in
       let claim = try await node.store.granted(Samples.request())
+      var told = node.store
+      told.way = .told
       try server.command(cause)
       let calls: [() async throws -> Void] = [
         { _ = try await node.store.claim(Samples.request()) },
+        { [told] in _ = try await told.claim(Samples.request()) },
         { _ = try await node.store.complete(claim, with: Samples.completion()) },
       ]
       for call in calls {

@@ -12,8 +12,10 @@ struct RedisNode: Sendable {
   let store: LoopConfined
   let log: LogRecorder
 
-  /// - Parameter relayed: the port on which the store, and it alone, meets its Redis.
-  init(_ settings: RedisEndpointSettings, relayed: Int? = nil) {
+  /// - Parameters:
+  ///   - relayed: the port on which the store, and it alone, meets its Redis.
+  ///   - way: how it is asked for claims.
+  init(_ settings: RedisEndpointSettings, relayed: Int? = nil, way: ClaimWay = .task) {
     self.settings = settings
     log = LogRecorder()
     let recorder = log
@@ -24,15 +26,17 @@ struct RedisNode: Sendable {
     var storeSettings = settings
     if let relayed { storeSettings.address = .tcp(host: "127.0.0.1", port: relayed) }
     store = LoopConfined(
-      store: RedisStore(context: context, settings: storeSettings, logger: logger, hub: hub), context: context
-    )
+      store: RedisStore(context: context, settings: storeSettings, logger: logger, hub: hub),
+      context: context,
+      way: way)
   }
 
   /// Runs a test on a node of its own.
   static func run(
-    _ settings: RedisEndpointSettings, relayed: Int? = nil, _ test: (RedisNode) async throws -> Void
+    _ settings: RedisEndpointSettings, relayed: Int? = nil, way: ClaimWay = .task,
+    _ test: (RedisNode) async throws -> Void
   ) async throws {
-    let node = RedisNode(settings, relayed: relayed)
+    let node = RedisNode(settings, relayed: relayed, way: way)
     do {
       try await test(node)
     } catch {
@@ -43,7 +47,7 @@ struct RedisNode: Sendable {
   }
 
   /// Another node on the same records.
-  func sibling() -> RedisNode { RedisNode(settings) }
+  func sibling() -> RedisNode { RedisNode(settings, way: store.way) }
 
   func close() {
     store.store.close()

@@ -1,4 +1,5 @@
 import Idempotency
+import Loop
 import NIOCore
 import Store
 import TestSupport
@@ -183,6 +184,23 @@ import Testing
       #expect(warnings.count == 2)
       #expect(warnings.contains { $0.contains("allkeys-lru") && $0.contains("set noeviction") })
       #expect(warnings.contains { $0.contains("set appendonly yes") })
+    }
+  }
+
+  @Test func `an outcome that a claim is told of stands in the cache`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      let claim = try await node.store.completed()
+      let store = node.store.store
+      let cached = CachedStore(store, cache: LocalCache(capacityBytes: 1 << 20))
+      let before = store.counters.roundTrips
+      for _ in 0..<2 {
+        let outcome = try await node.store.context.run { () async throws(StoreError) in
+          try await cached.claimTold(Samples.again(claim))
+        }
+        #expect(outcome.taken == .completed)
+        #expect(store.counters.roundTrips == before + 1)
+        #expect(cached.cached(claim.id, claim.fingerprint) != nil)
+      }
     }
   }
 

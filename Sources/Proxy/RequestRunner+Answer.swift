@@ -14,7 +14,7 @@ extension RequestRunner {
     guard case .kept(var response) = record.outcome else {
       preconditionFailure("RequestRunner: a replay of nothing kept")
     }
-    let origin = TraceStamp.take(from: &response.fields)
+    let origin = TraceStamp.take(from: &response)
     if let origin { delivery.record.trace?.origin = origin() }
     guard delivery.answerState == .none else { return cut() }
     delivery.record.status = response.status

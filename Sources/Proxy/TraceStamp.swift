@@ -11,15 +11,19 @@ enum TraceStamp {
 
   /// Marks an answer that is kept, where its request is traced.
   static func put(_ trace: RequestTrace?, on outcome: Outcome) -> Outcome {
-    guard let trace, trace.isExported, case .kept(var response) = outcome else { return outcome }
-    response.fields.writeStaticString(name)
-    response.fields.writeString(trace.context.text)
-    response.fields.writeStaticString("\r\n")
-    return .kept(response)
+    guard let trace, trace.isExported, case .kept(let response) = outcome else { return outcome }
+    var fields = response.fields
+    fields.writeStaticString(name)
+    fields.writeString(trace.context.text)
+    fields.writeStaticString("\r\n")
+    return .kept(
+      RecordedResponse(
+        status: response.status, fields: fields, body: response.body, trailers: response.trailers))
   }
 
   /// Takes the mark off, where there is one, and gives what reads it: most replays are not traced.
-  static func take(from fields: inout ByteBuffer) -> (() -> TraceContext?)? {
+  static func take(from response: inout RecordedResponse) -> (() -> TraceContext?)? {
+    var fields = response.fields
     let start = fields.readableBytes - length
     guard start >= 0 else { return nil }
     let isThere = fields.withUnsafeReadableBytes { bytes in
@@ -30,7 +34,8 @@ enum TraceStamp {
     }
     guard isThere, let own = fields.readSlice(length: start) else { return nil }
     let stamp = fields
-    fields = own
+    response = RecordedResponse(
+      status: response.status, fields: own, body: response.body, trailers: response.trailers)
     return {
       stamp.withUnsafeReadableBytes { bytes in
         TraceContext(

@@ -37,23 +37,30 @@ extension Digest256 {
   /// The length of `text`: 32 bytes in base64url without padding.
   public static let textLength = 43
 
-  private static let alphabet: [UInt8] = Array(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+  private static let alphabet: StaticString =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
   /// Writes the 43 characters of base64url (RFC 4648, section 5) to the front of `buffer`.
   ///
-  /// Six bits at a time off a window of 64: every record's key is written several times a request.
+  /// Four characters for three bytes at a time: every record's key is written several times a request.
   public func writeText(to buffer: UnsafeMutablePointer<UInt8>) {
-    Self.alphabet.withUnsafeBufferPointer { alphabet in
-      for position in 0..<Self.textLength {
-        let bit = position * 6
-        let word = words[bit >> 6]
-        let offset = UInt64(bit & 63)
-        // What of the six bits lies in the next word; nothing beyond the last one.
-        let next = offset > 58 && bit < 192 ? words[(bit >> 6) + 1] >> (122 - offset) : 0
-        let high = offset > 58 ? word << (offset - 58) : word >> (58 - offset)
-        buffer[position] = alphabet[Int((high | next) & 63)]
+    let alphabet = Self.alphabet.utf8Start
+    let words: [4 of UInt64] = [
+      words[0].bigEndian, words[1].bigEndian, words[2].bigEndian, words[3].bigEndian,
+    ]
+    withUnsafeBytes(of: words) { bytes in
+      for group in 0..<10 {
+        let (first, second) = (Int(bytes[3 * group]), Int(bytes[3 * group + 1]))
+        let third = Int(bytes[3 * group + 2])
+        buffer[4 * group] = alphabet[first >> 2]
+        buffer[4 * group + 1] = alphabet[first << 4 & 48 | second >> 4]
+        buffer[4 * group + 2] = alphabet[second << 2 & 60 | third >> 6]
+        buffer[4 * group + 3] = alphabet[third & 63]
       }
+      let (first, second) = (Int(bytes[30]), Int(bytes[31]))
+      buffer[40] = alphabet[first >> 2]
+      buffer[41] = alphabet[first << 4 & 48 | second >> 4]
+      buffer[42] = alphabet[second << 2 & 60]
     }
   }
 
@@ -65,6 +72,11 @@ extension Digest256 {
     }
   }
 
+  /// The six bits that a character stands for.
+  private static func value(of character: UInt8) -> Int? {
+    (0..<64).first { alphabet.utf8Start[$0] == character }
+  }
+
   /// Reads what `text` wrote.
   public init?(text: String) {
     guard text.utf8.count == Self.textLength else { return nil }
@@ -72,7 +84,7 @@ extension Digest256 {
     var bits: UInt32 = 0
     var held: UInt32 = 0
     for character in text.utf8 {
-      guard let value = Self.alphabet.firstIndex(of: character) else { return nil }
+      guard let value = Self.value(of: character) else { return nil }
       bits = bits << 6 | UInt32(value)
       held += 6
       guard held >= 8 else { continue }

@@ -2,14 +2,16 @@ import NIOCore
 import Wire
 
 /// An answer as it is kept: status, field lines, body and trailers, with nothing in it that belongs to one hop.
-public struct RecordedResponse: Sendable, Equatable {
-  public var status: Int
+///
+/// A class, so that it is not copied by every step that has it.
+public final class RecordedResponse: Sendable {
+  public let status: Int
   /// Field lines as they are sent, each ended by CRLF; no framing field, except `Content-Length` where an answer
   /// to HEAD or a 304 told one.
-  public var fields: ByteBuffer
-  public var body: ByteBuffer
+  public let fields: ByteBuffer
+  public let body: ByteBuffer
   /// Trailer lines in the same form, mostly empty.
-  public var trailers: ByteBuffer
+  public let trailers: ByteBuffer
 
   public init(status: Int, fields: ByteBuffer, body: ByteBuffer, trailers: ByteBuffer = ByteBuffer()) {
     self.status = status
@@ -19,10 +21,17 @@ public struct RecordedResponse: Sendable, Equatable {
   }
 }
 
+extension RecordedResponse: Equatable {
+  public static func == (left: RecordedResponse, right: RecordedResponse) -> Bool {
+    left.status == right.status && left.fields == right.fields && left.body == right.body
+      && left.trailers == right.trailers
+  }
+}
+
 /// What is kept of a final outcome.
 public enum Outcome: Sendable, Equatable {
   /// The whole answer.
-  indirect case kept(RecordedResponse)
+  case kept(RecordedResponse)
   /// The answer was too large, or its end could not be told: only what a client needs to find the result.
   case notKept(status: Int, location: String?)
 

@@ -4,12 +4,12 @@ import NIOCore
 extension CompletedRecord {
   /// The record without memory that its answer only shares, where it is so large that a cache keeps its buffers.
   var compact: CompletedRecord {
-    guard case .kept(var response) = outcome, response.bytes > CacheLog.largestInside else { return self }
-    response.fields = response.fields.compact
-    response.body = response.body.compact
-    response.trailers = response.trailers.compact
+    guard case .kept(let response) = outcome, response.bytes > CacheLog.largestInside else { return self }
+    let compact = RecordedResponse(
+      status: response.status, fields: response.fields.compact, body: response.body.compact,
+      trailers: response.trailers.compact)
     return CompletedRecord(
-      outcome: .kept(response), recordedAt: recordedAt, expiresAt: expiresAt, remaining: remaining,
+      outcome: .kept(compact), recordedAt: recordedAt, expiresAt: expiresAt, remaining: remaining,
       attempt: attempt)
   }
 }

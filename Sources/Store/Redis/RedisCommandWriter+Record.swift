@@ -35,12 +35,11 @@ extension RedisCommandWriter {
     case .never: argument(-1)
     case .afterSettle(let settle): argument { $0.span(settle) }
     }
-    argument(recipe)
   }
 
   /// The most bytes that `claim` writes.
   static func capacity(of request: ClaimRequest) -> Int {
-    512 + 2 * request.fingerprint.recipe.text.utf8.count
+    512 + request.fingerprint.recipe.text.utf8.count
   }
 
   /// How long a key lives: the sum of the spans, and at least as long as Redis accepts.

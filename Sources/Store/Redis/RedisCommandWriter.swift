@@ -45,15 +45,15 @@ struct RedisCommandWriter: ~Copyable {
   mutating func number(_ number: some BinaryInteger) {
     var rest = UInt64(number.magnitude)
     if number < 0 { byte(0x2D) }
-    let digits = Self.digits(rest)
-    precondition(count + digits <= memory.count, "RedisCommandWriter: the command is longer than was said")
-    var position = count + digits
-    repeat {
-      position -= 1
-      memory[position] = UInt8(truncatingIfNeeded: 0x30 + rest % 10)
-      rest /= 10
-    } while rest > 0
-    count += digits
+    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { digits in
+      var start = digits.count
+      repeat {
+        start -= 1
+        digits[start] = UInt8(truncatingIfNeeded: 0x30 + rest % 10)
+        rest /= 10
+      } while rest > 0
+      bytes(UnsafeRawBufferPointer(rebasing: digits[start...]))
+    }
   }
 
   mutating func bigEndian(_ number: some FixedWidthInteger) {

@@ -46,7 +46,8 @@ final class RedisLink: @unchecked Sendable {
   private var retry: Scheduled<Void>?
   private var outbound = ByteBufferAllocator().buffer(capacity: 4096)
   private var isFlushDue = false
-  weak var user: (any RedisLinkUser)?
+  /// Until it is closed. Not weak, since the user's every holder would then be counted elsewhere, which is slow.
+  var user: (any RedisLinkUser)?
   /// Since when there is no connection, and why; `nil` while there is one, and before the first failure.
   private(set) var outage: (since: BootInstant, reason: String)?
 
@@ -78,6 +79,7 @@ final class RedisLink: @unchecked Sendable {
     attemptLimit?.cancel()
     retry?.cancel()
     drop(before, "Semel is shutting down")
+    user = nil
   }
 
   /// Appends commands; all those of one turn of the loop are written together at its end.

@@ -19,7 +19,7 @@ struct RedisRecord: Equatable {
 
   /// `nil` for what this version does not write.
   init?(_ bytes: UnsafeRawBufferPointer) {
-    var cursor = Cursor(rest: bytes[...])
+    var cursor = Cursor(bytes)
     guard cursor.next()?.elementsEqual("1".utf8) == true, cursor.next() != nil,
       let state = cursor.next().flatMap(Self.state), let attempt = cursor.number(),
       let firstSeen = cursor.number(), let since = cursor.number(), let span = cursor.number(),
@@ -48,7 +48,7 @@ struct RedisRecord: Equatable {
     location = cursor.remainder.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  private static func state(_ word: Slice<UnsafeRawBufferPointer>) -> State? {
+  private static func state(_ word: UnsafeRawBufferPointer) -> State? {
     switch word.first {
     case UInt8(ascii: "i"): .inFlight
     case UInt8(ascii: "u"): .unknown
@@ -61,19 +61,22 @@ struct RedisRecord: Equatable {
 
   /// Goes from one space to the next.
   private struct Cursor {
-    /// `nil` once the last part was taken.
-    var rest: Slice<UnsafeRawBufferPointer>?
+    private let bytes: UnsafeRawBufferPointer
+    /// Where the next part begins; past the end once the last was taken.
+    private var position = 0
 
-    var remainder: Slice<UnsafeRawBufferPointer>? { rest }
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    mutating func next() -> Slice<UnsafeRawBufferPointer>? {
-      guard let rest else { return nil }
-      guard let space = rest.firstIndex(of: 0x20) else {
-        self.rest = nil
-        return rest
-      }
-      self.rest = rest[(space + 1)...]
-      return rest[..<space]
+    var remainder: UnsafeRawBufferPointer? {
+      position <= bytes.count ? UnsafeRawBufferPointer(rebasing: bytes[position...]) : nil
+    }
+
+    mutating func next() -> UnsafeRawBufferPointer? {
+      guard position <= bytes.count else { return nil }
+      let start = position
+      while position < bytes.count, bytes[position] != 0x20 { position += 1 }
+      defer { position += 1 }
+      return UnsafeRawBufferPointer(rebasing: bytes[start..<position])
     }
 
     mutating func number() -> Int64? {

@@ -1,6 +1,6 @@
 extension RedisScript {
   /// 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live,
-  /// 6 settle or -1, 7 recipe.
+  /// 6 settle or -1.
   ///
   /// Of `runClaim` in Tests/Model/claim.pml. Past its deadline it claims nothing: Semel has given up by then. Nor
   /// does a copy whose owner has already given the record back: that is an older one of a repeated command.
@@ -12,14 +12,17 @@ extension RedisScript {
         .. ' o ' .. ARGV[4], 'PX', ARGV[5])
       return now
     end
-    local owner, state, attempt, first, since, span, unknown, flags, print, recipe = string.match(r,
-      '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) %d+ (%S+) (%S+) (%S+)')
+    local owner, state, attempt, first, since, span, unknown, flags, print = string.match(r,
+      '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) %d+ (%S+) (%S+ %S+)')
     if not owner then return {now, 'unreadable', r} end
     if state == 'forgotten' then
       attempt, first, flags = attempt + 1, now, 'o'
     elseif not (state == 'in_flight' and owner == ARGV[1]) then
-      if recipe ~= ARGV[7] then return {now, 'recipe', r} end
-      if print .. ' ' .. recipe ~= ARGV[4] then return {now, 'mismatch'} end
+      if print ~= ARGV[4] then
+        local recipe = '%S+$'
+        if string.match(print, recipe) == string.match(ARGV[4], recipe) then return {now, 'mismatch'} end
+        return {now, 'recipe', r}
+      end
       if state == 'released' then
         if owner == ARGV[1] then return {now, 'late'} end
         attempt = attempt + 1

@@ -37,7 +37,7 @@ enum RedisScript: Int, CaseIterable {
   /// How many keys and further arguments it takes.
   var arguments: (keys: Int, others: Int) {
     switch self {
-    case .claim: (2, 7)
+    case .claim: (2, 6)
     case .renew: (2, 4)
     case .complete: (2, 6)
     case .release: (2, 2)

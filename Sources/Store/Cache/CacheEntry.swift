@@ -4,12 +4,10 @@ import NIOCore
 /// The head of one kept outcome in the log; its bytes stand behind it. Plain data: the log's memory is used again
 /// without a look at what lay there.
 struct CacheEntry {
-  /// What is kept, and where.
+  /// What is kept.
   enum Content {
     /// The answer's fields, body and trailers behind the head.
     case answer
-    /// The same, beside the log.
-    case answerOutside
     case status
     /// A status, and the location in the place of the fields.
     case statusAndLocation
@@ -23,8 +21,6 @@ struct CacheEntry {
   let attempt: Int
   /// With head and rounding, as it stands in the log.
   let length: Int
-  /// Beside the log.
-  let outsideBytes: Int
   let status: Int32
   let fields: UInt32
   let body: UInt32
@@ -49,16 +45,13 @@ struct CacheEntry {
     let sizes: (fields: Int, body: Int, trailers: Int)
     switch record.outcome {
     case .kept(let response):
-      let (fields, body, trailers) = (response.fields, response.body, response.trailers)
-      let isInside = response.bytes <= CacheLog.largestInside
-      content = isInside ? .answer : .answerOutside
-      sizes = isInside ? (fields.readableBytes, body.readableBytes, trailers.readableBytes) : (0, 0, 0)
-      outsideBytes =
-        isInside ? 0 : fields.storageCapacity + body.storageCapacity + trailers.storageCapacity
+      content = .answer
+      sizes = (
+        response.fields.readableBytes, response.body.readableBytes, response.trailers.readableBytes
+      )
     case .notKept(_, let location):
       content = location == nil ? .status : .statusAndLocation
       sizes = (location?.utf8.count ?? 0, 0, 0)
-      outsideBytes = 0
     }
     fields = UInt32(sizes.fields)
     body = UInt32(sizes.body)
@@ -74,7 +67,6 @@ struct CacheEntry {
   func write(_ outcome: Outcome, to memory: UnsafeMutableRawPointer) {
     switch outcome {
     case .kept(let response):
-      guard content == .answer else { return }
       response.fields.copy(to: memory)
       response.body.copy(to: memory + Int(fields))
       response.trailers.copy(to: memory + Int(fields) + Int(body))
@@ -86,8 +78,8 @@ struct CacheEntry {
     }
   }
 
-  /// The outcome out of what stands behind the head; `outside` where it stands beside the log.
-  func outcome(from memory: UnsafeMutableRawPointer, outside: RecordedResponse?) -> Outcome {
+  /// The outcome out of what stands behind the head.
+  func outcome(from memory: UnsafeMutableRawPointer) -> Outcome {
     switch content {
     case .answer:
       let (fields, body, trailers) = (Int(fields), Int(body), Int(trailers))
@@ -97,9 +89,6 @@ struct CacheEntry {
         RecordedResponse(
           status: Int(status), fields: bytes.slice(of: fields), body: bytes.slice(of: body),
           trailers: bytes.slice(of: trailers)))
-    case .answerOutside:
-      guard let outside else { preconditionFailure("CacheEntry: what is beside the log is gone") }
-      return .kept(outside)
     case .status:
       return .notKept(status: Int(status), location: nil)
     case .statusAndLocation:

@@ -6,18 +6,15 @@ import NIOCore
 /// Room is made at the old end, so that nothing is searched for, nothing is allocated and memory does not fall to
 /// pieces: with allocations for each entry a first run cost a fifth more. An entry that is used when it is no longer
 /// young moves to the new end: what is asked for again stays, and a crowd of records that nobody asks for drives
-/// nothing out that is. Not thread-safe; what time it is comes in.
+/// nothing out that is. Large answers stand in it like small ones, so that its bound is all the memory it takes: a
+/// replay of 200 KiB costs a tenth more than if they were shared. Not thread-safe; what time it is comes in.
 struct CacheLog: ~Copyable {
-  /// A larger answer stays in its own buffers: copying would cost a replay more than the allocation saves. The ring's
-  /// memory, once used, is not given back for it.
-  static let largestInside = 16 << 10
   /// One slot of the index for so many bytes: entries are rarely smaller.
   private static let bytesPerSlot = 256
   /// Entries begin at multiples of it.
   private static let unit = 32
   private static let mostRecipes = 256
 
-  /// Of the ring, and of what is kept beside it.
   private let capacity: Int
   private var memory: UnsafeMutableRawPointer?
   private var index: CacheIndex
@@ -28,9 +25,6 @@ struct CacheLog: ~Copyable {
   private var tail = 0
   /// Where the entries before the ring's beginning end.
   private var lapEnd = 0
-  /// What is too large for the ring, by its entry's place.
-  private var outside: [UInt32: RecordedResponse] = [:]
-  private var outsideBytes = 0
   /// Those that entries name by their numbers.
   private var recipes: [Recipe] = []
   private(set) var evictions = 0
@@ -49,7 +43,7 @@ struct CacheLog: ~Copyable {
 
   var count: Int { index.count }
   /// Beside the index, which takes the same whatever it holds.
-  var bytes: Int { head - tail + outsideBytes }
+  var bytes: Int { head - tail }
 
   /// The answer of the entry to a claim; one that has expired is removed.
   mutating func use(_ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant) -> ClaimOutcome? {
@@ -63,9 +57,9 @@ struct CacheLog: ~Copyable {
     guard recipe == fingerprint.recipe else { return .otherRecipe(recipe) }
     guard entry.digest == fingerprint.digest else { return .mismatch }
     let record = CompletedRecord(
-      outcome: entry.outcome(from: bytes(at: place), outside: outside[place]), recordedAt: entry.recordedAt,
+      outcome: entry.outcome(from: bytes(at: place)), recordedAt: entry.recordedAt,
       expiresAt: entry.expiresAt, remaining: entry.expiry - now, attempt: entry.attempt)
-    if isOld(place) { put(id, fingerprint, record, expiry: entry.expiry) }
+    if isOld(place, entry.length) { put(id, fingerprint, record, expiry: entry.expiry) }
     return .taken(.completed(record))
   }
 
@@ -76,15 +70,11 @@ struct CacheLog: ~Copyable {
     remove(id)
     let entry = CacheEntry(
       id, fingerprint.digest, recipe: number(of: fingerprint.recipe), record, expiry: expiry)
-    guard entry.length + entry.outsideBytes <= capacity else { return }
+    guard entry.length <= capacity else { return }
     makeRoom(for: entry)
     let place = UInt32(truncatingIfNeeded: head % capacity / Self.unit)
-    self.entry(at: place).initialize(to: entry)
+    start(of: place).initializeMemory(as: CacheEntry.self, to: entry)
     entry.write(record.outcome, to: bytes(at: place))
-    if case .kept(let response) = record.outcome, entry.content == .answerOutside {
-      outside[place] = response
-      outsideBytes += entry.outsideBytes
-    }
     index.insert(hash(id), place)
     head += entry.length
   }
@@ -95,8 +85,6 @@ struct CacheLog: ~Copyable {
 
   mutating func removeAll() {
     index.removeAll()
-    outside.removeAll()
-    outsideBytes = 0
     recipes.removeAll()
     (head, tail, lapEnd) = (0, 0, 0)
   }
@@ -109,9 +97,13 @@ struct CacheLog: ~Copyable {
     index.find(hash(id)) { entry(at: $0).pointee.id == id }
   }
 
-  private func entry(at place: UInt32) -> UnsafeMutablePointer<CacheEntry> {
+  private func start(of place: UInt32) -> UnsafeMutableRawPointer {
     guard let memory else { preconditionFailure("CacheLog: nothing was put in yet") }
-    return (memory + Int(place) * Self.unit).assumingMemoryBound(to: CacheEntry.self)
+    return memory + Int(place) * Self.unit
+  }
+
+  private func entry(at place: UInt32) -> UnsafeMutablePointer<CacheEntry> {
+    start(of: place).assumingMemoryBound(to: CacheEntry.self)
   }
 
   /// What stands behind the entry's head.
@@ -119,10 +111,10 @@ struct CacheLog: ~Copyable {
     UnsafeMutableRawPointer(entry(at: place) + 1)
   }
 
-  /// Whether a quarter of the ring was written since.
-  private func isOld(_ place: UInt32) -> Bool {
+  /// Whether a quarter of the ring was written since the entry was.
+  private func isOld(_ place: UInt32, _ length: Int) -> Bool {
     let distance = head % capacity - Int(place) * Self.unit
-    return (distance < 0 ? distance + capacity : distance) > capacity / 4
+    return (distance < 0 ? distance + capacity : distance) > length + capacity / 4
   }
 
   private mutating func number(of recipe: Recipe) -> UInt8 {
@@ -141,7 +133,7 @@ struct CacheLog: ~Copyable {
     while true {
       let left = capacity - head % capacity
       let gap = left < entry.length ? left : 0
-      if bytes + gap + entry.length + entry.outsideBytes <= capacity, !index.isFull {
+      if bytes + gap + entry.length <= capacity, !index.isFull {
         if gap > 0 {
           lapEnd = head % capacity
           head += gap
@@ -164,15 +156,11 @@ struct CacheLog: ~Copyable {
     takeOut(place)
   }
 
-  /// Out of the index, and what is beside the log with it; its room comes back when it is the oldest.
+  /// Out of the index; its room comes back when it is the oldest.
   private mutating func takeOut(_ place: UInt32) {
     let entry = entry(at: place)
     index.remove(hash(entry.pointee.id), place)
     entry.pointee.isDead = true
-    if entry.pointee.content == .answerOutside {
-      outside[place] = nil
-      outsideBytes -= entry.pointee.outsideBytes
-    }
   }
 
   /// Takes back the room of what was removed, up to the oldest entry that lives.

@@ -62,7 +62,7 @@ public final class LocalCache: Sendable {
     guard let ticket else { return }
     // What was left by the store's clock counts from before it was asked: no entry outlives its record.
     shard(of: id).fill(
-      id, fingerprint, record.compact, expiry: ticket.askedAt + record.remaining, ticket.generation)
+      id, fingerprint, record, expiry: ticket.askedAt + record.remaining, ticket.generation)
   }
 
   /// The record was forgotten or resolved.

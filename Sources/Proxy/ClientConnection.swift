@@ -98,7 +98,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if case ChannelEvent.inputClosed? = event as? ChannelEvent { inputClosed(context) }
+    if case ChannelEvent.inputClosed? = event as? ChannelEvent { inputClosed() }
     context.fireUserInboundEventTriggered(event)
     downstream.context.executor.drain()
   }
@@ -119,18 +119,20 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
 }
 
 extension ClientConnection {
-  /// A half-close: the client has sent all it will, and may still read its answer.
-  private func inputClosed(_ context: ChannelHandlerContext) {
-    guard let delivery else {
-      isClosing = true
-      return context.close(promise: nil)
-    }
-    if isTunnel { return delivery.bodyEnded() }
+  /// A half-close: the client has sent all it will, and may still read the answers to it.
+  private func inputClosed() {
     hasInputEnded = true
-    // What nobody has asked for yet may be all the rest.
-    if !delivery.bodyHasEnded { decode() }
-    isClosing = true
-    if !delivery.bodyHasEnded, delivery.bodyFailure == nil { delivery.bodyFailed(.badRequest(.malformed)) }
+    if isTunnel { delivery?.bodyEnded() } else { decode() }
+  }
+
+  /// What can be decoded has been, and nothing more comes: what is unfinished now stays so.
+  private func settleInput() {
+    if let delivery {
+      if !delivery.bodyHasEnded, delivery.bodyFailure == nil { delivery.bodyFailed(.badRequest(.malformed)) }
+    } else if mayDecode, !isClosing {
+      isClosing = true
+      onceWritten { $0.close(promise: nil) }
+    }
   }
 
   /// Decodes as far as the delivery under way allows.
@@ -154,6 +156,7 @@ extension ClientConnection {
       refuseFraming(error)
     }
     isDecoding = false
+    if hasInputEnded { settleInput() }
     updateReading()
   }
 
@@ -214,7 +217,7 @@ extension ClientConnection {
   }
 
   private func updateReading() {
-    guard let context else { return }
+    guard let context, !hasInputEnded else { return }
     let hasRoom =
       isTunnel ? delivery?.wantsBody ?? true : inbound.readableBytes < downstream.limits.pipelineBytes
     let wanted = isClosing || hasRoom || mayDecode
@@ -312,7 +315,7 @@ extension ClientConnection: DeliveryChannel {
     if inbound.readableBytes > 0 { delivery?.received(inbound) }
     inbound = ByteBuffer()
     // Half-closed already: nothing more comes.
-    if isClosing { delivery?.bodyEnded() }
+    if hasInputEnded { delivery?.bodyEnded() }
     return bytes.readableBytes
   }
 
@@ -372,7 +375,7 @@ extension ClientConnection: DeliveryChannel {
     }
     self.delivery = nil
     if inbound.readableBytes > 0 { extendDeadline(by: downstream.limits.headerTimeout) }
-    if inbound.readableBytes > 0 || !isReading { decode() }
+    if inbound.readableBytes > 0 || !isReading || hasInputEnded { decode() }
   }
 
   func abort() {

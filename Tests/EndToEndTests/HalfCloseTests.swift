@@ -97,6 +97,28 @@ struct HalfCloseTests {
     }
   }
 
+  @Test(arguments: ["", "POST /v1/orders HTTP/1.1\r\nHos"])
+  func `all that HTTP 1 pipelined is answered, also after its end`(rest: String) async throws {
+    try await Rig.run { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/slow") { _ in Reply(body: "slow", gate: gate) }
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      let keys = ["k", nil, "l", "k", "l"]
+      let texts = keys.map { Rig.orderText($0, path: $0 == nil ? "/open" : "/v1/orders") }
+      try await client.send(Rig.orderText("s", path: "/v1/slow") + texts.joined() + rest)
+      try await client.closeSending()
+      // By the time that this one is answered the end has come, too.
+      expectExecuted(try await rig.order("other"))
+      gate.open()
+      #expect(try await client.answer().text == "slow")
+      var statuses: [String?] = []
+      for _ in keys { statuses.append(try await client.answer().idempotencyStatus) }
+      #expect(statuses == ["executed", nil, "executed", "replayed", "replayed"])
+      #expect(try await client.closedByPeer() == [])
+      #expect(rig.backend.requests.count == 5)
+    }
+  }
+
   @Test func `an unfinished request of HTTP 1 ends at once`() async throws {
     try await Rig.run { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)

@@ -10,10 +10,28 @@ extension RequestRunner {
   func passThrough(
     _ target: RequestTarget, by route: Route?, label: AnswerLabel?
   ) async throws(Problem) {
-    guard let upstream = route?.policy.upstream ?? generation.fallback else { throw .noRoute }
-    delivery.record.outcome = RequestOutcome(label)
     let sentAt = NIODeadline.now()
+    let (answer, span) = try send(target, by: route)
+    delivery.record.outcome = RequestOutcome(label)
     delivery.record.trace?.forwardAt = sentAt.uptimeNanoseconds
+    defer {
+      delivery.whenDisconnected = nil
+      delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
+      answer.close()
+    }
+    do {
+      try await relay(answer, within: span, label: label)
+    } catch {
+      throw problem(of: error)
+    }
+  }
+
+  /// Begins an exchange with the backend, whose answer is to begin within the span.
+  @inline(never)
+  private func send(
+    _ target: RequestTarget, by route: Route?
+  ) throws(Problem) -> (Backend.Exchange, Milliseconds) {
+    guard let upstream = route?.policy.upstream ?? generation.fallback else { throw .noRoute }
     let answer = worker.backend.begin(
       UpstreamRequest(
         upstream: upstream, method: head.methodText, target: target.text,
@@ -21,16 +39,7 @@ extension RequestRunner {
         permit: nil, interim: delivery, upgrade: upgrade))
     // Without it the backend would be waited for, for as long as it has nothing to say.
     delivery.whenDisconnected = { [context = worker.context] in context.task { answer.close() } }
-    defer {
-      delivery.whenDisconnected = nil
-      delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
-      answer.close()
-    }
-    do {
-      try await relay(answer, within: route?.policy.timeToAnswer ?? upstream.responseTimeout, label: label)
-    } catch {
-      throw problem(of: error)
-    }
+    return (answer, route?.policy.timeToAnswer ?? upstream.responseTimeout)
   }
 
   /// The protocols that the client asks for. With content it would have to be read first, by HTTP/1.1. Another HTTP
@@ -54,24 +63,38 @@ extension RequestRunner {
   }
 
   /// Gives the client each piece as it comes.
+  @inline(never)
   private func relay(
     _ answer: Backend.Exchange, within span: Milliseconds, label: AnswerLabel?
   ) async throws(UpstreamFailure) {
     let head = try await answer.head(within: span)
     guard head.head.status != 101 else { return try await tunnel(answer, head.head) }
-    let relay = AnswerRelay(head: head.head, label: label, delivery: delivery)
-    let ready = answer.takeReady()
-    if ready.isEnd {
-      // All of it is here: one write.
-      return CapturedAnswer(head: head, body: ready.bytes, trailers: answer.trailers).answer(
-        delivery, label: label)
-    }
-    relay.begin(with: ready.bytes)
+    guard let relay = begin(answer, head, label) else { return }
+    try await passOn(answer, by: relay)
+  }
+
+  @inline(never)
+  private func passOn(_ answer: Backend.Exchange, by relay: AnswerRelay) async throws(UpstreamFailure) {
     while delivery.isConnected, let piece = try await answer.read(within: nil) { await relay.write(piece) }
     relay.end(trailers: answer.trailers)
   }
 
+  /// Writes what of an answer is here; `nil` where that is all of it.
+  @inline(never)
+  private func begin(_ answer: Backend.Exchange, _ head: UpstreamHead, _ label: AnswerLabel?) -> AnswerRelay?
+  {
+    let ready = answer.takeReady()
+    guard !ready.isEnd else {
+      CapturedAnswer(head: head, body: ready.bytes, trailers: answer.trailers).answer(delivery, label: label)
+      return nil
+    }
+    let relay = AnswerRelay(head: head.head, label: label, delivery: delivery)
+    relay.begin(with: ready.bytes)
+    return relay
+  }
+
   /// Passes bytes as they are, until the backend ends or the client is gone.
+  @inline(never)
   private func tunnel(_ answer: Backend.Exchange, _ head: MessageHead) async throws(UpstreamFailure) {
     delivery.record.outcome = .upgraded
     delivery.switchProtocols(head)

@@ -6,8 +6,9 @@ import Wire
 
 /// Runs one delivery from its head to its answer: identify, claim, forward, capture, record, answer.
 ///
-/// What follows what is decided by `Exchange`; this file does it. Other ends stand beside it: passing through
-/// (`+Passage`), waiting for another delivery (`DuplicateWait`), storing later (`+Storing`).
+/// What follows what is decided by `Exchange`; this file does it. Its steps stand beside it: identifying (`+Identify`),
+/// forwarding (`+Forward`), storing (`+Storing`), answering (`+Answer`); and what else may become of a delivery: passing
+/// through (`+Passage`), waiting for another one (`DuplicateWait`).
 struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   let worker: Worker<Store, Backend>
   let delivery: Delivery
@@ -25,7 +26,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       guard inFlight <= generation.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
       if let failure = delivery.bodyFailure { throw failure }
       let subject = try identify(body: delivery.wholeBody)
-      guard case .keyed(let call, let fingerprint) = subject else { return runLater(subject) }
+      guard case .keyed(let call, let fingerprint) = subject else {
+        return goOn { () throws(Problem) in try await run(subject) }
+      }
       guard let record = kept(call, fingerprint) else { return claim(call, fingerprint) }
       replay(record, from: .cache)
     } catch {
@@ -34,31 +37,25 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     finish()
   }
 
-  private func runLater(_ subject: Subject) {
-    _ = Task(executorPreference: worker.context.executor) { await run(subject) }
+  /// Goes on in a task, to the end.
+  private func goOn(_ rest: @escaping @Sendable () async throws(Problem) -> Void) {
+    _ = Task(executorPreference: worker.context.executor) {
+      do throws(Problem) { try await rest() } catch { refuse(error) }
+      finish()
+    }
   }
 
-  private func run(_ subject: Subject) async {
-    do throws(Problem) {
-      switch subject {
-      case .passed(let target, let route, let label):
-        try await passThrough(target, by: route, label: label)
-      case .keyed(let call, let fingerprint):
-        let request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
-        try await act(on: await ask(for: request), to: request, of: call)
-      case .claimed(let reply, let request, let call):
-        try await act(on: reply, to: request, of: call)
-      case .incomplete(let limit):
-        let subject = try identify(body: try await delivery.collectBody(limit: limit))
-        guard case .keyed(let call, let fingerprint) = subject, let record = kept(call, fingerprint) else {
-          return await run(subject)
-        }
-        replay(record, from: .cache)
-      }
-    } catch {
-      refuse(error)
+  private func run(_ subject: Subject) async throws(Problem) {
+    switch subject {
+    case .passed(let target, let route, let label):
+      try await passThrough(target, by: route, label: label)
+    case .keyed(let call, let fingerprint):
+      if let record = kept(call, fingerprint) { return replay(record, from: .cache) }
+      let request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
+      try await act(on: await ask(for: request), to: request, of: call)
+    case .incomplete(let limit):
+      try await run(try identify(body: try await delivery.collectBody(limit: limit)))
     }
-    finish()
   }
 
   private func finish() {
@@ -67,99 +64,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     tell()
   }
 
-  /// Where the request goes by its own word: one path and one host, in the form in which they are matched.
-  private func addressed() throws(Problem) -> (RequestTarget, ByteBuffer) {
-    do {
-      let target = try RequestTarget(head)
-      return (target, try RequestHost(of: head, target: target)?.name ?? ByteBuffer())
-    } catch {
-      throw .unreadable(error)
-    }
-  }
-
-  /// What a request is about, as far as that is known.
-  private enum Subject {
-    indirect case passed(RequestTarget, by: Route?, label: AnswerLabel?)
-    case keyed(KeyedCall, Fingerprint)
-    /// The store was asked, and has answered.
-    indirect case claimed(ClaimReply, ClaimRequest, KeyedCall)
-    /// Accepted by its head; its body, of at most so many bytes, has to be read first.
-    case incomplete(limit: Int)
-  }
-
-  /// Identify: who asks for what, under which key. Nothing is claimed or sent before all of it is accepted.
-  @inline(never)
-  private func identify(body: ByteBuffer?) throws(Problem) -> Subject {
-    let (target, host) = try addressed()
-    guard target.form != .authority else { throw .notImplemented }
-    let route = generation.routes.route(for: head, host: host, target: target)
-    delivery.record.route = route?.policy.name
-    delivery.record.routeNumber = route?.number ?? 0
-    guard let route, route.policy.idempotency != .off else {
-      let isKeyed = head.first(.idempotencyKey) != nil
-      return .passed(target, by: route, label: isKeyed ? .ignored : nil)
-    }
-    try refuseUnprotectable(route)
-    let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
-    if case .missing = finding { return try unkeyed(target, by: route) }
-    let caller = try caller(of: route)
-    let limit = route.policy.maxRequestBody
-    guard let body else { return .incomplete(limit: limit) }
-    guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
-    guard let key = try key(finding, in: body, of: target, by: route) else {
-      return try unkeyed(target, by: route)
-    }
-    let call = KeyedCall(
-      route: route, target: target, body: body,
-      id: .make(
-        caller: caller, upstream: route.policy.upstream.name, host: host,
-        method: head.slice(head.methodRange),
-        place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key))
-    return .keyed(call, call.fingerprint(by: route.policy.recipe, head: head))
-  }
-
-  private func caller(of route: Route) throws(Problem) -> Caller {
-    guard let policy = route.policy.caller else {
-      preconditionFailure("RequestRunner: a protected route without caller")
-    }
-    let caller = try policy.caller(head: head, peer: delivery.peer.caller)
-    if generation.accessLog.isEnabled { delivery.record.callerDigest = caller.digestText }
-    return caller
-  }
-
-  /// The key that was found in the head, or the one that stands in the body.
-  private func key(
-    _ finding: KeyFinding, in body: ByteBuffer, of target: RequestTarget, by route: Route
-  ) throws(Problem) -> IdempotencyKey? {
-    let key: IdempotencyKey?
-    if case .found(let found) = finding {
-      key = found
-    } else {
-      key = try route.policy.key.key(head: head, query: target.query, body: body)
-    }
-    if generation.accessLog.isEnabled { delivery.record.keyDigest = key?.digestText ?? "" }
-    return key
-  }
-
-  /// A request without a key on a protected route: refused where one is required, else passed through.
-  private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
-    guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
-    return .passed(target, by: route, label: nil)
-  }
-
   /// The recorded outcome that this process keeps, where it is one to replay.
   private func kept(_ call: KeyedCall, _ fingerprint: Fingerprint) -> CompletedRecord? {
     worker.store.cached(call.id, fingerprint)?.replayable
-  }
-
-  /// What no record can stand for, and what would let a client hide the key or the caller from the backend.
-  private func refuseUnprotectable(_ route: Route) throws(Problem) {
-    guard !head.asksForUpgrade else { throw .notImplemented }
-    guard !head.isGRPC else { throw .grpcNotProtected }
-    guard head.first(.connection) != nil else { return }
-    for name in route.policy.identifyingFields where head.connectionNames(name) {
-      throw .badRequest(.connectionNamesIdentity)
-    }
   }
 
   /// Claim: one delivery becomes the record's owner, the others replay, wait or are refused. A task is made only for
@@ -167,16 +74,16 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   @inline(never)
   private func claim(_ call: KeyedCall, _ fingerprint: Fingerprint) {
     let request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
-    let askedAt = asking()
+    let askedAt = claimAsked()
     let isAsked = worker.store.claim(request) { reply in
-      answered(askedAt)
+      claimAnswered(askedAt)
       guard case .success(let outcome) = reply, let record = outcome.replayable else {
-        return runLater(.claimed(reply, request, call))
+        return goOn { () throws(Problem) in try await act(on: reply, to: request, of: call) }
       }
       replay(record, from: .store)
       finish()
     }
-    if !isAsked { runLater(.keyed(call, fingerprint)) }
+    if !isAsked { goOn { () throws(Problem) in try await run(.keyed(call, fingerprint)) } }
   }
 
   /// Goes on by what the store said, and asks it again as often as that takes.
@@ -235,8 +142,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   }
 
   private func ask(for request: ClaimRequest) async -> ClaimReply {
-    let askedAt = asking()
-    defer { answered(askedAt) }
+    let askedAt = claimAsked()
+    defer { claimAnswered(askedAt) }
     do throws(StoreError) {
       return .success(try await worker.store.claim(request))
     } catch {
@@ -244,13 +151,13 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     }
   }
 
-  private func asking() -> NIODeadline {
+  private func claimAsked() -> NIODeadline {
     let now = NIODeadline.now()
     if delivery.record.trace?.claimAt == 0 { delivery.record.trace?.claimAt = now.uptimeNanoseconds }
     return now
   }
 
-  private func answered(_ askedAt: NIODeadline) {
+  private func claimAnswered(_ askedAt: NIODeadline) {
     delivery.record.claimMicroseconds += microseconds(since: askedAt)
   }
 

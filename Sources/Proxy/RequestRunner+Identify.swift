@@ -1,0 +1,94 @@
+import Idempotency
+import NIOCore
+import Telemetry
+import Wire
+
+/// Identify: who asks for what, under which key. Nothing is claimed or sent before all of it is accepted.
+extension RequestRunner {
+  /// What a request is about.
+  enum Subject {
+    case passed(RequestTarget, by: Route?, label: AnswerLabel?)
+    case keyed(KeyedCall, Fingerprint)
+    /// Accepted by its head; its body, of at most so many bytes, has to be read first.
+    case incomplete(limit: Int)
+  }
+
+  /// Where the request goes by its own word: one path and one host, in the form in which they are matched.
+  private func addressed() throws(Problem) -> (RequestTarget, ByteBuffer) {
+    do {
+      let target = try RequestTarget(head)
+      return (target, try RequestHost(of: head, target: target)?.name ?? ByteBuffer())
+    } catch {
+      throw .unreadable(error)
+    }
+  }
+
+  @inline(never)
+  func identify(body: ByteBuffer?) throws(Problem) -> Subject {
+    let (target, host) = try addressed()
+    guard target.form != .authority else { throw .notImplemented }
+    let route = generation.routes.route(for: head, host: host, target: target)
+    delivery.record.route = route?.policy.name
+    delivery.record.routeNumber = route?.number ?? 0
+    guard let route, route.policy.idempotency != .off else {
+      let isKeyed = head.first(.idempotencyKey) != nil
+      return .passed(target, by: route, label: isKeyed ? .ignored : nil)
+    }
+    try refuseUnprotectable(route)
+    let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
+    if case .missing = finding { return try unkeyed(target, by: route) }
+    let caller = try caller(of: route)
+    let limit = route.policy.maxRequestBody
+    guard let body else { return .incomplete(limit: limit) }
+    guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
+    guard let key = try key(finding, in: body, of: target, by: route) else {
+      return try unkeyed(target, by: route)
+    }
+    let call = KeyedCall(
+      route: route, target: target, body: body,
+      id: .make(
+        caller: caller, upstream: route.policy.upstream.name, host: host,
+        method: head.slice(head.methodRange),
+        place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key))
+    return .keyed(call, call.fingerprint(by: route.policy.recipe, head: head))
+  }
+
+  private func caller(of route: Route) throws(Problem) -> Caller {
+    guard let policy = route.policy.caller else {
+      preconditionFailure("RequestRunner: a protected route without caller")
+    }
+    let caller = try policy.caller(head: head, peer: delivery.peer.caller)
+    if generation.accessLog.isEnabled { delivery.record.callerDigest = caller.digestText }
+    return caller
+  }
+
+  /// The key that was found in the head, or the one that stands in the body.
+  private func key(
+    _ finding: KeyFinding, in body: ByteBuffer, of target: RequestTarget, by route: Route
+  ) throws(Problem) -> IdempotencyKey? {
+    let key: IdempotencyKey?
+    if case .found(let found) = finding {
+      key = found
+    } else {
+      key = try route.policy.key.key(head: head, query: target.query, body: body)
+    }
+    if generation.accessLog.isEnabled { delivery.record.keyDigest = key?.digestText ?? "" }
+    return key
+  }
+
+  /// A request without a key on a protected route: refused where one is required, else passed through.
+  private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
+    guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
+    return .passed(target, by: route, label: nil)
+  }
+
+  /// What no record can stand for, and what would let a client hide the key or the caller from the backend.
+  private func refuseUnprotectable(_ route: Route) throws(Problem) {
+    guard !head.asksForUpgrade else { throw .notImplemented }
+    guard !head.isGRPC else { throw .grpcNotProtected }
+    guard head.first(.connection) != nil else { return }
+    for name in route.policy.identifyingFields where head.connectionNames(name) {
+      throw .badRequest(.connectionNamesIdentity)
+    }
+  }
+}

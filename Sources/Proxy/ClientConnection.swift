@@ -54,9 +54,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   /// All bytes ever written, and how many of them had left when the client was last seen to take some.
   var written = 0
   var taken = 0
-  private var socket: ClientSocket?
-  /// How many writes NIO has not ended yet: none may overtake them.
-  private var waitingWrites = 0
+  private var writer: SocketWriter?
 
   init(downstream: Downstream, peer: ClientPeer) {
     self.downstream = downstream
@@ -67,7 +65,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
-    socket = ClientSocket(below: context.channel, isSecure: peer.isSecure)
+    writer = SocketWriter(below: context.channel, isPlain: !peer.isSecure)
     downstream.connections[ObjectIdentifier(self)] = self
     startTimer()
   }
@@ -339,26 +337,12 @@ extension ClientConnection: DeliveryChannel {
   private func write(bytes: ByteBuffer) {
     guard let context else { return }
     written += bytes.readableBytes
-    if push(bytes, context) || isWritable {
+    if writer?.write(bytes, context) == true || isWritable {
       extendDeadline(by: isTunnel ? downstream.limits.tunnelTimeout : downstream.limits.idleTimeout)
     } else {
       taken = written - unread
       extendDeadline(by: downstream.limits.writeTimeout)
     }
-  }
-
-  /// Whether all of it has left at once.
-  private func push(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) -> Bool {
-    var bytes = bytes
-    if waitingWrites == 0, let socket, context.channel.isActive {
-      socket.send(&bytes)
-      if bytes.readableBytes == 0 { return true }
-    }
-    let written = context.eventLoop.makePromise(of: Void.self)
-    waitingWrites += 1
-    written.futureResult.whenComplete { [self] _ in waitingWrites -= 1 }
-    context.writeAndFlush(wrapOutboundOut(bytes), promise: written)
-    return false
   }
 
   private func finished(_ delivery: Delivery) {

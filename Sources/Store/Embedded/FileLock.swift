@@ -40,7 +40,11 @@ final class FileLock: Sendable {
 
   func release() {
     descriptor.withLock { descriptor in
-      if let descriptor { _ = close(descriptor) }
+      if let descriptor {
+        // A child that another thread has just forked holds the file, too, until it becomes another program.
+        _ = flock(descriptor, LOCK_UN)
+        _ = close(descriptor)
+      }
       descriptor = nil
     }
   }

@@ -1,3 +1,4 @@
+import Loop
 import NIOCore
 
 /// One connection's end of the channel: bytes in, replies to the link.
@@ -8,11 +9,15 @@ final class RedisChannelHandler: ChannelInboundHandler {
   /// `nil` once the link has given this connection up: what still comes is nobody's.
   private var link: RedisLink?
   private var context: ChannelHandlerContext?
+  private var writer: SocketWriter?
   private var reader = HiredisReader()
 
   init(link: RedisLink) { self.link = link }
 
-  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    writer = SocketWriter(below: context.channel, isPlain: true)
+  }
 
   func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
@@ -36,7 +41,7 @@ final class RedisChannelHandler: ChannelInboundHandler {
   }
 
   func write(_ buffer: ByteBuffer) {
-    context?.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+    if let context { writer?.write(buffer, context) }
   }
 
   /// Closes the connection; its link hears of it no more.

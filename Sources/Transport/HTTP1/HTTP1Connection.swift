@@ -17,6 +17,7 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   private let pool: NativePool
   private let socket: BackendSocket
   private var context: ChannelHandlerContext?
+  private var writer: SocketWriter?
   private var decoder = ResponseDecoder(limits: limits, method: .get)
   private var inbound = ByteBuffer()
   private var exchange: NativeExchange?
@@ -35,7 +36,10 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
     self.socket = socket
   }
 
-  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    writer = SocketWriter(below: context.channel, isPlain: pool.tls == nil)
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
@@ -118,7 +122,7 @@ extension HTTP1Connection: Carrier {
   }
 
   func write(_ bytes: ByteBuffer) {
-    context?.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
+    if let context { writer?.write(bytes, context) }
   }
 
   /// Calls back once all that was written has been handed to the kernel.

@@ -12,9 +12,13 @@ import Testing
 
   private let fingerprint = Samples.fingerprint()
 
-  /// An answer whose bytes are all different from those of another number.
+  /// An answer that begins, goes on and ends unlike that of another number.
   private func record(_ number: Int, bodyBytes: Int, trailers: String = "") -> CompletedRecord {
-    let body = ByteBuffer(bytes: (0..<bodyBytes).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) })
+    var body = ByteBuffer(repeating: UInt8(truncatingIfNeeded: number), count: bodyBytes)
+    if bodyBytes >= 8 {
+      body.setInteger(number, at: 0)
+      body.setInteger(number, at: bodyBytes - 8)
+    }
     let response = RecordedResponse(
       status: 200 + number % 100, fields: ByteBuffer(string: "X-Number: \(number)\r\n"), body: body,
       trailers: ByteBuffer(string: trailers))
@@ -127,7 +131,7 @@ import Testing
     var random = SeededGenerator(seed: seed)
     var index = CacheIndex(slots: 64)
     var places: [UInt32: UInt32] = [:]
-    for _ in 0..<20_000 {
+    for _ in 0..<3_000 {
       let place = UInt32.random(in: 0..<500, using: &random)
       if let hash = places[place] {
         index.remove(hash, place)
@@ -138,7 +142,7 @@ import Testing
         places[place] = hash
       }
       #expect(index.count == places.count)
-      for (place, hash) in places { #expect(index.find(hash) { $0 == place } == place) }
+      #expect(places.allSatisfy { place, hash in index.find(hash) { $0 == place } == place })
       #expect(index.find(.random(in: .min ... .max, using: &random)) { !places.keys.contains($0) } == nil)
     }
   }

@@ -14,18 +14,17 @@ import Testing
     let path = directory.file("semel.db")
     var acknowledged: [String] = []
     for round in 1...3 {
-      let writer = try Writer("forever", path)
-      acknowledged += writer.lines(upTo: 300)
+      let writer = try ManagedProcess.writer("forever", path)
+      _ = try await writer.lines(atLeast: 300) { _ in true }
       let error = #expect(throws: EmbeddedStoreError.self) {
         try EmbeddedStore(path: path, logger: Logger(label: "test"))
       }
-      guard case .inUse(_, "process \(writer.process.processIdentifier)") = error else {
+      guard case .inUse(_, "process \(writer.id)") = error else {
         throw Unexpected(what: "\(error as Any)")
       }
-      kill(writer.process.processIdentifier, SIGKILL)
-      acknowledged += writer.lines(upTo: .max)
-      writer.process.waitUntilExit()
-      #expect(writer.process.terminationReason == .uncaughtSignal)
+      try await writer.kill()
+      #expect(try await writer.exit() == .signal(SIGKILL))
+      acknowledged += writer.wholeLines
       #expect(acknowledged.count >= 300 * round)
     }
     try await expectCompleted(acknowledged, in: path)
@@ -35,10 +34,9 @@ import Testing
     let directory = TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }
     let path = directory.file("semel.db")
-    let writer = try Writer("limited", path)
-    let lines = writer.lines(upTo: .max)
-    writer.process.waitUntilExit()
-    #expect(writer.process.terminationStatus == 0)
+    let writer = try ManagedProcess.writer("limited", path)
+    #expect(try await writer.exit() == .code(0))
+    let lines = writer.wholeLines
     #expect(lines.contains("failed"))
     #expect(lines.last != "failed")
     try await expectCompleted(lines.filter { $0 != "failed" }, in: path)
@@ -56,35 +54,15 @@ import Testing
   }
 }
 
-/// A `store-writer` process and what it prints.
-private final class Writer {
-  let process = Process()
-  private let output = Pipe()
-  private var unread = Data()
-
-  init(_ mode: String, _ path: String) throws {
-    // It is built beside the test bundle.
+extension ManagedProcess {
+  /// A `store-writer`, which is built beside the test bundle.
+  fileprivate static func writer(_ mode: String, _ path: String) throws -> ManagedProcess {
     let bundle = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-    process.executableURL = bundle.appendingPathComponent("store-writer")
-    process.arguments = [mode, path]
-    process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
-    try process.run()
+    return try ManagedProcess([bundle.appendingPathComponent("store-writer").path, mode, path])
   }
 
-  /// Waits for as many whole lines, or for the end of the output.
-  func lines(upTo count: Int) -> [String] {
-    var lines: [String] = []
-    while lines.count < count {
-      while lines.count < count, let end = unread.firstIndex(of: 10) {
-        lines.append(String(decoding: unread[unread.startIndex..<end], as: UTF8.self))
-        unread = Data(unread[(end + 1)...])
-      }
-      guard lines.count < count else { break }
-      let more = output.fileHandleForReading.availableData
-      guard !more.isEmpty else { break }
-      unread.append(more)
-    }
-    return lines
+  /// The lines that it has printed whole.
+  fileprivate var wholeLines: [String] {
+    output.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
   }
 }

@@ -65,7 +65,7 @@ import Testing
 
   @Test func `a subscription that a frozen Redis does not confirm is unavailable`() async throws {
     let server = try await RedisServer()
-    try await RedisNode.run(.on(server, timeout: 1000)) { node in
+    try await RedisNode.run(.on(server, timeout: 4000)) { node in
       try await node.store.watch(Samples.id()).cancel()
       server.freeze()
       let error = await #expect(throws: StoreError.self) { try await node.store.watch(Samples.id()) }

@@ -11,7 +11,7 @@ import NIOCore
 /// Writes to a connection's socket past NIO while nothing of ours waits there: a replay would otherwise cost a twelfth
 /// more, for NIO's list of pending writes, only to leave at once.
 ///
-/// Confined to its loop. Everything that is written must come through here.
+/// Confined to its loop. All bytes that are written must come through here.
 public final class SocketWriter: @unchecked Sendable {
   /// `nil` where all goes through NIO.
   private let descriptor: NIOBSDSocket.Handle?

@@ -20,8 +20,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   let generation: Generation
   var record = AccessRecord()
 
-  /// `nil` once the answer is out or the client is gone. Not weak, nor is any reference to a channel:
-  /// what was ever held weakly counts its holders elsewhere, for 1 % of a replay.
+  /// `nil` once the answer is out or the client is gone. Not weak: an object that was ever held weakly counts its
+  /// holders elsewhere, which is 1 % of a replay.
   private var channel: (any DeliveryChannel)?
   private(set) var answerState: AnswerState = .none
 

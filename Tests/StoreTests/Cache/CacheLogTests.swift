@@ -131,7 +131,7 @@ import Testing
     var random = SeededGenerator(seed: seed)
     var index = CacheIndex(slots: 64)
     var places: [UInt32: UInt32] = [:]
-    for _ in 0..<3_000 {
+    for _ in 0..<20_000 {
       let place = UInt32.random(in: 0..<500, using: &random)
       if let hash = places[place] {
         index.remove(hash, place)

@@ -13,6 +13,8 @@ final class RecordStatements {
   let selectNext: SQLStatement
   let bury: SQLStatement
   let updateClock: SQLStatement
+  let selectFact: SQLStatement
+  let replaceFact: SQLStatement
 
   init(_ database: Database) throws {
     select = try SQLStatement(
@@ -47,6 +49,8 @@ final class RecordStatements {
         expires_at = NULL, status = NULL, location = NULL, response = NULL
       WHERE id = ?
       """)
+    selectFact = try SQLStatement(database, "SELECT value FROM fact WHERE name = ?")
+    replaceFact = try SQLStatement(database, "INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)")
     updateClock = try SQLStatement(database, "UPDATE clock SET latest = ?1 WHERE latest < ?1")
   }
 }

@@ -75,13 +75,17 @@ enum StoreFile {
     try database.execute(sql: "PRAGMA synchronous = FULL")
     // 16 MiB of pages: ids are random, every command meets another page.
     try database.execute(sql: "PRAGMA cache_size = -16384")
-    guard found < format else { return }
-    try database.inTransaction(.immediate) {
-      try database.execute(sql: schema)
-      try database.execute(sql: "PRAGMA application_id = \(applicationID)")
-      try database.execute(sql: "PRAGMA user_version = \(format)")
-      return .commit
+    if found < format {
+      try database.inTransaction(.immediate) {
+        try database.execute(sql: schema)
+        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+        try database.execute(sql: "PRAGMA user_version = \(format)")
+        return .commit
+      }
     }
+    // Files of the first builds lack it, which pass it over where they open one that has it.
+    try database.execute(
+      sql: "CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
   }
 
   /// Times are milliseconds since 1970, spans milliseconds. `state` and `format`: see `RecordTable`.

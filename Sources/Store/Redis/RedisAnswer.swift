@@ -32,6 +32,7 @@ struct RedisAnswer {
 final class RedisTold: Sendable {
   enum Word: UInt8 {
     case again = 0x61
+    case fact = 0x66
     case granted = 0x67
     case late = 0x6C
     case walked = 0x77
@@ -51,10 +52,13 @@ final class RedisTold: Sendable {
   let unreadable: String?
   /// A part of a list.
   let list: RedisList?
+  /// The value of a fact; empty where it has none.
+  let text: String?
 
   init(_ word: Word, _ reply: borrowing HiredisReply) {
     self.word = word
-    guard word != .walked, word != .unreadable else {
+    text = word == .fact ? reply.withBytes(at: 2) { String(decoding: $0, as: UTF8.self) } : nil
+    guard word != .walked, word != .unreadable, word != .fact else {
       list = word == .walked ? RedisList(reply) : nil
       unreadable = word == .unreadable ? Self.otherFormat : nil
       (record, response) = (nil, nil)

@@ -39,6 +39,9 @@ struct RedisKeys {
   /// could take for its own.
   var pattern: String { "\(namespace):{*" }
 
+  /// The hash that holds the facts of the namespace.
+  var facts: String { "\(namespace):facts" }
+
   /// The channel on which every node hears what it must no longer keep in its cache.
   var invalidations: String { "\(namespace):invalidate" }
 

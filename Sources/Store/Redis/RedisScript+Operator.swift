@@ -1,4 +1,14 @@
 extension RedisScript {
+  /// 1 the fact's name, 2 the value that it must have, 3 the one that it gets; nothing in 2: none, in 3: no change.
+  static let factSource = """
+    local value = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+    if ARGV[3] ~= '' and value == ARGV[2] then
+      redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+      value = ARGV[3]
+    end
+    return {now, 'fact', value}
+    """
+
   /// No arguments: what stands there is told by the common end.
   static let findSource = ""
 

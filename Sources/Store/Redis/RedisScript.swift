@@ -16,7 +16,7 @@
 /// The reply is the store's time alone where all went as wanted, else an array: the time, a word whose first letter
 /// tells, and what belongs to it.
 enum RedisScript: Int, CaseIterable {
-  case claim, renew, complete, release, markUnknown, find, forget, resolve, list, clock
+  case claim, renew, complete, release, markUnknown, find, forget, resolve, list, fact, clock
 
   /// What the script is in Lua 5.1.
   var source: String {
@@ -30,6 +30,7 @@ enum RedisScript: Int, CaseIterable {
     case .forget: Self.look + Self.forgetSource
     case .resolve: Self.look + Self.resolveSource + Self.lost
     case .list: Self.time + Self.listSource
+    case .fact: Self.time + Self.factSource
     case .clock: Self.time + "return now"
     }
   }
@@ -46,6 +47,7 @@ enum RedisScript: Int, CaseIterable {
     case .forget: (2, 4)
     case .resolve: (2, 9)
     case .list: (0, 4)
+    case .fact: (1, 3)
     case .clock: (0, 0)
     }
   }

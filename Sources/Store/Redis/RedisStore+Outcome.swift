@@ -19,7 +19,7 @@ extension RedisStore {
         throw .unreadable("the record's fingerprint was made by a recipe that this version does not know")
       }
       return .otherRecipe(recipe)
-    case .standing, .again, .late, .mismatch, .none, .unreadable, .walked:
+    case .standing, .again, .fact, .late, .mismatch, .none, .unreadable, .walked:
       return .taken(standing)
     }
   }

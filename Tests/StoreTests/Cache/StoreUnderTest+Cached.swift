@@ -9,7 +9,10 @@ extension StoreUnderTest {
     let directory = TemporaryDirectory()
     let store = try EmbeddedStore(path: directory.file("semel.db"), logger: Logger(label: "test"))
     let cache = LocalCache(capacityBytes: 64 << 20)
-    return Opened(store: CachedStore(store, cache: cache), other: CachedStore(store, cache: cache)) {
+    return Opened(
+      store: CachedStore(store, cache: cache), other: CachedStore(store, cache: cache), facts: store,
+      otherFacts: store
+    ) {
       await store.close()
       // Removed with its last reference.
       withExtendedLifetime(directory) {}

@@ -8,6 +8,9 @@ struct StoreUnderTest: Sendable, CustomTestStringConvertible {
     let store: any RecordStore
     /// The same data as another node or event loop has it; `store` itself where there is no such thing.
     let other: any RecordStore
+    /// The facts of the namespace, as each of the two has them.
+    let facts: any NamespaceFacts
+    let otherFacts: any NamespaceFacts
     /// Ends both, and removes their data.
     let close: @Sendable () async -> Void
   }
@@ -27,9 +30,14 @@ struct StoreUnderTest: Sendable, CustomTestStringConvertible {
 
   /// Runs a test on two handles of the same data.
   func run(_ test: (any RecordStore, any RecordStore) async throws -> Void) async throws {
+    try await runOpened { try await test($0.store, $0.other) }
+  }
+
+  /// Runs a test on all that was opened.
+  func runOpened(_ test: (Opened) async throws -> Void) async throws {
     let opened = try await open()
     do {
-      try await test(opened.store, opened.other)
+      try await test(opened)
     } catch {
       await opened.close()
       throw error

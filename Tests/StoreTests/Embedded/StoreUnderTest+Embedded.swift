@@ -8,7 +8,7 @@ extension StoreUnderTest {
   static let embedded = StoreUnderTest("embedded") {
     let directory = TemporaryDirectory()
     let store = try EmbeddedStore(path: directory.file("semel.db"), logger: Logger(label: "test"))
-    return Opened(store: store, other: store) {
+    return Opened(store: store, other: store, facts: store, otherFacts: store) {
       await store.close()
       // Removed with its last reference.
       withExtendedLifetime(directory) {}

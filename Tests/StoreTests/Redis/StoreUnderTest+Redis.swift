@@ -1,3 +1,5 @@
+import Store
+
 extension StoreUnderTest {
   static let redis = redis("Redis", .task)
   static let redisTold = redis("Redis, whose claims are told", .told)
@@ -6,7 +8,10 @@ extension StoreUnderTest {
     StoreUnderTest(name) {
       let node = RedisNode(.on(try await SharedRedis.server), way: way)
       let sibling = node.sibling()
-      return Opened(store: node.store, other: sibling.store) {
+      return Opened(
+        store: node.store, other: sibling.store, facts: node.store.store.facts,
+        otherFacts: sibling.store.store.facts
+      ) {
         node.close()
         sibling.close()
       }

@@ -1,0 +1,77 @@
+import Idempotency
+
+/// A look at a fact of the namespace, or its change, on its way through the writer.
+///
+/// Owned by one thread at a time, as every request.
+final class FactRequest: EmbeddedRequest, @unchecked Sendable {
+  typealias Reply = UnsafeContinuation<Result<String?, StoreError>, Never>
+
+  /// A change of the fact from one value to another.
+  struct Change {
+    var expected: String?
+    var value: String
+  }
+
+  private let fact: NamespaceFact
+  private let change: Change?
+  private let reply: Reply
+  private var result: Result<String?, StoreError> = .failure(.unavailable("the command was not run"))
+
+  init(_ fact: NamespaceFact, _ change: Change?, reply: Reply) {
+    self.fact = fact
+    self.change = change
+    self.reply = reply
+  }
+
+  func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
+    let value = try table.value(of: fact)
+    guard let change, change.expected == value else {
+      result = .success(value)
+      return .none
+    }
+    try table.set(fact, to: change.value)
+    result = .success(change.value)
+    return RecordEffect(hasWritten: true, ended: nil)
+  }
+
+  func deliver() { reply.resume(returning: result) }
+
+  func fail(_ error: StoreError) { reply.resume(returning: .failure(error)) }
+}
+
+extension EmbeddedStore: NamespaceFacts {
+  public func fact(_ fact: NamespaceFact) async throws(StoreError) -> String? {
+    try await submit(fact, nil)
+  }
+
+  public func replace(
+    _ fact: NamespaceFact, _ expected: String?, with value: String
+  ) async throws(StoreError) -> String? {
+    try await submit(fact, FactRequest.Change(expected: expected, value: value))
+  }
+
+  private func submit(
+    _ fact: NamespaceFact, _ change: FactRequest.Change?
+  ) async throws(StoreError) -> String? {
+    let result = await withUnsafeContinuation { reply in
+      let request = FactRequest(fact, change, reply: reply)
+      if !queue.add(request) { request.fail(.unavailable("the store is closed")) }
+    }
+    return try result.get()
+  }
+}
+
+extension RecordTable {
+  func value(of fact: NamespaceFact) throws(SQLError) -> String? {
+    statements.selectFact.bind(1, fact.name)
+    defer { statements.selectFact.reset() }
+    guard try statements.selectFact.step() else { return nil }
+    return statements.selectFact.string(0)
+  }
+
+  func set(_ fact: NamespaceFact, to value: String) throws(SQLError) {
+    statements.replaceFact.bind(1, fact.name)
+    statements.replaceFact.bind(2, value)
+    try statements.replaceFact.run()
+  }
+}

@@ -1,0 +1,49 @@
+import Idempotency
+import Loop
+
+/// The facts of a namespace in Redis: fields of the one hash `NAMESPACE:facts`, without an end.
+///
+/// Safe to use from any task; the commands run on the loop of its store.
+public struct RedisFacts: NamespaceFacts {
+  let store: RedisStore
+
+  public func fact(_ fact: NamespaceFact) async throws(StoreError) -> String? {
+    try await run(fact, expected: "", value: "")
+  }
+
+  public func replace(
+    _ fact: NamespaceFact, _ expected: String?, with value: String
+  ) async throws(StoreError) -> String? {
+    precondition(!value.isEmpty, "RedisFacts: an empty value")
+    return try await run(fact, expected: expected ?? "", value: value)
+  }
+
+  private func run(
+    _ fact: NamespaceFact, expected: String, value: String
+  ) async throws(StoreError) -> String? {
+    try await store.pipeline.context.run { [store] () async throws(StoreError) in
+      try await store.fact(fact, expected: expected, value: value)
+    }
+  }
+}
+
+extension RedisStore {
+  /// The facts of the namespace.
+  public var facts: RedisFacts { RedisFacts(store: self) }
+
+  /// - Parameter value: Empty: nothing is set.
+  /// - Returns: The value that the fact has afterwards.
+  fileprivate func fact(
+    _ fact: NamespaceFact, expected: String, value: String
+  ) async throws(StoreError) -> String? {
+    let words = [keys.facts, fact.name, expected, value]
+    let capacity = words.reduce(0) { $0 + $1.utf8.count + 16 }
+    let answer = try await pipeline.ask(.fact, nil, capacity: capacity) { writer, _ in
+      for word in words { writer.argument(word) }
+    }
+    guard case .told(let told) = answer.ending, let text = told.text else {
+      throw .unreadable("Redis' reply to a question for a fact is none")
+    }
+    return text.isEmpty ? nil : text
+  }
+}

@@ -102,6 +102,17 @@ struct RecordTests {
     }
   }
 
+  @Test func `ids and keys may begin with a hyphen`() async throws {
+    try await Rig.run { rig in
+      expectExecuted(try await rig.order("-abc"))
+      let shown = try await key(rig, ["show"] + selection("-abc")).output
+      #expect(shown.contains(#""state" : "completed""#))
+      let id = "-" + String(repeating: "A", count: 42)
+      #expect(try await key(rig, ["show", "--id", id]).output.contains(#""state" : "absent""#))
+      #expect(try await key(rig, ["forget", "--id", id], ends: .code(1)).errors.contains("no record \(id)"))
+    }
+  }
+
   @Test func `what is in flight is listed with its age`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(body: "{}", delay: .seconds(3)) }
@@ -167,6 +178,10 @@ struct RecordTests {
     (
       "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
       #"{"outcome":"applied","status":99}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied"}"#, 400
     ),
     (
       "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",

@@ -15,7 +15,7 @@ struct ResolutionDocument: Decodable {
   private static let day = Milliseconds.seconds(24 * 3600)
 
   var outcome: Outcome
-  /// Of the answer that later deliveries get; 200 where nothing is said.
+  /// Of the response that later deliveries get; without it nobody knows what they are to read.
   var status: Int?
   var headers: [String: String]?
   var body: String?
@@ -45,9 +45,11 @@ struct ResolutionDocument: Decodable {
 
   private var checkedStatus: Int {
     get throws(AdminError) {
-      let status = status ?? 200
+      guard let status else {
+        throw AdminError(.badRequest, "applied needs the status that later deliveries get: \"status\": 201")
+      }
       guard 200...599 ~= status else {
-        throw AdminError(.badRequest, "status must be that of a final answer, 200 to 599")
+        throw AdminError(.badRequest, "status must be that of a final response, 200 to 599")
       }
       return status
     }

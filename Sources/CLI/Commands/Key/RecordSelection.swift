@@ -3,16 +3,20 @@ import Foundation
 
 /// Which record a command is about: by its id, or by route, caller and key.
 struct RecordSelection: ParsableArguments {
-  @Option(help: "The record's id, as Idempotency-Request-Id and the log of the backend tell it.")
+  // Ids and keys may begin with a hyphen.
+  @Option(
+    parsing: .unconditional,
+    help: "The record's id, as Idempotency-Request-Id and the log of the backend tell it.")
   var id: String?
 
-  @Option(help: "The route's name.")
+  @Option(parsing: .unconditional, help: "The route's name.")
   var route: String?
 
-  @Option(help: "The idempotency key.")
+  @Option(parsing: .unconditional, help: "The idempotency key.")
   var key: String?
 
   @Option(
+    parsing: .unconditionalSingleValue,
     help:
       "A part of the caller, such as 'header:Authorization=Bearer alice'. One for each part of the route's.")
   var caller: [String] = []

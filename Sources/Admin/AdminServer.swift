@@ -1,5 +1,7 @@
 import Hummingbird
 import Logging
+import Loop
+import NIOCore
 import ServiceLifecycle
 import Telemetry
 
@@ -15,6 +17,7 @@ public enum Readiness: Sendable, Equatable {
 public struct AdminServer: Service {
   private let host: String
   private let port: Int
+  private let pages: PageGuard
   private let token: String?
   private let metrics: Metrics
   private let readiness: @Sendable () async -> Readiness
@@ -24,17 +27,19 @@ public struct AdminServer: Service {
   private let logger: Logger
 
   /// - Parameters:
+  ///   - names: by which it is reached, besides `host` and `localhost`.
   ///   - configuration: what `/readyz` tells of it; `nil` where there is no file.
   ///   - settings: the configuration at work as JSON, without its secrets.
   ///   - token: what `Authorization: Bearer …` must say, for everything but the probes; `nil`: nothing is asked.
   public init(
-    host: String, port: Int, token: String?, metrics: Metrics,
+    host: String, port: Int, names: [String], token: String?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStanding?, desk: RecordDesk,
     settings: @escaping @Sendable () async -> String, logger: Logger
   ) {
     self.host = host
     self.port = port
+    pages = PageGuard(hosts: names + [host])
     self.token = token
     self.metrics = metrics
     self.readiness = readiness
@@ -50,13 +55,18 @@ public struct AdminServer: Service {
     let application = Application(
       router: router(), configuration: .init(address: .hostname(host, port: port), serverName: nil),
       logger: quiet)
-    try await application.runService(gracefulShutdownSignals: [])
+    do {
+      try await application.runService(gracefulShutdownSignals: [])
+    } catch let error as IOError {
+      throw ListenError(address: "\(host.contains(":") ? "[\(host)]" : host):\(port)", error)
+    }
   }
 
   private func router() -> Router<AdminContext> {
     let router = Router(context: AdminContext.self)
     // By the templates of routes; a path that meets none is "NotFound".
     router.add(middleware: MetricsMiddleware())
+    router.add(middleware: PageGuardMiddleware(pages: pages))
     router.get("/livez") { _, _ in "ok\n" }
     router.get("/readyz") { [readiness, configuration] _, _ in
       let standing = await configuration()?.text ?? ""

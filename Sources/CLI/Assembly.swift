@@ -19,13 +19,18 @@ struct Assembly {
   private let settings: Settings
   /// Where they stand; `nil`: nowhere, and nothing is reloaded.
   private let file: ConfigurationFile?
+  /// Called once every listener takes connections.
+  private let onListening: @Sendable () -> Void
   private let sink = LogSink()
   private let tracer: Tracer?
   private let threshold: LogThreshold
   private let logger: Logger
 
-  init(settings: Settings, file: ConfigurationFile? = nil) {
+  init(
+    settings: Settings, file: ConfigurationFile? = nil, onListening: @escaping @Sendable () -> Void = {}
+  ) {
     self.settings = settings
+    self.onListening = onListening
     tracer = settings.tracing.map(Tracer.init)
     self.file = file
     let (format, sink, threshold) = (
@@ -111,7 +116,7 @@ struct Assembly {
     let server = ProxyServer(workers: workers, environment: environment, group: group)
     let proxy = ProxyService(
       server: server, listeners: try settings.listen.map(Listener.init),
-      patience: ProxyPatience(settings), logger: logger)
+      patience: ProxyPatience(settings), onListening: onListening, logger: logger)
     let reload = file.map { file in
       ConfigurationReload(of: file, counters: metrics.counters, logger: logger) { [self] settings in
         await server.adopt(self.generation(of: settings, metrics))
@@ -169,7 +174,8 @@ struct Assembly {
   ) throws -> AdminServer? {
     guard let admin = self.settings.admin else { return nil }
     return AdminServer(
-      host: admin.host, port: admin.port, token: try admin.tokenFile.map(ConfigurationFile.secret(at:)),
+      host: admin.host, port: admin.port, names: admin.hosts,
+      token: try admin.tokenFile.map(ConfigurationFile.secret(at:)),
       metrics: metrics, readiness: readiness, configuration: configuration, desk: desk,
       settings: { await settings().redactedJSON }, logger: logger)
   }

@@ -1,18 +1,11 @@
 import Admin
 import Idempotency
 import Logging
+import Loop
 import NIOCore
 import Proxy
 import ServiceLifecycle
 import Synchronization
-
-/// Why the proxy cannot listen, with the address in it: the system's own text lacks it.
-struct ListenError: Error, CustomStringConvertible {
-  let address: String
-  let reason: String
-
-  var description: String { "cannot listen on \(address): \(reason)" }
-}
 
 /// How long a stop waits.
 struct ProxyPatience {
@@ -29,15 +22,19 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private let server: ProxyServer<Store, Backend>
   private let listeners: [Listener]
   private let patience: Mutex<ProxyPatience>
+  private let onListening: @Sendable () -> Void
   private let logger: Logger
   private let stage = Mutex(Stage.starting)
 
+  /// - Parameter onListening: called once every listener takes connections.
   init(
-    server: ProxyServer<Store, Backend>, listeners: [Listener], patience: ProxyPatience, logger: Logger
+    server: ProxyServer<Store, Backend>, listeners: [Listener], patience: ProxyPatience,
+    onListening: @escaping @Sendable () -> Void, logger: Logger
   ) {
     self.server = server
     self.listeners = listeners
     self.patience = Mutex(patience)
+    self.onListening = onListening
     self.logger = logger
   }
 
@@ -62,13 +59,14 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
       do {
         channel = try await server.listen(on: listener)
       } catch {
-        throw ListenError(address: "\(listener)", reason: "\(error)")
+        throw ListenError(address: "\(listener)", error)
       }
       logger.info(
-        "listening", metadata: ["address": "\(channel.localAddress.map { "\($0)" } ?? "\(listener)")"])
+        "listening", metadata: ["address": "\(channel.localAddress?.plainText ?? "\(listener)")"])
       channels.append(channel)
     }
     stage.withLock { $0 = .serving }
+    onListening()
     await serve()
     stage.withLock { $0 = .draining }
     logger.info("draining")

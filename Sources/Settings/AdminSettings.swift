@@ -5,6 +5,9 @@ public struct AdminSettings: Hashable, Sendable {
   public var port: Int
   /// Path of the file that holds the token; `nil` on loopback alone.
   public var tokenFile: String?
+  /// Names besides `localhost` that `Host` may have, in lower case: no others are answered, since a web page could
+  /// point a name of its own here.
+  public var hosts: [String] = []
 
   public init(host: String, port: Int, tokenFile: String? = nil) {
     self.host = host
@@ -16,6 +19,7 @@ public struct AdminSettings: Hashable, Sendable {
 extension AdminSettings {
   static func read(_ section: Section) -> AdminSettings? {
     let tokenFile = section.text("token_file", "the path of a file")
+    let hosts = section.member("hosts")?.list("a list such as [semel.internal]", of: "a host name", hostName)
     guard let address = section.member("address") else {
       section.refuseMissing("address", "is missing: write host:port, such as 127.0.0.1:8081")
       return nil
@@ -27,6 +31,15 @@ extension AdminSettings {
     if section["token_file"] == nil, !HostPort.isLoopback(parsed.host) {
       address.refuse("can be reached from other machines: add a token_file, or listen on 127.0.0.1")
     }
-    return AdminSettings(host: parsed.host, port: parsed.port, tokenFile: tokenFile)
+    var settings = AdminSettings(host: parsed.host, port: parsed.port, tokenFile: tokenFile)
+    settings.hosts = hosts ?? []
+    return settings
+  }
+
+  private static func hostName(_ text: String) throws(Refusal) -> String {
+    guard HostPort.isName(text) else {
+      throw Refusal("must be a host name without a port, such as semel.internal; addresses need not be named")
+    }
+    return text.lowercased()
   }
 }

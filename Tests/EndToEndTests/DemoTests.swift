@@ -28,6 +28,24 @@ struct DemoTests {
     }
   }
 
+  @Test func `a demo whose port is taken says so, and promises nothing`() async throws {
+    try await Rig.withSlots {
+      let taken = OrdersBackend()
+      try await taken.start()
+      for (port, backendPort) in [(taken.port, FreePort.find()), (FreePort.find(), taken.port)] {
+        let demo = try ManagedProcess([
+          SemelProcess.binary, "demo", "--port", "\(port)", "--backend-port", "\(backendPort)",
+        ])
+        #expect(try await demo.exit() == .code(1))
+        #expect(!demo.output.contains("curl"), "\(demo.output)")
+        #expect(
+          demo.errors.contains("cannot listen on 127.0.0.1:\(taken.port): Address already in use"),
+          "\(demo.errors)")
+      }
+      try await taken.stop()
+    }
+  }
+
   /// The commands of each numbered step: the lines that are indented below it.
   private static func commands(in text: String) -> [String] {
     var steps: [[Substring]] = []

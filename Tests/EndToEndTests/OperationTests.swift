@@ -49,6 +49,12 @@ struct OperationTests {
     }
   }
 
+  @Test func `the log names addresses as a configuration does`() async throws {
+    try await Rig.run { rig in
+      try await rig.semel.process.line(containing: #""address":"127.0.0.1:\#(rig.semel.ports.proxy)""#)
+    }
+  }
+
   @Test func `it warns of a Redis that may forget`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       try await rig.semel.process.line(containing: "REDIS MAY LOSE RECORDS")

@@ -35,6 +35,10 @@ struct RefusalTests {
       "admin: {address: \"127.0.0.1:8080\"}",
       "2:18: admin.address: is taken by the default of listen; write another address"
     ),
+    (
+      "admin: {address: \"127.0.0.1:1\", hosts: [\"semel.internal:80\"]}",
+      "2:41: admin.hosts[0]: must be a host name without a port, such as semel.internal; addresses need not be named"
+    ),
     ("admin: {}", "2:8: admin.address: is missing: write host:port, such as 127.0.0.1:8081"),
     (
       "admin: {address: \"0.0.0.0:1\"}",

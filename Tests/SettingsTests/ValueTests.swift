@@ -34,6 +34,8 @@ struct ValueTests {
   @Test func `an operators' listener elsewhere takes a token`() throws {
     let settings = try load(upstream + "admin: {address: \"0.0.0.0:1\", token_file: /run/t}")
     #expect(settings.admin == AdminSettings(host: "0.0.0.0", port: 1, tokenFile: "/run/t"))
+    let named = try load(upstream + "admin: {address: '[::1]:1', hosts: [Semel.internal, localhost]}")
+    #expect(named.admin?.hosts == ["semel.internal", "localhost"])
   }
 
   @Test(arguments: [

@@ -1,9 +1,12 @@
 /// A client that makes one connection a request.
 package struct HTTPClient: Sendable {
   package let port: Int
+  /// The `Host` of requests that bring none.
+  package let host: String
 
-  package init(port: Int) {
+  package init(port: Int, host: String = "orders.example") {
     self.port = port
+    self.host = host
   }
 
   /// Sends a request and waits for its answer, interim ones (1xx) passed over.
@@ -14,7 +17,7 @@ package struct HTTPClient: Sendable {
     within span: Duration = .seconds(20)
   ) async throws -> Answer {
     let connection = try await RawClient(port: port)
-    try await connection.send(Self.request(method, target, fields, body: body))
+    try await connection.send(Self.request(method, target, fields, host: host, body: body))
     while true {
       let answer = try await connection.answer(to: method, within: span)
       if answer.status >= 200 { return answer }
@@ -23,11 +26,12 @@ package struct HTTPClient: Sendable {
 
   /// The bytes of such a request.
   package static func request(
-    _ method: String, _ target: String, _ fields: [(String, String)] = [], body: String? = nil
+    _ method: String, _ target: String, _ fields: [(String, String)] = [], host: String = "orders.example",
+    body: String? = nil
   ) -> String {
     var lines = ["\(method) \(target) HTTP/1.1"]
     let names = Set(fields.map { $0.0.lowercased() })
-    if !names.contains("host") { lines.append("Host: orders.example") }
+    if !names.contains("host") { lines.append("Host: \(host)") }
     lines += fields.map { "\($0.0): \($0.1)" }
     if let body, names.isDisjoint(with: ["content-length", "transfer-encoding"]) {
       lines.append("Content-Length: \(body.utf8.count)")

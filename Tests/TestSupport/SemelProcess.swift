@@ -43,7 +43,7 @@ package final class SemelProcess: Sendable {
   }
 
   package var client: HTTPClient { HTTPClient(port: ports.proxy) }
-  package var admin: HTTPClient { HTTPClient(port: ports.admin) }
+  package var admin: HTTPClient { HTTPClient(port: ports.admin, host: "127.0.0.1:\(ports.admin)") }
 
   /// Starts it, again after `kill`, and waits until `/readyz` says 200.
   package func start() async throws {

@@ -23,7 +23,7 @@ struct Demo: AsyncParsableCommand {
   var onlyBackend = false
 
   func run() async throws {
-    let backend = DemoBackend(host: backendHost, port: backendPort)
+    var backend = DemoBackend(host: backendHost, port: backendPort)
     if onlyBackend {
       return try await ServiceGroup(
         services: [backend], gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "demo")
@@ -36,9 +36,9 @@ struct Demo: AsyncParsableCommand {
       port: port, backendPort: backendPort, store: folder.appendingPathComponent("semel.db").path)
     switch Settings.load(text: configuration, file: "demo", environment: [:]) {
     case .success(let settings):
-      print(DemoConfiguration.introduction(port: port, backendPort: backendPort))
-      fflush(nil)
-      try await Assembly(settings: settings).run(beside: [backend])
+      let introduction = DemoIntroduction(port: port, backendPort: backendPort)
+      backend.onListening = { introduction.partIsListening() }
+      try await Assembly(settings: settings) { introduction.partIsListening() }.run(beside: [backend])
     case .failure(let errors):
       for issue in errors.issues { StandardError.print("\(issue)") }
       throw ExitCode.badConfiguration

@@ -1,5 +1,7 @@
 import Hummingbird
 import Logging
+import Loop
+import NIOCore
 import ServiceLifecycle
 import Synchronization
 
@@ -7,6 +9,8 @@ import Synchronization
 struct DemoBackend: Service {
   let host: String
   let port: Int
+  /// Called once it takes connections.
+  var onListening: @Sendable () -> Void = {}
   private let orders = Orders()
 
   init(host: String, port: Int) {
@@ -25,8 +29,13 @@ struct DemoBackend: Service {
     var logger = Logger(label: "demo-backend")
     logger.logLevel = .error
     let application = Application(
-      router: router, configuration: .init(address: .hostname(host, port: port)), logger: logger)
-    try await application.runService(gracefulShutdownSignals: [])
+      router: router, configuration: .init(address: .hostname(host, port: port)),
+      onServerRunning: { [onListening] _ in onListening() }, logger: logger)
+    do {
+      try await application.runService(gracefulShutdownSignals: [])
+    } catch let error as IOError {
+      throw ListenError(address: "\(host):\(port)", error)
+    }
   }
 
   private static func json(_ text: String, status: HTTPResponse.Status) -> Response {

@@ -1,3 +1,26 @@
+import Foundation
+import Synchronization
+
+/// Prints what to try, once both parts of the demo take connections.
+final class DemoIntroduction: Sendable {
+  private let text: String
+  private let missing = Mutex(2)
+
+  init(port: Int, backendPort: Int) {
+    text = DemoConfiguration.introduction(port: port, backendPort: backendPort)
+  }
+
+  func partIsListening() {
+    let isComplete = missing.withLock { missing in
+      missing -= 1
+      return missing == 0
+    }
+    guard isComplete else { return }
+    print(text)
+    fflush(nil)
+  }
+}
+
 /// The configuration of the demo, and what a newcomer may try on it.
 enum DemoConfiguration {
   static func text(port: Int, backendPort: Int, store: String) -> String {

@@ -211,6 +211,6 @@ extension RedisLink {
       guard let first = error.connectionErrors.first else { return "its name is not known" }
       return text(of: first.error)
     }
-    return "\(error)"
+    return plainText(of: error)
   }
 }

@@ -21,7 +21,8 @@ struct AdminCall: ParsableArguments {
     var call = HTTPCall(url: admin + path)
     call.method = method
     call.body = body
-    if body != nil { call.fields.append("Content-Type: application/json") }
+    // Also without a body: the listener takes changes in JSON alone.
+    if method != "GET" { call.fields.append("Content-Type: application/json") }
     if let tokenFile {
       call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenFile))")
     }

@@ -1,0 +1,32 @@
+import NIOCore
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+extension SocketAddress {
+  /// The address as a configuration has it: `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`.
+  public var plainText: String {
+    guard let host = ipAddress, let port else { return "unix:\(pathname ?? "")" }
+    return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+  }
+}
+
+/// The system's own words for an error, without the names of the functions that it came through.
+public func plainText(of error: any Error) -> String {
+  guard let error = error as? IOError else { return "\(error)" }
+  return String(cString: strerror(error.errnoCode))
+}
+
+/// The reason why nobody can connect to an address, with the address in it: the system's own text lacks it.
+public struct ListenError: Error, CustomStringConvertible {
+  public let description: String
+
+  public init(address: String, _ error: any Error) {
+    description = "cannot listen on \(address): \(plainText(of: error))"
+  }
+}

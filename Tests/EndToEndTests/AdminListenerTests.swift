@@ -1,0 +1,97 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Who may speak to the operator's listener: no web page that happens to be open beside it.
+struct AdminListenerTests {
+  private static let id = String(repeating: "A", count: 43)
+
+  /// A request to each page, and a change, with these fields besides a JSON content type.
+  private func statuses(_ rig: Rig, _ fields: [(String, String)], token: String? = nil) async throws -> [Int]
+  {
+    let given = fields + (token.map { [("Authorization", "Bearer \($0)")] } ?? [])
+    var statuses: [Int] = []
+    for page in ["/livez", "/readyz", "/metrics", "/v1/config", "/v1/records"] {
+      statuses.append(try await rig.semel.admin.send("GET", page, given).status)
+    }
+    let change = given + [("Content-Type", "application/json")]
+    statuses.append(try await rig.semel.admin.send("DELETE", "/v1/records/\(Self.id)", change).status)
+    let path = "/v1/records/\(Self.id)/resolve"
+    statuses.append(
+      try await rig.semel.admin.send("POST", path, change, body: #"{"outcome":"not_applied"}"#).status)
+    return statuses
+  }
+
+  private static let done = [200, 200, 200, 200, 200, 404, 404]
+  private static let refused = Array(repeating: 403, count: 7)
+
+  @Test(arguments: [nil, "operator"])
+  func `a foreign host or page is refused, with and without a token`(token: String?) async throws {
+    let secrets = TemporaryDirectory()
+    var admin = ["hosts": "[semel.internal]"]
+    if let token {
+      try token.write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
+      admin["token_file"] = secrets.file("token")
+    }
+    try await Rig.run(Configuration(admin: admin)) { rig in
+      let port = rig.semel.ports.admin
+      for host in [
+        "127.0.0.1:\(port)", "localhost:\(port)", "LOCALHOST", "localhost.:9", "[::1]:\(port)",
+        "10.1.2.3:8081", "semel.internal", "Semel.Internal:80",
+      ] {
+        let found = try await statuses(rig, [("Host", host)], token: token)
+        #expect(found == Self.done, "\(host)")
+      }
+      for host in [
+        "attacker.example", "attacker.example:\(port)", "127.0.0.1.attacker.example",
+        "localhost.attacker.example",
+        "semel.internal.attacker.example", "", "127.0.0.1:x", "[::1", "127.1",
+      ] {
+        let found = try await statuses(rig, [("Host", host)], token: token)
+        #expect(found == Self.refused, "\(host)")
+      }
+      let host = ("Host", "localhost:\(port)")
+      for fields in [
+        [("Origin", "http://localhost:\(port)")], [("Origin", "https://LOCALHOST:\(port)")],
+        [("Sec-Fetch-Site", "same-origin")], [("Sec-Fetch-Site", "none")],
+      ] {
+        let found = try await statuses(rig, [host] + fields, token: token)
+        #expect(found == Self.done, "\(fields)")
+      }
+      for fields in [
+        [("Origin", "https://attacker.example")], [("Origin", "null")], [("Origin", "http://localhost:3000")],
+        [("Origin", "http://localhost:\(port)"), ("Origin", "https://attacker.example")],
+        [("Sec-Fetch-Site", "cross-site")], [("Sec-Fetch-Site", "same-site")],
+      ] {
+        let found = try await statuses(rig, [host] + fields, token: token)
+        #expect(found == Self.refused, "\(fields)")
+      }
+    }
+  }
+
+  @Test func `a change is taken in JSON alone`() async throws {
+    try await Rig.run { rig in
+      let body = #"{"outcome":"not_applied"}"#
+      for (type, status) in [
+        (nil, 415), ("text/plain", 415), ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data", 415),
+        ("application/json", 404), ("Application/JSON; charset=utf-8", 404), ("application/jsonp", 415),
+      ] {
+        let fields = type.map { [("Content-Type", $0)] } ?? []
+        let path = "/v1/records/\(Self.id)"
+        let resolved = try await rig.semel.admin.send("POST", path + "/resolve", fields, body: body)
+        #expect(resolved.status == status, "\(type ?? "none")")
+        #expect(resolved["Content-Type"] == "application/problem+json")
+        #expect(try await rig.semel.admin.send("DELETE", path, fields).status == status, "\(type ?? "none")")
+      }
+    }
+  }
+
+  @Test func `a probe of HTTP 1_0 needs no host`() async throws {
+    try await Rig.run { rig in
+      let client = try await RawClient(port: rig.semel.ports.admin)
+      try await client.send("GET /readyz HTTP/1.0\r\n\r\n")
+      #expect(try await client.answer(to: "GET").status == 200)
+    }
+  }
+}

@@ -61,6 +61,7 @@ struct Assembly {
     MetricsSystem.bootstrap(metrics.registry)
     metrics.tell(of: sink)
     metrics.tell(of: tracer)
+    let failures = StoreFailureLog(logger: logger)
     do throws(any Error) {
       switch settings.store.place {
       case .embedded(let path):
@@ -69,7 +70,7 @@ struct Assembly {
         metrics.tell(of: store)
         metrics.tell(of: cache)
         try await serve(contexts, group, metrics, services) { index in
-          CachedStore(MeasuredStore(store, metrics: metrics.loops[index]), cache: cache)
+          CachedStore(MeasuredStore(store, metrics: metrics.loops[index], failures: failures), cache: cache)
         }
         await store.close()
       case .redis(let redis):
@@ -84,7 +85,8 @@ struct Assembly {
         }
         metrics.tell(of: stores.map(\.counters))
         try await serve(contexts, group, metrics, services) { index in
-          CachedStore(MeasuredStore(stores[index], metrics: metrics.loops[index]), cache: cache)
+          let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
+          return CachedStore(store, cache: cache)
         }
         hub.close()
       }

@@ -2,14 +2,17 @@ import Idempotency
 import NIOCore
 import Telemetry
 
-/// A store whose commands are timed, and whose failures are counted, for one event loop. It stands below the cache.
+/// A store whose commands are timed, and whose failures are counted and logged, for one event loop. It stands below the
+/// cache.
 public struct MeasuredStore<Base: RecordStore>: RecordStore {
   private let base: Base
   private let metrics: LoopMetrics
+  private let failures: StoreFailureLog
 
-  public init(_ base: Base, metrics: LoopMetrics) {
+  public init(_ base: Base, metrics: LoopMetrics, failures: StoreFailureLog) {
     self.base = base
     self.metrics = metrics
+    self.failures = failures
   }
 
   public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
@@ -27,10 +30,10 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
   ) -> Bool {
     let began = NIODeadline.now()
-    return base.claim(request) { [metrics] reply in
+    return base.claim(request) { [self] reply in
       switch reply {
-      case .success: metrics.answered(.claim, began)
-      case .failure(let error): metrics.failed(.claim, StoreFailure(error))
+      case .success: answered(.claim, began)
+      case .failure(let error): _ = failed(.claim, error)
       }
       tell(reply)
     }
@@ -100,17 +103,26 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     }
   }
 
-  private func answered(_ command: StoreCommand, _ began: NIODeadline) { metrics.answered(command, began) }
+  private func answered(_ command: StoreCommand, _ began: NIODeadline) {
+    let now = NIODeadline.now()
+    metrics.asked(command, microseconds: (now - began).nanoseconds / 1000)
+    // Of the commands that write: a store that is full still finds.
+    if command == .claim || command == .complete { failures.succeeded(now: now.uptimeNanoseconds) }
+  }
 
   private func failed(_ command: StoreCommand, _ error: StoreError) -> StoreError {
-    metrics.failed(command, StoreFailure(error))
+    let failure = StoreFailure(error)
+    metrics.failed(command, failure)
+    failures.failed(command, failure, error.text, now: NIODeadline.now().uptimeNanoseconds)
     return error
   }
 }
 
-extension LoopMetrics {
-  fileprivate func answered(_ command: StoreCommand, _ began: NIODeadline) {
-    asked(command, microseconds: (NIODeadline.now() - began).nanoseconds / 1000)
+extension StoreError {
+  fileprivate var text: String {
+    switch self {
+    case .unavailable(let text), .fateUnknown(let text), .unreadable(let text): text
+    }
   }
 }
 

@@ -26,7 +26,8 @@ extension RequestRunner {
 
   @inline(never)
   private func keepStoring(_ completion: Completion, _ held: HeldClaim<Store>, after error: StoreError) {
-    environment.logger.error(
+    // The store's failures are logged by `MeasuredStore`, not once a request.
+    environment.logger.debug(
       "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
     keepTelling(held) { store throws(StoreError) in try await store.complete(held.claim, with: completion) }
   }

@@ -10,21 +10,25 @@ import Synchronization
 
 /// Takes whole log lines from any thread and writes them to a file descriptor from a thread of its own.
 ///
-/// A line costs its copy and a short lock; a slow reader of the log never holds a request. What stands past
-/// `capacity` is dropped and counted, and the count is told in a line of its own.
+/// A line costs its copy and a short lock; a slow reader of the log never holds a request. Lines past `capacity`, and
+/// lines that the descriptor does not take, are dropped and counted; the next line that is written tells their number.
 public final class LogSink: @unchecked Sendable {
   private struct Pending {
     var bytes: [UInt8] = []
     var dropped = 0
     var droppedInAll = 0
-    var isClosed = false
   }
+
+  /// The longest sleep between two looks at a descriptor that takes nothing, in milliseconds.
+  private static let maxPollMilliseconds: Int32 = 1000
 
   private let descriptor: Int32
   private let capacity: Int
   /// Guarded by `lock`; a condition variable is what the writer sleeps on.
   private var pending = Pending()
   private var isWriting = false
+  /// Whether the last line that was written lacks its end. Of the writing thread alone.
+  private var isMidLine = false
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
   private let filled: UnsafeMutablePointer<pthread_cond_t>
   private let emptied: UnsafeMutablePointer<pthread_cond_t>
@@ -61,18 +65,25 @@ public final class LogSink: @unchecked Sendable {
     if wasEmpty { pthread_cond_signal(filled) }
   }
 
-  /// How many lines found no room.
+  /// The number of lines that found no room, or that the descriptor did not take.
   public var dropped: Int {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
     return pending.droppedInAll
   }
 
-  /// Returns once all that was taken has been written.
-  public func flush() {
+  /// Returns once all lines have been written. False where the descriptor did not take them within `seconds`.
+  @discardableResult
+  public func flush(within seconds: Int = 5) -> Bool {
+    var end = timespec()
+    clock_gettime(CLOCK_REALTIME, &end)
+    end.tv_sec += seconds
     pthread_mutex_lock(lock)
-    while !pending.bytes.isEmpty || isWriting { pthread_cond_wait(emptied, lock) }
-    pthread_mutex_unlock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    while !pending.bytes.isEmpty || isWriting {
+      guard pthread_cond_timedwait(emptied, lock, &end) == 0 else { return false }
+    }
+    return true
   }
 
   fileprivate func run() {
@@ -84,6 +95,7 @@ public final class LogSink: @unchecked Sendable {
       while pending.bytes.isEmpty { pthread_cond_wait(filled, lock) }
       batch.removeAll(keepingCapacity: true)
       swap(&batch, &pending.bytes)
+      if isMidLine { batch.insert(UInt8(ascii: "\n"), at: 0) }
       if pending.dropped > 0 {
         batch.append(
           contentsOf: "{\"level\":\"error\",\"message\":\"log lines dropped\",\"count\":\(pending.dropped)}\n"
@@ -102,12 +114,30 @@ public final class LogSink: @unchecked Sendable {
       while !rest.isEmpty {
         let count = systemWrite(descriptor, UnsafeRawBufferPointer(rebasing: rest))
         if count > 0 {
+          isMidLine = rest[rest.startIndex + count - 1] != UInt8(ascii: "\n")
           rest = rest.dropFirst(count)
-        } else if errno != EINTR && errno != EAGAIN {
-          return
+        } else if errno == EAGAIN {
+          awaitRoom()
+        } else if errno != EINTR {
+          return drop(rest)
         }
       }
     }
+  }
+
+  /// Sleeps until a descriptor that does not block has room again.
+  private func awaitRoom() {
+    var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    _ = poll(&entry, 1, Self.maxPollMilliseconds)
+  }
+
+  /// Gives up lines that the descriptor refuses: a full disk, or a pipe that nobody reads any more.
+  private func drop(_ lines: Slice<UnsafeRawBufferPointer>) {
+    let count = lines.count { $0 == UInt8(ascii: "\n") }
+    pthread_mutex_lock(lock)
+    pending.dropped += count
+    pending.droppedInAll += count
+    pthread_mutex_unlock(lock)
   }
 }
 

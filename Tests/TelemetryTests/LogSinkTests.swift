@@ -47,6 +47,43 @@ import Testing
     #expect(text.contains("log lines dropped"))
     close(ends.read)
   }
+
+  @Test func `sleeps while a pipe that does not block is full, and goes on when it is read`() throws {
+    let ends = try Self.pipe()
+    #expect(fcntl(ends.write, F_SETFL, O_NONBLOCK) == 0)
+    let sink = LogSink(descriptor: ends.write)
+    // Three times what the pipe holds.
+    let line = Array((String(repeating: "x", count: 1023) + "\n").utf8)
+    for _ in 0..<192 { sink.write(line) }
+    let before = Self.processorSeconds()
+    #expect(!sink.flush(within: 1))
+    // The whole process, so that other tests beside it count: a sink that spins takes a second by itself.
+    #expect(Self.processorSeconds() - before < 0.9)
+    let reader = ReaderThread(descriptor: ends.read)
+    #expect(sink.flush(within: 20))
+    #expect(sink.dropped == 0)
+    close(ends.write)
+    #expect(reader.join().utf8.count == 192 * 1024)
+    close(ends.read)
+  }
+
+  @Test func `counts the lines that the descriptor refuses`() throws {
+    signal(SIGPIPE, SIG_IGN)
+    let ends = try Self.pipe()
+    close(ends.read)
+    let sink = LogSink(descriptor: ends.write)
+    for _ in 0..<3 { sink.write(Array("line\n".utf8)) }
+    #expect(sink.flush(within: 20))
+    #expect(sink.dropped == 3)
+    close(ends.write)
+  }
+
+  /// CPU time of this process, user and system.
+  private static func processorSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
 }
 
 /// Reads a descriptor to its end on a thread of its own.

@@ -127,7 +127,8 @@ extension MetricFamily {
   public static let loopLag = MetricFamily(
     .histogram, "event_loop_lag_seconds", "How late an event loop came to a timer that was due.")
   public static let logDropped = MetricFamily(
-    .counter, "log_lines_dropped_total", "Log lines for which a slow reader left no room.")
+    .counter, "log_lines_dropped_total",
+    "Log lines for which a slow reader left no room, or that could not be written.")
   public static let spansSent = MetricFamily(
     .counter, "spans_exported_total", "Spans that the collector took.")
   public static let spansDropped = MetricFamily(

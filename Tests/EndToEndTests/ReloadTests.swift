@@ -152,6 +152,20 @@ struct ReloadTests {
     }
   }
 
+  @Test func `an earlier route that takes protected requests needs that word, too`() async throws {
+    try await Rig.run { rig in
+      let first = try await rig.order("k")
+      try await rig.reload {
+        $0.firstRoutes = ["{name: all, match: {path: '/{v}/orders'}, idempotency: off}"]
+      }
+      #expect(
+        try await rig.semel.admin.send("GET", "/readyz").text.contains(
+          "routes[0].match: takes requests that orders as it runs protects"))
+      expectReplayed(try await rig.order("k"), of: first)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
   @Test func `limits change for connections that are open`() async throws {
     try await Rig.run { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)

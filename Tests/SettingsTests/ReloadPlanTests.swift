@@ -35,7 +35,7 @@ struct ReloadPlanTests {
 
   @Test(arguments: [
     ("info", "debug"), ("{level: info}", "{level: info, access: false}"),
-    ("/v1/orders", "/v2/orders"), ("9000", "9005"), ("workers: 2", "workers: 2\nlimits: {max_in_flight: 5}"),
+    ("9000", "9005"), ("workers: 2", "workers: 2\nlimits: {max_in_flight: 5}"),
     ("workers: 2", "workers: 2\nshutdown_grace: 60s"), ("workers: 2", "workers: 2\ndrain_delay: 1s"),
     ("endpoint: route", "endpoint: route\n    retention: 2h\n    remember: 3h"),
     ("\"http://127.0.0.1:9001\"", "\"http://127.0.0.1:9001\", max_connections: 9"),
@@ -43,10 +43,22 @@ struct ReloadPlanTests {
     ("- name: orders", "- {name: new, match: {path: /new}, idempotency: off}\n  - name: orders"),
     ("  - name: open\n    idempotency: off\n", ""),
     ("idempotency: off", "caller: {parts: [address]}"),
-    ("    endpoint: route\n", "    endpoint: route\n    key: {from: [\"header:X-Key\"]}\n"),
     // Another name alone is the same identity where records go by the path.
     ("name: orders", "name: purchases"),
-    ("endpoint: route", "endpoint: route\n    idempotency: off"),
+    // More requests, sources behind the others, and who may come without a key.
+    ("match: {path: /v1/orders}", "match: {path: \"/v1/orders/**\"}"),
+    ("endpoint: route", "endpoint: route\n    key: {from: [\"header:Idempotency-Key\", \"query:key\"]}"),
+    ("endpoint: route", "endpoint: route\n    idempotency: optional"),
+    // An earlier route that takes requests of a later one, and identifies them likewise.
+    (
+      "- name: orders",
+      """
+      - {name: fast, match: {methods: [POST], path: /v1/orders}, idempotency: optional,
+           caller: {parts: ["header:authorization"]}, endpoint: path, response_timeout: 1s, key: {max_length: 9}}
+        - {name: p, match: {path: /v1/unused}, idempotency: off}
+        - name: orders
+      """
+    ),
   ]) func `what may change live is taken`(old: String, new: String) throws {
     #expect(try plan(old, new) == .apply)
   }
@@ -79,12 +91,33 @@ struct ReloadPlanTests {
     ("endpoint: route", "endpoint: path", "routes[1].endpoint"),
     ("name: payments", "name: charges", "routes[1].name"),
     ("name: orders", "name: purchases\n    upstream: b", "routes[0].upstream"),
+    ("    endpoint: route\n", "    endpoint: route\n    key: {from: [\"header:X-Key\"]}\n", "routes[1].key"),
+    (
+      "endpoint: route", "endpoint: route\n    key: {from: [\"query:k\", \"header:Idempotency-Key\"]}",
+      "routes[1].key"
+    ),
+    ("endpoint: route", "endpoint: route\n    idempotency: off", "routes[1].idempotency"),
+    // Moved and narrowed.
+    ("/v1/orders", "/v2/orders", "routes[0].match"),
+    ("{path: /v1/orders}", "{path: /v1/orders, methods: [POST]}", "routes[0].match"),
+    ("{path: /v1/orders}", "{path: /v1/orders, host: a.example}", "routes[0].match"),
+    // Shadowed, by a route for all that they take and by one for a part.
+    (
+      "- name: orders",
+      "- {name: part, match: {methods: [PUT], host: a.b}, idempotency: off}\n  - name: orders",
+      "routes[0].match"
+    ),
+    (
+      "- name: orders",
+      "- {name: any, match: {path: \"/{v}/orders\"}, caller: {parts: [address]}}\n  - name: orders",
+      "routes[0].caller"
+    ),
   ]) func `another identity needs its word`(old: String, new: String, member: String) throws {
     guard case .refuse(let reasons) = try plan(old, new) else {
       Issue.record("taken")
       return
     }
-    #expect(reasons.map(\.member) == [member])
+    #expect(Set(reasons.map(\.member)) == [member], "\(reasons)")
     #expect(reasons.allSatisfy { $0.message.contains("allow_identity_change: true") })
     #expect(try plan(old, new, and: "allow_identity_change: true\n") == .apply)
   }
@@ -106,5 +139,18 @@ struct ReloadPlanTests {
 
   @Test func `the word for it is no change by itself`() throws {
     #expect(try plan("workers: 2", "workers: 2\nallow_identity_change: true") == .apply)
+  }
+
+  @Test func `the message names both routes and their requests`() throws {
+    let shadow = "- {name: any, match: {path: \"/{v}/orders\"}, idempotency: off}\n  - name: orders"
+    guard case .refuse(let reasons) = try plan("- name: orders", shadow) else {
+      Issue.record("taken")
+      return
+    }
+    #expect(
+      reasons.map(\.description) == [
+        "routes[0].match: takes requests that orders as it runs protects (any method /v1/orders) and leaves them "
+          + "unprotected, so that a retry would run again; write allow_identity_change: true to accept that"
+      ])
   }
 }

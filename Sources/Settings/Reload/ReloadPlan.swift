@@ -80,19 +80,9 @@ extension ReloadPlan {
 
   private static func identities(_ old: Settings, _ new: Settings) -> [Reason] {
     guard !new.allowsIdentityChange else { return [] }
+    let changes = IdentityComparison(from: old.routes, to: new.routes).changes()
     return addresses(old, new)
-      + old.routes.flatMap { route -> [Reason] in
-        guard let identity = RouteIdentity(route),
-          let index = successor(of: route, among: old.routes, new.routes),
-          let successor = RouteIdentity(new.routes[index])
-        else { return [] }
-        return identity.changes(to: successor).map { member in
-          Reason(
-            "routes[\(index)].\(member)",
-            "is another than in \(route.name) as it runs, so that a retry would find no record and run again; "
-              + "write allow_identity_change: true to accept that")
-        }
-      }
+      + changes.flatMap { $0.reasons(from: old.routes, to: new.routes, since: "as it runs") }
   }
 
   /// Who is believed says what a caller's address is.
@@ -105,16 +95,5 @@ extension ReloadPlan {
         "says which address a caller of \(route.name) has, so that a retry may find no record and run again; "
           + "write allow_identity_change: true to accept that")
     ]
-  }
-
-  /// The route that takes a route's requests in the new configuration: the one of its name, or the one that has its
-  /// match under a new name.
-  private static func successor(
-    of route: RoutePolicy, among old: [RoutePolicy], _ new: [RoutePolicy]
-  ) -> Int? {
-    if let index = new.firstIndex(where: { $0.name == route.name }) { return index }
-    return new.firstIndex { candidate in
-      candidate.match == route.match && !old.contains { $0.name == candidate.name }
-    }
   }
 }

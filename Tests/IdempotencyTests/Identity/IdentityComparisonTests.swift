@@ -1,0 +1,81 @@
+import Idempotency
+import Testing
+
+/// Which requests two lists of routes identify in different ways.
+struct IdentityComparisonTests {
+  private static let upstream = UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1))
+
+  /// A route in one line: `METHODS PATH HOST CALLER`, an asterisk for any of the first three, `off` for the last.
+  private static func route(_ text: String, at index: Int) throws -> RoutePolicy {
+    let words = text.split(separator: " ").map(String.init)
+    var match = RouteMatch()
+    if words[0] != "*" { match.methods = words[0].split(separator: ",").map(String.init) }
+    if words[1] != "*" { match.path = try PathPattern(parsing: words[1]) }
+    if words[2] != "*" { match.host = words[2] }
+    var policy = RoutePolicy(name: "r\(index)", match: match, upstream: upstream)
+    policy.caller = CallerPolicy(parts: [.header(words[3])])
+    if words[3] == "off" { policy.idempotency = .off }
+    return policy
+  }
+
+  private static func routes(_ lines: [String]) throws -> [RoutePolicy] {
+    try lines.enumerated().map { try route($1, at: $0) }
+  }
+
+  @Test(arguments: [
+    // Nothing but the order of routes that have nothing in common.
+    (["POST /a * x", "POST /b * y"], ["POST /b * y", "POST /a * x"]),
+    // What an earlier route takes all of was never the later one's.
+    (["POST /a * x", "POST /** * x", "POST /a/b * y"], ["POST /a * x", "POST /** * x"]),
+    (["POST,PUT /a * x"], ["POST /a * x", "PUT /a * x"]),
+    (["POST /a * x", "PUT /a * x"], ["PUT,POST,GET /a * x"]),
+    (["POST /{v}/a * x"], ["POST /v1/a * x", "POST /{v}/a * x"]),
+    (["POST /a h.example x"], ["POST /b h.example y", "POST /a i.example y", "POST /a h.example x"]),
+    (["POST /a * x"], ["GET /a * off", "POST /a * x"]),
+    (["POST /a * off"], ["POST /a * x"]), ([], ["* * * x"]),
+    (["POST /a/** * x"], ["POST /a * x", "POST /a/** * x"]),
+  ]) func `requests stay who they were`(old: [String], new: [String]) throws {
+    let comparison = IdentityComparison(from: try Self.routes(old), to: try Self.routes(new))
+    #expect(comparison.changes() == [])
+  }
+
+  @Test(arguments: [
+    (["POST /a * x"], ["POST /{any} * y", "POST /a * x"], "0 0 caller"),
+    (["POST /a/** * x"], ["POST /a/b/c * y", "POST /a/** * x"], "0 0 caller"),
+    (["POST /a/{id} * x"], ["POST /{x}/b * y", "POST /a/{id} * x"], "0 0 caller"),
+    (["* * * x"], ["* * h.example y", "* * * x"], "0 0 caller"),
+    (["POST /a * x", "* * * y"], ["* * * y", "POST /a * x"], "0 0 caller"),
+    (["POST /a * x"], ["* /a * off", "POST /a * x"], "0 0 off"), (["POST /a * x"], ["PUT /a * x"], "0 none"),
+    (["POST /a * x"], [], "0 none"), (["POST /{id} * x"], ["POST /a * x"], "0 none"),
+    (["POST /a/** * x"], ["POST /a/{id} * x"], "0 none"), (["POST /a/** * x"], ["POST /a * x"], "0 none"),
+    (["POST /a * x", "POST /b * x"], ["POST /a * x", "POST /** * y"], "1 1 caller"),
+    (["POST,PATCH /a * x"], ["POST /a * x", "* * * off"], "0 1 off"),
+  ]) func `requests that change are found`(old: [String], new: [String], expected: String) throws {
+    let comparison = IdentityComparison(from: try Self.routes(old), to: try Self.routes(new))
+    let found = comparison.changes().map { change in
+      switch change.end {
+      case .identified(let index, let members): "\(change.route) \(index) \(members.joined(separator: ","))"
+      case .unprotected(let index): "\(change.route) \(index) off"
+      case .unmatched: "\(change.route) none"
+      }
+    }
+    #expect(found == [expected])
+  }
+
+  @Test func `routes that take one another's requests overlap`() throws {
+    let old = try Self.routes(["POST /a/** * x", "PUT * * off"])
+    for (line, overlaps) in [("* /a/b * y", true), ("PUT * * x", false), ("POST /b * x", false)] {
+      let comparison = IdentityComparison(from: old, to: try Self.routes([line]))
+      #expect(comparison.overlaps() == overlaps, "\(line)")
+    }
+  }
+
+  @Test func `a long list is compared in no time to speak of`() throws {
+    let lines = (0..<60).map { "POST /v1/r\($0)/{id} * x" } + ["* /** * y"]
+    let old = try Self.routes(lines)
+    let new = try Self.routes(["POST /v2/** * z"] + lines)
+    let clock = ContinuousClock()
+    let span = clock.measure { #expect(IdentityComparison(from: old, to: new).changes().count == 1) }
+    #expect(span < .seconds(5), "\(span)")
+  }
+}

@@ -12,8 +12,9 @@ extension AdminServer {
     router.get("/v1/records") { request, _ in
       let query = request.uri.queryParameters
       let state = query["state"].map(String.init)
-      guard state == nil || state == "in_flight" || state == "unknown" else {
-        throw AdminError(.badRequest, "state must be in_flight or unknown")
+      guard state == nil || state == "in_flight" || state == "unknown" || state == RecordDocument.unreadable
+      else {
+        throw AdminError(.badRequest, "state must be in_flight, unknown or unreadable")
       }
       return Response.json(
         try await desk.list(after: query["cursor"].map(String.init), state: state))

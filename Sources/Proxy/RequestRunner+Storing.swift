@@ -99,12 +99,14 @@ extension RequestRunner {
     }
   }
 
-  /// Asks again with growing pauses, up to two seconds and with full jitter, until the store has answered.
+  /// Asks again with growing pauses, up to two seconds and with full jitter, until the store has answered; no longer
+  /// than `Fence.storing`, since a fence must outlast it.
   private static func repeatUntilTold(
     _ worker: Worker<Store, Backend>, _ tell: @Sendable (Store) async throws(StoreError) -> OwnerOutcome
   ) async {
     var pause: Int64 = 50
-    while !worker.isStopping {
+    let end = BootInstant(nanoseconds: bootTimeNanoseconds()) + Fence.storing
+    while !worker.isStopping, BootInstant(nanoseconds: bootTimeNanoseconds()) < end {
       await worker.context.sleep(milliseconds: Int64.random(in: 1...pause))
       do throws(StoreError) {
         if case .lost = try await tell(worker.store) { worker.metrics.add(.zombies) }

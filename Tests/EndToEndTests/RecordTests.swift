@@ -113,6 +113,25 @@ struct RecordTests {
     }
   }
 
+  @Test func `an unreadable record is listed, and its key runs again once it is forgotten`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      expectExecuted(try await rig.order("a"))
+      let redis = try #require(rig.redis)
+      let id = try #require(rig.backend.requests[0].requestID)
+      let key = try #require(
+        redis.command(["KEYS", "*{\(id)}"])?.split(separator: "\n").first.map(String.init))
+      try redis.command(["SET", key, "9 of a later version"])
+      try await rig.semel.kill()
+      try await rig.semel.start()
+      #expect(try await rig.order("a").status == 503)
+      #expect(try await self.key(rig, ["list", "--state", "unreadable"]).output.contains(id))
+      try await self.key(rig, ["forget", "--id=\(id)"])
+      try await rig.semel.process.line(containing: #""was":"unreadable""#)
+      expectExecuted(try await rig.order("a"))
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
   @Test func `what is in flight is listed with its age`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(body: "{}", delay: .seconds(3)) }

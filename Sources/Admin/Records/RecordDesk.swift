@@ -5,8 +5,6 @@ import Loop
 
 /// What an operator may ask of the records and do to them, on the event loop that the store belongs to.
 public struct RecordDesk: Sendable {
-  /// An owner that lives may try for long to store its outcome; the fence outlives every such try and costs one entry.
-  private static let fence = Milliseconds.seconds(24 * 3600)
   /// A page of the list: enough for a screen.
   private static let pageLength = 100
   /// How many steps of the store's walk one page takes at most, so that its request ends in time.
@@ -45,7 +43,9 @@ public struct RecordDesk: Sendable {
     for _ in 0..<Self.mostSteps {
       let after = document.next
       let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
-      document.records += part.records.map(RecordDocument.init).filter { state == nil || $0.state == state }
+      let records =
+        part.records.map(RecordDocument.init) + part.unreadable.map(RecordDocument.init(unreadable:))
+      document.records += records.filter { state == nil || $0.state == state }
       document.next = part.next
       if part.next == nil || document.records.count >= Self.pageLength { break }
     }
@@ -54,13 +54,25 @@ public struct RecordDesk: Sendable {
 
   func forget(_ id: RecordID, by peer: String) async throws(AdminError) -> RecordDocument {
     let store = store
-    let before = try await show(id)
-    let wasThere = try await onLoop { () throws(StoreError) in
-      try await store.forget(id, fence: Self.fence)
-    }
-    audit("forget", id, peer, ["was": "\(before.state)"])
+    let before = try await state(of: id)
+    let fence = Fence.span(outlasting: await currentRoutes().map(\.longestExchange).max() ?? 0)
+    let wasThere = try await onLoop { () throws(StoreError) in try await store.forget(id, fence: fence) }
+    audit("forget", id, peer, ["was": "\(before)"])
     guard wasThere else { throw AdminError(.notFound, "there is no record \(id.text)") }
     return try await show(id)
+  }
+
+  /// For the audit: forgetting is the way out also where the record cannot be read.
+  private func state(of id: RecordID) async throws(AdminError) -> String {
+    let store = store
+    return try await onLoop { () async throws(StoreError) in
+      do throws(StoreError) {
+        return RecordDocument(id, try await store.find(id)).state
+      } catch {
+        guard case .unreadable = error else { throw error }
+        return RecordDocument.unreadable
+      }
+    }
   }
 
   func resolve(
@@ -120,4 +132,9 @@ public struct RecordDesk: Sendable {
       }
     }
   }
+}
+
+extension RoutePolicy {
+  /// From a claim to the end of what may be heard of it.
+  fileprivate var longestExchange: Milliseconds { timeToAnswer + upstream.settle + lease }
 }

@@ -5,7 +5,9 @@ import Telemetry
 /// A record as the operator's listener shows it: never its key, its caller or its answer's bytes.
 struct RecordDocument: Encodable {
   var id: String
-  /// absent, in_flight, unknown, released, completed, expired.
+  static let unreadable = "unreadable"
+
+  /// absent, in_flight, unknown, released, completed, expired, unreadable.
   var state: String
   var attempt: Int?
   var firstSeen: String?
@@ -49,6 +51,12 @@ struct RecordDocument: Encodable {
       state = "expired"
       self.attempt = attempt
     }
+  }
+
+  /// A record in a format that this version does not read: its key is refused until it is forgotten.
+  init(unreadable id: RecordID) {
+    self.init(id, .absent)
+    state = Self.unreadable
   }
 
   init(_ record: OpenRecord) {

@@ -25,15 +25,18 @@ public struct OpenRecord: Sendable, Equatable {
   }
 }
 
-/// A part of a list. A record that was there all the while stands in some part of it, and may stand in two.
+/// A part of a list: what is open, and what this version cannot read. A record that was there all the while stands in some part of it, and may stand in two.
 public struct OpenRecords: Sendable, Equatable {
   /// Maybe none, also where more follow.
   public var records: [OpenRecord]
+  /// Records of which nothing can be told: their keys are refused until an operator forgets them.
+  public var unreadable: [RecordID]
   /// Where the next part begins; `nil` at the end.
   public var next: String?
 
-  public init(records: [OpenRecord], next: String?) {
+  public init(records: [OpenRecord], unreadable: [RecordID] = [], next: String?) {
     self.records = records
+    self.unreadable = unreadable
     self.next = next
   }
 }

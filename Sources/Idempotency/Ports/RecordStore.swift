@@ -62,6 +62,8 @@ public final class Claim: Sendable {
   /// See `ClaimRequest`.
   public let unknownRetention: Milliseconds
   public let remember: Milliseconds
+  /// Of a record that was forgotten before this claim; whatever its owner writes keeps it.
+  public let fence: Fence?
   /// When this grant was *asked for*, by the owner's boot-time clock. The lease counts from here on the owner's side.
   public let askedAt: BootInstant
   /// Until then the store may yet run another copy of this claim, by the owner's boot-time clock. The claim must not
@@ -71,7 +73,8 @@ public final class Claim: Sendable {
   public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
     followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
-    remember: Milliseconds, askedAt: BootInstant, copiedUntil: BootInstant = BootInstant(nanoseconds: 0)
+    remember: Milliseconds, fence: Fence? = nil, askedAt: BootInstant,
+    copiedUntil: BootInstant = BootInstant(nanoseconds: 0)
   ) {
     self.id = id
     self.owner = owner
@@ -83,6 +86,7 @@ public final class Claim: Sendable {
     self.lease = lease
     self.unknownRetention = unknownRetention
     self.remember = remember
+    self.fence = fence
     self.askedAt = askedAt
     self.copiedUntil = copiedUntil
   }
@@ -94,7 +98,7 @@ extension Claim: Equatable {
       && left.attempt == right.attempt && left.firstSeen == right.firstSeen
       && left.followsUnknown == right.followsUnknown && left.onlyRejectedSoFar == right.onlyRejectedSoFar
       && left.lease == right.lease && left.unknownRetention == right.unknownRetention
-      && left.remember == right.remember && left.askedAt == right.askedAt
+      && left.remember == right.remember && left.fence == right.fence && left.askedAt == right.askedAt
       && left.copiedUntil == right.copiedUntil
   }
 }
@@ -199,8 +203,8 @@ public protocol RecordStore: Sendable {
   /// that hold nobody up for long.
   /// - Parameter cursor: `next` of the part before; `nil` begins.
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords
-  /// Removes a record whatever its state, leaving for `fence` a mark that keeps its owner from making it anew.
-  /// False where there was none.
+  /// Removes a record whatever its state, also one that cannot be read, leaving for `fence` a mark that keeps its owner
+  /// from making it anew: whatever later owners do to the record, that mark stays. False where there was none.
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool
   /// Ends an unknown record by an operator's word. `lost` where it is not unknown.
   func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome

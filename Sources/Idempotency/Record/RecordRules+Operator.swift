@@ -4,17 +4,26 @@ extension RecordRules {
     entry?.standing(now: now) ?? .absent
   }
 
-  /// Removes the record and leaves a fence. A fence that stands already stays for the longer of the two
+  /// Removes the record and leaves a fence, which every owner that comes after it hands on. A fence that stands already stays for the longer of the two
   /// spans.
   public static func forget(_ entry: StoredEntry?, fence: Milliseconds, now: StoreInstant) -> RecordStep<
     Bool
   > {
     switch present(entry, now: now) {
     case nil: RecordStep(.none, false)
-    case .record(let record): RecordStep(.put(.fence(attempt: record.attempt, until: now + fence)), true)
-    case .fence(let attempt, let until):
+    case .record(let record):
+      RecordStep(
+        .put(.fence(attempt: record.attempt, until: max(now + fence, record.fencedUntil ?? now))), true)
+    case .fence(let attempt, let until, _):
       RecordStep(.put(.fence(attempt: attempt, until: max(until, now + fence))), false)
     }
+  }
+
+  /// Removes a record that cannot be read, of which only the attempt is known, and leaves a fence.
+  public static func forgetUnreadable(
+    attempt: Int, fence: Milliseconds, now: StoreInstant
+  ) -> RecordStep<Bool> {
+    RecordStep(.put(.fence(attempt: attempt, until: now + fence)), true)
   }
 
   /// Ends an unknown record by an operator's word.

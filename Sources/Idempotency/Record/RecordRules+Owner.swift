@@ -64,10 +64,11 @@ extension RecordRules {
     return RecordStep(step.change, CompletionReply(outcome: .done, record: record))
   }
 
-  /// The owner gives the record back.
+  /// The owner gives the record back. A fence that it carries stays.
   public static func release(
     _ entry: StoredEntry?, _ claim: Claim, _ release: Release, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
+    if case .fence(_, _, claim.owner) = present(entry, now: now) { return RecordStep(.none, .done) }
     switch found(entry, claim, now: now) {
     case .nothing: return RecordStep(.none, .done)
     case .lost(let standing): return RecordStep(.none, .lost(standing))
@@ -75,7 +76,7 @@ extension RecordRules {
       switch record.state {
       case .inFlight, .unknown:
         switch release {
-        case .deleted: return RecordStep(.delete, .done)
+        case .deleted: return RecordStep(deleted(record, now: now), .done)
         case .remembered: return RecordStep(.put(.record(released(record, now: now))), .done)
         }
       case .released: return RecordStep(.none, .done)
@@ -108,7 +109,13 @@ extension RecordRules {
       state: state, fingerprint: claim.fingerprint, owner: claim.owner, attempt: claim.attempt,
       firstSeen: claim.firstSeen, followsUnknown: claim.followsUnknown,
       onlyRejectedSoFar: claim.onlyRejectedSoFar, unknownRetention: claim.unknownRetention,
-      remember: claim.remember)
+      remember: claim.remember, fencedUntil: claim.fence?.until)
+  }
+
+  /// The record gone, but for the fence that it carries.
+  private static func deleted(_ record: StoredRecord, now: StoreInstant) -> RecordChange {
+    guard let until = record.fencedUntil, now < until else { return .delete }
+    return .put(.fence(attempt: record.attempt, until: until, givenBackBy: record.owner))
   }
 
   /// The record given back; from now on it has met more than mere rejections.

@@ -12,9 +12,11 @@ public enum RecordRules {
   ) -> RecordStep<ClaimOutcome> {
     switch present(entry, now: now) {
     case nil:
-      grant(fresh(request, attempt: 1, now: now), request, askedAt: askedAt)
-    case .fence(let attempt, _):
-      grant(fresh(request, attempt: attempt + 1, now: now), request, askedAt: askedAt)
+      grant(fresh(request, attempt: 1, now: now), request, now: now, askedAt: askedAt)
+    case .fence(let attempt, let until, _):
+      grant(
+        fresh(request, attempt: attempt + 1, now: now, fencedUntil: until), request, now: now,
+        askedAt: askedAt)
     case .record(let record):
       claim(record, request, now: now, askedAt: askedAt)
     }
@@ -26,7 +28,7 @@ public enum RecordRules {
     if record.owner == request.owner, case .inFlight = record.state {
       var again = record
       again.state = .inFlight(leaseUntil: now + request.lease)
-      return grant(again, request, askedAt: askedAt)
+      return grant(again, request, now: now, askedAt: askedAt)
     }
     guard record.fingerprint.recipe == request.fingerprint.recipe else {
       return RecordStep(.none, .otherRecipe(record.fingerprint.recipe))
@@ -35,7 +37,7 @@ public enum RecordRules {
     let standing = record.standing(now: now)
     switch standing {
     case .released:
-      return grant(next(record, request, now: now), request, askedAt: askedAt)
+      return grant(next(record, request, now: now), request, now: now, askedAt: askedAt)
     case .unknown(let age, _):
       guard case .afterSettle(let settle) = request.takeOver, age >= settle else {
         return RecordStep(.none, .taken(standing))
@@ -43,17 +45,19 @@ public enum RecordRules {
       var record = next(record, request, now: now)
       record.followsUnknown = true
       record.onlyRejectedSoFar = false
-      return grant(record, request, askedAt: askedAt)
+      return grant(record, request, now: now, askedAt: askedAt)
     case .absent, .inFlight, .completed, .expired:
       return RecordStep(.none, .taken(standing))
     }
   }
 
-  private static func fresh(_ request: ClaimRequest, attempt: Int, now: StoreInstant) -> StoredRecord {
+  private static func fresh(
+    _ request: ClaimRequest, attempt: Int, now: StoreInstant, fencedUntil: StoreInstant? = nil
+  ) -> StoredRecord {
     StoredRecord(
       state: .inFlight(leaseUntil: now + request.lease), fingerprint: request.fingerprint,
       owner: request.owner, attempt: attempt, firstSeen: now, followsUnknown: false, onlyRejectedSoFar: true,
-      unknownRetention: request.unknownRetention, remember: request.remember)
+      unknownRetention: request.unknownRetention, remember: request.remember, fencedUntil: fencedUntil)
   }
 
   /// The record under its next owner.
@@ -69,19 +73,23 @@ public enum RecordRules {
   }
 
   private static func grant(
-    _ record: StoredRecord, _ request: ClaimRequest, askedAt: BootInstant
+    _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, askedAt: BootInstant
   ) -> RecordStep<ClaimOutcome> {
     let claim = Claim(
       id: request.id, owner: record.owner, fingerprint: record.fingerprint, attempt: record.attempt,
       firstSeen: record.firstSeen, followsUnknown: record.followsUnknown,
       onlyRejectedSoFar: record.onlyRejectedSoFar, lease: request.lease,
-      unknownRetention: record.unknownRetention, remember: record.remember, askedAt: askedAt)
+      unknownRetention: record.unknownRetention, remember: record.remember,
+      fence: Fence(until: record.fencedUntil, now: now), askedAt: askedAt)
     return RecordStep(.put(.record(record)), .granted(claim))
   }
 
-  /// The entry, where its time is not over.
+  /// The entry, where its time is not over. Of a record that is over before the fence that it carries, the fence.
   static func present(_ entry: StoredEntry?, now: StoreInstant) -> StoredEntry? {
     guard let entry, now < entry.keptUntil else { return nil }
-    return entry
+    guard case .record(let record) = entry, record.keptUntil <= now, let until = record.fencedUntil else {
+      return entry
+    }
+    return .fence(attempt: record.attempt, until: until)
   }
 }

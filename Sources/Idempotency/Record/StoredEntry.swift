@@ -3,13 +3,15 @@ public enum StoredEntry: Sendable, Equatable {
   case record(StoredRecord)
   /// What `forget` leaves for a while: no owner from before makes the record anew, and attempts go on
   /// counting.
-  case fence(attempt: Int, until: StoreInstant)
+  ///
+  /// - Parameter givenBackBy: the owner that deleted its record over this fence, so that its repeated release succeeds.
+  case fence(attempt: Int, until: StoreInstant, givenBackBy: OwnerToken? = nil)
 
   /// When the entry is as good as absent.
   public var keptUntil: StoreInstant {
     switch self {
-    case .record(let record): record.keptUntil
-    case .fence(_, let until): until
+    case .record(let record): max(record.keptUntil, record.fencedUntil ?? record.keptUntil)
+    case .fence(_, let until, _): until
     }
   }
 

@@ -24,10 +24,14 @@ public struct StoredRecord: Sendable, Equatable {
   public var onlyRejectedSoFar: Bool
   public var unknownRetention: Milliseconds
   public var remember: Milliseconds
+  /// The end of the fence of a record that was forgotten before this one; it outlives this one's owners, and stands in
+  /// its place where this one ends sooner.
+  public var fencedUntil: StoreInstant?
 
   public init(
     state: State, fingerprint: Fingerprint, owner: OwnerToken, attempt: Int, firstSeen: StoreInstant,
-    followsUnknown: Bool, onlyRejectedSoFar: Bool, unknownRetention: Milliseconds, remember: Milliseconds
+    followsUnknown: Bool, onlyRejectedSoFar: Bool, unknownRetention: Milliseconds, remember: Milliseconds,
+    fencedUntil: StoreInstant? = nil
   ) {
     self.state = state
     self.fingerprint = fingerprint
@@ -38,6 +42,7 @@ public struct StoredRecord: Sendable, Equatable {
     self.onlyRejectedSoFar = onlyRejectedSoFar
     self.unknownRetention = unknownRetention
     self.remember = remember
+    self.fencedUntil = fencedUntil
   }
 }
 

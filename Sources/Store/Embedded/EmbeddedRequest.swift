@@ -24,16 +24,20 @@ struct RecordEffect {
 /// Owned by one thread at a time: the caller's until it is queued, the writer's from then on.
 final class RecordRequest<Answer: Sendable>: EmbeddedRequest, @unchecked Sendable {
   typealias Rule = @Sendable (StoredEntry?, StoreInstant) -> RecordStep<Answer>
+  typealias Unreadable = @Sendable (Int, StoreInstant) -> RecordStep<Answer>
   typealias Reply = UnsafeContinuation<Result<Answer, StoreError>, Never>
 
   private let id: RecordID
   private let rule: Rule
+  /// For a row that cannot be read, by its attempt; without one that is an error.
+  private let unreadable: Unreadable?
   private let reply: Reply
   private var result: Result<Answer, StoreError>
 
-  init(_ id: RecordID, reply: Reply, _ rule: @escaping Rule) {
+  init(_ id: RecordID, reply: Reply, unreadable: Unreadable? = nil, _ rule: @escaping Rule) {
     self.id = id
     self.rule = rule
+    self.unreadable = unreadable
     self.reply = reply
     result = .failure(.unavailable("the command was not run"))
   }
@@ -45,11 +49,21 @@ final class RecordRequest<Answer: Sendable>: EmbeddedRequest, @unchecked Sendabl
     } catch {
       switch error {
       case .sql(let error): throw error
-      case .unreadable(let reason): result = .failure(.unreadable(reason))
+      case .unreadable(let reason):
+        guard let unreadable else {
+          result = .failure(.unreadable(reason))
+          return .none
+        }
+        let (attempt, found) = try table.findUnreadable(id)
+        return try apply(unreadable(attempt, now), over: found, on: table)
       }
-      return .none
     }
-    let step = rule(found.entry, now)
+    return try apply(rule(found.entry, now), over: found, on: table)
+  }
+
+  private func apply(
+    _ step: RecordStep<Answer>, over found: RecordTable.Found, on table: RecordTable
+  ) throws(SQLError) -> RecordEffect {
     result = .success(step.outcome)
     switch step.change {
     case .none: return .none

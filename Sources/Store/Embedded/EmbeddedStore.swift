@@ -86,7 +86,9 @@ extension EmbeddedStore {
   }
 
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
-    try await submit(id) { RecordRules.forget($0, fence: fence, now: $1) }
+    try await submit(
+      id, unreadable: { RecordRules.forgetUnreadable(attempt: $0, fence: fence, now: $1) }
+    ) { RecordRules.forget($0, fence: fence, now: $1) }
   }
 
   public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
@@ -98,10 +100,11 @@ extension EmbeddedStore {
 
   /// Queues a command and waits for its answer.
   private func submit<Answer: Sendable>(
-    _ id: RecordID, _ rule: @escaping RecordRequest<Answer>.Rule
+    _ id: RecordID, unreadable: RecordRequest<Answer>.Unreadable? = nil,
+    _ rule: @escaping RecordRequest<Answer>.Rule
   ) async throws(StoreError) -> Answer {
     let result = await withUnsafeContinuation { reply in
-      let request = RecordRequest(id, reply: reply, rule)
+      let request = RecordRequest(id, reply: reply, unreadable: unreadable, rule)
       if !writer.queue.add(request) { request.fail(.unavailable("the store is closed")) }
     }
     return try result.get()

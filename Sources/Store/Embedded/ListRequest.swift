@@ -57,19 +57,26 @@ extension RecordTable {
       count += 1
       guard let id = rows.digest(0) else { continue }
       last = id
-      let state = State(rawValue: rows.integer(1))
-      if state == .inFlight || state == .unknown { open.append(id) }
+      switch State(rawValue: rows.integer(1)) {
+      case .released, .completed, .tombstone, .fence: if rows.integer(2) != Self.format { open.append(id) }
+      case .inFlight, .unknown, nil: open.append(id)
+      }
     }
     rows.reset()
     var records: [OpenRecord] = []
-    for digest in open {
-      let id = RecordID(digest)
-      guard case .record(let record)? = try? find(id).entry,
-        let listed = OpenRecord(
-          id: id, standing: record.standing(now: now), firstSeen: record.firstSeen, now: now)
-      else { continue }
-      records.append(listed)
+    var unreadable: [RecordID] = []
+    for id in open.map(RecordID.init) {
+      do throws(TableError) {
+        guard case .record(let record)? = try find(id).entry,
+          let listed = OpenRecord(
+            id: id, standing: record.standing(now: now), firstSeen: record.firstSeen, now: now)
+        else { continue }
+        records.append(listed)
+      } catch {
+        // A damaged page fails the list no more than a row of another format.
+        unreadable.append(id)
+      }
     }
-    return OpenRecords(records: records, next: count < limit ? nil : last?.text)
+    return OpenRecords(records: records, unreadable: unreadable, next: count < limit ? nil : last?.text)
   }
 }

@@ -38,10 +38,14 @@ final class RecordStatements {
       database, "INSERT INTO response (fields, body, trailers) VALUES (?, ?, ?)")
     deleteResponse = try SQLStatement(database, "DELETE FROM response WHERE number = ?")
     selectDue = try SQLStatement(
-      database, "SELECT id, kept_until, response FROM record WHERE sweep_at <= ? ORDER BY sweep_at LIMIT ?")
-    selectFirst = try SQLStatement(database, "SELECT id, state FROM record ORDER BY id LIMIT ?1")
+      database,
+      """
+      SELECT id, kept_until, response, flags, attempt FROM record WHERE sweep_at <= ?
+      ORDER BY sweep_at LIMIT ?
+      """)
+    selectFirst = try SQLStatement(database, "SELECT id, state, format FROM record ORDER BY id LIMIT ?1")
     selectNext = try SQLStatement(
-      database, "SELECT id, state FROM record WHERE id > ?2 ORDER BY id LIMIT ?1")
+      database, "SELECT id, state, format FROM record WHERE id > ?2 ORDER BY id LIMIT ?1")
     bury = try SQLStatement(
       database,
       """

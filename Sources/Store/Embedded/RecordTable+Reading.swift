@@ -19,7 +19,9 @@ extension RecordTable {
     }
     let keptUntil = instant(3)
     if state == .fence {
-      return Found(entry: .fence(attempt: Int(statements.select.integer(2)), until: keptUntil), response: nil)
+      let fence = StoredEntry.fence(
+        attempt: Int(statements.select.integer(2)), until: keptUntil, givenBackBy: statements.select.token(4))
+      return Found(entry: fence, response: nil)
     }
     let response = statements.select.isNull(15) ? nil : statements.select.integer(15)
     let record = try record(state, keptUntil: keptUntil, response: response)
@@ -39,7 +41,22 @@ extension RecordTable {
       firstSeen: instant(7), followsUnknown: statements.select.integer(8) & Flag.followsUnknown != 0,
       onlyRejectedSoFar: statements.select.integer(8) & Flag.onlyRejectedSoFar != 0,
       unknownRetention: Milliseconds(statements.select.integer(9)),
-      remember: Milliseconds(statements.select.integer(10)))
+      remember: Milliseconds(statements.select.integer(10)), fencedUntil: fence(statements.select.integer(8)))
+  }
+
+  /// The end of the fence that stands in a row's flags.
+  func fence(_ flags: Int64) -> StoreInstant? {
+    let until = flags >> Flag.fenceShift
+    return until > 0 ? StoreInstant(milliseconds: until) : nil
+  }
+
+  /// The attempt of a row that cannot be read, and its answer, which has to go with it.
+  func findUnreadable(_ id: RecordID) throws(SQLError) -> (attempt: Int, found: Found) {
+    statements.select.bind(1, id.digest)
+    defer { statements.select.reset() }
+    guard try statements.select.step() else { return (0, .nothing) }
+    let response = statements.select.isNull(15) ? nil : statements.select.integer(15)
+    return (Int(max(0, statements.select.integer(2))), Found(entry: nil, response: response))
   }
 
   private func recordState(

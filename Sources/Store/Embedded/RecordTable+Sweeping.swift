@@ -6,6 +6,10 @@ extension RecordTable {
     let due = try due(now: now, limit: limit)
     for row in due {
       try removeResponse(row.response)
+      if row.keptUntil <= now, let fence = fence(row.flags), now < fence {
+        try put(RecordID(row.id), .fence(attempt: row.attempt, until: fence), over: .nothing)
+        continue
+      }
       let statement = row.keptUntil <= now ? statements.delete : statements.bury
       statement.bind(1, row.id)
       try statement.run()
@@ -17,6 +21,8 @@ extension RecordTable {
     let id: Digest256
     let keptUntil: StoreInstant
     let response: Int64?
+    let flags: Int64
+    let attempt: Int
   }
 
   private func due(now: StoreInstant, limit: Int) throws(SQLError) -> [Due] {
@@ -29,7 +35,8 @@ extension RecordTable {
       due.append(
         Due(
           id: id, keptUntil: StoreInstant(milliseconds: statements.selectDue.integer(1)),
-          response: statements.selectDue.isNull(2) ? nil : statements.selectDue.integer(2)))
+          response: statements.selectDue.isNull(2) ? nil : statements.selectDue.integer(2),
+          flags: statements.selectDue.integer(3), attempt: Int(statements.selectDue.integer(4))))
     }
     return due
   }

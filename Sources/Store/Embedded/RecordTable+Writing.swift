@@ -7,7 +7,7 @@ extension RecordTable {
     statements.replace.bind(1, id.digest)
     statements.replace.bind(2, Self.format)
     switch entry {
-    case .fence(let attempt, let until): bindFence(attempt: attempt, until: until)
+    case .fence(let attempt, let until, let owner): bindFence(attempt: attempt, until: until, owner)
     case .record(let record): try bind(record)
     }
     try statements.replace.run()
@@ -26,12 +26,13 @@ extension RecordTable {
     try statements.deleteResponse.run()
   }
 
-  private func bindFence(attempt: Int, until: StoreInstant) {
+  private func bindFence(attempt: Int, until: StoreInstant, _ owner: OwnerToken?) {
     statements.replace.bind(3, State.fence.rawValue)
     statements.replace.bind(4, Int64(attempt))
     statements.replace.bind(5, until.milliseconds)
     statements.replace.bind(6, until.milliseconds)
     for index in Int32(7)...18 { statements.replace.bindNull(index) }
+    if let owner { statements.replace.bind(7, owner) }
   }
 
   private func bind(_ record: StoredRecord) throws(SQLError) {
@@ -46,6 +47,7 @@ extension RecordTable {
     let flags =
       (record.followsUnknown ? Flag.followsUnknown : 0)
       | (record.onlyRejectedSoFar ? Flag.onlyRejectedSoFar : 0)
+      | (record.fencedUntil?.milliseconds ?? 0) << Flag.fenceShift
     statements.replace.bind(11, flags)
     statements.replace.bind(12, record.unknownRetention.count)
     statements.replace.bind(13, record.remember.count)

@@ -16,8 +16,9 @@ final class RecordTable {
   /// The `state` of a row.
   enum State: Int64 { case inFlight = 1, unknown, released, completed, tombstone, fence }
 
-  /// The bits of a row's `flags`.
+  /// The bits of a row's `flags`; above them stands the end of the fence that the record carries, in milliseconds.
   enum Flag {
+    static let fenceShift: Int64 = 8
     static let followsUnknown: Int64 = 1
     static let onlyRejectedSoFar: Int64 = 2
   }

@@ -42,9 +42,11 @@ extension RedisCommandWriter {
     512 + request.fingerprint.recipe.text.utf8.count
   }
 
-  /// How long a key lives: the sum of the spans, and at least as long as Redis accepts.
-  mutating func timeToLive(_ first: Milliseconds, _ second: Milliseconds = 0, _ third: Milliseconds = 0) {
-    argument(max(1, Self.cut(first) + Self.cut(second) + Self.cut(third)))
+  /// How long a key lives: the sum of the spans, and at least as long as the fence stands and as Redis accepts.
+  mutating func timeToLive(
+    _ first: Milliseconds, _ second: Milliseconds = 0, _ third: Milliseconds = 0, over fence: Fence? = nil
+  ) {
+    argument(max(1, Self.cut(fence?.left ?? 0), Self.cut(first) + Self.cut(second) + Self.cut(third)))
   }
 
   private static func cut(_ span: Milliseconds) -> Int64 { min(max(span.count, 0), greatestSpan) }
@@ -73,7 +75,12 @@ extension RedisCommandWriter {
     if claim.onlyRejectedSoFar { literal("o") }
     if claim.followsUnknown { literal("u") }
     if isAnswerKept { literal("k") }
-    if !claim.onlyRejectedSoFar, !claim.followsUnknown, !isAnswerKept { literal("-") }
+    if let fence = claim.fence {
+      literal("f")
+      number(fence.until.milliseconds)
+    } else if !claim.onlyRejectedSoFar, !claim.followsUnknown, !isAnswerKept {
+      literal("-")
+    }
     literal(" ")
     digest(claim.fingerprint.digest)
     literal(" ")

@@ -35,9 +35,9 @@ struct RedisKeys {
   /// How a record's key begins, up to its id.
   var prefix: String { "\(namespace):{" }
 
-  /// A pattern that the key of every record fits, and of every answer. Names of namespaces hold nothing that a pattern
-  /// could take for its own.
-  var pattern: String { "\(namespace):{*" }
+  /// A pattern that the key of every record fits. Names of namespaces hold nothing that a pattern could take for its
+  /// own.
+  var pattern: String { "\(namespace):{*}" }
 
   /// The hash that holds the facts of the namespace.
   var facts: String { "\(namespace):facts" }

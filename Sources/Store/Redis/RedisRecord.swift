@@ -10,9 +10,12 @@ struct RedisRecord: Equatable {
   var since: StoreInstant
   var span: Milliseconds
   var unknownRetention: Milliseconds
+  var remember: Milliseconds
   var onlyRejectedSoFar = false
   var followsUnknown = false
   var isAnswerKept = false
+  /// See `StoredRecord`.
+  var fencedUntil: StoreInstant?
   var recipe: String
   var status = 0
   var location: String?
@@ -23,7 +26,7 @@ struct RedisRecord: Equatable {
     guard cursor.next()?.elementsEqual("1".utf8) == true, cursor.next() != nil,
       let state = cursor.next().flatMap(Self.state), let attempt = cursor.number(),
       let firstSeen = cursor.number(), let since = cursor.number(), let span = cursor.number(),
-      let unknownRetention = cursor.number(), cursor.number() != nil, let flags = cursor.next(),
+      let unknownRetention = cursor.number(), let remember = cursor.number(), let flags = cursor.next(),
       cursor.next() != nil, let recipe = cursor.next()
     else { return nil }
     self.state = state
@@ -32,20 +35,30 @@ struct RedisRecord: Equatable {
     self.since = StoreInstant(milliseconds: since)
     self.span = Milliseconds(span)
     self.unknownRetention = Milliseconds(unknownRetention)
+    self.remember = Milliseconds(remember)
     self.recipe = String(decoding: recipe, as: UTF8.self)
+    guard read(flags: flags) else { return nil }
+    guard state == .completed else { return }
+    guard let status = cursor.number() else { return nil }
+    self.status = Int(status)
+    location = cursor.remainder.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private mutating func read(flags: UnsafeRawBufferPointer) -> Bool {
     for flag in flags {
       switch flag {
       case UInt8(ascii: "o"): onlyRejectedSoFar = true
       case UInt8(ascii: "u"): followsUnknown = true
       case UInt8(ascii: "k"): isAnswerKept = true
+      case UInt8(ascii: "f"): fencedUntil = StoreInstant(milliseconds: 0)
+      case UInt8(ascii: "0")...UInt8(ascii: "9"):
+        guard let until = fencedUntil?.milliseconds, until < 1 << 53 else { return false }
+        fencedUntil = StoreInstant(milliseconds: until * 10 + Int64(flag - 0x30))
       case UInt8(ascii: "-"): break
-      default: return nil
+      default: return false
       }
     }
-    guard state == .completed else { return }
-    guard let status = cursor.number() else { return nil }
-    self.status = Int(status)
-    location = cursor.remainder.map { String(decoding: $0, as: UTF8.self) }
+    return true
   }
 
   private static func state(_ word: UnsafeRawBufferPointer) -> State? {
@@ -92,11 +105,22 @@ struct RedisRecord: Equatable {
 }
 
 extension RedisRecord {
+  /// When the record is as good as absent. Without a fence its key is gone by then.
+  private var end: StoreInstant {
+    switch state {
+    case .forgotten: since + span
+    case .released: since + remember
+    case .completed: since + max(span, remember)
+    case .inFlight, .unknown: since + span + unknownRetention + remember
+    }
+  }
+
   /// Where the record stands.
   ///
   /// - Parameter response: the answer that was kept. Where there should be one and is none, Redis has evicted it:
   ///   the record tells still that, and how, the request ended.
   func standing(now: StoreInstant, response: RecordedResponse?) -> Standing {
+    if fencedUntil != nil, now >= end { return .absent }
     switch state {
     case .forgotten: return .absent
     case .released: return .released(attempt: attempt)

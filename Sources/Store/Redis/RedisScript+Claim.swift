@@ -4,6 +4,8 @@ extension RedisScript {
   ///
   /// Of `runClaim` in Tests/Model/claim.pml. Past its deadline it claims nothing: Semel has given up by then. Nor
   /// does a copy whose owner has already given the record back: that is an older one of a repeated command.
+  ///
+  /// A fence goes on with each owner. Where a record ends before it, the key is as good as the fence alone.
   static let claimSource = """
     if now >= tonumber(ARGV[2]) then return {now, 'late'} end
     local r = redis.call('GET', KEYS[1])
@@ -12,11 +14,26 @@ extension RedisScript {
         .. ' o ' .. ARGV[4], 'PX', ARGV[5])
       return now
     end
-    local owner, state, attempt, first, since, span, unknown, flags, print = string.match(r,
-      '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) %d+ (%S+) (%S+ %S+)')
+    local owner, state, attempt, first, since, span, unknown, remember, flags, print = string.match(r,
+      '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+ %S+)')
     if not owner then return {now, 'unreadable', r} end
+    local fence, live = 0, ARGV[5]
     if state == 'forgotten' then
-      attempt, first, flags = attempt + 1, now, 'o'
+      fence = since + span
+    elseif #flags > 3 then
+      fence = tonumber(string.match(flags, 'f(%d+)') or 0)
+      local ends = since + span + unknown + remember
+      if state == 'completed' then
+        ends = since + math.max(span, remember)
+      elseif state == 'released' then
+        ends = since + remember
+      end
+      if fence > 0 and now >= ends then state = 'forgotten' end
+    end
+    local fenced = fence > now and 'f' .. fence or ''
+    if fence > now then live = math.max(live, fence - now) end
+    if state == 'forgotten' then
+      attempt, first, flags = attempt + 1, now, 'o' .. fenced
     elseif not (state == 'in_flight' and owner == ARGV[1]) then
       if print ~= ARGV[4] then
         local recipe = '%S+$'
@@ -37,14 +54,14 @@ extension RedisScript {
         if now < since + span or age >= tonumber(unknown) or settle < 0 or age < settle then
           return {now, 'standing', r}
         end
-        attempt, flags = attempt + 1, 'u'
+        attempt, flags = attempt + 1, 'u' .. fenced
       else
         return {now, 'unreadable', r}
       end
     end
     r = '1 ' .. ARGV[1] .. ' in_flight ' .. attempt .. ' ' .. first .. ' ' .. now .. ' ' .. ARGV[3] .. ' '
       .. flags .. ' ' .. ARGV[4]
-    redis.call('SET', KEYS[1], r, 'PX', ARGV[5])
+    redis.call('SET', KEYS[1], r, 'PX', live)
     return {now, 'granted', r}
     """
 }

@@ -14,16 +14,21 @@ extension RedisScript {
 
   /// 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the id.
   ///
-  /// Of a record that this version cannot read nothing is kept but the fence: this is the operator's way out.
+  /// Of a record that this version cannot read nothing is kept but the fence: this is the operator's way out, also
+  /// where the key holds something else than a text.
   /// Repeated with the same token it tells again what it told first.
   static let forgetSource = """
+    local r = redis.pcall('GET', KEYS[1])
     if not r then return {now, 'none'} end
-    local owner, state, attempt, since, span = string.match(r, '^1 (%x+) ([%a_]+) (%d+) %d+ (%d+) (%d+) ')
+    local owner, state, attempt, since, span, flags = string.match(type(r) == 'string' and r or '',
+      '^1 (%x+) ([%a_]+) (%d+) %d+ (%d+) (%d+) %d+ %d+ (%S+)')
     local fence = tonumber(ARGV[2])
     local fenced = state == 'forgotten'
     if fenced then
       if owner == ARGV[1] then return now end
       fence = math.max(fence, since + span - now)
+    elseif flags then
+      fence = math.max(fence, (string.match(flags, 'f(%d+)') or 0) - now)
     end
     if fence > 0 then
       redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' forgotten ' .. (attempt or 0) .. ' ' .. now .. ' ' .. now
@@ -52,6 +57,7 @@ extension RedisScript {
           remember = ARGV[4]
           live = math.max(tonumber(remember), tonumber(ARGV[3]))
         end
+        live = math.max(live, (string.match(flags, 'f(%d+)') or 0) - now)
         if ARGV[7] ~= '' then redis.call('SET', KEYS[2], ARGV[7], 'PX', math.max(1, tonumber(ARGV[3]))) end
         redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. attempt .. ' ' .. first .. ' ' .. now
           .. ' ' .. ARGV[3] .. ' ' .. unknown .. ' ' .. remember .. ' ' .. (flags == '' and '-' or flags) .. ' '
@@ -69,18 +75,16 @@ extension RedisScript {
   /// 4 how many bytes of a key stand before the id.
   ///
   /// A walk beside everybody's work meets each record that stays at least once. What is told: the next cursor, and for
-  /// each open record its id and text.
+  /// each open record, and each that cannot be read, its id and text.
   static let listSource = """
     local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
     local found = {now, 'walked', step[1]}
     for _, key in ipairs(step[2]) do
-      if string.sub(key, -1) == '}' then
-        local r = redis.pcall('GET', key)
-        local state = type(r) == 'string' and string.match(r, '^1 %x+ ([%a_]+) ')
-        if state == 'in_flight' or state == 'unknown' then
-          found[#found + 1] = string.sub(key, ARGV[4] + 1, -2)
-          found[#found + 1] = r
-        end
+      local r = redis.pcall('GET', key)
+      local state = type(r) == 'string' and string.match(r, '^1 %x+ ([%a_]+) %d+ %d+ %d+ %d+ ')
+      if r and state ~= 'completed' and state ~= 'released' and state ~= 'forgotten' then
+        found[#found + 1] = string.sub(key, ARGV[4] + 1, -2)
+        found[#found + 1] = type(r) == 'string' and r or ''
       end
     end
     return found

@@ -1,14 +1,19 @@
 /// In these, the token stands at the record's bytes 3 to 34, and the first letter of its state at byte 36:
-/// (i)n_flight, (u)nknown, (r)eleased, (c)ompleted, (f)orgotten. A forgotten record has nobody's token.
+/// (i)n_flight, (u)nknown, (r)eleased, (c)ompleted, (f)orgotten. A forgotten record has nobody's token, or that of the
+/// owner that deleted its own record over a fence.
+///
+/// The flags and the time to live that an owner writes are those of its claim, the fence among them.
 extension RedisScript {
   /// 1 owner, 2 `ATTEMPT FIRST`, 3 `LEASE UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live.
   static let renewSource = """
     local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
     if own then
-      if r and string.byte(r, 36) ~= 105 then return now end
-      redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' in_flight ' .. ARGV[2] .. ' ' .. now .. ' ' .. ARGV[3],
-        'PX', ARGV[4])
-      return now
+      local state = r and string.byte(r, 36) or 105
+      if state == 105 then
+        redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' in_flight ' .. ARGV[2] .. ' ' .. now .. ' ' .. ARGV[3],
+          'PX', ARGV[4])
+      end
+      if state ~= 102 then return now end
     end
     """
 
@@ -36,17 +41,21 @@ extension RedisScript {
     if not r then return now end
     if string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' ' then
       local state = string.byte(r, 36)
-      if state == 114 then return now end
+      if state == 114 or state == 102 then return now end
       if state == 105 or state == 117 then
-        if ARGV[2] == 'deleted' then
+        local first, unknown, remember, flags, print =
+          string.match(r, '^1 %x+ [%a_]+ (%d+ %d+) %d+ %d+ (%d+) (%d+) (%S+) (%S+ %S+)')
+        local fence = (string.match(flags, 'f(%d+)') or 0) - now
+        if ARGV[2] == 'deleted' and fence > 0 then
+          redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' forgotten ' .. first .. ' ' .. now .. ' ' .. fence
+            .. ' 0 0 - - -', 'PX', fence)
+        elseif ARGV[2] == 'deleted' then
           redis.call('DEL', KEYS[1])
         else
-          local first, unknown, remember, flags, print =
-            string.match(r, '^1 %x+ [%a_]+ (%d+ %d+) %d+ %d+ (%d+) (%d+) (%S+) (%S+ %S+)')
           flags = string.gsub(flags, '[-o]', '')
           redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' released ' .. first .. ' ' .. now .. ' 0 ' .. unknown
             .. ' ' .. remember .. ' ' .. (flags == '' and '-' or flags) .. ' ' .. print,
-            'PX', math.max(1, tonumber(remember)))
+            'PX', math.max(1, tonumber(remember), fence))
         end
         redis.pcall('PUBLISH', KEYS[1], '')
         return now
@@ -61,13 +70,14 @@ extension RedisScript {
       local state = r and string.byte(r, 36) or 105
       if state == 117 or state == 99 then return now end
       if state == 105 then
-        local loss = now
+        local loss, fence = now, 0
         if r then
-          local since, span = string.match(r, '^1 %x+ in_flight %d+ %d+ (%d+) (%d+) ')
+          local since, span, flags = string.match(r, '^1 %x+ in_flight %d+ %d+ (%d+) (%d+) %d+ %d+ (%S+)')
           loss = math.min(now, since + span)
+          fence = (string.match(flags, 'f(%d+)') or 0) - now
         end
         redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' unknown ' .. ARGV[2] .. ' ' .. loss .. ' ' .. ARGV[3],
-          'PX', math.max(1, ARGV[4] - (now - loss)))
+          'PX', math.max(1, ARGV[4] - (now - loss), fence))
         redis.pcall('PUBLISH', KEYS[1], '')
         return now
       end

@@ -7,7 +7,9 @@
 /// `1` is the version. `SINCE` and `SPAN` are, in milliseconds: grant and lease (`in_flight`), the loss and 0
 /// (`unknown`), the release and 0 (`released`), completion and retention (`completed`), and the moment and the
 /// fence (`forgotten`). `FLAGS` are `o` (only rejected so far), `u` (follows an unknown outcome), `k` (the answer is
-/// kept under `NAMESPACE:{ID}:r`), or `-`. One text takes a quarter less of Redis' time a claim than a hash.
+/// kept under `NAMESPACE:{ID}:r`), `f` and the instant until which the fence of a record that was forgotten before
+/// stands, or `-`. The key lives at least as long as that fence. One text takes a quarter less of Redis' time a claim
+/// than a hash.
 ///
 /// Every script looks first and writes last, what belongs to an answer before its record, so that an error in it
 /// leaves nothing half done; `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less
@@ -27,7 +29,7 @@ enum RedisScript: Int, CaseIterable {
     case .release: Self.look + Self.releaseSource + Self.lost
     case .markUnknown: Self.look + Self.markUnknownSource + Self.lost
     case .find: Self.look + Self.findSource + Self.lost
-    case .forget: Self.look + Self.forgetSource
+    case .forget: Self.time + Self.forgetSource
     case .resolve: Self.look + Self.resolveSource + Self.lost
     case .list: Self.time + Self.listSource
     case .fact: Self.time + Self.factSource

@@ -25,7 +25,8 @@ extension RedisStore {
         id: id, standing: record.standing(now: answer.now, response: nil), firstSeen: record.firstSeen,
         now: answer.now)
     }
-    return OpenRecords(records: records, next: list.cursor == "0" ? nil : list.cursor)
+    return OpenRecords(
+      records: records, unreadable: list.unreadable, next: list.cursor == "0" ? nil : list.cursor)
   }
 }
 
@@ -33,15 +34,20 @@ extension RedisStore {
 struct RedisList {
   var cursor: String
   var records: [(RecordID, RedisRecord)] = []
+  var unreadable: [RecordID] = []
 
   init?(_ reply: borrowing HiredisReply) {
     guard let cursor = reply.withBytes(at: 2, { String(decoding: $0, as: UTF8.self) }) else { return nil }
     self.cursor = cursor
     for index in stride(from: 3, to: reply.count - 1, by: 2) {
-      let id = reply.withBytes(at: index) { RecordID(text: String(decoding: $0, as: UTF8.self)) } ?? nil
-      let record = reply.withBytes(at: index + 1) { RedisRecord($0) } ?? nil
-      // What this version cannot read is nothing that it could list.
-      if let id, let record { records.append((id, record)) }
+      guard
+        let id = reply.withBytes(at: index, { RecordID(text: String(decoding: $0, as: UTF8.self)) }) ?? nil
+      else { continue }
+      if let record = reply.withBytes(at: index + 1, { RedisRecord($0) }) ?? nil {
+        records.append((id, record))
+      } else {
+        unreadable.append(id)
+      }
     }
   }
 }

@@ -39,7 +39,8 @@ extension RedisStore {
       id: request.id, owner: request.owner, fingerprint: request.fingerprint, attempt: record?.attempt ?? 1,
       firstSeen: record?.firstSeen ?? answer.now, followsUnknown: record?.followsUnknown ?? false,
       onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, lease: request.lease,
-      unknownRetention: request.unknownRetention, remember: request.remember, askedAt: answer.sentAt,
+      unknownRetention: request.unknownRetention, remember: request.remember,
+      fence: Fence(until: record?.fencedUntil, now: answer.now), askedAt: answer.sentAt,
       copiedUntil: answer.copiedUntil)
   }
 }

@@ -108,7 +108,7 @@ public struct RedisStore: RecordStore {
     let answer = try await pipeline.ask(.renew, claim.id, capacity: 512 + text.utf8.count) { writer, _ in
       writer.ownership(claim)
       writer.argument { $0.record(claim, span: claim.lease, recipe: text) }
-      writer.timeToLive(claim.lease, claim.unknownRetention, claim.remember)
+      writer.timeToLive(claim.lease, claim.unknownRetention, claim.remember, over: claim.fence)
     }
     return try outcome(of: answer)
   }
@@ -146,7 +146,7 @@ public struct RedisStore: RecordStore {
           isAnswerKept: kept.isKept)
         kept.writeEnd(to: &$0)
       }
-      writer.timeToLive(max(completion.retention, completion.remember))
+      writer.timeToLive(max(completion.retention, completion.remember), over: claim.fence)
       writer.timeToLive(completion.retention)
       kept.writeAnswer(to: &writer)
     }
@@ -166,7 +166,7 @@ public struct RedisStore: RecordStore {
       writer, _ in
       writer.ownership(claim)
       writer.argument { $0.record(claim, span: 0, recipe: text) }
-      writer.timeToLive(claim.unknownRetention, claim.remember)
+      writer.timeToLive(claim.unknownRetention, claim.remember, over: claim.fence)
     }
     return try outcome(of: answer)
   }

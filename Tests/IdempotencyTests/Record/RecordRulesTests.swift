@@ -110,7 +110,9 @@ import Testing
   @Test func `attempts go on counting over a fence`() throws {
     let step = Self.claims(.fence(attempt: 9, until: Self.now + 1))
     #expect(step.outcome.granted?.attempt == 10)
-    #expect(step.change == .put(.record(Self.fresh(attempt: 10))))
+    var fresh = Self.fresh(attempt: 10)
+    fresh.fencedUntil = Self.now + 1
+    #expect(step.change == .put(.record(fresh)))
   }
 
   @Test(arguments: [(199, false), (200, true), (999, true), (1000, false)])
@@ -239,6 +241,42 @@ import Testing
     let longer = StoredEntry.fence(attempt: 3, until: Self.now + 200)
     #expect(RecordRules.forget(entry, fence: 200, now: Self.now) == RecordStep(.put(longer), false))
     #expect(RecordRules.forget(nil, fence: 50, now: Self.now) == RecordStep(.none, false))
+  }
+
+  @Test func `of a record that ends before its fence the fence is left`() {
+    var record = Self.record(.released(until: Self.now))
+    record.fencedUntil = Self.now + 50
+    let entry = StoredEntry.record(record)
+    #expect(entry.keptUntil == Self.now + 50)
+    let completion = Completion(outcome: Self.response, retention: 1, remember: 1)
+    for claim in [Self.claim(), Self.claim(owner: Self.theirs)] {
+      let step = RecordRules.complete(entry, claim, with: completion, now: Self.now + 49)
+      #expect(step == RecordStep(.none, .lost(.absent)))
+    }
+    #expect(RecordRules.complete(entry, Self.claim(), with: completion, now: Self.now + 50).outcome == .done)
+    #expect(
+      Self.claims(entry, at: Self.now + 49).outcome.granted?.fence == Fence(until: Self.now + 50, left: 1))
+    #expect(Self.claims(entry, at: Self.now + 49).outcome.granted?.attempt == 4)
+    #expect(Self.claims(entry, at: Self.now + 50).outcome.granted?.attempt == 1)
+  }
+
+  @Test func `an owner makes a lost record anew with its fence`() {
+    let fence = Fence(until: Self.now + 50, left: 50)
+    let mine = Self.claim()
+    let claim = Claim(
+      id: mine.id, owner: mine.owner, fingerprint: mine.fingerprint, attempt: 3, firstSeen: mine.firstSeen,
+      followsUnknown: false, onlyRejectedSoFar: true, lease: 200, unknownRetention: 1000, remember: 500,
+      fence: fence, askedAt: Self.asked)
+    guard case .put(.record(let record)) = RecordRules.renew(nil, claim, now: Self.now).change else {
+      Issue.record("the record was not made anew")
+      return
+    }
+    #expect(record.fencedUntil == fence.until)
+    let release = RecordRules.release(.record(record), claim, .deleted, now: Self.now)
+    let left = StoredEntry.fence(attempt: 3, until: fence.until, givenBackBy: Self.mine)
+    #expect(release == RecordStep(.put(left), .done))
+    #expect(RecordRules.release(left, claim, .deleted, now: Self.now) == RecordStep(.none, .done))
+    #expect(RecordRules.release(.record(record), claim, .deleted, now: Self.now + 50).change == .delete)
   }
 
   @Test func `resolving takes the record from its owner`() throws {

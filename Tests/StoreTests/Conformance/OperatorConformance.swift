@@ -60,6 +60,84 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
+  func `the fence outlives an owner that deletes its record`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      let first = try await store.granted(Samples.request())
+      #expect(try await store.forget(first.id, fence: .seconds(60)))
+      let second = try await store.granted(Samples.changed(first))
+      #expect(second.fence != nil)
+      #expect(try await store.release(second, .deleted) == .done)
+      #expect(try await store.release(second, .deleted) == .done)
+      #expect(try await store.find(first.id) == .absent)
+      for owner in [first, second] {
+        #expect(try await store.renew(owner) == .lost(.absent))
+        #expect(try await store.markUnknown(owner) == .lost(.absent))
+        #expect(try await store.complete(owner, with: Samples.completion()) == .lost(.absent))
+      }
+      #expect(try await store.release(first, .remembered) == .lost(.absent))
+      let third = try await store.granted(Samples.changed(first))
+      #expect(third.attempt == 3)
+      #expect(third.onlyRejectedSoFar)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `the fence outlives a record that ends sooner`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      for end in [Ending.completed, .released, .unknown, .lapsed] {
+        let first = try await store.granted(Samples.request())
+        #expect(try await store.forget(first.id, fence: .seconds(60)))
+        let request = Samples.request(first.id, unknownRetention: 1, remember: 1)
+        let second = try await store.granted(request.changed(lease: end == .lapsed ? 1 : .seconds(60)))
+        switch end {
+        case .completed:
+          let short = Samples.completion(retention: 1, remember: 1)
+          #expect(try await store.complete(second, with: short) == .done)
+        case .released: #expect(try await store.release(second, .remembered) == .done)
+        case .unknown: #expect(try await store.markUnknown(second) == .done)
+        case .lapsed: break
+        }
+        try await store.until(first.id) { $0 == .absent }
+        #expect(try await store.complete(first, with: Samples.completion()).lost != nil, "\(end)")
+        #expect(try await store.markUnknown(first).lost != nil, "\(end)")
+        #expect(try await store.renew(first).lost != nil, "\(end)")
+        #expect(try await store.find(first.id) == .absent, "\(end)")
+        let third = try await store.granted(Samples.changed(first))
+        #expect(third.attempt == 3, "\(end)")
+        #expect(third.fence != nil, "\(end)")
+      }
+    }
+  }
+
+  /// How a record comes to its end.
+  private enum Ending { case completed, released, unknown, lapsed }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `the fence goes on through takeover, resolution and a second forget`(
+    _ kind: StoreUnderTest
+  ) async throws {
+    try await kind.run { store async throws in
+      let first = try await store.granted(Samples.request())
+      #expect(try await store.forget(first.id, fence: .seconds(60)))
+      let second = try await store.granted(Samples.again(first))
+      #expect(try await store.renew(second) == .done)
+      #expect(try await store.markUnknown(second) == .done)
+      let third = try await store.granted(Samples.again(first, takeOver: .afterSettle(0)))
+      #expect(third.fence?.until == second.fence?.until)
+      #expect(try await store.markUnknown(third) == .done)
+      #expect(try await store.resolve(first.id, as: .notApplied) == .done)
+      let fourth = try await store.granted(Samples.again(first))
+      #expect(fourth.attempt == 4)
+      #expect(fourth.fence?.until == second.fence?.until)
+      // A shorter fence does not end the longer one.
+      #expect(try await store.forget(first.id, fence: 1))
+      let fifth = try await store.granted(Samples.again(first))
+      #expect(fifth.fence?.until == second.fence?.until)
+      #expect(try await store.complete(first, with: Samples.completion()).lost == .inFlight)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
   func `a fence ends`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let claim = try await store.granted(Samples.request())

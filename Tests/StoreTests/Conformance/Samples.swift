@@ -95,6 +95,20 @@ extension RecordStore {
   }
 }
 
+extension RecordStore {
+  /// What a walk over all parts of the list finds unreadable.
+  func unreadable() async throws -> Set<RecordID> {
+    var found: Set<RecordID> = []
+    var cursor: String?
+    repeat {
+      let part = try await list(after: cursor)
+      found.formUnion(part.unreadable)
+      cursor = part.next
+    } while cursor != nil
+    return found
+  }
+}
+
 /// Something that the test could not go on from.
 struct Unexpected: Error { let what: String }
 

@@ -100,8 +100,32 @@ import Testing
         guard case .unreadable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
         #expect(text.contains(reason))
       }
+      #expect(try await second.list(after: nil).unreadable == [records[0].id])
       #expect(try await second.granted(Samples.request()).attempt == 1)
+      // The operator's way out, which leaves a fence as any other.
+      for claim in records {
+        #expect(try await second.forget(claim.id, fence: .seconds(60)))
+        #expect(try await second.renew(claim) == .lost(.absent))
+        #expect(try await second.granted(Samples.again(claim)).attempt == 2)
+      }
+      #expect(try await second.list(after: nil).unreadable.isEmpty)
       await second.close()
+    }
+  }
+
+  @Test func `the sweeper leaves the fence of a record that ends before it`() async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let store = try EmbeddedStore(path: path, logger: Self.logger)
+      let first = try await store.granted(Samples.request())
+      #expect(try await store.forget(first.id, fence: .seconds(60)))
+      let second = try await store.granted(Samples.request(first.id, remember: 1))
+      #expect(try await store.complete(second, with: Samples.completion(retention: 1, remember: 1)) == .done)
+      let swept = store.sweptCount
+      while store.sweptCount == swept { try await Task.sleep(for: .milliseconds(20)) }
+      #expect(try await store.complete(first, with: Samples.completion()) == .lost(.absent))
+      #expect(try await store.granted(Samples.changed(first)).attempt == 3)
+      await store.close()
     }
   }
 

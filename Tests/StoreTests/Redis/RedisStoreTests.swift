@@ -103,8 +103,13 @@ import Testing
         guard case .unreadable = error else { throw Unexpected(what: "\(error as Any)") }
         #expect(try server.command(["GET", key]) == text)
       }
+      #expect(try await node.store.unreadable() == [claim.id])
       // The operator's way out.
-      #expect(try await node.store.forget(claim.id, fence: 0))
+      #expect(try await node.store.forget(claim.id, fence: .seconds(60)))
+      #expect(try await node.store.renew(claim) == .lost(.absent))
+      #expect(try await node.store.unreadable().isEmpty)
+      #expect(try await node.store.forget(claim.id, fence: 0) == false)
+      try server.command(["DEL", key])
       #expect(try await node.store.granted(Samples.again(claim)).attempt == 1)
     }
   }
@@ -123,6 +128,9 @@ import Testing
         try server.command(["DEL", key])
         try server.command(["LPUSH", key, "a list"])
       }
+      #expect(try await node.store.unreadable() == [claim.id])
+      #expect(try await node.store.forget(claim.id, fence: .seconds(60)))
+      #expect(try await node.store.granted(Samples.again(claim)).attempt == 1)
     }
   }
 

@@ -29,11 +29,12 @@ struct Key: ParsableCommand {
 extension Key {
   struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "List the records that are in flight or of unknown outcome, oldest first.")
+      abstract: "List the records that are in flight, of unknown outcome or unreadable, oldest first.")
 
     enum State: String, ExpressibleByArgument, CaseIterable {
       case inFlight = "in_flight"
       case unknown
+      case unreadable
     }
 
     @Option(help: "Only those in this state.")
@@ -52,9 +53,10 @@ extension Key {
     private struct Record: Codable {
       let id: String
       let state: String
-      let attempt: Int
-      let first_seen: String
-      let age_seconds: Double
+      /// Of an unreadable record nothing but its id is known.
+      let attempt: Int?
+      let first_seen: String?
+      let age_seconds: Double?
     }
 
     func run() throws {
@@ -69,7 +71,9 @@ extension Key {
         for record in part.records { records[record.id] = record }
         next = part.next
       } while next != nil
-      let sorted = records.values.sorted { ($1.age_seconds, $0.id) < ($0.age_seconds, $1.id) }
+      let sorted = records.values.sorted {
+        ($1.age_seconds ?? .infinity, $0.id) < ($0.age_seconds ?? .infinity, $1.id)
+      }
       if json { try printJSON(sorted) } else { printTable(sorted) }
     }
 
@@ -82,7 +86,10 @@ extension Key {
     private func printTable(_ records: [Record]) {
       print("STATE      ATTEMPT  AGE         ID")
       for record in records {
-        let columns = [(record.state, 11), ("\(record.attempt)", 9), (Self.age(record.age_seconds), 12)]
+        let columns = [
+          (record.state, 11), (record.attempt.map { "\($0)" } ?? "?", 9),
+          (record.age_seconds.map(Self.age) ?? "?", 12),
+        ]
         print(
           columns.map { $0.0.padding(toLength: $0.1, withPad: " ", startingAt: 0) }.joined() + record.id)
       }

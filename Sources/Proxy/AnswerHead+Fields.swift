@@ -10,8 +10,7 @@ extension AnswerHead {
     .idempotencyOutcome, .idempotencyRetention)
 
   /// Fields that are never recorded, beyond these.
-  static let droppedFromRecords: FieldNameSet = droppedFromAnswers.union(
-    FieldNameSet(.date, .serverTiming, .altSvc))
+  static let droppedFromRecords: FieldNameSet = droppedFromAnswers.union(.momentary)
 
   /// Room for all that `writeFields` writes, and for a start line and what frames a body.
   var capacity: Int {

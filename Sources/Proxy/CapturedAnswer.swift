@@ -45,7 +45,9 @@ final class CapturedAnswer {
     if method == .head || head.status == 304 { dropped.subtract(.length) }
     var fields = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes)
     head.copyFields(into: &fields, omitting: dropped)
-    return .kept(RecordedResponse(status: head.status, fields: fields, body: copy, trailers: trailers))
+    return .kept(
+      RecordedResponse(
+        status: head.status, fields: fields, body: copy, trailers: trailers.fieldLines(without: .momentary)))
   }
 
   /// Gives it to the client, or what is left of it.

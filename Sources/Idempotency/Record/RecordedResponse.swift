@@ -19,6 +19,13 @@ public final class RecordedResponse: Sendable {
     self.body = body
     self.trailers = trailers
   }
+
+  /// A response as a store holds it. Earlier versions also recorded fields that speak of one moment; they are dropped.
+  public convenience init(stored status: Int, fields: ByteBuffer, body: ByteBuffer, trailers: ByteBuffer) {
+    self.init(
+      status: status, fields: fields.fieldLines(without: .momentary), body: body,
+      trailers: trailers.fieldLines(without: .momentary))
+  }
 }
 
 extension RecordedResponse: Equatable {

@@ -88,7 +88,7 @@ extension RecordTable {
     defer { statements.selectResponse.reset() }
     guard isThere else { throw .unreadable("a completed record whose answer is gone") }
     return RecordedResponse(
-      status: status, fields: statements.selectResponse.buffer(0), body: statements.selectResponse.buffer(1),
+      stored: status, fields: statements.selectResponse.buffer(0), body: statements.selectResponse.buffer(1),
       trailers: statements.selectResponse.buffer(2))
   }
 

@@ -31,7 +31,7 @@ enum RedisResponse {
       let fields = buffer.readSlice(length: Int(fieldsLength)),
       let trailers = buffer.readSlice(length: Int(trailersLength))
     else { return nil }
-    return RecordedResponse(status: Int(status), fields: fields, body: buffer, trailers: trailers)
+    return RecordedResponse(stored: Int(status), fields: fields, body: buffer, trailers: trailers)
   }
 }
 

@@ -13,6 +13,7 @@ extension FieldName {
   private static func candidate(_ bytes: UnsafeRawBufferPointer, first: UInt8) -> FieldName {
     switch (bytes.count, Unicode.Scalar(first)) {
     case (2, "t"): .te
+    case (3, "a"): .age
     case (3, "v"): .via
     case (4, "d"): .date
     case (4, "h"): .host
@@ -35,6 +36,7 @@ extension FieldName {
     case (13, "c"): .cacheControl
     case (13, "s"): .serverTiming
     case (14, "c"): .contentLength
+    case (14, "x"): .xShouldRetry
     case (15, "i"): .idempotencyKey
     case (15, "x"): .xForwardedFor
     case (16, "c"): .contentEncoding

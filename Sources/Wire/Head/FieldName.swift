@@ -4,6 +4,7 @@
 public enum FieldName: UInt8, Sendable, CaseIterable {
   case other
   case accept
+  case age
   case altSvc
   case authorization
   case cacheControl
@@ -43,12 +44,14 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
   case xForwardedFor
   case xForwardedHost
   case xForwardedProto
+  case xShouldRetry
 
   /// The name in lower case, as it is compared.
   public var lowercased: StaticString {
     switch self {
     case .other: ""
     case .accept: "accept"
+    case .age: "age"
     case .altSvc: "alt-svc"
     case .authorization: "authorization"
     case .cacheControl: "cache-control"
@@ -88,6 +91,7 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     case .xForwardedFor: "x-forwarded-for"
     case .xForwardedHost: "x-forwarded-host"
     case .xForwardedProto: "x-forwarded-proto"
+    case .xShouldRetry: "x-should-retry"
     }
   }
 }

@@ -33,4 +33,8 @@ public struct FieldNameSet: OptionSet, Sendable {
     .idempotencyExpires, .idempotencyOutcome, .idempotencyRecordedAt, .idempotencyRetention,
     .idempotencyStatus,
     .idempotentReplayed)
+
+  /// Fields that speak of one response at one moment: recorded, they would be wrong at every replay.
+  public static let momentary = FieldNameSet(
+    .age, .altSvc, .date, .retryAfter, .serverTiming, .xShouldRetry)
 }

@@ -1,0 +1,32 @@
+import NIOCore
+
+extension ByteBuffer {
+  /// A block of field lines, each ended by CRLF, without those of these names; the block itself where it has none.
+  public func fieldLines(without names: FieldNameSet) -> ByteBuffer {
+    let lines = readableBytesView
+    var kept: ByteBuffer?
+    // Where the bytes begin that are kept and not copied yet.
+    var pending = lines.startIndex
+    var start = lines.startIndex
+    while start < lines.endIndex {
+      let end = lines[start...].firstIndex(of: ASCII.lineFeed).map { $0 + 1 } ?? lines.endIndex
+      if names.contains(Self.name(of: lines[start..<end])) {
+        var copy = kept ?? ByteBufferAllocator().buffer(capacity: readableBytes)
+        copy.writeBytes(lines[pending..<start])
+        kept = copy
+        pending = end
+      }
+      start = end
+    }
+    guard var kept else { return self }
+    kept.writeBytes(lines[pending...])
+    return kept
+  }
+
+  private static func name(of line: ByteBufferView) -> FieldName {
+    line.withUnsafeBytes { line in
+      guard let colon = line.firstIndex(of: ASCII.colon) else { return .other }
+      return FieldName.recognise(UnsafeRawBufferPointer(rebasing: line[..<colon]))
+    }
+  }
+}

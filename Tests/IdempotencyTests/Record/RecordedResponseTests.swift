@@ -1,0 +1,23 @@
+import Idempotency
+import NIOCore
+import Testing
+
+struct RecordedResponseTests {
+  @Test(arguments: [
+    ("", ""), ("A: 1\r\n", "A: 1\r\n"), ("Age: 7\r\n", ""),
+    ("A: 1\r\nage: 7\r\nB: 2\r\n", "A: 1\r\nB: 2\r\n"),
+    ("RETRY-AFTER: 1\r\nX-Should-Retry: true\r\nA: Age: 7\r\n", "A: Age: 7\r\n"),
+    ("Ages: 7\r\nAge-: 7\r\nX-Age: 1\r\n", "Ages: 7\r\nAge-: 7\r\nX-Age: 1\r\n"),
+    ("A: 1\r\nDate: x\r\nAlt-Svc: x\r\nServer-Timing: x\r\n", "A: 1\r\n"),
+    ("Age: 1\r\nA: 1\r\nAge: 2\r\nB: 1\r\nAge: 3\r\n", "A: 1\r\nB: 1\r\n"), ("Age: 7", ""), ("A", "A"),
+  ])
+  func `what an earlier version recorded of one moment is dropped`(lines: String, kept: String) {
+    // Behind other bytes, as it stands in a store's reply.
+    var bytes = ByteBuffer(string: "head" + lines)
+    bytes.moveReaderIndex(forwardBy: 4)
+    let response = RecordedResponse(stored: 200, fields: bytes, body: bytes, trailers: bytes)
+    #expect(String(buffer: response.fields) == kept)
+    #expect(String(buffer: response.trailers) == kept)
+    #expect(response.body == bytes)
+  }
+}

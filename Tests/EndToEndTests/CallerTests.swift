@@ -22,6 +22,8 @@ struct CallerTests {
       let client = rig.semel.client
       let missing = try await client.send("POST", "/v1/orders", [("Idempotency-Key", "k")], body: "{}")
       expectRefused(missing, 401, "caller_unknown", retryable: false)
+      #expect(missing["WWW-Authenticate"] == "Bearer")
+      #expect(missing.problem?.detail.contains("the authorization header field") == true)
       let twice = try await rig.order("k", [("Authorization", "Bearer mallory")])
       expectRefused(twice, 401, "caller_unknown", retryable: false)
       #expect(rig.backend.requests.isEmpty)
@@ -64,7 +66,10 @@ struct CallerTests {
       expectExecuted(try await send("theme=dark; session=1"))
       expectReplayed(try await send("session=1; theme=light"), 201)
       expectExecuted(try await send("session=2"))
-      expectRefused(try await send("theme=dark"), 401, "caller_unknown", retryable: false)
+      let missing = try await send("theme=dark")
+      expectRefused(missing, 401, "caller_unknown", retryable: false)
+      #expect(missing["WWW-Authenticate"] == nil)
+      #expect(missing.problem?.detail.contains("the cookie session") == true)
       #expect(rig.backend.requests.count == 2)
     }
   }

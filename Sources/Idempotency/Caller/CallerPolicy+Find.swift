@@ -22,40 +22,41 @@ extension CallerPolicy {
     switch part {
     case .header(let name):
       switch head.find(name) {
-      case .repeated: return .repeated
-      case .absent: return add(.header, name: name, value: nil, to: &builder)
+      case .repeated: return .repeated(part)
+      case .absent: return add(part, .header, name: name, value: nil, to: &builder)
       case .once(let range):
         return head.withBytes(range) { value in
           if name == "authorization", SignedScheme.begins(value) { return .signedEachTime }
-          return add(.header, name: name, value: value, to: &builder)
+          return add(part, .header, name: name, value: value, to: &builder)
         }
       }
     case .cookie(let name):
       switch head.findCookie(name) {
-      case .repeated: return .repeated
-      case .absent: return add(.cookie, name: name, value: nil, to: &builder)
+      case .repeated: return .repeated(part)
+      case .absent: return add(part, .cookie, name: name, value: nil, to: &builder)
       case .once(let range):
-        return head.withBytes(range) { add(.cookie, name: name, value: $0, to: &builder) }
+        return head.withBytes(range) { add(part, .cookie, name: name, value: $0, to: &builder) }
       }
     case .address:
-      return add(.address, name: "", text: peer.address.isEmpty ? nil : peer.address, to: &builder)
+      return add(part, .address, name: "", text: peer.address.isEmpty ? nil : peer.address, to: &builder)
     case .clientCertificate(let wanted):
       let text = peer.certificate?.value(wanted)
-      return add(.clientCertificate, name: wanted.rawValue, text: text, to: &builder)
+      return add(part, .clientCertificate, name: wanted.rawValue, text: text, to: &builder)
     }
   }
 
   private func add(
-    _ kind: Caller.Kind, name: String, text: String?, to builder: inout Caller.Builder
+    _ part: CallerPart, _ kind: Caller.Kind, name: String, text: String?, to builder: inout Caller.Builder
   ) -> CallerFault? {
-    guard var text else { return add(kind, name: name, value: nil, to: &builder) }
-    return text.withUTF8 { add(kind, name: name, value: UnsafeRawBufferPointer($0), to: &builder) }
+    guard var text else { return add(part, kind, name: name, value: nil, to: &builder) }
+    return text.withUTF8 { add(part, kind, name: name, value: UnsafeRawBufferPointer($0), to: &builder) }
   }
 
   private func add(
-    _ kind: Caller.Kind, name: String, value: UnsafeRawBufferPointer?, to builder: inout Caller.Builder
+    _ part: CallerPart, _ kind: Caller.Kind, name: String, value: UnsafeRawBufferPointer?,
+    to builder: inout Caller.Builder
   ) -> CallerFault? {
-    if anonymous == .refuse, value?.isEmpty ?? true { return .missing }
+    if anonymous == .refuse, value?.isEmpty ?? true { return .missing(part) }
     builder.part(kind, name: name, value: value)
     return nil
   }

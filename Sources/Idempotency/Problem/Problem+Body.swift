@@ -11,6 +11,7 @@ extension Problem {
       ("X-Should-Retry", isRetryable ? "true" : "false"),
     ]
     if let retryAfter { fields.append(("Retry-After", String(retryAfter))) }
+    if let challenge { fields.append(("WWW-Authenticate", challenge)) }
     return fields
   }
 

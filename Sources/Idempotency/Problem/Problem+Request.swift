@@ -62,13 +62,15 @@ extension Problem {
   public static func callerUnknown(_ fault: CallerFault) -> Problem {
     let detail =
       switch fault {
-      case .missing:
-        "Send the credentials that tell who you are; this resource keeps every caller's keys apart."
-      case .repeated: "Send every credential once; one of them stands in the request more than once."
+      case .missing(let part):
+        "Say who you are by \(part.place), which this request lacks; this resource keeps every caller's keys apart."
+      case .repeated(let part): "Send \(part.place) once; this request has it more than once."
       case .signedEachTime:
         "Use credentials that stay the same when the request is retried; this Authorization scheme signs every request anew."
       }
-    return Problem(.callerUnknown, status: 401, detail: detail, isRetryable: false)
+    return Problem(
+      .callerUnknown, status: 401, detail: detail, isRetryable: false,
+      challenge: fault.isOfAuthorization ? "Bearer" : nil)
   }
 
   /// - Parameter limit: in bytes.

@@ -34,10 +34,12 @@ public final class Problem: Error, Sendable {
   /// Of the answer that was not kept.
   public let originalStatus: Int?
   public let location: String?
+  /// For `WWW-Authenticate` (RFC 9110, section 11.6.1), where other credentials would do.
+  public let challenge: String?
 
   public init(
     _ code: Code, status: Int, detail: String, isRetryable: Bool, retryAfter: Int64? = nil,
-    originalStatus: Int? = nil, location: String? = nil
+    originalStatus: Int? = nil, location: String? = nil, challenge: String? = nil
   ) {
     self.code = code
     self.status = status
@@ -46,6 +48,7 @@ public final class Problem: Error, Sendable {
     self.retryAfter = retryAfter
     self.originalStatus = originalStatus
     self.location = location
+    self.challenge = challenge
   }
 }
 
@@ -54,6 +57,7 @@ extension Problem: Equatable {
     left.code == right.code && left.status == right.status && left.detail == right.detail
       && left.isRetryable == right.isRetryable && left.retryAfter == right.retryAfter
       && left.originalStatus == right.originalStatus && left.location == right.location
+      && left.challenge == right.challenge
   }
 }
 

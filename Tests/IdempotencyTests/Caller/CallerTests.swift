@@ -63,13 +63,26 @@ struct CallerTests {
   }
 
   @Test func `a missing or empty part is refused`() {
-    #expect(fault([.header("a")], []) == .callerUnknown(.missing))
-    #expect(fault([.header("a")], [("a", "")]) == .callerUnknown(.missing))
-    #expect(fault([.header("a"), .header("b")], [("a", "x")]) == .callerUnknown(.missing))
-    #expect(fault([.cookie("a")], [("Cookie", "b=1; A=1; a")]) == .callerUnknown(.missing))
-    #expect(fault([.cookie("a")], [("Cookie", "a=")]) == .callerUnknown(.missing))
-    #expect(throws: Problem.callerUnknown(.missing)) { try caller([.address], [], address: "") }
-    #expect(Problem.callerUnknown(.missing).status == 401)
+    func missing(_ part: CallerPart) -> Problem { .callerUnknown(.missing(part)) }
+    #expect(fault([.header("a")], []) == missing(.header("a")))
+    #expect(fault([.header("a")], [("a", "")]) == missing(.header("a")))
+    #expect(fault([.header("a"), .header("b")], [("a", "x")]) == missing(.header("b")))
+    #expect(fault([.cookie("a")], [("Cookie", "b=1; A=1; a")]) == missing(.cookie("a")))
+    #expect(fault([.cookie("a")], [("Cookie", "a=")]) == missing(.cookie("a")))
+    #expect(throws: missing(.address)) { try caller([.address], [], address: "") }
+    #expect(missing(.address).status == 401)
+  }
+
+  @Test func `only a fault of Authorization asks for other credentials`() {
+    let authorization = CallerPart.header("authorization")
+    for fault in [CallerFault.missing(authorization), .repeated(authorization), .signedEachTime] {
+      #expect(Problem.callerUnknown(fault).challenge == "Bearer")
+    }
+    for fault in [
+      CallerFault.missing(.header("x-user")), .repeated(.cookie("authorization")), .missing(.address),
+    ] {
+      #expect(Problem.callerUnknown(fault).challenge == nil)
+    }
   }
 
   @Test func `anonymous callers are told apart where they are allowed`() throws {
@@ -83,12 +96,12 @@ struct CallerTests {
   @Test(arguments: [CallerPolicy.Anonymous.refuse, .allow])
   func `a part that is there twice is refused`(anonymous: CallerPolicy.Anonymous) {
     for fields in [[("a", "x"), ("A", "x")], [("a", ""), ("a", "x")]] {
-      #expect(throws: Problem.callerUnknown(.repeated)) {
+      #expect(throws: Problem.callerUnknown(.repeated(.header("a")))) {
         try caller([.header("a")], fields, anonymous: anonymous)
       }
     }
     for fields in [[("Cookie", "a=x; a=x")], [("Cookie", "a=x"), ("Cookie", "b=1; a=")]] {
-      #expect(throws: Problem.callerUnknown(.repeated)) {
+      #expect(throws: Problem.callerUnknown(.repeated(.cookie("a")))) {
         try caller([.cookie("a")], fields, anonymous: anonymous)
       }
     }

@@ -100,18 +100,63 @@ let goldenProblems = #"""
   Cache-Control: no-store
   Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
   X-Should-Retry: false
-  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Send the credentials that tell who you are; this resource keeps every caller's keys apart.","code":"caller_unknown","retryable":false}
+  WWW-Authenticate: Bearer
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Say who you are by the authorization header field, which this request lacks; this resource keeps every caller's keys apart.","code":"caller_unknown","retryable":false}
 
   Content-Type: application/problem+json
   Cache-Control: no-store
   Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
   X-Should-Retry: false
-  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Send every credential once; one of them stands in the request more than once.","code":"caller_unknown","retryable":false}
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Say who you are by the x-user header field, which this request lacks; this resource keeps every caller's keys apart.","code":"caller_unknown","retryable":false}
 
   Content-Type: application/problem+json
   Cache-Control: no-store
   Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
   X-Should-Retry: false
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Say who you are by the cookie session, which this request lacks; this resource keeps every caller's keys apart.","code":"caller_unknown","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Say who you are by an address that is known here, which this request lacks; this resource keeps every caller's keys apart.","code":"caller_unknown","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Say who you are by a client certificate, which this request lacks; this resource keeps every caller's keys apart.","code":"caller_unknown","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Say who you are by a client certificate with a subject, which this request lacks; this resource keeps every caller's keys apart.","code":"caller_unknown","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Say who you are by a client certificate with alternative names, which this request lacks; this resource keeps every caller's keys apart.","code":"caller_unknown","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
+  X-Should-Retry: false
+  WWW-Authenticate: Bearer
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Send the authorization header field once; this request has it more than once.","code":"caller_unknown","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Send the cookie session once; this request has it more than once.","code":"caller_unknown","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
+  X-Should-Retry: false
+  WWW-Authenticate: Bearer
   {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Use credentials that stay the same when the request is retried; this Authorization scheme signs every request anew.","code":"caller_unknown","retryable":false}
 
   Content-Type: application/problem+json

@@ -12,7 +12,12 @@ struct ProblemTests {
       .keyMissing(KeyPolicy(from: .form("key"))),
     ]
     + KeyFault.allCases.map { .keyInvalid($0, policy: KeyPolicy()) }
-    + CallerFault.allCases.map { .callerUnknown($0) }
+    + [
+      .missing(.header("authorization")), .missing(.header("x-user")), .missing(.cookie("session")),
+      .missing(.address), .missing(.clientCertificate(.identity)), .missing(.clientCertificate(.subject)),
+      .missing(.clientCertificate(.san)), .repeated(.header("authorization")), .repeated(.cookie("session")),
+      .signedEachTime,
+    ].map { .callerUnknown($0) }
     + [409, 422, 400].map { .payloadMismatch(status: $0) }
     + [
       .inFlight(retryAfter: 1500), .outcomeUnknown(retryAfter: 30000), .outcomeUnknown(retryAfter: nil),

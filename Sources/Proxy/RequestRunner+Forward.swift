@@ -40,7 +40,8 @@ extension RequestRunner {
     return worker.backend.begin(
       UpstreamRequest(
         upstream: upstream, method: head.methodText, target: call.target.text,
-        fields: UpstreamFields.make(for: delivery, call.target, to: upstream, protectedBy: held.claim),
+        fields: UpstreamFields.make(
+          for: delivery, call.target, to: upstream, id: call.id, attempt: held.claim.attempt),
         body: call.upstreamBody(of: delivery), permit: held.permit))
   }
 

@@ -6,12 +6,15 @@ import Wire
 
 /// The way of a request without a record: streamed both ways, never stored.
 extension RequestRunner {
+  /// Forwards the request, and gives the client the response as it comes.
+  ///
+  /// - Parameter id: of the record that it would have on a protected route, while the store is away.
   @inline(never)
   func passThrough(
-    _ target: RequestTarget, by route: Route?, label: AnswerLabel?
+    _ target: RequestTarget, by route: Route?, label: AnswerLabel?, id: RecordID? = nil
   ) async throws(Problem) {
     let sentAt = NIODeadline.now()
-    let (answer, span) = try send(target, by: route)
+    let (answer, span) = try send(target, by: route, id)
     delivery.record.outcome = RequestOutcome(label)
     delivery.record.trace?.forwardAt = sentAt.uptimeNanoseconds
     defer {
@@ -29,13 +32,13 @@ extension RequestRunner {
   /// Begins an exchange with the backend, whose answer is to begin within the span.
   @inline(never)
   private func send(
-    _ target: RequestTarget, by route: Route?
+    _ target: RequestTarget, by route: Route?, _ id: RecordID?
   ) throws(Problem) -> (Backend.Exchange, Milliseconds) {
     guard let upstream = route?.policy.upstream ?? generation.fallback else { throw .noRoute }
     let answer = worker.backend.begin(
       UpstreamRequest(
         upstream: upstream, method: head.methodText, target: target.text,
-        fields: UpstreamFields.make(for: delivery, target, to: upstream, protectedBy: nil), body: passedBody,
+        fields: UpstreamFields.make(for: delivery, target, to: upstream, id: id), body: passedBody,
         permit: nil, interim: delivery, upgrade: upgrade))
     // Without it the backend would be waited for, for as long as it has nothing to say.
     delivery.whenDisconnected = { [context = worker.context] in context.task { answer.close() } }

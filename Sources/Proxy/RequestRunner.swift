@@ -95,7 +95,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     var wait: DuplicateWait<Store>?
     defer { wait?.end() }
     while true {
-      switch action(by: reply, to: request, &exchange) {
+      switch action(by: reply, &exchange) {
       case .forward(let claim):
         wait?.end()
         wait = nil
@@ -112,16 +112,27 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         guard delivery.isConnected else { return }
       case .refuse(let problem):
         throw duplicate(problem)
-      case .forwardUnprotected:
-        return try await passUnprotected(call)
+      case .giveBack(let problem):
+        giveBack(request)
+        throw duplicate(problem)
+      case .forwardUnprotected(let mayOwn):
+        return try await passUnprotected(call, mayOwn ? request : nil)
       }
       reply = await ask(for: request)
     }
   }
 
+  /// Forwards a request without a record, as the route's owner wants it while the store is away.
+  ///
+  /// - Parameter request: the claim that the store may have granted all the same.
   @inline(never)
-  private func passUnprotected(_ call: KeyedCall) async throws(Problem) {
-    try await passThrough(call.target, by: call.route, label: .unprotected)
+  private func passUnprotected(_ call: KeyedCall, _ request: ClaimRequest?) async throws(Problem) {
+    do throws(Problem) {
+      try await passThrough(call.target, by: call.route, label: .unprotected, id: call.id)
+    } catch {
+      if let request, error.code == .upstreamUnreachable { giveBack(request) }
+      throw error
+    }
   }
 
   /// Waits until the record may have changed; false where the delivery may not wait, or has waited long enough.
@@ -164,16 +175,13 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// What to do by the store's reply.
   @inline(never)
   private func action(
-    by reply: ClaimReply, to request: ClaimRequest, _ exchange: inout Exchange
+    by reply: ClaimReply, _ exchange: inout Exchange
   ) -> Exchange.ClaimedAction {
     switch reply {
     case .success(let outcome):
       return exchange.claimed(outcome)
     case .failure(let error):
-      if case .fateUnknown = error {
-        worker.metrics.add(.claimsLost)
-        giveBack(request)
-      }
+      if case .fateUnknown = error { worker.metrics.add(.claimsLost) }
       return exchange.claimFailed(error)
     }
   }

@@ -11,9 +11,14 @@ enum UpstreamFields {
     .xForwardedHost,
     .xForwardedProto)
 
-  /// The client's end-to-end fields, then those of the proxy; of a claimed request also the record's id and attempt.
+  /// The client's end-to-end fields, then those of the proxy.
+  ///
+  /// - Parameters:
+  ///   - id: of the record, where the request has a key; also while the store is away.
+  ///   - attempt: of a claimed request.
   static func make(
-    for delivery: Delivery, _ target: RequestTarget, to upstream: UpstreamSettings, protectedBy claim: Claim?
+    for delivery: Delivery, _ target: RequestTarget, to upstream: UpstreamSettings, id: RecordID?,
+    attempt: Int? = nil
   ) -> ByteBuffer {
     let head = delivery.request.head
     var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 256)
@@ -48,11 +53,14 @@ enum UpstreamFields {
     if upstream.http2 != .off, head.list(.te, contains: "trailers") {
       out.writeStaticString("TE: trailers\r\n")
     }
-    if let claim {
+    if let id {
       out.writeStaticString("Idempotency-Request-Id: ")
-      out.writeDigest(claim.id.digest)
-      out.writeStaticString("\r\nIdempotency-Attempt: ")
-      out.writeDecimal(claim.attempt)
+      out.writeDigest(id.digest)
+      out.writeStaticString("\r\n")
+    }
+    if let attempt {
+      out.writeStaticString("Idempotency-Attempt: ")
+      out.writeDecimal(attempt)
       out.writeStaticString("\r\n")
     }
     return out

@@ -34,10 +34,32 @@ struct StoreFailureTests {
         #expect(open.idempotencyStatus == "unprotected")
       }
       #expect(rig.backend.runs(of: "k") == 2)
+      let ids = rig.backend.requests.suffix(2).map(\.requestID)
+      #expect(ids[0]?.count == 43 && ids[0] == ids[1], "\(ids)")
+      #expect(rig.backend.requests.suffix(2).allSatisfy { $0.attempt == nil })
       try await rig.redis?.start()
       expectExecuted(try await rig.order("k") { $0.idempotencyStatus != "unprotected" })
       #expect(
         try await rig.order("k") { $0.idempotencyStatus != "unprotected" }.idempotencyStatus == "replayed")
+    }
+  }
+
+  @Test func `a delivery that is known to be a duplicate never runs unprotected`() async throws {
+    let configuration = Configuration(
+      store: .redis, storeMembers: ["timeout": "250ms"], route: ["on_store_failure": "open", "lease": "1s"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      async let second = rig.order("k")
+      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+      rig.redis?.kill()
+      // It looks at the record again when the lease must have ended, at the latest.
+      expectRefused(try await second, 503, "store_unavailable", retryable: true)
+      gate.open()
+      #expect(try await first.text == "once")
+      #expect(rig.backend.requests.count == 1)
     }
   }
 

@@ -4,8 +4,12 @@
 /// contract, sections 2 and 4. `Deliver` in Tests/Model/claim.pml is its model.
 public struct Exchange: ~Copyable {
   enum State {
-    /// The store is being asked for the record. Followed by `owning`, or by the end: replayed, refused, unprotected.
+    /// The store has reported nothing of the record yet. Followed by `owning`, `following`, or by the end: replayed,
+    /// refused, unprotected.
     case claiming
+    /// The store has reported the record: the delivery is a duplicate, or an owner that was overtaken. It may have run
+    /// already, so it never runs without a record. Followed by `owning`, or by the end: replayed, refused.
+    case following
     /// The record is ours: one sending is allowed. Followed by `listening`, `settling` or the end.
     case owning(Claim)
     /// The client was told that the outcome is unknown, and the backend may still answer. Followed by `settling` or
@@ -38,14 +42,27 @@ extension Exchange {
     /// Wait for the end of the delivery that owns the record, or for its lease's, and ask again.
     case wait(leaseLeft: Milliseconds)
     case refuse(Problem)
+    /// Give back what the store may have granted, which was never used, and refuse.
+    case giveBack(Problem)
     /// Make the fingerprint by this recipe and ask again.
     case compare(by: Recipe)
-    /// Forward it without a record: its owner told us to when the store gives no answer.
-    case forwardUnprotected
+    /// Forward it without a record, as the route's owner wants it while the store is away.
+    ///
+    /// Where `mayOwn`, the store may have granted the claim all the same. It is given back only if nothing was sent:
+    /// otherwise its lease lapses, which says that the outcome is unknown, as it is.
+    case forwardUnprotected(mayOwn: Bool)
+  }
+
+  /// Whether the record is being asked for.
+  private var isAsking: Bool {
+    switch state {
+    case .claiming, .following: true
+    default: false
+    }
   }
 
   public mutating func claimed(_ outcome: ClaimOutcome) -> ClaimedAction {
-    guard case .claiming = state else { preconditionFailure("Exchange: claimed outside of claiming") }
+    guard isAsking else { preconditionFailure("Exchange: claimed outside of claiming") }
     switch outcome {
     case .granted(let claim):
       state = .owning(claim)
@@ -54,7 +71,7 @@ extension Exchange {
       state = .ended
       return Self.replay(record)
     case .taken(.inFlight(let leaseLeft, _)):
-      state = .claiming
+      state = .following
       return .wait(leaseLeft: leaseLeft)
     case .taken(.unknown(let age, _)):
       state = .ended
@@ -64,30 +81,39 @@ extension Exchange {
       return .refuse(.keyExpired)
     case .taken(.absent), .taken(.released):
       // Free since: the store claims such a record itself, so asking again is all there is to do.
-      state = .claiming
+      state = .following
       return .wait(leaseLeft: 0)
     case .mismatch:
       state = .ended
       return .refuse(.payloadMismatch(status: route.policy.mismatchStatus))
     case .otherRecipe(let recipe):
-      state = .claiming
+      state = .following
       return .compare(by: recipe)
     }
   }
 
   public mutating func claimFailed(_ error: StoreError) -> ClaimedAction {
-    guard case .claiming = state else { preconditionFailure("Exchange: claimFailed outside of claiming") }
-    state = .ended
-    if case .unreadable = error { return .refuse(.storeUnreadable(retryAfter: Self.pause)) }
-    return switch route.policy.onStoreFailure {
-    case .closed: .refuse(.storeUnavailable(retryAfter: Self.pause))
-    case .open: .forwardUnprotected
+    let mayRunUnprotected: Bool
+    switch state {
+    case .claiming: mayRunUnprotected = route.policy.onStoreFailure == .open
+    case .following: mayRunUnprotected = false
+    default: preconditionFailure("Exchange: claimFailed outside of claiming")
     }
+    state = .ended
+    let mayOwn: Bool
+    switch error {
+    case .unreadable: return .refuse(.storeUnreadable(retryAfter: Self.pause))
+    case .unavailable: mayOwn = false
+    case .fateUnknown: mayOwn = true
+    }
+    if mayRunUnprotected { return .forwardUnprotected(mayOwn: mayOwn) }
+    let problem = Problem.storeUnavailable(retryAfter: Self.pause)
+    return mayOwn ? .giveBack(problem) : .refuse(problem)
   }
 
   /// A duplicate that may not wait, or has waited long enough.
   public mutating func gaveUpWaiting() -> Problem {
-    guard case .claiming = state else { preconditionFailure("Exchange: gaveUpWaiting outside of claiming") }
+    guard isAsking else { preconditionFailure("Exchange: gaveUpWaiting outside of claiming") }
     state = .ended
     return .inFlight(retryAfter: Self.pause)
   }
@@ -206,7 +232,7 @@ extension Exchange {
       default: preconditionFailure("Exchange: a completed record is replayed or refused")
       }
     case .lost(.inFlight):
-      state = .claiming
+      state = .following
       return .becomeDuplicate
     case .lost:
       return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))

@@ -106,9 +106,58 @@ import Testing
     #expect(problem.code == .storeUnavailable)
     #expect(problem.isRetryable)
     var open = Exchange(route: .sample { $0.onStoreFailure = .open })
-    guard case .forwardUnprotected = open.claimFailed(.fateUnknown("cut")) else {
+    guard case .forwardUnprotected(mayOwn: false) = open.claimFailed(.unavailable("refused")) else {
       Issue.record("an open route did not forward")
       return
+    }
+  }
+
+  @Test func `a claim that may have been granted is given back where it is not used`() {
+    var closed = Exchange(route: .sample())
+    guard case .giveBack(let problem) = closed.claimFailed(.fateUnknown("cut")) else {
+      Issue.record("a claim of unknown fate was kept")
+      return
+    }
+    #expect(problem.code == .storeUnavailable)
+    // What is sent without a record must not free the one that it may have.
+    var open = Exchange(route: .sample { $0.onStoreFailure = .open })
+    guard case .forwardUnprotected(mayOwn: true) = open.claimFailed(.fateUnknown("cut")) else {
+      Issue.record("an open route did not forward")
+      return
+    }
+  }
+
+  /// What a store may report to a delivery that asks on.
+  @Test(
+    arguments: [
+      .taken(.inFlight(leaseLeft: 700, attempt: 1)), .taken(.released(attempt: 1)),
+      .otherRecipe(Recipe(body: .raw)),
+    ] as [ClaimOutcome], [StoreError.unavailable("refused"), .fateUnknown("cut")])
+  func `what the store has reported once never runs without it`(outcome: ClaimOutcome, error: StoreError) {
+    var exchange = Exchange(route: .sample { $0.onStoreFailure = .open })
+    _ = exchange.claimed(outcome)
+    expectRefusal(exchange.claimFailed(error))
+  }
+
+  @Test(arguments: [StoreError.unavailable("refused"), .fateUnknown("cut")])
+  func `an overtaken owner never runs without the store`(error: StoreError) {
+    var exchange = Exchange(route: .sample { $0.onStoreFailure = .open })
+    _ = exchange.claimed(.granted(.sample()))
+    _ = exchange.answered(status: 201, steering: Steering())
+    guard case .becomeDuplicate = exchange.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2))) else {
+      Issue.record("an overtaken owner did not become a duplicate")
+      return
+    }
+    expectRefusal(exchange.claimFailed(error))
+  }
+
+  private func expectRefusal(
+    _ action: Exchange.ClaimedAction, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    switch action {
+    case .refuse(let problem), .giveBack(let problem):
+      #expect(problem.code == .storeUnavailable, sourceLocation: sourceLocation)
+    default: Issue.record("\(action)", sourceLocation: sourceLocation)
     }
   }
 }

@@ -2,7 +2,7 @@
 /// passed over.
 struct FormPairs: Sequence, IteratorProtocol {
   /// Where a pair stands; small, since a body may hold half as many pairs as bytes.
-  struct Pair {
+  struct Pair: BitwiseCopyable {
     fileprivate var start: UInt32
     /// Where the `=` stands, or the end.
     fileprivate var nameEnd: UInt32
@@ -12,6 +12,17 @@ struct FormPairs: Sequence, IteratorProtocol {
     var value: Range<Int> { (hasValue ? Int(nameEnd) + 1 : Int(end))..<Int(end) }
     /// Whether there is a `=`; without it the value is empty.
     var hasValue: Bool { nameEnd < end }
+
+    fileprivate init(start: Int, nameEnd: Int, end: Int) {
+      (self.start, self.nameEnd, self.end) = (UInt32(start), UInt32(nameEnd), UInt32(end))
+    }
+
+    /// The pair without its name, which has been read.
+    fileprivate init(payload: UInt64) {
+      (start, nameEnd, end) = (0, UInt32(payload >> 32), UInt32(truncatingIfNeeded: payload))
+    }
+
+    fileprivate var payload: UInt64 { UInt64(nameEnd) << 32 | UInt64(end) }
   }
 
   private let text: UnsafeRawBufferPointer
@@ -30,7 +41,7 @@ struct FormPairs: Sequence, IteratorProtocol {
       let end = position
       position += 1
       guard end > start else { continue }
-      return Pair(start: UInt32(start), nameEnd: UInt32(equals ?? end), end: UInt32(end))
+      return Pair(start: start, nameEnd: equals ?? end, end: end)
     }
     return nil
   }
@@ -48,25 +59,36 @@ extension FormPairs {
       hash.number(0)
       return
     }
-    var pairs = Array(FormPairs(text))
-    if pairs.count > 1 { pairs.sort { precedes($0, $1, in: text, as: reading) } }
-    hash.number(pairs.count)
-    for pair in pairs {
-      hash.frame(UnsafeRawBufferPointer(rebasing: text[pair.name]), as: reading)
-      if tellsMissing { hash.byte(pair.hasValue ? 1 : 0) }
-      hash.frame(UnsafeRawBufferPointer(rebasing: text[pair.value]), as: reading)
+    let bound = 1 + text.count { $0 == UInt8(ascii: "&") }
+    withUnsafeTemporaryAllocation(byteCount: text.count, alignment: 1) { decoded in
+      NameOrder.with(capacity: bound, in: UnsafeRawBufferPointer(decoded)) { order in
+        read(text, as: reading, to: decoded, &order)
+        order.sort()
+        hash.number(order.count)
+        for place in 0..<order.count {
+          let entry = order[place]
+          let pair = Pair(payload: entry.payload)
+          hash.frame(UnsafeRawBufferPointer(rebasing: decoded[entry.range]))
+          if tellsMissing { hash.byte(pair.hasValue ? 1 : 0) }
+          hash.frame(UnsafeRawBufferPointer(rebasing: text[pair.value]), as: reading)
+        }
+      }
     }
   }
 
-  private static func precedes(
-    _ left: Pair, _ right: Pair, in text: UnsafeRawBufferPointer, as reading: PercentText.Reading
-  ) -> Bool {
-    let leftName = PercentText(UnsafeRawBufferPointer(rebasing: text[left.name]), as: reading)
-    let rightName = PercentText(UnsafeRawBufferPointer(rebasing: text[right.name]), as: reading)
-    switch ByteOrder(leftName, rightName) {
-    case .ascending: return true
-    case .same: return left.start < right.start
-    case .descending: return false
+  /// Reads all pairs, and decodes their names once.
+  private static func read(
+    _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading,
+    to decoded: UnsafeMutableRawBufferPointer,
+    _ order: inout NameOrder
+  ) {
+    var end = 0
+    for pair in FormPairs(text) {
+      let room = UnsafeMutableRawBufferPointer(rebasing: decoded[end...])
+      let length = PercentText.decode(
+        UnsafeRawBufferPointer(rebasing: text[pair.name]), as: reading, to: room)
+      order.append(NameOrder.Entry(start: end, length: length, payload: pair.payload))
+      end += length
     }
   }
 

@@ -4,7 +4,7 @@
 /// few times the text. Valid only while the text's memory is lent.
 struct JSONDocument {
   /// One member of an object.
-  struct Member {
+  struct Member: BitwiseCopyable {
     /// Behind the name's opening quote.
     var nameStart: UInt32
     /// The name's length in the text; the highest bit says that it has escapes.
@@ -47,6 +47,10 @@ struct JSONDocument {
 struct JSONNames {
   typealias Member = JSONDocument.Member
 
+  /// Up to so many members, whose names have so many bytes together, are sorted by comparing them.
+  private static let insertedMembers = 12
+  private static let insertedBytes = 512
+
   let text: UnsafeRawBufferPointer
 
   /// What stands between the quotes of a member's name.
@@ -82,9 +86,57 @@ struct JSONNames {
   func sort(_ members: UnsafeMutableBufferPointer<Member>) -> Bool {
     // Most clients write the same members in the same order, often sorted.
     if isStrictlyAscending(members) { return true }
-    var members = members
-    members.sort { order($0, $1) == .ascending }
-    return isStrictlyAscending(members)
+    let size = members.reduce(0) { $0 + Int($1.nameLength) }
+    if members.count <= Self.insertedMembers, size <= Self.insertedBytes { return insert(members) }
+    return withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { decoded in
+      NameOrder.with(capacity: members.count, in: UnsafeRawBufferPointer(decoded)) { order in
+        read(UnsafeBufferPointer(members), to: decoded, &order)
+        order.sort()
+        Self.arrange(members, by: order)
+        return order.isUnique
+      }
+    }
+  }
+
+  /// Sorts a few members with short names: comparing them costs less than preparing them to be sorted otherwise.
+  private func insert(_ members: UnsafeMutableBufferPointer<Member>) -> Bool {
+    var isUnique = true
+    for index in 1..<members.count {
+      let member = members[index]
+      var place = index
+      while place > 0 {
+        let order = order(members[place - 1], member)
+        if order == .same { isUnique = false }
+        guard order == .descending else { break }
+        members[place] = members[place - 1]
+        place -= 1
+      }
+      members[place] = member
+    }
+    return isUnique
+  }
+
+  /// Decodes the members' names once.
+  private func read(
+    _ members: UnsafeBufferPointer<Member>, to decoded: UnsafeMutableRawBufferPointer,
+    _ order: inout NameOrder
+  ) {
+    var end = 0
+    for index in 0..<members.count {
+      let name = self[members[index]]
+      let room = UnsafeMutableRawBufferPointer(rebasing: decoded[end...])
+      let length = members[index].hasEscape ? JSONText.decode(name, to: room) : name.count
+      if !members[index].hasEscape { room.copyMemory(from: name) }
+      order.append(NameOrder.Entry(start: end, length: length, payload: UInt64(index)))
+      end += length
+    }
+  }
+
+  private static func arrange(_ members: UnsafeMutableBufferPointer<Member>, by order: borrowing NameOrder) {
+    withUnsafeTemporaryAllocation(of: Member.self, capacity: members.count) { sorted in
+      for place in 0..<members.count { sorted[place] = members[Int(order[place].payload)] }
+      _ = members.update(fromContentsOf: sorted)
+    }
   }
 }
 

@@ -3,8 +3,8 @@ enum JSONFault: Error { case malformed, tooDeep }
 
 /// Checks a text by RFC 8259 in one pass, and indexes its objects.
 ///
-/// Strict: UTF-8 without a byte order mark, nothing but white space around one value. Linear but for sorting
-/// the members of each object; recursion ends at `maxDepth`.
+/// Strict: UTF-8 without a byte order mark, nothing but white space around one value. Linear;
+/// recursion ends at `maxDepth`.
 struct JSONParser {
   /// The deepest nesting of arrays and objects that is read; of the contract (section 3).
   static let maxDepth = 128
@@ -150,12 +150,18 @@ extension JSONParser {
 
   /// Sorts an object's members and moves them to the index.
   private mutating func close(_ number: Int, firstPending: Int) {
+    let count = pending.count - firstPending
+    guard count > 0 else {
+      document.objects[number] = JSONDocument.Object(
+        firstMember: UInt32(document.members.count), memberCount: 0, end: UInt32(position),
+        next: UInt32(document.objects.count))
+      return
+    }
     let names = document.names
     let isUnique = pending.withUnsafeMutableBufferPointer {
       names.sort(UnsafeMutableBufferPointer(rebasing: $0[firstPending...]))
     }
     if !isUnique { document.hasDuplicates = true }
-    let count = pending.count - firstPending
     document.objects[number] = JSONDocument.Object(
       firstMember: UInt32(document.members.count), memberCount: UInt32(count), end: UInt32(position),
       next: UInt32(document.objects.count))

@@ -34,6 +34,17 @@ struct JSONText: IteratorProtocol {
     }
   }
 
+  /// Decodes into memory that takes the bytes as they stand, which is never less; the number of bytes written.
+  static func decode(_ bytes: UnsafeRawBufferPointer, to memory: UnsafeMutableRawBufferPointer) -> Int {
+    var text = JSONText(bytes)
+    var count = 0
+    while let byte = text.next() {
+      memory[count] = byte
+      count += 1
+    }
+    return count
+  }
+
   private mutating func popPending() -> UInt8 {
     let byte = UInt8(truncatingIfNeeded: pending)
     pending >>= 8

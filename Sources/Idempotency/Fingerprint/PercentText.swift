@@ -54,6 +54,23 @@ struct PercentText: IteratorProtocol {
     }
   }
 
+  /// Decodes into memory that takes the bytes as they stand, which is never less; the number of bytes written.
+  static func decode(
+    _ bytes: UnsafeRawBufferPointer, as reading: Reading, to memory: UnsafeMutableRawBufferPointer
+  ) -> Int {
+    guard !isPlain(bytes, as: reading) else {
+      memory.copyMemory(from: bytes)
+      return bytes.count
+    }
+    var text = PercentText(bytes, as: reading)
+    var count = 0
+    while let byte = text.next() {
+      memory[count] = byte
+      count += 1
+    }
+    return count
+  }
+
   /// Whether nothing in it is encoded: then it reads as it stands.
   static func isPlain(_ bytes: UnsafeRawBufferPointer, as reading: Reading) -> Bool {
     for byte in bytes where byte == UInt8(ascii: "%") || byte == UInt8(ascii: "+") && reading == .form {

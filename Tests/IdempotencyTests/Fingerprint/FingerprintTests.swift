@@ -14,6 +14,20 @@ struct FingerprintTests {
     #expect(request { _ in }.fingerprint().digest.text == "CXt-t7A-Tyj27D-_qhoqH28EmwsVpkbOVSnPx2SNd90")
   }
 
+  /// Written down once, by a sort that decoded both names at every comparison.
+  @Test func `random payloads have the fingerprints that records hold`() {
+    var payloads = RandomPayloads(seed: 34)
+    var (seen, raw) = ([UInt8](), 0)
+    for number in 0..<3000 {
+      let request = payloads.next()
+      let recipe = number % 4 == 0 ? Recipe(ignore: ["/a", "/0/name", "/b/a"]) : Recipe()
+      if number % 8 == 1, request.isFingerprintedRaw { raw += 1 }
+      seen += Array(request.fingerprint(recipe).digest.text.utf8)
+    }
+    #expect(Digest256.sha256(of: seen).text == "3O3L0SvCRM3awfBC9KBFaeVxz7mSvwdtRkYA9alzCd8")
+    #expect(raw < 200)
+  }
+
   @Test func `method and path enter`() {
     let one = request { _ in }.fingerprint()
     #expect(request { $0.method = "PUT" }.fingerprint() != one)

@@ -249,6 +249,8 @@ extension ClientConnection {
 }
 
 extension ClientConnection: DeliveryChannel {
+  var connection: ObjectIdentifier { ObjectIdentifier(self) }
+
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
   func answer(_ answer: Answer) -> Int {

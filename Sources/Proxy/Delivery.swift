@@ -64,6 +64,9 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     continueIsDue = request.expectsContinue && !request.framing.isEmpty
   }
 
+  /// Its connection; a name of its own once the client is gone.
+  var connection: ObjectIdentifier { channel?.connection ?? ObjectIdentifier(self) }
+
   /// Whether the client is still there and waits for an answer, or its rest.
   var isConnected: Bool { channel != nil }
 }

@@ -6,6 +6,8 @@ import Wire
 /// The delivery says what is answered, in the order `answer`, or `begin`, `write`…, `end`; its channel puts that on the
 /// wire, and says how many bytes that were. After `answer`, `end` or `abort` the channel has forgotten the delivery.
 protocol DeliveryChannel: AnyObject {
+  /// The connection that it is, or of which it is a stream.
+  var connection: ObjectIdentifier { get }
   /// Whether the peer takes more at the moment.
   var isWritable: Bool { get }
   /// Writes a whole answer.

@@ -25,6 +25,9 @@ final class KeyedCall: Sendable {
       body: body)
   }
 
+  /// The bytes from which a fingerprint is made.
+  var readBytes: Int { body.readableBytes + (target.query?.readableBytes ?? 0) }
+
   func claimRequest(owner: OwnerToken, fingerprint: Fingerprint) -> ClaimRequest {
     let takeOver: ClaimRequest.TakeOver =
       switch route.policy.onUnknown {

@@ -9,6 +9,7 @@ public final class ProxyEnvironment: Sendable {
   /// `nil` where no spans are made.
   public let tracer: Tracer?
   let waiting = WaitingRoom()
+  let bodyThreads = BodyThreads()
   private let draining = Atomic<Bool>(false)
 
   public init(counters: Counters, tracer: Tracer? = nil, logger: Logger) {

@@ -11,6 +11,8 @@ extension RequestRunner {
     case keyed(KeyedCall, Fingerprint)
     /// Accepted by its head; its body, of at most so many bytes, has to be read first.
     case incomplete(limit: Int)
+    /// Accepted by its head, with a body that has to be read beside the loop.
+    case large(LargeRequest)
   }
 
   /// Where the request goes by its own word: one path and one host, in the form in which they are matched.
@@ -41,16 +43,27 @@ extension RequestRunner {
     let limit = route.policy.maxRequestBody
     guard let body else { return .incomplete(limit: limit) }
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
-    guard let key = try key(finding, in: body, of: target, by: route) else {
-      return try unkeyed(target, by: route)
+    let accepted = AcceptedHead(
+      head: head, route: route, target: target, host: host, caller: caller, finding: finding)
+    guard worker.bodies.mayReadOnLoop(body.readableBytes + accepted.queryBytes) else {
+      return .large(LargeRequest(accepted, body: body))
     }
-    let call = KeyedCall(
-      route: route, target: target, body: body,
-      id: .make(
-        caller: caller, upstream: route.policy.upstream.name, host: host,
-        method: head.slice(head.methodRange),
-        place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key))
-    return .keyed(call, call.fingerprint(by: route.policy.recipe, head: head))
+    return try subject(by: try accepted.read(body), of: accepted)
+  }
+
+  /// Reads a large body beside the loop.
+  @inline(never)
+  func identify(_ request: LargeRequest) async throws(Problem) -> Subject {
+    let reading = await worker.bodies.read(of: delivery.connection) { request.read() }
+    return try subject(by: try reading.get(), of: request.accepted)
+  }
+
+  private func subject(
+    by reading: AcceptedHead.Reading?, of accepted: AcceptedHead
+  ) throws(Problem) -> Subject {
+    guard let reading else { return try unkeyed(accepted.target, by: accepted.route) }
+    if generation.accessLog.isEnabled { delivery.record.keyDigest = reading.key.digestText }
+    return .keyed(reading.call, reading.fingerprint)
   }
 
   private func caller(of route: Route) throws(Problem) -> Caller {
@@ -60,20 +73,6 @@ extension RequestRunner {
     let caller = try policy.caller(head: head, peer: delivery.peer.caller)
     if generation.accessLog.isEnabled { delivery.record.callerDigest = caller.digestText }
     return caller
-  }
-
-  /// The key that was found in the head, or the one that stands in the body.
-  private func key(
-    _ finding: KeyFinding, in body: ByteBuffer, of target: RequestTarget, by route: Route
-  ) throws(Problem) -> IdempotencyKey? {
-    let key: IdempotencyKey?
-    if case .found(let found) = finding {
-      key = found
-    } else {
-      key = try route.policy.key.key(head: head, query: target.query, body: body)
-    }
-    if generation.accessLog.isEnabled { delivery.record.keyDigest = key?.digestText ?? "" }
-    return key
   }
 
   /// A request without a key on a protected route: refused where one is required, else passed through.

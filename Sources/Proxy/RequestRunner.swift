@@ -55,6 +55,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       try await act(on: await ask(for: request), to: request, of: call)
     case .incomplete(let limit):
       try await run(try identify(body: try await delivery.collectBody(limit: limit)))
+    case .large(let request):
+      try await run(try await identify(request))
     }
   }
 
@@ -104,7 +106,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .replay(let record):
         return replay(record, from: wait == nil ? .store : .wait)
       case .compare(let recipe):
-        request = request.changed(fingerprint: call.fingerprint(by: recipe, head: head))
+        request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
       case .wait(let leaseLeft):
         guard try await mayAskAgain(&wait, for: call, leaseLeft) else {
           throw duplicate(exchange.gaveUpWaiting())
@@ -133,6 +135,16 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       if let request, error.code == .upstreamUnreachable { giveBack(request) }
       throw error
     }
+  }
+
+  /// The fingerprint by the recipe of a record that another configuration has made.
+  @inline(never)
+  private func fingerprint(of call: KeyedCall, by recipe: Recipe) async -> Fingerprint {
+    let head = head
+    guard worker.bodies.mayReadOnLoop(call.readBytes) else {
+      return await worker.bodies.read(of: delivery.connection) { call.fingerprint(by: recipe, head: head) }
+    }
+    return call.fingerprint(by: recipe, head: head)
   }
 
   /// Waits until the record may have changed; false where the delivery may not wait, or has waited long enough.

@@ -11,6 +11,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   let backend: Backend
   let environment: ProxyEnvironment
   let metrics: LoopMetrics
+  let bodies: BodyReader
   /// The clients' side.
   let downstream: Downstream
   /// The claims held here, so that a shutdown can say `unknown` for what it cannot finish.
@@ -27,6 +28,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     self.backend = backend
     self.environment = environment
     self.metrics = metrics
+    bodies = BodyReader(threads: environment.bodyThreads)
     downstream = Downstream(
       context: context, environment: environment, generation: generation, metrics: metrics)
     LagProbe.start(on: context.loop, metrics: metrics)

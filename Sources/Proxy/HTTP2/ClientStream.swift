@@ -149,6 +149,8 @@ extension ClientStream {
 
 // What the delivery writes.
 extension ClientStream: DeliveryChannel {
+  var connection: ObjectIdentifier { ObjectIdentifier(session) }
+
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
   func answer(_ answer: Answer) -> Int {

@@ -1,0 +1,115 @@
+import TestSupport
+import Testing
+
+/// Large bodies: reading one costs its own client time, and nobody else.
+struct LargeBodyTests {
+  private static let type = [("Content-Type", "application/x-www-form-urlencoded")]
+  private static let count = 40
+
+  /// Percent-encoded names, of which many are equal: the costliest to put in order.
+  private static func form(_ size: Int) -> String {
+    var body = ""
+    var number = 1
+    while body.utf8.count < size - 8 {
+      number = number &* 48271 % 0x7FFF_FFFF
+      body += "%\(String(0x61 + number % 26, radix: 16))%6\(number / 26 % 10)&"
+    }
+    return body
+  }
+
+  @Test func `forty costly bodies that end together delay nobody else`() async throws {
+    // Alone: it loads the machine, and measures time.
+    try await Rig.run(Configuration(top: ["workers": "1"]), slots: Rig.allSlots) { rig in
+      // As large as the limit allows, or as a build without optimisation reads in reasonable time.
+      let probe = try await duration { expectExecuted(try await send(rig, "probe", Self.form(64 << 10))) }
+      let bytes = Array(Self.form((64 << 10) * max(1, min(16, Int(Duration.milliseconds(60) / probe)))).utf8)
+      var connections: [RawClient] = []
+      for number in 0..<Self.count {
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
+        let fields = Self.type + Rig.fields(key: "large-\(number)").filter { $0.0 != "Content-Type" }
+        let length = ("Content-Length", "\(bytes.count)")
+        try await connection.send(HTTPClient.request("POST", "/v1/orders", fields + [length]))
+        try await connection.send(bytes.dropLast())
+        connections.append(connection)
+      }
+      // All of them have been read but for their last bytes.
+      expectExecuted(try await rig.order("before"))
+      let other = try await RawClient(port: rig.semel.ports.proxy)
+      let isOver = Watched(false)
+      let delays = Task {
+        var longest = Duration.zero
+        var number = 0
+        while !isOver.value {
+          longest = max(
+            longest,
+            try await duration {
+              try await other.send(Rig.orderText("small-\(number)"))
+              expectExecuted(try await other.answer())
+            })
+          number += 1
+        }
+        return longest
+      }
+      let all = try await duration {
+        for connection in connections { try await connection.send(bytes.suffix(1)) }
+        for connection in connections { expectExecuted(try await connection.answer()) }
+      }
+      isOver.withValue { $0 = true }
+      let longest = try await delays.value
+      // On the event loop the small ones would wait for most of the large ones.
+      #expect(longest < all / 4, "\(longest) of \(all)")
+    }
+  }
+
+  private func duration(_ body: () async throws -> Void) async throws -> Duration {
+    let start = ContinuousClock.now
+    try await body()
+    return ContinuousClock.now - start
+  }
+
+  private func send(_ rig: Rig, _ key: String, _ body: String) async throws -> Answer {
+    let fields = Self.type + Rig.fields(key: key).filter { $0.0 != "Content-Type" }
+    return try await rig.semel.client.send("POST", "/v1/orders", fields, body: body)
+  }
+
+  @Test func `a large body is known again, whatever its spelling`() async throws {
+    try await Rig.run { rig in
+      let value = String(repeating: "x", count: 100 << 10)
+      let first = try await rig.order("k", body: #"{"b":"\#(value)","a":1}"#)
+      expectExecuted(first)
+      expectReplayed(try await rig.order("k", body: #"{ "a": 1, "\u0062": "\#(value)" }"#), of: first)
+      let other = try await rig.order("k", body: #"{"a":2,"b":"\#(value)"}"#)
+      expectRefused(other, 409, "payload_mismatch", retryable: false)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `the key of a large body is found in it, and missed where it is not`() async throws {
+    try await Rig.run(Configuration(route: ["key": "{from: ['json:/order/key']}"])) { rig in
+      let value = String(repeating: "x", count: 100 << 10)
+      func body(_ order: String) -> String { #"{"value":"\#(value)","order":\#(order)}"# }
+      let first = try await rig.order(nil, body: body(#"{"key":"a"}"#))
+      expectExecuted(first)
+      expectReplayed(try await rig.order(nil, body: body(#"{"key":"a"}"#)), of: first)
+      expectExecuted(try await rig.order(nil, body: body(#"{"key":"b"}"#)))
+      expectRefused(try await rig.order(nil, body: body("{}")), 400, "key_missing", retryable: false)
+      expectRefused(
+        try await rig.order(nil, body: body(#"{"key":true}"#)), 400, "key_invalid", retryable: false)
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test func `a record of another recipe is compared by it, also for a large body`() async throws {
+    let configuration = Configuration(route: ["fingerprint": "{body: raw}"])
+    try await Rig.run(configuration) { rig in
+      let body = #"{"a":"\#(String(repeating: "x", count: 100 << 10))"}"#
+      let first = try await rig.order("k", body: body)
+      expectExecuted(first)
+      var changed = configuration
+      changed.route = [:]
+      try await rig.semel.reload(rig.text(of: changed))
+      expectReplayed(try await rig.order("k", body: body), of: first)
+      expectRefused(try await rig.order("k", body: body + " "), 409, "payload_mismatch", retryable: false)
+    }
+  }
+}

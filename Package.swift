@@ -126,6 +126,11 @@ let package = Package(
       dependencies: ["Telemetry", coreMetrics],
       path: "Tests/Benchmarks/Metrics",
       swiftSettings: strict),
+    .executableTarget(
+      name: "FingerprintBenchmark",
+      dependencies: ["Idempotency", "Wire", nioCore],
+      path: "Tests/Benchmarks/Fingerprint",
+      swiftSettings: strict),
     .target(
       name: "TestSupport",
       dependencies: ["Idempotency", "Loop", "Wire", nioCore, nioPosix, nioConcurrency, nioHTTP1, logging],

@@ -69,6 +69,8 @@ extension ClientConnection {
     refuse(.requestTimeout)
   }
 
+  var deliveries: [Delivery] { delivery.map { [$0] } ?? [] }
+
   /// Holds the next request against the limits that are now.
   func adopt(_ limits: ProxyLimits) {
     // One within a head or with a delivery under way goes on by the old ones, until it has ended.

@@ -19,6 +19,10 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// The configuration by which it is run, to its end.
   let generation: Generation
   var record = AccessRecord()
+  /// Of a keyed request, once it is known.
+  var recordID: RecordID?
+  /// Whether its line has been logged.
+  var isLogged = false
 
   /// `nil` once the answer is out or the client is gone. Not weak: an object that was ever held weakly counts its
   /// holders elsewhere, which is 1 % of a replay.

@@ -4,6 +4,8 @@ import Telemetry
 
 /// A client's connection as its event loop sees it, whatever it speaks.
 protocol DownstreamConnection: AnyObject {
+  /// What is under way on it.
+  var deliveries: [Delivery] { get }
   /// Ends it in order: at once where nothing is under way, else after the answers that are due.
   func drain()
   /// Holds what begins on it from now on against other limits.
@@ -11,6 +13,8 @@ protocol DownstreamConnection: AnyObject {
 }
 
 extension DownstreamConnection {
+  var deliveries: [Delivery] { [] }
+
   /// Most ask for the limits whenever they need them.
   func adopt(_ limits: ProxyLimits) {}
 }

@@ -9,6 +9,8 @@ import Telemetry
 /// runner must call.
 final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
   let claim: Claim
+  /// The request for which it was granted.
+  let delivery: Delivery
   let permit: SendPermit
   private let store: Store
   private let context: EventLoopContext
@@ -21,8 +23,11 @@ final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
   private var grantedAt: BootInstant
   private var hasLapsed = false
 
-  init(_ claim: Claim, store: Store, context: EventLoopContext, metrics: LoopMetrics) {
+  init(
+    _ claim: Claim, for delivery: Delivery, store: Store, context: EventLoopContext, metrics: LoopMetrics
+  ) {
     self.claim = claim
+    self.delivery = delivery
     self.store = store
     self.context = context
     self.metrics = metrics

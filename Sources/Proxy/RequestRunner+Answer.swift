@@ -48,13 +48,22 @@ extension RequestRunner {
   /// Tells of the request, now that it has ended.
   @inline(never)
   func tell() {
+    guard !delivery.isLogged else { return }
+    delivery.isLogged = true
     if delivery.record.totalMicroseconds == 0 { stopTime() }
     worker.metrics.ended(delivery.record)
     endTrace()
     guard generation.accessLog.isEnabled else { return }
     delivery.record.client = delivery.peer.caller.address
     delivery.record.method = head.methodText
+    if delivery.record.outcome == .cut, let id = delivery.recordID { delivery.record.recordID = id.text }
     generation.accessLog.write(delivery.record)
+  }
+
+  /// Logs a request that ends with the process.
+  func logCut() {
+    if delivery.answerState != .ended { delivery.record.outcome = .cut }
+    tell()
   }
 
   private func stopTime() {

@@ -62,6 +62,7 @@ extension RequestRunner {
     by reading: AcceptedHead.Reading?, of accepted: AcceptedHead
   ) throws(Problem) -> Subject {
     guard let reading else { return try unkeyed(accepted.target, by: accepted.route) }
+    delivery.recordID = reading.call.id
     if generation.accessLog.isEnabled { delivery.record.keyDigest = reading.key.digestText }
     return .keyed(reading.call, reading.fingerprint)
   }

@@ -39,8 +39,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// A name for a new owner.
   func newOwner() -> OwnerToken { tokens.next() }
 
-  func hold(_ claim: Claim) -> HeldClaim<Store> {
-    let claim = HeldClaim(claim, store: store, context: context, metrics: metrics)
+  func hold(_ claim: Claim, for delivery: Delivery) -> HeldClaim<Store> {
+    let claim = HeldClaim(claim, for: delivery, store: store, context: context, metrics: metrics)
     held[ObjectIdentifier(claim)] = claim
     return claim
   }
@@ -59,18 +59,32 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// Whether no claim is held any more.
   public var isIdle: Bool { held.isEmpty }
 
-  /// Says of every claim still held that its outcome is unknown, since this process goes away.
+  /// Ends what is under way with the process: each request that is cut is logged, and of each claim that is held the
+  /// store is told that its outcome is unknown.
   public func abandon() async {
     isStopping = true
-    for claim in Array(held.values) {
+    let claims = Array(held.values)
+    for delivery in claims.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
+      RequestRunner(worker: self, delivery: delivery).logCut()
+    }
+    for claim in claims {
       claim.stopRenewing()
-      do {
-        _ = try await store.markUnknown(claim.claim)
-      } catch {
-        environment.logger.error(
-          "a record could not be marked unknown at shutdown; its lease will lapse to the same end",
-          metadata: ["error": "\(error)"])
-      }
+      await markUnknown(claim)
+    }
+  }
+
+  private func markUnknown(_ held: HeldClaim<Store>) async {
+    let place: Logger.Metadata = [
+      "record": "\(held.claim.id.text)", "route": "\(held.delivery.record.route ?? "")",
+      "attempt": "\(held.claim.attempt)",
+    ]
+    do {
+      _ = try await store.markUnknown(held.claim)
+      environment.logger.warning("a record is marked unknown, since this process ends", metadata: place)
+    } catch {
+      environment.logger.error(
+        "a record could not be marked unknown at shutdown; its lease will lapse to the same end",
+        metadata: place.merging(["error": "\(error)"]) { _, new in new })
     }
   }
 }

@@ -34,6 +34,7 @@ public struct AccessLog: Sendable {
     if record.attempt > 0 { line.add("attempt", record.attempt) }
     if !record.keyDigest.isEmpty { line.add("key", record.keyDigest) }
     if !record.callerDigest.isEmpty { line.add("caller", record.callerDigest) }
+    if !record.recordID.isEmpty { line.add("record", record.recordID) }
     line.add("request_bytes", record.requestBytes)
     line.add("response_bytes", record.responseBytes)
     line.add("duration_ms", microseconds: record.totalMicroseconds)

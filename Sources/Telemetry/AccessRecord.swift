@@ -25,6 +25,8 @@ public struct AccessRecord: Sendable {
   /// The first characters of a digest, empty where there is none.
   public var keyDigest = ""
   public var callerDigest = ""
+  /// The record's id, as the backend was told; only of a request that was cut, whose outcome somebody may look up.
+  public var recordID = ""
   public var requestBytes = 0
   public var responseBytes = 0
   /// From the head's arrival to the answer's end, in microseconds; of it, asking the store and the backend.

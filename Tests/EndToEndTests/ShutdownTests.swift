@@ -42,15 +42,27 @@ struct ShutdownTests {
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       try await rig.backend.arrived(1)
+      let passed = try await RawClient(port: rig.semel.ports.proxy)
+      rig.backend.on("/open") { _ in Reply(gate: gate) }
+      try await passed.send(Rig.orderText(nil, path: "/open"))
+      let id = try #require(try await rig.backend.arrived(2)[0].requestID)
+      let process = rig.semel.process
       rig.semel.terminate()
-      try await rig.semel.process.exit(within: .seconds(10))
+      try await process.exit(within: .seconds(10))
+      let lines = process.output.split(separator: "\n") + process.errors.split(separator: "\n")
+      let cut = lines.filter { $0.contains(#""outcome":"cut""#) }
+      #expect(cut.count == 2 && cut.count { $0.contains(#""record":"\#(id)""#) } == 1, "\(cut)")
+      #expect(cut.allSatisfy { $0.contains(#""method":"POST""#) }, "\(cut)")
+      let marked = lines.filter { $0.contains("a record is marked unknown") }
+      #expect(
+        marked.count == 1 && marked[0].contains(id) && marked[0].contains(#""route":"orders""#), "\(marked)")
       try await rig.semel.start()
       let start = ContinuousClock.now
       let after = try await rig.order("k")
       #expect(after.problem?.code == "outcome_unknown")
       // Nobody had to wait for the lease of a minute.
       #expect(ContinuousClock.now - start < .seconds(10))
-      #expect(rig.backend.requests.count == 1)
+      #expect(rig.backend.runs(of: "k") == 1)
       gate.open()
     }
   }

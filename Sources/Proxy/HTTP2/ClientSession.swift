@@ -90,6 +90,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   }
 
   func drain() { act(life.drain()) }
+
+  var deliveries: [Delivery] { streams.values.compactMap(\.delivery) }
 }
 
 // What the streams tell and ask.

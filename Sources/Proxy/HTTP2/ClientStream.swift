@@ -17,7 +17,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   private let session: ClientSession
   private let downstream: Downstream
   private var context: ChannelHandlerContext?
-  private var delivery: Delivery?
+  private(set) var delivery: Delivery?
   private var bodyLength: BodyLength?
   /// Whether the client has ended its side.
   private var isEnded = false

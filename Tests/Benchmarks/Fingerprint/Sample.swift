@@ -4,6 +4,8 @@ import Wire
 
 /// A request to be fingerprinted.
 struct Sample {
+  private static let recipe = Recipe()
+
   let name: String
   private let head: MessageHead
   private let query: ByteBuffer?
@@ -23,7 +25,7 @@ struct Sample {
 
   func fingerprint() -> Fingerprint {
     .make(
-      recipe: Recipe(), head: head, method: ByteBuffer(string: "POST"),
+      recipe: Self.recipe, head: head, method: ByteBuffer(string: "POST"),
       path: ByteBuffer(string: "/v1/orders"),
       query: query, body: body)
   }
@@ -44,7 +46,7 @@ extension Sample {
 
   /// The same numbers in every run, without order (SplitMix64).
   private static func mixed(_ index: Int, below bound: UInt64) -> UInt64 {
-    var mixed = UInt64(index) &* 0x9E37_79B9_7F4A_7C15
+    var mixed = UInt64(truncatingIfNeeded: index) &* 0x9E37_79B9_7F4A_7C15
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
     mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
     return (mixed ^ (mixed >> 31)) % bound

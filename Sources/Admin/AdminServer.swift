@@ -1,4 +1,5 @@
 import Hummingbird
+import Idempotency
 import Logging
 import Loop
 import NIOCore
@@ -18,7 +19,7 @@ public struct AdminServer: Service {
   private let host: String
   private let port: Int
   private let pages: PageGuard
-  private let token: String?
+  private let token: Secret?
   private let metrics: Metrics
   private let readiness: @Sendable () async -> Readiness
   private let configuration: @Sendable () async -> ConfigurationStanding?
@@ -32,7 +33,7 @@ public struct AdminServer: Service {
   ///   - settings: the configuration at work as JSON, without its secrets.
   ///   - token: what `Authorization: Bearer …` must say, for everything but the probes; `nil`: nothing is asked.
   public init(
-    host: String, port: Int, names: [String], token: String?, metrics: Metrics,
+    host: String, port: Int, names: [String], token: Secret?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStanding?, desk: RecordDesk,
     settings: @escaping @Sendable () async -> String, logger: Logger

@@ -1,9 +1,10 @@
 import HTTPTypes
 import Hummingbird
+import Idempotency
 
 /// Lets only those in who know the operator's token.
 struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
-  let token: String?
+  let token: Secret?
 
   @concurrent
   func handle(
@@ -11,7 +12,7 @@ struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
   ) async throws -> Response {
     guard let token else { return try await next(request, context) }
     let given = request.headers[.authorization] ?? ""
-    guard Self.areEqual(Array(given.utf8), Array("Bearer \(token)".utf8)) else {
+    guard Self.areEqual(Array(given.utf8), Array("Bearer \(token.revealed)".utf8)) else {
       return Response(
         status: .unauthorized, headers: [.wwwAuthenticate: "Bearer"],
         body: .init(byteBuffer: ByteBuffer(string: "send the admin token as Authorization: Bearer TOKEN\n")))

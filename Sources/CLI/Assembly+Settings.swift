@@ -77,7 +77,7 @@ extension Tracer {
   /// Sends to the collector by OTLP over HTTP, in JSON.
   convenience init(_ settings: TracingSettings) {
     self.init(sample: settings.sample) { body in
-      var call = HTTPCall(url: settings.otlp + "/v1/traces")
+      var call = HTTPCall(url: settings.revealedURL + "/v1/traces")
       call.method = "POST"
       call.fields = ["Content-Type: application/json"]
       call.body = body

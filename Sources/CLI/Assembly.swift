@@ -179,6 +179,6 @@ struct Assembly {
       host: admin.host, port: admin.port, names: admin.hosts,
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)),
       metrics: metrics, readiness: readiness, configuration: configuration, desk: desk,
-      settings: { await settings().redactedJSON }, logger: logger)
+      settings: { await settings().shownJSON }, logger: logger)
   }
 }

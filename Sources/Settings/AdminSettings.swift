@@ -43,3 +43,12 @@ extension AdminSettings {
     return text.lowercased()
   }
 }
+
+extension AdminSettings {
+  var shown: Shown {
+    [
+      "address": .text(HostPort(host: host, port: port).text), "token_file": tokenFile.map(Shown.text),
+      "hosts": .texts(hosts),
+    ]
+  }
+}

@@ -60,3 +60,26 @@ extension LimitSettings {
     section.integer("http2_control_frames", into: &http2ControlFrames, in: 1...1_000_000)
   }
 }
+
+extension LimitSettings {
+  var shown: Shown {
+    [
+      "max_connections": .number(maxConnections),
+      "max_in_flight": .number(maxInFlight),
+      "body_memory": .size(bodyMemory),
+      "header_bytes": .size(headerBytes),
+      "header_line": .size(headerLine),
+      "header_count": .number(headerCount),
+      "header_timeout": .span(headerTimeout),
+      "body_timeout": .span(bodyTimeout),
+      "write_timeout": .span(writeTimeout),
+      "idle_timeout": .span(idleTimeout),
+      "pipeline_bytes": .size(pipelineBytes),
+      "tunnel_timeout": .span(tunnelTimeout),
+      "http2_max_streams": .number(http2MaxStreams),
+      "http2_window": .size(http2Window),
+      "http2_resets": .number(http2Resets),
+      "http2_control_frames": .number(http2ControlFrames),
+    ]
+  }
+}

@@ -75,3 +75,24 @@ extension TLSFiles {
     return files
   }
 }
+
+extension ListenSettings {
+  var shown: Shown {
+    let address: (text: String, mode: Shown?) =
+      switch address {
+      case .tcp(let host, let port): (HostPort(host: host, port: port).text, nil)
+      case .unix(let path): ("unix:\(path)", .text("0" + String(mode, radix: 8)))
+      }
+    return [
+      "address": .text(address.text),
+      "tls": tls.map { files in
+        [
+          "certificate": .text(files.certificate), "key": .text(files.key),
+          "client_ca": files.clientCA.map(Shown.text),
+        ]
+      },
+      "proxy_protocol": .flag(proxyProtocol),
+      "mode": address.mode,
+    ]
+  }
+}

@@ -23,3 +23,12 @@ extension LogSettings {
     section.integer("replay_sample", into: &replaySample, in: 0...1_000_000)
   }
 }
+
+extension LogSettings {
+  var shown: Shown {
+    [
+      "level": .word(level), "format": .word(format), "access": .flag(access),
+      "replay_sample": .number(replaySample),
+    ]
+  }
+}

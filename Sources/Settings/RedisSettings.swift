@@ -9,10 +9,26 @@ public struct RedisSettings: Hashable, Sendable {
 
   public var endpoint: Endpoint
   public var user: String?
-  public var password: String?
+  public var password: Secret?
   public var database = 0
   /// How long a command may take.
   public var timeout: Milliseconds = 500
 
   public init(endpoint: Endpoint) { self.endpoint = endpoint }
+}
+
+extension RedisSettings {
+  /// The URL, with what it says of the login in members of its own.
+  var shownMembers: [Shown.Member] {
+    let url =
+      switch endpoint {
+      case .tcp(let host, let port): "redis://\(HostPort(host: host, port: port).text)/\(database)"
+      case .unix(let path): "unix:\(path)"
+      }
+    return [
+      .init("url", .text(url)), .init("user", user.map(Shown.text)),
+      .init("password", password.map(Shown.secret)),
+      .init("timeout", .span(timeout)),
+    ]
+  }
 }

@@ -64,3 +64,20 @@ extension StoreSettings {
     }
   }
 }
+
+extension StoreSettings {
+  var shown: Shown {
+    .members(
+      placeMembers + [
+        .init("require_durable", .flag(requireDurable)), .init("local_cache", .size(localCacheBytes)),
+        .init("namespace", .text(namespace)),
+      ])
+  }
+
+  private var placeMembers: [Shown.Member] {
+    switch place {
+    case .embedded(let path): [.init("kind", .text("embedded")), .init("path", .text(path))]
+    case .redis(let redis): [.init("kind", .text("redis"))] + redis.shownMembers
+    }
+  }
+}

@@ -1,7 +1,11 @@
+import Idempotency
+
 /// Where spans go.
 public struct TracingSettings: Hashable, Sendable {
-  /// The collector's base URL; `/v1/traces` is added to it.
+  /// The collector's base URL without user and password; `/v1/traces` is added to it.
   public var otlp: String
+  /// What stands before the `@` of the URL as it is written: user and password, percent-encoded.
+  public var userinfo: Secret?
   /// Of so many traces that begin here one is kept.
   public var sample = 1
 
@@ -21,11 +25,34 @@ extension TracingSettings {
       guard let rest, let host = rest.split(separator: "/", omittingEmptySubsequences: false).first,
         !host.isEmpty, !rest.contains(where: { $0.isWhitespace || $0 == "?" || $0 == "#" })
       else { throw Refusal("must be an http or https URL without query, such as http://127.0.0.1:4318") }
+      guard !rest.dropFirst(host.count).contains("@") else {
+        throw Refusal("must have user and password percent-encoded: % as %25, @ as %40, / as %2F")
+      }
       return text.hasSuffix("/") ? String(text.dropLast()) : text
     }
     guard let url else { return nil }
-    var settings = TracingSettings(otlp: url)
+    var settings = TracingSettings(url: url)
     settings.sample = sample
     return settings
+  }
+
+  /// - Parameter url: with its scheme, and user and password where it has them.
+  private init(url: String) {
+    otlp = url
+    guard let scheme = url.firstRange(of: "://"), let at = url.lastIndex(of: "@") else { return }
+    userinfo = Secret(String(url[scheme.upperBound..<at]))
+    otlp = String(url[..<scheme.upperBound] + url[url.index(after: at)...])
+  }
+
+  /// The URL with user and password: for the one place that sends there.
+  public var revealedURL: String {
+    guard let userinfo, let scheme = otlp.firstRange(of: "://") else { return otlp }
+    return otlp[..<scheme.upperBound] + userinfo.revealed + "@" + otlp[scheme.upperBound...]
+  }
+}
+
+extension TracingSettings {
+  var shown: Shown {
+    ["otlp": .text(otlp), "userinfo": userinfo.map(Shown.secret), "sample": .number(sample)]
   }
 }

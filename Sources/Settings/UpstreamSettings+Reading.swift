@@ -52,3 +52,43 @@ extension Section {
     }
   }
 }
+
+extension UpstreamSettings {
+  var shown: Shown {
+    [
+      "url": .text(url),
+      "host": .text(host.text),
+      "http2": .word(http2),
+      "tls": tls.map { tls in
+        [
+          "ca": tls.ca.map(Shown.text), "certificate": tls.certificate.map(Shown.text),
+          "key": tls.key.map(Shown.text), "server_name": tls.serverName.map(Shown.text),
+        ]
+      },
+      "connect_timeout": .span(connectTimeout),
+      "response_timeout": .span(responseTimeout),
+      "settle": .span(settle),
+      "idle_timeout": .span(idleTimeout),
+      "connect_retries": .number(connectRetries),
+      "max_connections": .number(maxConnections),
+    ]
+  }
+
+  private var url: String {
+    switch address {
+    case .tcp(let host, let port):
+      (tls == nil ? "http://" : "https://") + HostPort(host: host, port: port).text
+    case .unix(let path): "unix:\(path)"
+    }
+  }
+}
+
+extension UpstreamSettings.Host {
+  fileprivate var text: String {
+    switch self {
+    case .preserve: "preserve"
+    case .upstream: "upstream"
+    case .name(let name): name
+    }
+  }
+}

@@ -148,14 +148,16 @@ struct RecordTests {
 
   @Test func `the configuration at work is shown without its secrets`() async throws {
     let configuration = Configuration(
-      store: .redis, redisArguments: ["--requirepass", "hunter2"], redisUser: ":hunter2@")
+      store: .redis, top: ["tracing": "{otlp: 'http://semel:hunter3@127.0.0.1:\(FreePort.find())'}"],
+      redisArguments: ["--requirepass", "hunter2"], redisUser: ":hunter2@")
     try await Rig.run(configuration) { rig in
       let config = try await rig.semel.admin.send("GET", "/v1/config")
       #expect(config.status == 200)
       let object = try JSONSerialization.jsonObject(with: Data(config.body)) as? [String: Any]
       #expect((object?["limits"] as? [String: Any])?["max_in_flight"] as? Int == 4096)
       #expect(config.text.contains(#""password":"(redacted)""#))
-      #expect(!config.text.contains("hunter2"))
+      #expect(config.text.contains(#""path":"/v1/**""#))
+      #expect(!config.text.contains("hunter"))
     }
   }
 

@@ -93,6 +93,10 @@ struct RefusalTests {
       "2:17: tracing.otlp: must be an http or https URL without query, such as http://127.0.0.1:4318"
     ),
     (
+      "tracing: {otlp: \"http://a:b/c@d\"}",
+      "2:17: tracing.otlp: must have user and password percent-encoded: % as %25, @ as %40, / as %2F"
+    ),
+    (
       "tracing: {otlp: \"http://c\", sample: 0}",
       "2:37: tracing.sample: must be a whole number from 1 to 1000000"
     ),

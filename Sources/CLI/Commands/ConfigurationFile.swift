@@ -44,7 +44,7 @@ struct ConfigurationFile {
   }
 
   /// The first line of a file that holds a secret.
-  static func secret(at path: String) throws -> String {
+  static func secret(at path: String) throws -> Secret {
     guard let data = FileManager.default.contents(atPath: path),
       let text = String(validating: data, as: UTF8.self),
       let line = text.split(whereSeparator: \.isNewline).first
@@ -52,6 +52,6 @@ struct ConfigurationFile {
       StandardError.print("\(path): holds no secret; write it as the file's first line")
       throw ExitCode.badConfiguration
     }
-    return String(line)
+    return Secret(String(line))
   }
 }

@@ -9,6 +9,16 @@ public enum KeySource: Hashable, Sendable {
   /// A field of an `application/x-www-form-urlencoded` or `multipart/form-data` body.
   case form(String)
 
+  /// As the configuration names it.
+  public var text: String {
+    switch self {
+    case .header(let name): "header:\(name)"
+    case .query(let name): "query:\(name)"
+    case .json(let pointer): "json:\(pointer)"
+    case .form(let name): "form:\(name)"
+    }
+  }
+
   /// Whether the body has to be read before the key is known.
   public var isInBody: Bool {
     switch self {

@@ -20,20 +20,23 @@ public struct OutcomeTable: Hashable, Sendable {
   private var classes: [OutcomeClass]
   /// The single statuses that the route itself lists.
   private var named: Set<Int> = []
+  /// The patterns that the route itself lists, as it lists them.
+  public let own: [OutcomeClass: [Pattern]]
 
   /// The defaults of the contract (section 4), then the route's own patterns over them: of a hundred first, of one
   /// status after, so that the most specific wins.
   public init(final: [Pattern] = [], retry: [Pattern] = [], unknown: [Pattern] = []) {
+    own = [.final: final, .retry: retry, .unknown: unknown]
     classes = Array(repeating: .final, count: 600)
     for status in [401, 403, 407, 408, 421, 423, 425, 429, 503] { classes[status] = .retry }
     for status in [502, 504] { classes[status] = .unknown }
-    let own = [(OutcomeClass.final, final), (.retry, retry), (.unknown, unknown)]
-    for (outcome, patterns) in own {
+    let lists = [(OutcomeClass.final, final), (.retry, retry), (.unknown, unknown)]
+    for (outcome, patterns) in lists {
       for case .hundred(let hundred) in patterns {
         for status in hundred * 100..<hundred * 100 + 100 { classes[status] = outcome }
       }
     }
-    for (outcome, patterns) in own {
+    for (outcome, patterns) in lists {
       for case .status(let status) in patterns {
         classes[status] = outcome
         named.insert(status)

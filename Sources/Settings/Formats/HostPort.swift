@@ -6,6 +6,9 @@ struct HostPort: Hashable {
   var host: String
   var port: Int
 
+  /// As `parse` reads it.
+  var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
   /// `port` is what counts where none is written; `nil` demands one.
   static func parse(
     _ text: some StringProtocol, port implied: Int? = nil, ports: ClosedRange<Int> = 1...65535

@@ -1,3 +1,5 @@
+import Idempotency
+
 extension RedisSettings {
   /// Reads `redis://user:password@host:port/0` or `unix:/path`. User and password may be percent-encoded.
   static func parse(_ text: String) throws(Refusal) -> RedisSettings {
@@ -25,7 +27,7 @@ extension RedisSettings {
     let address = try HostPort.parse(rest[..<slash], port: 6379)
     var settings = RedisSettings(endpoint: .tcp(host: address.host, port: address.port))
     settings.user = try user.map(decoded)
-    settings.password = try password.map(decoded)
+    settings.password = try password.map { text throws(Refusal) in Secret(try decoded(text)) }
     settings.database = try database(rest[slash...].dropFirst())
     return settings
   }

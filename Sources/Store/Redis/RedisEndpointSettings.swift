@@ -10,7 +10,7 @@ public struct RedisEndpointSettings: Sendable, Equatable {
   public var address: Address
   /// `nil`: Redis' default user.
   public var user: String?
-  public var password: String?
+  public var password: Secret?
   public var database = 0
   /// For one call in all, also where it waits for a connection or is repeated.
   public var timeout: Milliseconds = 500

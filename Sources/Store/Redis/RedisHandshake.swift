@@ -5,7 +5,7 @@ import Idempotency
 /// All commands go out at once; the replies come in their order.
 struct RedisHandshake {
   enum Step: Equatable {
-    case authenticate(user: String?, password: String)
+    case authenticate(user: String?, password: Secret)
     case select(database: Int)
     /// Shows in `CLIENT LIST`; a server that refuses it is no worse for that.
     case name
@@ -16,8 +16,8 @@ struct RedisHandshake {
 
     var command: [String] {
       switch self {
-      case .authenticate(let user?, let password): ["AUTH", user, password]
-      case .authenticate(nil, let password): ["AUTH", password]
+      case .authenticate(let user?, let password): ["AUTH", user, password.revealed]
+      case .authenticate(nil, let password): ["AUTH", password.revealed]
       case .select(let database): ["SELECT", "\(database)"]
       case .name: ["CLIENT", "SETNAME", "semel"]
       case .load(let script): ["SCRIPT", "LOAD", script.source]

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Idempotency
 import Transport
 
 /// How the commands reach the admin listener of a running Semel.
@@ -24,7 +25,7 @@ struct AdminCall: ParsableArguments {
     // Also without a body: the listener takes changes in JSON alone.
     if method != "GET" { call.fields.append("Content-Type: application/json") }
     if let tokenFile {
-      call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenFile))")
+      call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenFile).revealed)")
     }
     let answer: HTTPCall.Answer
     do {

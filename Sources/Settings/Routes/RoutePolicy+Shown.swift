@@ -1,0 +1,79 @@
+import Idempotency
+
+extension RoutePolicy {
+  /// The route with what `defaults` and the defaults of the program say for it.
+  var shown: Shown {
+    [
+      "name": .text(name),
+      "match": match.shown,
+      "upstream": .text(upstream.name),
+      "idempotency": .word(idempotency),
+      "key": key.shown,
+      "caller": caller?.shown,
+      "endpoint": .word(endpoint),
+      "fingerprint": [
+        "body": .word(recipe.body), "headers": .texts(recipe.headers), "ignore": .texts(recipe.ignore),
+      ],
+      "mismatch_status": .number(mismatchStatus),
+      "duplicates": .word(duplicates),
+      "wait_timeout": .span(waitTimeout),
+      "max_waiters": .number(maxWaiters),
+      "lease": .span(lease),
+      "retention": .span(retention),
+      "remember": .span(remember),
+      "unknown_retention": .span(unknownRetention),
+      "outcomes": outcomes.shown,
+      "on_unknown": .word(onUnknown),
+      "max_attempts": .number(maxAttempts),
+      "on_store_failure": .word(onStoreFailure),
+      "max_request_body": .size(maxRequestBody),
+      "max_response_body": .size(maxResponseBody),
+      "set_cookie": .word(setCookie),
+      "response_timeout": .span(timeToAnswer),
+      "stream": .flag(stream),
+    ]
+  }
+}
+
+extension RouteMatch {
+  fileprivate var shown: Shown {
+    [
+      "methods": methods.isEmpty ? nil : .texts(methods), "path": path.map { .text($0.text) },
+      "host": host.map(Shown.text),
+    ]
+  }
+}
+
+extension KeyPolicy {
+  fileprivate var shown: Shown {
+    [
+      "from": .texts(from.map(\.text)), "format": .word(format), "min_length": .number(minLength),
+      "max_length": .number(maxLength),
+    ]
+  }
+}
+
+extension CallerPolicy {
+  fileprivate var shown: Shown {
+    ["parts": .texts(parts.map(\.text)), "anonymous": .word(anonymous)]
+  }
+}
+
+extension OutcomeTable {
+  /// What the route lists itself, over the defaults.
+  fileprivate var shown: Shown {
+    .members(
+      OutcomeClass.allCases.map { outcome in
+        Shown.Member(outcome.rawValue, .list((own[outcome] ?? []).map(\.shown)))
+      })
+  }
+}
+
+extension OutcomeTable.Pattern {
+  fileprivate var shown: Shown {
+    switch self {
+    case .status(let status): .number(status)
+    case .hundred(let hundred): .text("\(hundred)xx")
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import Idempotency
+import Wire
+
+extension Settings {
+  /// All that is set, as JSON for an operator; of secrets it says that they are there, and no more.
+  public var shownJSON: String { shown.json }
+
+  var shown: Shown {
+    [
+      "listen": .list(listen.map(\.shown)),
+      "admin": admin?.shown,
+      "workers": .number(workers),
+      "drain_delay": .span(drainDelay),
+      "shutdown_grace": .span(shutdownGrace),
+      "trusted_proxies": .texts(trustedProxies.texts),
+      "upstreams": .members(
+        upstreams.sorted { $0.key < $1.key }.map { Shown.Member($0.key, $0.value.shown) }),
+      "store": store.shown,
+      "limits": limits.shown,
+      "log": log.shown,
+      "tracing": tracing?.shown,
+      "allow_identity_change": .flag(allowsIdentityChange),
+      "routes": .list(routes.map(\.shown)),
+      "warnings": .texts(warnings.map(\.description)),
+    ]
+  }
+}
+
+extension TrustedProxies {
+  /// As `trusted_proxies` lists them.
+  fileprivate var texts: [String] { blocks.map(\.text) + (includesUnixSockets ? ["unix"] : []) }
+}
+
+extension AddressBlock {
+  fileprivate var text: String {
+    guard prefix < 128 else { return first.text }
+    return "\(first.text)/\(first.isIPv4 && prefix >= 96 ? prefix - 96 : prefix)"
+  }
+}

@@ -23,6 +23,7 @@ public struct AdminServer: Service {
   private let metrics: Metrics
   private let readiness: @Sendable () async -> Readiness
   private let configuration: @Sendable () async -> ConfigurationStanding?
+  private let surroundings: @Sendable () async -> [String]
   private let desk: RecordDesk
   private let settings: @Sendable () async -> String
   private let logger: Logger
@@ -30,12 +31,14 @@ public struct AdminServer: Service {
   /// - Parameters:
   ///   - names: by which it is reached, besides `host` and `localhost`.
   ///   - configuration: what `/readyz` tells of it; `nil` where there is no file.
+  ///   - surroundings: what else `/readyz` names, a line each.
   ///   - settings: the configuration at work as JSON, without its secrets.
   ///   - token: what `Authorization: Bearer …` must say, for everything but the probes; `nil`: nothing is asked.
   public init(
     host: String, port: Int, names: [String], token: Secret?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
-    configuration: @escaping @Sendable () async -> ConfigurationStanding?, desk: RecordDesk,
+    configuration: @escaping @Sendable () async -> ConfigurationStanding?,
+    surroundings: @escaping @Sendable () async -> [String], desk: RecordDesk,
     settings: @escaping @Sendable () async -> String, logger: Logger
   ) {
     self.host = host
@@ -45,6 +48,7 @@ public struct AdminServer: Service {
     self.metrics = metrics
     self.readiness = readiness
     self.configuration = configuration
+    self.surroundings = surroundings
     self.desk = desk
     self.settings = settings
     self.logger = logger
@@ -69,8 +73,9 @@ public struct AdminServer: Service {
     router.add(middleware: MetricsMiddleware())
     router.add(middleware: PageGuardMiddleware(pages: pages))
     router.get("/livez") { _, _ in "ok\n" }
-    router.get("/readyz") { [readiness, configuration] _, _ in
-      let standing = await configuration()?.text ?? ""
+    router.get("/readyz") { [readiness, configuration, surroundings] _, _ in
+      let lines = await surroundings().map { $0 + "\n" }
+      let standing = (await configuration()?.text ?? "") + lines.joined()
       switch await readiness() {
       case .ready: return Response.text("ready\n" + standing, status: .ok)
       case .notReady(let reason):

@@ -69,7 +69,8 @@ struct Assembly {
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
         metrics.tell(of: store)
         metrics.tell(of: cache)
-        try await serve(contexts, group, metrics, services) { index in
+        let readiness = StoreReadiness(of: settings.store, [store.monitor])
+        try await serve(contexts, group, metrics, services, readiness) { index in
           CachedStore(MeasuredStore(store, metrics: metrics.loops[index], failures: failures), cache: cache)
         }
         await store.close()
@@ -84,7 +85,8 @@ struct Assembly {
           RedisStore(context: $0, settings: endpoint, logger: logger, hub: hub)
         }
         metrics.tell(of: stores.map(\.counters))
-        try await serve(contexts, group, metrics, services) { index in
+        let readiness = StoreReadiness(of: settings.store, stores.map(\.counters.monitor))
+        try await serve(contexts, group, metrics, services, readiness) { index in
           let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)
         }
@@ -101,7 +103,7 @@ struct Assembly {
 
   private func serve<Records: RecordStore>(
     _ contexts: [EventLoopContext], _ group: MultiThreadedEventLoopGroup, _ metrics: Metrics,
-    _ services: [any Service], store: (Int) -> Records
+    _ services: [any Service], _ readiness: StoreReadiness, store: (Int) -> Records
   ) async throws {
     let environment = ProxyEnvironment(counters: metrics.counters, tracer: tracer, logger: logger)
     let generation = generation(of: settings, metrics)
@@ -132,7 +134,15 @@ struct Assembly {
     let desk = RecordDesk(
       store: store(0), context: contexts[0], routes: { await live().routes }, logger: logger)
     if let admin = try adminServer(
-      metrics, desk, live, readiness: { await proxy.readiness }, configuration: { await reload?.standing })
+      metrics, desk, live,
+      readiness: {
+        let own = await proxy.readiness
+        return own == .ready ? readiness.verdict(await live().readiness) : own
+      },
+      configuration: { await reload?.standing },
+      surroundings: {
+        [readiness.line] + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
+      })
     {
       let census = RecordCensus(desk: desk)
       metrics.source { census.figures }
@@ -172,13 +182,15 @@ struct Assembly {
   private func adminServer(
     _ metrics: Metrics, _ desk: RecordDesk, _ settings: @escaping @Sendable () async -> Settings,
     readiness: @escaping @Sendable () async -> Readiness,
-    configuration: @escaping @Sendable () async -> ConfigurationStanding?
+    configuration: @escaping @Sendable () async -> ConfigurationStanding?,
+    surroundings: @escaping @Sendable () async -> [String]
   ) throws -> AdminServer? {
     guard let admin = self.settings.admin else { return nil }
     return AdminServer(
       host: admin.host, port: admin.port, names: admin.hosts,
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)),
-      metrics: metrics, readiness: readiness, configuration: configuration, desk: desk,
+      metrics: metrics, readiness: readiness, configuration: configuration, surroundings: surroundings,
+      desk: desk,
       settings: { await settings().shownJSON }, logger: logger)
   }
 }

@@ -16,6 +16,7 @@ extension Settings {
     document.section("tracing") { tracing = TracingSettings.read($0) }
     document.refuseUnsupported("jwt")
     document.refuseUnsupported("policy_document", neutral: "off")
+    document.choice("readiness", into: &readiness)
     document.flag("allow_identity_change", into: &allowsIdentityChange)
     routes =
       RouteReader(

@@ -3,6 +3,13 @@ import Wire
 
 /// The whole configuration: one YAML file, read to one typed document.
 public struct Settings: Sendable, Hashable {
+  public enum Readiness: String, Sendable, CaseIterable {
+    /// Ready from the first time on that the store has been reached and accepted.
+    case started
+    /// Ready while the store serves.
+    case store
+  }
+
   public var listen: [ListenSettings] = [.tcp(host: "127.0.0.1", port: 8080)]
   /// `nil`: there is no listener for operators.
   public var admin: AdminSettings?
@@ -21,6 +28,8 @@ public struct Settings: Sendable, Hashable {
   public var tracing: TracingSettings?
   /// In the order in which they are matched, each with `defaults` merged in.
   public var routes: [RoutePolicy] = []
+  /// Whether a store that fails after it has served makes this process not ready.
+  public var readiness: Readiness = .started
   /// Whether a reload may change by what a route's records are found.
   public var allowsIdentityChange = false
   /// What is allowed and yet probably not meant, in the order of the file.

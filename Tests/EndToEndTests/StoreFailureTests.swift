@@ -157,7 +157,7 @@ struct StoreFailureTests {
     let arguments = ["--requirepass", "secret"]
     for user in ["", ":wrong@", "default:wrong@"] {
       let configuration = Configuration(store: .redis, redisArguments: arguments, redisUser: user)
-      try await Rig.run(configuration) { rig in
+      try await Rig.run(configuration, becomesReady: false) { rig in
         expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
         #expect(rig.backend.requests.isEmpty)
       }

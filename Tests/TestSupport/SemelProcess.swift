@@ -26,12 +26,21 @@ package final class SemelProcess: Sendable {
 
   /// Starts it and waits until it is ready.
   ///
-  /// - Parameter wrapper: what its command is run by.
-  package init(ports: Ports = Ports(), configuration: String, under wrapper: [String] = []) async throws {
+  /// - Parameters:
+  ///   - wrapper: what its command is run by.
+  ///   - waitsUntilReady: false where its store is not to be had: then it waits for its listeners alone.
+  package init(
+    ports: Ports = Ports(), configuration: String, under wrapper: [String] = [], waitsUntilReady: Bool = true
+  ) async throws {
     self.ports = ports
     self.wrapper = wrapper
     try configuration.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
-    try await start()
+    if waitsUntilReady {
+      try await start()
+    } else {
+      try await launch().line(containing: #""message":"listening""#)
+      try await page("/livez", becomes: 200)
+    }
   }
 
   /// The process as it runs now.

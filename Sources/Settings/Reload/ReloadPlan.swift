@@ -73,6 +73,7 @@ extension ReloadPlan {
     settings.log = new.log
     settings.drainDelay = new.drainDelay
     settings.shutdownGrace = new.shutdownGrace
+    settings.readiness = new.readiness
     settings.allowsIdentityChange = new.allowsIdentityChange
     settings.warnings = new.warnings
     return settings

@@ -19,6 +19,7 @@ extension Settings {
       "limits": limits.shown,
       "log": log.shown,
       "tracing": tracing?.shown,
+      "readiness": .word(readiness),
       "allow_identity_change": .flag(allowsIdentityChange),
       "routes": .list(routes.map(\.shown)),
       "warnings": .texts(warnings.map(\.description)),

@@ -43,6 +43,9 @@ public final class EmbeddedStore: RecordStore {
     lock.release()
   }
 
+  /// The state that probes see: what was opened serves.
+  public let monitor = StoreMonitor(.serving)
+
   var queue: RequestQueue { writer.queue }
 
   /// How many groups were committed.

@@ -5,6 +5,8 @@ public final class RedisCounters: Sendable {
   private let roundTripCount = Atomic<Int>(0)
   private let connectionCount = Atomic<Int>(0)
   private let isUp = Atomic<Bool>(false)
+  /// Of this connection.
+  public let monitor = StoreMonitor(.connecting)
 
   /// Commands that were written, repetitions and all.
   public var roundTrips: Int { roundTripCount.load(ordering: .relaxed) }
@@ -20,5 +22,8 @@ public final class RedisCounters: Sendable {
     isUp.store(true, ordering: .relaxed)
   }
 
-  func disconnected() { isUp.store(false, ordering: .relaxed) }
+  func disconnected(_ reason: String) {
+    isUp.store(false, ordering: .relaxed)
+    monitor.fails(reason)
+  }
 }

@@ -83,14 +83,23 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
 
   /// Warns of a Redis that may lose records; from any thread.
   func warn(_ doubt: String) {
+    guard isNews(doubt) else { return }
+    logger.warning("REDIS MAY LOSE RECORDS, AND A LOST RECORD LETS A RETRY RUN TWICE: \(doubt)")
+  }
+
+  /// Says that a Redis is not accepted; from any thread.
+  func refuse(_ reason: String) {
+    guard isNews(reason) else { return }
+    logger.error("REDIS IS REFUSED, AND NO PROTECTED REQUEST RUNS: \(reason)")
+  }
+
+  private func isNews(_ text: String) -> Bool {
     let now = BootInstant(nanoseconds: bootTimeNanoseconds())
-    let isNews = warned.withLock { warned in
-      if let last = warned[doubt], now - last < Self.warningInterval { return false }
-      warned[doubt] = now
+    return warned.withLock { warned in
+      if let last = warned[text], now - last < Self.warningInterval { return false }
+      warned[text] = now
       return true
     }
-    guard isNews else { return }
-    logger.warning("REDIS MAY LOSE RECORDS, AND A LOST RECORD LETS A RETRY RUN TWICE: \(doubt)")
   }
 
   private func start() {
@@ -165,9 +174,10 @@ extension RedisHub {
 }
 
 extension RedisHub {
-  func linkIsUp(_ greeting: RedisGreeting) {
+  func linkIsUp(_ greeting: RedisGreeting) -> String? {
     send(["SUBSCRIBE", keys.invalidations], .invalidations)
     for (channel, topic) in topics { send(["SUBSCRIBE", channel], .topic(topic)) }
+    return nil
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {

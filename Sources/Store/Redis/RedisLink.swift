@@ -7,7 +7,8 @@ import NIOPosix
 /// What uses a link. Called on its loop alone.
 protocol RedisLinkUser: AnyObject {
   /// A connection is ready for commands.
-  func linkIsUp(_ greeting: RedisGreeting)
+  /// - Returns: The reason why this Redis is not accepted.
+  func linkIsUp(_ greeting: RedisGreeting) -> String?
   /// The next reply, in the order of the commands.
   func linkReceived(_ reply: borrowing HiredisReply)
   /// All that has come so far was handed over.
@@ -165,11 +166,14 @@ extension RedisLink {
   private func greeted(_ handler: RedisChannelHandler, _ greeting: RedisGreeting) {
     attemptLimit?.cancel()
     state = .up(handler)
-    if let outage { logger.notice("Redis is back", metadata: ["after": "\(outage.reason)"]) }
+    let before = outage
     outage = nil
     backoff.succeeded()
     counters.connected()
-    user?.linkIsUp(greeting)
+    let refusal = user?.linkIsUp(greeting)
+    guard let before, refusal == nil else { return }
+    let message: Logger.Message = carriesRecords ? "Redis is back" : "the subscription to Redis is back"
+    logger.notice(message, metadata: ["after": "\(before.reason)"])
   }
 
   /// Gives the connection up, or the attempt to make one, and tries again later.
@@ -196,7 +200,7 @@ extension RedisLink {
 
   private func drop(_ state: State, _ reason: String) {
     outbound.clear()
-    counters.disconnected()
+    counters.disconnected(reason)
     switch state {
     case .up(let handler), .connecting(let handler?, _): handler.abandon()
     case .connecting(nil, _), .waiting, .closed: break

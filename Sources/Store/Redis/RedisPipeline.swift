@@ -49,7 +49,11 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private var receivedAt = BootInstant(nanoseconds: 0)
   private var connectionWaiters: [Signal] = []
   /// Why no claim may be granted here.
-  private(set) var refusal: String?
+  private(set) var refusal: String? {
+    didSet {
+      if let refusal { link.counters.monitor.refuses(refusal) } else { link.counters.monitor.serves() }
+    }
+  }
 
   init(context: EventLoopContext, link: RedisLink, hub: RedisHub) {
     self.context = context
@@ -183,18 +187,22 @@ extension RedisPipeline {
 }
 
 extension RedisPipeline {
-  func linkIsUp(_ greeting: RedisGreeting) {
+  func linkIsUp(_ greeting: RedisGreeting) -> String? {
     precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
     lastReplyAt = Self.now
     clock.reset()
     if let now = greeting.now { clock.told(now, at: lastReplyAt) }
     heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
-    refusal = nil
-    for doubt in greeting.doubts { hub.warn(doubt) }
     if settings.requireDurable, let doubt = greeting.doubts.first {
-      refusal = "require_durable is set, and this Redis may lose records: \(doubt)"
+      let reason = "require_durable is set, and this Redis may lose records: \(doubt)"
+      refusal = reason
+      hub.refuse(reason)
+    } else {
+      refusal = nil
+      for doubt in greeting.doubts { hub.warn(doubt) }
     }
     wakeConnectionWaiters()
+    return refusal
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {

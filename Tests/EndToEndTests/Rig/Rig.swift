@@ -20,16 +20,17 @@ struct Rig: Sendable {
   /// Starts all parts, runs `body`, and ends them whatever it did.
   ///
   /// - Parameters:
+  ///   - becomesReady: false where its store does not let it.
   ///   - backendIsUp: false leaves starting the backend to the test.
   ///   - span: how long `body` may take.
   ///   - slots: how many of those that run at once it counts for.
   static func run(
-    _ configuration: Configuration = Configuration(), backendIsUp: Bool = true,
+    _ configuration: Configuration = Configuration(), becomesReady: Bool = true, backendIsUp: Bool = true,
     within span: Duration = .seconds(60), slots: Int = 1,
     _ body: @escaping @Sendable (Rig) async throws -> Void
   ) async throws {
     try await withSlots(slots) {
-      let rig = try await Rig(configuration, backendIsUp: backendIsUp)
+      let rig = try await Rig(configuration, becomesReady: becomesReady, backendIsUp: backendIsUp)
       let outcome: Result<Void, any Error>
       do {
         outcome = .success(try await withDeadline(span) { try await body(rig) })
@@ -56,7 +57,7 @@ struct Rig: Sendable {
     try await body()
   }
 
-  private init(_ configuration: Configuration, backendIsUp: Bool) async throws {
+  private init(_ configuration: Configuration, becomesReady: Bool, backendIsUp: Bool) async throws {
     self.configuration = configuration
     directory = TemporaryDirectory()
     backend = OrdersBackend()
@@ -71,7 +72,8 @@ struct Rig: Sendable {
     semel = try await SemelProcess(
       ports: ports,
       configuration: configuration.text(
-        ports: ports, backend: backend.port, storePath: directory.file("semel.db"), redis: redis))
+        ports: ports, backend: backend.port, storePath: directory.file("semel.db"), redis: redis),
+      waitsUntilReady: becomesReady)
   }
 
   /// Reloads with other members; ports and store stay.

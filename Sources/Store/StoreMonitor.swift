@@ -1,0 +1,68 @@
+import Synchronization
+
+/// The state of a store since the start of this process, as probes see it.
+public struct StoreState: Sendable, Equatable {
+  public enum Status: Sendable, Equatable {
+    /// Not reached yet, and the reason.
+    case unreached(String)
+    /// Reached, but nothing may be claimed there, for this reason.
+    case refused(String)
+    case serving
+    /// It has served, and does not now, for this reason.
+    case failing(String)
+  }
+
+  public private(set) var status: Status
+  /// Whether it has been reached and accepted since the start.
+  public private(set) var hasServed: Bool
+
+  public static let serving = StoreState(status: .serving, hasServed: true)
+  public static let connecting = StoreState(status: .unreached("no connection stands yet"), hasServed: false)
+
+  public mutating func serves() { self = .serving }
+
+  public mutating func refuses(_ reason: String) { status = .refused(reason) }
+
+  public mutating func fails(_ reason: String) {
+    status = hasServed ? .failing(reason) : .unreached(reason)
+  }
+
+  /// The state of a store that several connections share: that of the one that fares worst.
+  public static func combined(_ states: [StoreState]) -> StoreState {
+    let worst = states.max { $0.rank < $1.rank }
+    return StoreState(status: worst?.status ?? .serving, hasServed: states.allSatisfy(\.hasServed))
+  }
+
+  private var rank: Int {
+    switch status {
+    case .serving: 0
+    case .failing: 1
+    case .unreached: 2
+    case .refused: 3
+    }
+  }
+}
+
+extension StoreState.Status: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unreached(let reason): "not reached: \(reason)"
+    case .refused(let reason): "refused: \(reason)"
+    case .serving: "serving"
+    case .failing(let reason): "failing: \(reason)"
+    }
+  }
+}
+
+/// The place where a store publishes its state; for any thread.
+public final class StoreMonitor: Sendable {
+  private let current: Mutex<StoreState>
+
+  public init(_ state: StoreState) { current = Mutex(state) }
+
+  public var state: StoreState { current.withLock { $0 } }
+
+  public func serves() { current.withLock { $0.serves() } }
+  public func refuses(_ reason: String) { current.withLock { $0.refuses(reason) } }
+  public func fails(_ reason: String) { current.withLock { $0.fails(reason) } }
+}

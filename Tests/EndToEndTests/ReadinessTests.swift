@@ -1,0 +1,94 @@
+import TestSupport
+import Testing
+
+/// When Semel says that it may be given requests.
+struct ReadinessTests {
+  private func probe(_ rig: Rig) async throws -> Answer { try await rig.semel.admin.send("GET", "/readyz") }
+
+  /// Not ready for this reason, alive, and no protected request runs.
+  private func expectUnready(_ rig: Rig, _ reason: String) async throws {
+    let deadline = ContinuousClock.now + .seconds(10)
+    var answer = try await probe(rig)
+    while !answer.text.contains(reason), ContinuousClock.now < deadline { answer = try await probe(rig) }
+    #expect(answer.status == 503 && answer.text.hasPrefix("not ready: the store is "), "\(answer.text)")
+    #expect(answer.text.contains(reason), "\(answer.text)")
+    #expect(await rig.semel.status(of: "/livez") == 200)
+    expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+    #expect(rig.backend.requests.isEmpty)
+  }
+
+  private func expectMended(_ rig: Rig) async throws {
+    try await rig.semel.page("/readyz", becomes: 200)
+    expectExecuted(try await rig.order("k"))
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a probe names configuration, store and upstreams`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let text = try await probe(rig).text
+      #expect(text.hasPrefix("ready\nconfiguration "), "\(text)")
+      let place = rig.storePath.map { "embedded \($0)" } ?? "redis 127.0.0.1:\(rig.redis?.port ?? 0)"
+      #expect(
+        text.contains("\nstore \(place): serving\n") && text.hasSuffix("\nupstream orders\n"), "\(text)")
+    }
+  }
+
+  @Test func `a wrong password keeps it from being ready until it is right`() async throws {
+    let configuration = Configuration(store: .redis, redisUser: "semel:hunter2@")
+    try await Rig.run(configuration, becomesReady: false) { rig in
+      try await expectUnready(rig, "Redis knows no such user and password")
+      let text = try await probe(rig).text
+      #expect(!text.contains("hunter2"))
+      try rig.redis?.command(["ACL", "SETUSER", "semel", "on", ">hunter2", "~*", "&*", "+@all"])
+      try await expectMended(rig)
+    }
+  }
+
+  @Test func `a Redis that is not there keeps it from being ready until it is`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      try await rig.semel.kill()
+      rig.redis?.kill()
+      let process = try rig.semel.launch()
+      try await process.line(containing: "cannot be reached: Connection refused\"")
+      try await expectUnready(rig, "cannot be reached: Connection refused")
+      try await rig.redis?.start()
+      try await expectMended(rig)
+    }
+  }
+
+  @Test func `a Redis that may forget is refused where it must not, and said to be`() async throws {
+    let configuration = Configuration(store: .redis, storeMembers: ["require_durable": "true"])
+    try await Rig.run(configuration, becomesReady: false) { rig in
+      try await expectUnready(
+        rig, "refused: require_durable is set, and this Redis may lose records: appendonly")
+      let process = rig.semel.process
+      try await process.line(containing: "REDIS IS REFUSED, AND NO PROTECTED REQUEST RUNS: require_durable")
+      try rig.redis?.command(["CLIENT", "KILL", "TYPE", "normal"])
+      try await process.line(containing: "no connection to Redis")
+      try await expectUnready(rig, "refused: require_durable is set")
+      #expect(!process.output.contains("\"Redis is back\""))
+      try rig.redis?.command(["CONFIG", "SET", "appendonly", "yes"])
+      try rig.redis?.command(["CLIENT", "KILL", "TYPE", "normal"])
+      try await expectMended(rig)
+    }
+  }
+
+  @Test(arguments: [("started", 200), ("store", 503)])
+  func `a store that fails later counts where the configuration says so`(rule: String, status: Int)
+    async throws
+  {
+    try await Rig.run(Configuration(store: .redis, top: ["readiness": rule])) { rig in
+      rig.redis?.kill()
+      let deadline = ContinuousClock.now + .seconds(10)
+      var answer = try await probe(rig)
+      while !answer.text.contains("failing: "), ContinuousClock.now < deadline {
+        answer = try await probe(rig)
+      }
+      #expect(
+        answer.text.contains("store redis 127.0.0.1:\(rig.redis?.port ?? 0): failing: "), "\(answer.text)")
+      #expect(answer.status == status)
+      try await rig.redis?.start()
+      try await rig.semel.page("/readyz", becomes: 200)
+    }
+  }
+}

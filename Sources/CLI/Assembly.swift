@@ -70,7 +70,7 @@ struct Assembly {
         metrics.tell(of: store)
         metrics.tell(of: cache)
         let readiness = StoreReadiness(of: settings.store, [store.monitor])
-        try await serve(contexts, group, metrics, services, readiness) { index in
+        try await serve(contexts, group, metrics, services, readiness, store) { index in
           CachedStore(MeasuredStore(store, metrics: metrics.loops[index], failures: failures), cache: cache)
         }
         await store.close()
@@ -86,7 +86,7 @@ struct Assembly {
         }
         metrics.tell(of: stores.map(\.counters))
         let readiness = StoreReadiness(of: settings.store, stores.map(\.counters.monitor))
-        try await serve(contexts, group, metrics, services, readiness) { index in
+        try await serve(contexts, group, metrics, services, readiness, stores[0].facts) { index in
           let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)
         }
@@ -103,9 +103,13 @@ struct Assembly {
 
   private func serve<Records: RecordStore>(
     _ contexts: [EventLoopContext], _ group: MultiThreadedEventLoopGroup, _ metrics: Metrics,
-    _ services: [any Service], _ readiness: StoreReadiness, store: (Int) -> Records
+    _ services: [any Service], _ readiness: StoreReadiness, _ facts: any NamespaceFacts,
+    store: (Int) -> Records
   ) async throws {
-    let environment = ProxyEnvironment(counters: metrics.counters, tracer: tracer, logger: logger)
+    let identityKey = settings.store.idSecret.map(IdentityKey.init)
+    let digests = LogDigests(secret: settings.store.idSecret)
+    let environment = ProxyEnvironment(
+      counters: metrics.counters, tracer: tracer, identityKey: identityKey, digests: digests, logger: logger)
     let generation = generation(of: settings, metrics)
     let watcher = try CurlWatcher()
     let backends = try contexts.map {
@@ -130,9 +134,11 @@ struct Assembly {
       }
     }
     var all = services
+    if !digests.isShared { all.append(LogSecretService(facts: facts, digests: digests)) }
     let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
     let desk = RecordDesk(
-      store: store(0), context: contexts[0], routes: { await live().routes }, logger: logger)
+      store: store(0), context: contexts[0], identityKey: identityKey, routes: { await live().routes },
+      logger: logger)
     if let admin = try adminServer(
       metrics, desk, live,
       readiness: {

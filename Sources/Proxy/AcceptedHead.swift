@@ -20,6 +20,7 @@ struct AcceptedHead: Sendable {
   let caller: Caller
   /// The key, where the head holds it.
   let finding: KeyFinding
+  let identityKey: IdentityKey?
 
   /// The bytes that are read besides the body: all that grows with what a client sends.
   var queryBytes: Int { target.query?.readableBytes ?? 0 }
@@ -32,7 +33,8 @@ struct AcceptedHead: Sendable {
       id: .make(
         caller: caller, upstream: route.policy.upstream.name, host: host,
         method: head.slice(head.methodRange),
-        place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key))
+        place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
+        under: identityKey))
     return Reading(call: call, key: key, fingerprint: call.fingerprint(by: route.policy.recipe, head: head))
   }
 

@@ -81,8 +81,12 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     try await measured(.forget) { () throws(StoreError) in try await base.forget(id, fence: fence) }
   }
 
-  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
-    try await measured(.resolve) { () throws(StoreError) in try await base.resolve(id, as: resolution) }
+  public func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.resolve) { () throws(StoreError) in
+      try await base.resolve(id, as: resolution, amending: amending)
+    }
   }
 
   public func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch {

@@ -1,3 +1,4 @@
+import Idempotency
 import Logging
 import Synchronization
 import Telemetry
@@ -8,13 +9,21 @@ public final class ProxyEnvironment: Sendable {
   public let logger: Logger
   /// `nil` where no spans are made.
   public let tracer: Tracer?
+  /// The key of the record ids; `nil`: they are plain digests.
+  public let identityKey: IdentityKey?
+  public let digests: LogDigests
   let waiting = WaitingRoom()
   let bodyThreads = BodyThreads()
   private let draining = Atomic<Bool>(false)
 
-  public init(counters: Counters, tracer: Tracer? = nil, logger: Logger) {
+  public init(
+    counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
+    digests: LogDigests = LogDigests(), logger: Logger
+  ) {
     self.counters = counters
     self.tracer = tracer
+    self.identityKey = identityKey
+    self.digests = digests
     self.logger = logger
   }
 

@@ -44,7 +44,8 @@ extension RequestRunner {
     guard let body else { return .incomplete(limit: limit) }
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
     let accepted = AcceptedHead(
-      head: head, route: route, target: target, host: host, caller: caller, finding: finding)
+      head: head, route: route, target: target, host: host, caller: caller, finding: finding,
+      identityKey: environment.identityKey)
     guard worker.bodies.mayReadOnLoop(body.readableBytes + accepted.queryBytes) else {
       return .large(LargeRequest(accepted, body: body))
     }
@@ -63,7 +64,9 @@ extension RequestRunner {
   ) throws(Problem) -> Subject {
     guard let reading else { return try unkeyed(accepted.target, by: accepted.route) }
     delivery.recordID = reading.call.id
-    if generation.accessLog.isEnabled { delivery.record.keyDigest = reading.key.digestText }
+    if generation.accessLog.isEnabled {
+      delivery.record.keyDigest = reading.key.digestText(by: environment.digests)
+    }
     return .keyed(reading.call, reading.fingerprint)
   }
 
@@ -72,7 +75,9 @@ extension RequestRunner {
       preconditionFailure("RequestRunner: a protected route without caller")
     }
     let caller = try policy.caller(head: head, peer: delivery.peer.caller)
-    if generation.accessLog.isEnabled { delivery.record.callerDigest = caller.digestText }
+    if generation.accessLog.isEnabled {
+      delivery.record.callerDigest = caller.digestText(by: environment.digests)
+    }
     return caller
   }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Idempotency
 
 /// Where records are kept.
@@ -15,6 +16,10 @@ public struct StoreSettings: Hashable, Sendable {
   public var namespace = "semel"
   /// Whether a store that may evict or forget is refused.
   public var requireDurable = false
+  /// The file that `idSecret` was read from.
+  public var idSecretFile: String?
+  /// The key of the record ids, which must never change; `nil`: they are plain digests.
+  public var idSecret: Secret?
 
   public init() {}
 }
@@ -46,8 +51,28 @@ extension StoreSettings {
     section.flag("require_durable", into: &requireDurable)
     section.size("local_cache", into: &localCacheBytes, in: 0...1 << 40)
     if let name = section.member("namespace")?.parsed("a name", Identifier.parse) { namespace = name }
-    section.refuseUnsupported("id_secret_file")
+    readIDSecret(section)
     section.refuseUnsupported("encryption")
+  }
+
+  private mutating func readIDSecret(_ section: Section) {
+    let wanted = "the path of a file that holds a secret"
+    let read = section.member("id_secret_file")?.parsed(wanted) { path throws(Refusal) in
+      guard let data = FileManager.default.contents(atPath: path) else {
+        throw Refusal("cannot be read; give \(wanted)")
+      }
+      guard let text = String(validating: data, as: UTF8.self),
+        let line = text.split(whereSeparator: \.isNewline).first
+      else {
+        throw Refusal("names a file without a secret in its first line; `openssl rand -base64 32` makes one")
+      }
+      return (path: path, secret: Secret(String(line)))
+    }
+    idSecretFile = read?.path
+    idSecret = read?.secret
+    guard let read, read.secret.revealed.utf8.count < 16 else { return }
+    section["id_secret_file"]?.warn(
+      "the secret is short enough to be guessed; `openssl rand -base64 32` makes one")
   }
 
   private mutating func readRedis(_ section: Section) {
@@ -70,7 +95,7 @@ extension StoreSettings {
     .members(
       placeMembers + [
         .init("require_durable", .flag(requireDurable)), .init("local_cache", .size(localCacheBytes)),
-        .init("namespace", .text(namespace)),
+        .init("namespace", .text(namespace)), .init("id_secret_file", idSecretFile.map(Shown.text)),
       ])
   }
 

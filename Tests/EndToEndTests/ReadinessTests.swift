@@ -50,6 +50,8 @@ struct ReadinessTests {
       rig.redis?.kill()
       let process = try rig.semel.launch()
       try await process.line(containing: "cannot be reached: Connection refused\"")
+      try await process.line(containing: #""message":"listening""#)
+      try await rig.semel.page("/livez", becomes: 200)
       try await expectUnready(rig, "cannot be reached: Connection refused")
       try await rig.redis?.start()
       try await expectMended(rig)

@@ -76,6 +76,35 @@ struct RecordTests {
   }
 
   @Test(arguments: StoreKind.allCases)
+  func `a wrong resolution is amended, on every node`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store, route: Self.held)) { rig in
+      let second = store == .redis ? try await rig.secondNode() : nil
+      try await lose(rig, "a")
+      try await key(rig, ["resolve", "--applied", "--status", "500"] + selection("a"))
+      // Kept in the caches of both.
+      expectReplayed(try await rig.order("a"), 500)
+      expectReplayed(try await rig.order("a", at: second), 500)
+      let again = ["resolve", "--applied", "--status", "201"] + selection("a")
+      #expect(try await key(rig, again, ends: .code(1)).errors.contains("only an unknown outcome"))
+      try await key(rig, again + ["--amend"])
+      try await rig.semel.process.line(containing: #""amend":"true""#)
+      expectReplayed(try await rig.order("a"), 201)
+      let deadline = ContinuousClock.now + .seconds(10)
+      var replay = try await rig.order("a", at: second)
+      while replay.status != 201, ContinuousClock.now < deadline {
+        replay = try await rig.order("a", at: second)
+      }
+      expectReplayed(replay, 201)
+      expectExecuted(try await rig.order("b"))
+      let refused = try await key(
+        rig, ["resolve", "--amend", "--not-applied"] + selection("b"), ends: .code(1))
+      #expect(refused.errors.contains("only what an operator resolved can be amended"))
+      #expect(rig.backend.requests.count == 2)
+      try await second?.kill()
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func `an unknown outcome resolved as not applied lets the next delivery run`(store: StoreKind) async throws
   {
     try await Rig.run(Configuration(store: store, route: Self.held)) { rig in

@@ -10,7 +10,6 @@ struct UnsupportedTests {
     ("store: {nodes: [a]}", "2:9: store.nodes: not supported yet; write [], or take it out"),
     ("store: {master_name: m}", "2:9: store.master_name: not supported yet; take it out"),
     ("store: {replicas: 1}", "2:9: store.replicas: not supported yet; write 0, or take it out"),
-    ("store: {id_secret_file: x}", "2:9: store.id_secret_file: not supported yet; take it out"),
     ("store: {encryption: {secret_files: [a]}}", "2:9: store.encryption: not supported yet; take it out"),
     (
       "store: {kind: redis, url: \"rediss://h\"}",

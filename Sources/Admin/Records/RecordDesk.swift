@@ -12,6 +12,7 @@ public struct RecordDesk: Sendable {
 
   private let store: any RecordStore
   private let context: EventLoopContext
+  private let identityKey: IdentityKey?
   private let currentRoutes: @Sendable () async -> [RoutePolicy]
   private let logger: Logger
 
@@ -19,17 +20,18 @@ public struct RecordDesk: Sendable {
   ///   - store: as the event loop of `context` has it, with its cache.
   ///   - routes: those of the configuration at work.
   public init(
-    store: any RecordStore, context: EventLoopContext,
+    store: any RecordStore, context: EventLoopContext, identityKey: IdentityKey?,
     routes: @escaping @Sendable () async -> [RoutePolicy], logger: Logger
   ) {
     self.store = store
     self.context = context
+    self.identityKey = identityKey
     currentRoutes = routes
     self.logger = logger
   }
 
   func id(of query: RecordQuery) async throws(AdminError) -> RecordID {
-    try query.id(among: await currentRoutes())
+    try query.id(among: await currentRoutes(), under: identityKey)
   }
 
   func show(_ id: RecordID) async throws(AdminError) -> RecordDocument {
@@ -80,8 +82,13 @@ public struct RecordDesk: Sendable {
   ) async throws(AdminError) -> RecordDocument {
     let resolution = try document.resolution(among: await currentRoutes())
     let store = store
-    let outcome = try await onLoop { () throws(StoreError) in try await store.resolve(id, as: resolution) }
+    let amends = document.amend ?? false
+    let before = amends ? try await state(of: id) : nil
+    let outcome = try await onLoop { () throws(StoreError) in
+      try await store.resolve(id, as: resolution, amending: amends)
+    }
     var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
+    if let before { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
     switch outcome {
     case .done:
@@ -93,7 +100,9 @@ public struct RecordDesk: Sendable {
       audit("resolve", id, peer, details)
       throw AdminError(
         standing == .absent ? .notFound : .conflict,
-        "only an unknown outcome can be resolved; this record is \(state)")
+        amends
+          ? "only what an operator resolved can be amended, and before it is claimed again; this record is \(state)"
+          : "only an unknown outcome can be resolved; this record is \(state)")
     }
   }
 

@@ -16,7 +16,7 @@ struct RecordQuery: Decodable {
   /// As the client's `Host` had it; none where that was an address.
   var host: String?
 
-  func id(among routes: [RoutePolicy]) throws(AdminError) -> RecordID {
+  func id(among routes: [RoutePolicy], under identityKey: IdentityKey?) throws(AdminError) -> RecordID {
     guard let policy = routes.first(where: { $0.name == route }) else {
       let names = routes.map(\.name).joined(separator: ", ")
       throw AdminError(.notFound, "there is no route \(route); there are: \(names)")
@@ -29,7 +29,8 @@ struct RecordQuery: Decodable {
     }
     return .make(
       caller: try caller(callerPolicy), upstream: policy.upstream.name, host: ByteBuffer(string: host ?? ""),
-      method: ByteBuffer(string: method), place: try place(policy, method), key: try key(policy))
+      method: ByteBuffer(string: method), place: try place(policy, method), key: try key(policy),
+      under: identityKey)
   }
 
   private func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {

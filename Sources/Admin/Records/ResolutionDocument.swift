@@ -23,6 +23,8 @@ struct ResolutionDocument: Decodable {
   var bodyBase64: String?
   /// Whose retention counts.
   var route: String?
+  /// Whether an earlier resolution may be corrected.
+  var amend: Bool?
 
   func resolution(among routes: [RoutePolicy]) throws(AdminError) -> Resolution {
     guard outcome == .applied else {

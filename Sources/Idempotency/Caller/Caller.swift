@@ -4,8 +4,8 @@ public struct Caller: Hashable, Sendable {
   /// before it.
   public let framed: [UInt8]
 
-  /// The first eight hexadecimal digits of its SHA-256: what a log may hold.
-  public var digestText: String { Digest256.sha256(of: framed).shortText }
+  /// What a log may hold of it.
+  public func digestText(by digests: LogDigests) -> String { digests.text(framed) }
 }
 
 extension Caller {

@@ -16,12 +16,13 @@ extension RecordID {
   ///   - upstream: the configured name.
   ///   - host: as `Host` or `:authority` has it; its letter case and port make no difference, an IP literal
   ///     counts as none.
+  ///   - identityKey: makes the id an HMAC; without one it is SHA-256.
   public static func make(
     caller: Caller, upstream: String, host: ByteBuffer, method: ByteBuffer, place: EndpointPlace,
-    key: IdempotencyKey
+    key: IdempotencyKey, under identityKey: IdentityKey? = nil
   ) -> RecordID {
     RecordID(
-      FramedHash.digest { hash in
+      FramedHash.digest(under: identityKey) { hash in
         hash.byte(UInt8(ascii: "I"))
         // The version of this form: another one would be other records.
         hash.number(1)

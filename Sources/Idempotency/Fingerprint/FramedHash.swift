@@ -14,11 +14,18 @@ struct FramedHash: ~Copyable {
   private init(scratch: UnsafeMutableRawBufferPointer) { self.scratch = scratch }
 
   /// The digest of what `feed` writes.
-  static func digest(_ feed: (inout FramedHash) -> Void) -> Digest256 {
+  /// - Parameter key: makes it HMAC-SHA-256 under this key.
+  static func digest(under key: IdentityKey? = nil, _ feed: (inout FramedHash) -> Void) -> Digest256 {
     withUnsafeTemporaryAllocation(byteCount: scratchSize, alignment: 8) { scratch in
       var hash = FramedHash(scratch: scratch)
+      key?.inner.withUnsafeBytes { hash.bytes($0) }
       feed(&hash)
-      return hash.finish()
+      let digest = hash.finish()
+      guard let key else { return digest }
+      var outer = FramedHash(scratch: scratch)
+      key.outer.withUnsafeBytes { outer.bytes($0) }
+      for index in 0..<32 { outer.byte(digest[index]) }
+      return outer.finish()
     }
   }
 

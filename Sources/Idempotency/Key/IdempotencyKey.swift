@@ -4,8 +4,8 @@ public struct IdempotencyKey: Hashable, Sendable {
 
   init(checked bytes: [UInt8]) { self.bytes = bytes }
 
-  /// The first eight hexadecimal digits of its SHA-256: what a log may hold.
-  public var digestText: String { Digest256.sha256(of: bytes).shortText }
+  /// What a log may hold of it.
+  public func digestText(by digests: LogDigests) -> String { digests.text(bytes) }
 }
 
 /// What can be said of a key before the body is there.

@@ -207,7 +207,10 @@ public protocol RecordStore: Sendable {
   /// from making it anew: whatever later owners do to the record, that mark stays. False where there was none.
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool
   /// Ends an unknown record by an operator's word. `lost` where it is not unknown.
-  func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome
+  /// - Parameter amending: also corrects an operator's word that ended it before, where nobody has claimed it since.
+  func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool
+  ) async throws(StoreError) -> OwnerOutcome
   /// Subscribes to the ends of a record. From its return on no end is missed.
   func watch(_ id: RecordID) async throws(StoreError) -> Watch
 }
@@ -221,6 +224,10 @@ extension RecordStore {
 }
 
 extension RecordStore {
+  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+    try await resolve(id, as: resolution, amending: false)
+  }
+
   /// For a store whose reply does not tell the record.
   public func completeAndTell(
     _ claim: Claim, with completion: Completion

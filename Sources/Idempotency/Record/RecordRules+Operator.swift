@@ -27,12 +27,15 @@ extension RecordRules {
   }
 
   /// Ends an unknown record by an operator's word.
-  /// - Parameter successor: a new token, so that the owner which lost the answer holds the record no longer.
+  /// - Parameters:
+  ///   - successor: a new token of an operator, so that the owner which lost the response holds the record no longer.
+  ///   - amending: also where an operator's word has ended it before, and nobody has claimed it since.
   public static func resolve(
-    _ entry: StoredEntry?, as resolution: Resolution, successor: OwnerToken, now: StoreInstant
+    _ entry: StoredEntry?, as resolution: Resolution, amending: Bool = false, successor: OwnerToken,
+    now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
     let standing = find(entry, now: now)
-    guard case .unknown = standing, case .record(var record) = entry else {
+    guard case .record(var record) = entry, isResolvable(standing, record, amending: amending) else {
       return RecordStep(.none, .lost(standing))
     }
     record.owner = successor
@@ -41,5 +44,15 @@ extension RecordRules {
     case .notApplied: record = released(record, now: now)
     }
     return RecordStep(.put(.record(record)), .done)
+  }
+
+  private static func isResolvable(
+    _ standing: Standing, _ record: StoredRecord, amending: Bool
+  ) -> Bool {
+    switch standing {
+    case .unknown: true
+    case .completed, .released: amending && record.owner.isOfOperator
+    case .absent, .inFlight, .expired: false
+    }
   }
 }

@@ -58,6 +58,9 @@ extension ReloadPlan {
     }
     if old.namespace != new.namespace { names.append("store.namespace") }
     if old.requireDurable != new.requireDurable { names.append("store.require_durable") }
+    if old.idSecretFile != new.idSecretFile || old.idSecret != new.idSecret {
+      names.append("store.id_secret_file")
+    }
     if old.localCacheBytes != new.localCacheBytes { names.append("store.local_cache") }
     if names.isEmpty, old != new { names.append("store") }
     return names

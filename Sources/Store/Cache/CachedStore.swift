@@ -78,8 +78,12 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
     try await invalidating(id) { () throws(StoreError) in try await base.forget(id, fence: fence) }
   }
 
-  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
-    try await invalidating(id) { () throws(StoreError) in try await base.resolve(id, as: resolution) }
+  public func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await invalidating(id) { () throws(StoreError) in
+      try await base.resolve(id, as: resolution, amending: amending)
+    }
   }
 
   public func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch { try await base.watch(id) }

@@ -94,9 +94,13 @@ extension EmbeddedStore {
     ) { RecordRules.forget($0, fence: fence, now: $1) }
   }
 
-  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
-    let successor = OwnerToken.random()
-    return try await submit(id) { RecordRules.resolve($0, as: resolution, successor: successor, now: $1) }
+  public func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool
+  ) async throws(StoreError) -> OwnerOutcome {
+    let successor = OwnerToken.ofOperator()
+    return try await submit(id) {
+      RecordRules.resolve($0, as: resolution, amending: amending, successor: successor, now: $1)
+    }
   }
 
   public func watch(_ id: RecordID) async throws(StoreError) -> EmbeddedWatch { writer.waiters.add(id) }

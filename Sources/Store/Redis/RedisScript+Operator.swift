@@ -44,21 +44,30 @@ extension RedisScript {
     """
 
   /// 1 a new token, 2 the state that it ends in, 3 span, 4 remember, 5 ` STATUS LOCATION`, 6 `k` or nothing,
-  /// 7 the answer, 8 the channel of invalidations, 9 the id.
+  /// 7 the answer, 8 the channel of invalidations, 9 the id, 10 `amend` or nothing.
+  ///
+  /// The first half of an operator's token says that it is one (`OwnerToken.ofOperator`).
   static let resolveSource = """
     local owner, state, attempt, first, since, span, unknown, remember, flags, print, recipe = string.match(r or '',
       '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+)')
-    if state == 'unknown' or state == 'in_flight' then
+    if state and owner == ARGV[1] then return now end
+    if state then
       local age = now - since - span
-      if (state == 'unknown' or age >= 0) and age < tonumber(unknown) then
-        flags = string.gsub(flags, '[-o]', '') .. ARGV[6]
+      local open = (state == 'unknown' or state == 'in_flight' and age >= 0) and age < tonumber(unknown)
+      local ended = state == 'completed' and age < 0 or state == 'released' and age < tonumber(remember)
+      if open or ended and ARGV[10] == 'amend' and string.sub(owner, 1, 16) == string.sub(ARGV[1], 1, 16) then
+        flags = string.gsub(flags, '[-ok]', '') .. ARGV[6]
         local live = tonumber(remember)
         if ARGV[2] == 'completed' then
           remember = ARGV[4]
           live = math.max(tonumber(remember), tonumber(ARGV[3]))
         end
         live = math.max(live, (string.match(flags, 'f(%d+)') or 0) - now)
-        if ARGV[7] ~= '' then redis.call('SET', KEYS[2], ARGV[7], 'PX', math.max(1, tonumber(ARGV[3]))) end
+        if ARGV[7] ~= '' then
+          redis.call('SET', KEYS[2], ARGV[7], 'PX', math.max(1, tonumber(ARGV[3])))
+        elseif ended then
+          redis.call('DEL', KEYS[2])
+        end
         redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. attempt .. ' ' .. first .. ' ' .. now
           .. ' ' .. ARGV[3] .. ' ' .. unknown .. ' ' .. remember .. ' ' .. (flags == '' and '-' or flags) .. ' '
           .. print .. ' ' .. recipe .. ARGV[5], 'PX', math.max(1, live))
@@ -66,8 +75,6 @@ extension RedisScript {
         redis.pcall('PUBLISH', ARGV[8], ARGV[9])
         return now
       end
-    elseif owner == ARGV[1] then
-      return now
     end
     """
 

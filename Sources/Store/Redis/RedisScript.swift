@@ -47,7 +47,7 @@ enum RedisScript: Int, CaseIterable {
     case .markUnknown: (2, 4)
     case .find: (2, 0)
     case .forget: (2, 4)
-    case .resolve: (2, 9)
+    case .resolve: (2, 10)
     case .list: (0, 4)
     case .fact: (1, 3)
     case .clock: (0, 0)

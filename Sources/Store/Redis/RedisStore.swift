@@ -190,8 +190,10 @@ public struct RedisStore: RecordStore {
     return false
   }
 
-  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
-    let token = OwnerToken.random()
+  public func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool
+  ) async throws(StoreError) -> OwnerOutcome {
+    let token = OwnerToken.ofOperator()
     var completion: Completion?
     if case .applied(let applied) = resolution { completion = applied }
     let kept = completion.map(RedisCompletion.init)
@@ -206,6 +208,7 @@ public struct RedisStore: RecordStore {
       if let kept { kept.writeAnswer(to: &writer) } else { writer.argument("") }
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
+      writer.argument(amending ? "amend" : "")
     }
     return try outcome(of: answer)
   }

@@ -13,14 +13,15 @@ struct RecordIDTests {
     var route: String?
     var key = "key"
 
-    func id() throws -> RecordID {
+    func id(under identityKey: IdentityKey? = nil) throws -> RecordID {
       let request = Request(("Authorization", token), ("Idempotency-Key", key))
       return RecordID.make(
         caller: try CallerPolicy(parts: [.header("authorization")]).caller(
           head: request.head, peer: CallerPeer(address: "")),
         upstream: upstream, host: ByteBuffer(string: host), method: ByteBuffer(string: method),
         place: route.map { .route($0) } ?? .path(ByteBuffer(string: path)),
-        key: try #require(try KeyPolicy().key(head: request.head, query: nil, body: ByteBuffer())))
+        key: try #require(try KeyPolicy().key(head: request.head, query: nil, body: ByteBuffer())),
+        under: identityKey)
     }
   }
 
@@ -28,6 +29,14 @@ struct RecordIDTests {
     #expect(try Identity().id() == Identity().id())
     // Written down once: records of running systems are found under it.
     #expect(try Identity().id().text == "6NovxVtYioAAC0oEbvHiRnCcLFByoK3BbkxTluKadho")
+  }
+
+  @Test func `a secret makes other ids, always the same`() throws {
+    let key = IdentityKey("0123456789abcdef")
+    #expect(try Identity().id(under: key) == Identity().id(under: IdentityKey("0123456789abcdef")))
+    #expect(try Identity().id(under: key) != Identity().id())
+    #expect(try Identity().id(under: key) != Identity().id(under: IdentityKey("0123456789abcdeg")))
+    #expect(try Identity().id(under: key) != Identity(key: "Key").id(under: key))
   }
 
   @Test func `every part of it makes another id`() throws {

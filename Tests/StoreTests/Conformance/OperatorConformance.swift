@@ -182,6 +182,50 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
+  func `what an operator resolved can be amended until it is claimed again`(_ kind: StoreUnderTest)
+    async throws
+  {
+    try await kind.run { store, other async throws in
+      let claim = try await store.lapsed()
+      let wrong = Samples.completion(.kept(Samples.response(body: "wrong")))
+      let right = Samples.completion(.kept(Samples.response(body: "right")))
+      #expect(try await store.resolve(claim.id, as: .applied(wrong), amending: true) == .done)
+      #expect(try await other.claim(Samples.again(claim)).taken == .completed)
+      #expect(try await store.resolve(claim.id, as: .applied(right)).lost == .completed)
+      #expect(try await store.resolve(claim.id, as: .applied(right), amending: true) == .done)
+      #expect(try await store.find(claim.id).completedRecord?.outcome == right.outcome)
+      #expect(try await store.resolve(claim.id, as: .notApplied, amending: true) == .done)
+      #expect(try await store.find(claim.id) == .released(attempt: 1))
+      #expect(try await store.resolve(claim.id, as: .applied(right), amending: true) == .done)
+      #expect(try await store.find(claim.id).completedRecord?.outcome == right.outcome)
+      #expect(try await store.complete(claim, with: wrong).lost == .completed)
+      #expect(try await store.resolve(claim.id, as: .notApplied, amending: true) == .done)
+      let second = try await other.granted(Samples.again(claim))
+      #expect(try await store.resolve(claim.id, as: .applied(right), amending: true).lost == .inFlight)
+      #expect(try await other.release(second, .remembered) == .done)
+      #expect(try await store.resolve(claim.id, as: .applied(right), amending: true).lost == .released)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `what ended by itself cannot be amended`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      let completed = try await store.completed()
+      let released = try await store.granted(Samples.request())
+      #expect(try await store.release(released, .remembered) == .done)
+      #expect(try await store.resolve(completed.id, as: .notApplied, amending: true).lost == .completed)
+      #expect(
+        try await store.resolve(released.id, as: .applied(Samples.completion()), amending: true).lost
+          == .released)
+      let expired = try await store.lapsed()
+      let short = Samples.completion(retention: 1)
+      #expect(try await store.resolve(expired.id, as: .applied(short)) == .done)
+      try await store.until(expired.id) { $0.name == .expired }
+      #expect(try await store.resolve(expired.id, as: .notApplied, amending: true).lost == .expired)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
   func `what is not unknown cannot be resolved`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let inFlight = try await store.granted(Samples.request())

@@ -68,8 +68,12 @@ struct LoopConfined: RecordStore {
     try await context.run { () async throws(StoreError) in try await store.forget(id, fence: fence) }
   }
 
-  func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
-    try await context.run { () async throws(StoreError) in try await store.resolve(id, as: resolution) }
+  func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await context.run { () async throws(StoreError) in
+      try await store.resolve(id, as: resolution, amending: amending)
+    }
   }
 
   func watch(_ id: RecordID) async throws(StoreError) -> LoopConfinedWatch {

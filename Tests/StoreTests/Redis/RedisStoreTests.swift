@@ -171,7 +171,7 @@ import Testing
     ] as [(String?, String?, String)] {
       var wrong = RedisEndpointSettings.on(server, timeout: 1000)
       wrong.user = user
-      wrong.password = password.map(Secret.init)
+      wrong.password = password.map { Secret($0) }
       try await RedisNode.run(wrong) { node in
         let error = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
         guard case .unavailable(let text) = error else { throw Unexpected(what: "\(error as Any)") }

@@ -17,6 +17,9 @@ extension Key {
     @Flag(help: "The backend did not run it.")
     var notApplied = false
 
+    @Flag(help: "Correct what an operator said before; also what is still unknown.")
+    var amend = false
+
     @Option(help: "The status to answer with.")
     var status: Int?
 
@@ -48,6 +51,7 @@ extension Key {
       var headers: [String: String]?
       var body_base64: String?
       var route: String?
+      var amend: Bool?
     }
 
     func run() throws {
@@ -58,6 +62,7 @@ extension Key {
         resolution.body_base64 = try content().base64EncodedString()
         resolution.route = record.route
       }
+      if amend { resolution.amend = true }
       let place = try record.place(by: call)
       AdminCall.show(try call.send("POST", place + "/resolve", resolution))
     }

@@ -1,0 +1,22 @@
+import Crypto
+
+/// The key under which record ids are made (`id_secret_file`): the two padded blocks of HMAC-SHA-256 (RFC 2104).
+///
+/// It must never change: other ids are other records, and every retry would run again.
+public struct IdentityKey: Sendable, Hashable {
+  let inner: [UInt8]
+  let outer: [UInt8]
+
+  public init(_ secret: Secret) {
+    var key = Array(secret.revealed.utf8)
+    if key.count > 64 { key = Array(SHA256.hash(data: key)) }
+    key += Array(repeating: 0, count: 64 - key.count)
+    inner = key.map { $0 ^ 0x36 }
+    outer = key.map { $0 ^ 0x5C }
+  }
+}
+
+extension IdentityKey: CustomStringConvertible, CustomReflectable {
+  public var description: String { "(redacted)" }
+  public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+}

@@ -1,0 +1,52 @@
+import Foundation
+import Idempotency
+import Settings
+import Testing
+
+/// `store.id_secret_file`.
+struct IDSecretTests {
+  private func withFile<Outcome>(_ text: String, _ body: (String) throws -> Outcome) throws -> Outcome {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("semel-\(UUID())").path
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    return try body(path)
+  }
+
+  private func file(_ path: String) -> String { upstream + "store: {id_secret_file: \(path)}" }
+
+  @Test func `the first line is the secret, and is not shown`() throws {
+    try withFile("0123456789abcdef\nmore\n") { path in
+      let settings = try load(file(path))
+      #expect(settings.store.idSecret == "0123456789abcdef")
+      #expect(settings.warnings.isEmpty)
+      #expect(settings.shownJSON.contains(path) && !settings.shownJSON.contains("0123456789"))
+    }
+  }
+
+  @Test func `a missing, an empty and a short one are told`() throws {
+    #expect(
+      issues(file("/nowhere"))
+        == ["2:25: store.id_secret_file: cannot be read; give the path of a file that holds a secret"])
+    try withFile("\n") { path in
+      let found = issues(file(path))
+      #expect(found.count == 1 && found[0].contains("without a secret in its first line"), "\(found)")
+    }
+    try withFile("short") { path in
+      let settings = try load(file(path))
+      #expect(settings.warnings.map(\.path) == ["store.id_secret_file"])
+    }
+  }
+
+  @Test func `another secret is not taken by a reload`() throws {
+    try withFile("0123456789abcdef") { path in
+      let old = try load(file(path))
+      try "0123456789abcdeF".write(toFile: path, atomically: true, encoding: .utf8)
+      let plan = ReloadPlan(from: old, to: try load(file(path)))
+      guard case .refuse(let reasons) = plan else {
+        Issue.record("it was taken")
+        return
+      }
+      #expect(reasons.map(\.member) == ["store.id_secret_file"])
+    }
+  }
+}

@@ -92,7 +92,7 @@ class Node(Process):
     async def is_up(self):
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.admin)
-            writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            writer.write(b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
             head = await asyncio.wait_for(reader.readline(), 1)
             writer.close()
             return b" 200 " in head

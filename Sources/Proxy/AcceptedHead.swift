@@ -22,8 +22,8 @@ struct AcceptedHead: Sendable {
   let finding: KeyFinding
   let identityKey: IdentityKey?
 
-  /// The bytes that are read besides the body: all that grows with what a client sends.
-  var queryBytes: Int { target.query?.readableBytes ?? 0 }
+  /// The bytes that are read besides what a head may always hold.
+  func readBytes(of body: ByteBuffer) -> Int { body.readableBytes + (target.query?.readableBytes ?? 0) }
 
   /// The key and the fingerprint; `nil` where there is no key.
   func read(_ body: ByteBuffer) throws(Problem) -> Reading? {
@@ -56,6 +56,8 @@ final class LargeRequest: Sendable {
     self.accepted = accepted
     self.body = body
   }
+
+  var bytes: Int { accepted.readBytes(of: body) }
 
   func read() -> Result<AcceptedHead.Reading?, Problem> {
     do throws(Problem) { return .success(try accepted.read(body)) } catch { return .failure(error) }

@@ -1,18 +1,59 @@
 import NIOCore
 import NIOPosix
+import Synchronization
 
 /// The threads on which large bodies are read, shared by all event loops.
+///
+/// Smaller bodies go first, so that none waits for many that are larger; and none is put off for ever.
 final class BodyThreads: Sendable {
   /// Half of the processors, so that the event loops keep theirs.
   private static let count = max(1, min(4, System.coreCount / 2))
 
   private let pool = NIOThreadPool(numberOfThreads: count)
+  private let queue = Mutex(BodyQueue())
 
   init() { pool.start() }
 
   deinit { pool.shutdownGracefully { _ in } }
 
-  func submit(_ work: @escaping @Sendable () -> Void) { pool.submit { _ in work() } }
+  /// - Parameter bytes: the size of the body that is read.
+  func submit(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
+    queue.withLock { $0.insert(bytes, work) }
+    // Whichever is next by the time that a thread is free.
+    pool.submit { [self] _ in
+      let next = queue.withLock { $0.popNext() }
+      next()
+    }
+  }
+}
+
+/// The bodies that wait for a thread, in the order in which they get one.
+private struct BodyQueue {
+  private struct Job {
+    let rank: Int
+    let work: @Sendable () -> Void
+  }
+
+  /// A body is overtaken by smaller ones of so many times its own size together, and no more.
+  private static let patience = 32
+
+  /// The next one last.
+  private var jobs: [Job] = []
+  /// The bytes of all bodies that ever came.
+  private var clock = 0
+
+  mutating func insert(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
+    let rank = clock + Self.patience * bytes
+    clock += bytes
+    var (low, high) = (0, jobs.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if jobs[middle].rank > rank { low = middle + 1 } else { high = middle }
+    }
+    jobs.insert(Job(rank: rank, work: work), at: low)
+  }
+
+  mutating func popNext() -> @Sendable () -> Void { jobs.removeLast().work }
 }
 
 /// Reads the bodies of one event loop: small ones at once, as far as the loop's time allows, large ones on threads of
@@ -51,14 +92,14 @@ final class BodyReader: @unchecked Sendable {
     return true
   }
 
-  /// Does what reads a large body, once it is its connection's turn.
+  /// Does what reads a large body of so many bytes, once it is its connection's turn.
   func read<Reading: Sendable>(
-    of connection: ObjectIdentifier, _ work: @escaping @Sendable () -> Reading
+    _ bytes: Int, of connection: ObjectIdentifier, _ work: @escaping @Sendable () -> Reading
   ) async -> Reading {
     await enter(connection)
     defer { leave(connection) }
     return await withUnsafeContinuation { continuation in
-      threads.submit { continuation.resume(returning: work()) }
+      threads.submit(bytes) { continuation.resume(returning: work()) }
     }
   }
 

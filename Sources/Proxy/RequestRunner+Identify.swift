@@ -46,7 +46,7 @@ extension RequestRunner {
     let accepted = AcceptedHead(
       head: head, route: route, target: target, host: host, caller: caller, finding: finding,
       identityKey: environment.identityKey)
-    guard worker.bodies.mayReadOnLoop(body.readableBytes + accepted.queryBytes) else {
+    guard worker.bodies.mayReadOnLoop(accepted.readBytes(of: body)) else {
       return .large(LargeRequest(accepted, body: body))
     }
     return try subject(by: try accepted.read(body), of: accepted)
@@ -55,7 +55,7 @@ extension RequestRunner {
   /// Reads a large body beside the loop.
   @inline(never)
   func identify(_ request: LargeRequest) async throws(Problem) -> Subject {
-    let reading = await worker.bodies.read(of: delivery.connection) { request.read() }
+    let reading = await worker.bodies.read(request.bytes, of: delivery.connection) { request.read() }
     return try subject(by: try reading.get(), of: request.accepted)
   }
 

@@ -142,7 +142,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func fingerprint(of call: KeyedCall, by recipe: Recipe) async -> Fingerprint {
     let head = head
     guard worker.bodies.mayReadOnLoop(call.readBytes) else {
-      return await worker.bodies.read(of: delivery.connection) { call.fingerprint(by: recipe, head: head) }
+      return await worker.bodies.read(call.readBytes, of: delivery.connection) {
+        call.fingerprint(by: recipe, head: head)
+      }
     }
     return call.fingerprint(by: recipe, head: head)
   }

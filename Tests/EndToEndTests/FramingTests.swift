@@ -74,7 +74,7 @@ struct FramingTests {
     try await Rig.run { rig in
       let script: OrdersBackend.Script = { _ in
         var reply = Reply(201, body: "content", framing: .chunked)
-        reply.trailers = [("X-Checksum", "abc")]
+        reply.trailers = [("Age", "7"), ("X-Checksum", "abc"), ("Server-Timing", "db;dur=53")]
         return reply
       }
       rig.backend.on("/v1/orders", script)
@@ -87,6 +87,9 @@ struct FramingTests {
         let answer = try await connection.answer()
         #expect(answer.status == 201)
         #expect(answer.text == "content")
+        if answer.idempotencyStatus == "replayed" {
+          #expect(answer.trailers.map(\.name) == ["X-Checksum"])
+        }
       }
       #expect(rig.backend.requests.count == 2)
     }

@@ -22,7 +22,7 @@ struct LargeBodyTests {
     try await Rig.run(Configuration(top: ["workers": "1"]), slots: Rig.allSlots) { rig in
       // As large as the limit allows, or as a build without optimisation reads in reasonable time.
       let probe = try await duration { expectExecuted(try await send(rig, "probe", Self.form(64 << 10))) }
-      let bytes = Array(Self.form((64 << 10) * max(1, min(16, Int(Duration.milliseconds(60) / probe)))).utf8)
+      let bytes = Array(Self.form((64 << 10) * max(1, min(16, Int(Duration.milliseconds(150) / probe)))).utf8)
       var connections: [RawClient] = []
       for number in 0..<Self.count {
         let connection = try await RawClient(port: rig.semel.ports.proxy)
@@ -36,28 +36,28 @@ struct LargeBodyTests {
       expectExecuted(try await rig.order("before"))
       let other = try await RawClient(port: rig.semel.ports.proxy)
       let isOver = Watched(false)
-      let delays = Task {
-        var longest = Duration.zero
-        var number = 0
+      // Small enough for the event loop, and too large for it.
+      let bodies = ["{}", #"{"text":"\#(String(repeating: "x", count: 20 << 10))"}"#]
+      let others = Task {
+        var delays: [Duration] = []
         while !isOver.value {
-          longest = max(
-            longest,
+          delays.append(
             try await duration {
-              try await other.send(Rig.orderText("small-\(number)"))
+              let number = delays.count
+              try await other.send(Rig.orderText("small-\(number)", body: bodies[number % 2]))
               expectExecuted(try await other.answer())
             })
-          number += 1
         }
-        return longest
+        return delays.sorted()
       }
       let all = try await duration {
         for connection in connections { try await connection.send(bytes.suffix(1)) }
         for connection in connections { expectExecuted(try await connection.answer()) }
       }
       isOver.withValue { $0 = true }
-      let longest = try await delays.value
-      // On the event loop the small ones would wait for most of the large ones.
-      #expect(longest < all / 4, "\(longest) of \(all)")
+      let delays = try await others.value
+      // On the event loop nearly all of them would wait for most of the large ones. The longest may be the machine's doing.
+      #expect(delays[delays.count / 2] < all / 8 && delays[delays.count - 1] < all / 2, "\(delays) of \(all)")
     }
   }
 

@@ -2,17 +2,27 @@ import NIOCore
 
 /// The coarse timers of one event loop: time-outs and renewals, ten milliseconds exact, for a few nanoseconds each.
 ///
+/// After a stall of the process (a debugger, a pause of the machine) they fire once the loop has looked at its sockets
+/// again: a late timer proves nothing about a peer whose bytes nobody has read.
+///
 /// Confined to its loop. The wheel turns only while a timer runs.
 public final class LoopTimers: @unchecked Sendable {
   public typealias Token = TimerWheel<() -> Void>.Token
 
   /// How exact a timer is: it fires up to one tick late.
   public static let tick: TimeAmount = .milliseconds(10)
+  /// A turn that is later than this finds out nothing about a peer: the process stood still.
+  private static let stall: TimeAmount = .milliseconds(100)
+  /// Time to read what has arrived meanwhile, before anybody is given up for not having sent it.
+  private static let catchingUp: TimeAmount = .milliseconds(20)
 
   private let loop: any EventLoop
   private let executor: LoopExecutor
   private var wheel: TimerWheel<() -> Void>
   private var isTurning = false
+  /// When the wheel is to be turned next.
+  private var turnAt = NIODeadline.distantFuture
+  private var isCatchingUp = false
 
   public init(executor: LoopExecutor) {
     self.executor = executor
@@ -43,15 +53,20 @@ public final class LoopTimers: @unchecked Sendable {
     Int64(instant.uptimeNanoseconds) / tick.nanoseconds
   }
 
-  private func turn() {
+  private func turn(in span: TimeAmount = tick) {
     guard !isTurning else { return }
     isTurning = true
-    loop.scheduleTask(in: Self.tick) { self.turned() }
+    turnAt = .now() + span
+    loop.scheduleTask(deadline: turnAt) { self.turned() }
   }
 
   private func turned() {
     isTurning = false
-    for fire in wheel.advance(to: Self.ticks(NIODeadline.now())) { fire() }
+    let now = NIODeadline.now()
+    isCatchingUp = !isCatchingUp && now - turnAt > Self.stall
+    // The loop looks at its sockets in between.
+    if isCatchingUp { return turn(in: Self.catchingUp) }
+    for fire in wheel.advance(to: Self.ticks(now)) { fire() }
     if wheel.count > 0 { turn() }
     executor.drain()
   }

@@ -14,6 +14,7 @@ public final class ProxyEnvironment: Sendable {
   public let digests: LogDigests
   let waiting = WaitingRoom()
   let bodyThreads = BodyThreads()
+  let greeting = GreetingRoom()
   private let draining = Atomic<Bool>(false)
 
   public init(

@@ -8,14 +8,6 @@ import Synchronization
 import TLS
 import Telemetry
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
-
 /// The client's side: listeners, and the workers among which their connections are shared out.
 public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable {
   private let workers: [Worker<Store, Backend>]
@@ -37,8 +29,9 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
   /// Listens; throws where the address cannot be had.
   public func listen(on listener: Listener) async throws -> any Channel {
     if let certificate = listener.certificate { certificates.withLock { $0.append(certificate) } }
+    let backlog: Int32 = 4096
     let bootstrap = ServerBootstrap(group: group)
-      .serverChannelOption(.backlog, value: 4096)
+      .serverChannelOption(.backlog, value: backlog)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       // One read a wake-up: a request is mostly one read, and asking again costs a system call.
       .childChannelOption(.maxMessagesPerRead, value: 1)
@@ -57,14 +50,9 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
         host: host, port: port
       ).get()
     case .unix(let path, let mode):
-      let channel = try await bootstrap.bind(
-        unixDomainSocketPath: path, cleanupExistingSocketFile: true
-      ).get()
-      guard chmod(path, mode_t(mode)) == 0 else {
-        let error = IOError(errnoCode: errno, reason: "chmod")
-        try? await channel.close()
-        throw error
-      }
+      let socket = try UnixListenerSocket(path: path, mode: mode, backlog: backlog)
+      let channel = try await bootstrap.withBoundSocket(socket.descriptor).get()
+      channel.closeFuture.whenComplete { _ in socket.removeFile() }
       return channel
     }
   }

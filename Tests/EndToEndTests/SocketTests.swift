@@ -4,6 +4,45 @@ import Testing
 
 /// Unix sockets on every side.
 struct SocketTests {
+  @Test func `a socket that is served is taken from nobody, and another's is not removed`() async throws {
+    let directory = TemporaryDirectory()
+    let path = directory.file("semel.sock")
+    let configuration = Configuration(top: ["listen": "[{address: 'unix:\(path)'}]"])
+    try await Rig.run(configuration) { rig in
+      // A second instance, with a store and an admin listener of its own.
+      var other = configuration
+      let ports = SemelProcess.Ports()
+      other.storeMembers = ["path": directory.file("other.db")]
+      let text = other.text(
+        ports: ports, backend: rig.backend.port, storePath: directory.file("other.db"), redis: nil)
+      let refused = await #expect(throws: TestFailure.self) {
+        _ = try await SemelProcess(ports: ports, configuration: text)
+      }
+      #expect("\(refused as Any)".contains("another process listens there"))
+      let client = try await RawClient(path: path)
+      try await client.send(Rig.orderText("k"))
+      expectExecuted(try await client.answer())
+      try await client.close()
+
+      // Somebody has put a socket of its own in the place.
+      #expect(unlink(path) == 0)
+      let newcomer = try RawServer(.unix(path: path)) { _ in }
+      rig.semel.terminate()
+      try await rig.semel.process.exit()
+      var found = stat()
+      #expect(stat(path, &found) == 0)
+      withExtendedLifetime(newcomer) {}
+
+      // Left to itself it cleans up.
+      #expect(unlink(path) == 0)
+      try await rig.semel.start()
+      #expect(stat(path, &found) == 0)
+      rig.semel.terminate()
+      try await rig.semel.process.exit()
+      #expect(stat(path, &found) != 0)
+    }
+  }
+
   @Test func `client, backend and Redis may be reached by unix sockets`() async throws {
     try await Rig.withSlots {
       let directory = TemporaryDirectory()

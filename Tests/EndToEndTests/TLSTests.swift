@@ -18,6 +18,25 @@ struct TLSTests {
     }
   }
 
+  @Test func `handshakes that nobody finishes leave room for everybody`() async throws {
+    let limits = "{max_connections: 60, header_timeout: 20s}"
+    try await SecureRig.run(Configuration(top: ["limits": limits])) { secure in
+      var halfOpen: [RawClient] = []
+      // The beginning of a ClientHello.
+      for _ in 0..<70 {
+        let client = try await RawClient(port: secure.port)
+        try? await client.send([0x16, 3, 1, 2, 0, 1])
+        halfOpen.append(client)
+      }
+      for number in 0..<5 {
+        let answer = try await secure.order("k\(number)")
+        #expect(answer.lowercased().contains("idempotency-status: executed"), "\(answer)")
+      }
+      #expect(try await secure.rig.semel.counter("semel_open_connections") < 30)
+      withExtendedLifetime(halfOpen) {}
+    }
+  }
+
   @Test func `HTTP 2 may be spoken without being asked for`() async throws {
     try await SecureRig.run { secure in
       let report = try await HTTP2Script(

@@ -22,6 +22,7 @@ final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, Down
   private var isHTTP2 = false
   private var context: ChannelHandlerContext?
   private var timer: LoopTimers.Token?
+  private var ticket: UInt64?
 
   init(downstream: Downstream, address: String, to listener: Listener) {
     self.downstream = downstream
@@ -34,6 +35,8 @@ final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, Down
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
     downstream.connections[ObjectIdentifier(self)] = self
+    ticket = downstream.environment.greeting.enter(
+      context.channel, from: address, maxConnections: downstream.limits.maxConnections)
     timer = downstream.context.timers.start(milliseconds: downstream.limits.headerTimeout.count) {
       [weak self] in
       self?.timer = nil
@@ -69,6 +72,8 @@ final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, Down
   private func leave() {
     if let timer { downstream.context.timers.stop(timer) }
     timer = nil
+    if let ticket { downstream.environment.greeting.leave(ticket) }
+    ticket = nil
     context = nil
     downstream.connections[ObjectIdentifier(self)] = nil
   }

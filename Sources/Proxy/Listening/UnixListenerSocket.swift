@@ -1,0 +1,106 @@
+import NIOCore
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Why a unix socket's path was left alone.
+public struct UnixPathTaken: Error, CustomStringConvertible {
+  public enum Reason: Sendable { case isServed, isNoSocket }
+
+  public let reason: Reason
+
+  public var description: String {
+    switch reason {
+    case .isServed: "another process listens there; stop it first, or give this one a path of its own"
+    case .isNoSocket: "there is a file that is no socket; remove it, or choose another path"
+    }
+  }
+}
+
+/// A listening unix socket and the file that stands for it: taken from no process that still serves it, and removed at
+/// the end only while it is this socket's.
+struct UnixListenerSocket: Sendable {
+  let descriptor: CInt
+  private let path: String
+  private let device: UInt64
+  private let inode: UInt64
+
+  /// Binds the path and listens there. A socket that nobody serves is what a killed process left, and is replaced.
+  ///
+  /// - Parameter mode: who may connect, from the first moment at which anybody could.
+  init(path: String, mode: Int, backlog: Int32) throws {
+    try Self.removeLeftover(path)
+    let descriptor = try Self.socket()
+    do {
+      try Self.withAddress(path) { address, length in
+        try Self.check(bind(descriptor, address, length), "bind")
+      }
+      try Self.check(chmod(path, mode_t(mode)), "chmod")
+      try Self.check(listen(descriptor, backlog), "listen")
+      guard let file = Self.file(path) else { throw IOError(errnoCode: errno, reason: "lstat") }
+      (device, inode) = (UInt64(file.st_dev), UInt64(file.st_ino))
+    } catch {
+      close(descriptor)
+      throw error
+    }
+    self.path = path
+    self.descriptor = descriptor
+  }
+
+  /// Removes the file, unless another process has put its own in the place.
+  func removeFile() {
+    guard let file = Self.file(path), UInt64(file.st_dev) == device, UInt64(file.st_ino) == inode else {
+      return
+    }
+    unlink(path)
+  }
+
+  private static func removeLeftover(_ path: String) throws {
+    guard let file = file(path) else { return }
+    guard file.st_mode & S_IFMT == S_IFSOCK else { throw UnixPathTaken(reason: .isNoSocket) }
+    guard try !isServed(path) else { throw UnixPathTaken(reason: .isServed) }
+    unlink(path)
+  }
+
+  /// Whether a process listens there; one whose queue is full, or that lets nobody in, does.
+  private static func isServed(_ path: String) throws -> Bool {
+    let descriptor = try socket()
+    defer { close(descriptor) }
+    let status = try withAddress(path) { connect(descriptor, $0, $1) }
+    return status == 0 || (errno != ECONNREFUSED && errno != ENOENT)
+  }
+
+  private static func file(_ path: String) -> stat? {
+    var found = stat()
+    return lstat(path, &found) == 0 ? found : nil
+  }
+
+  private static func socket() throws -> CInt {
+    #if os(Linux)
+      let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+      let descriptor = Glibc.socket(AF_UNIX, kind, 0)
+    #else
+      let descriptor = Darwin.socket(AF_UNIX, SOCK_STREAM, 0)
+      _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    #endif
+    try check(descriptor, "socket")
+    return descriptor
+  }
+
+  private static func check(_ status: CInt, _ call: String) throws {
+    guard status >= 0 else { throw IOError(errnoCode: errno, reason: call) }
+  }
+
+  private static func withAddress<Result>(
+    _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result
+  ) throws -> Result {
+    // It checks that the path is short enough for a socket.
+    try SocketAddress(unixDomainSocketPath: path).withSockAddr { try body($0, socklen_t($1)) }
+  }
+}

@@ -17,6 +17,11 @@ public final class SocketWriter: @unchecked Sendable {
   private let descriptor: NIOBSDSocket.Handle?
   /// How many writes NIO has not ended yet: none may overtake them.
   private var waiting = 0
+  /// Called when some of what waited has left, or never will.
+  public var didLeave: (() -> Void)?
+
+  /// Whether some of what was written has not left yet.
+  public var isWaiting: Bool { waiting > 0 }
 
   /// - Parameter isPlain: false where bytes do not leave as they are, under TLS.
   public init(below channel: any Channel, isPlain: Bool) {
@@ -41,7 +46,10 @@ public final class SocketWriter: @unchecked Sendable {
     }
     let written = context.eventLoop.makePromise(of: Void.self)
     waiting += 1
-    written.futureResult.whenComplete { [self] _ in waiting -= 1 }
+    written.futureResult.whenComplete { [self] _ in
+      waiting -= 1
+      didLeave?()
+    }
     context.writeAndFlush(NIOAny(bytes), promise: written)
     return false
   }

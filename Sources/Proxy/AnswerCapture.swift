@@ -7,6 +7,9 @@ import Wire
 ///
 /// After a time-out it may run again and goes on where it was: what was once relayed is never taken for a whole answer.
 final class AnswerCapture<Answer: UpstreamExchange> {
+  /// So many bytes are captured without asking for memory, in bytes: most answers have no more.
+  private static var firstStep: Int { 16 << 10 }
+
   private let answer: Answer
   private let route: Route
   private let claim: Claim
@@ -25,12 +28,35 @@ final class AnswerCapture<Answer: UpstreamExchange> {
 
   func run(within span: Milliseconds) async throws(UpstreamFailure) -> CapturedAnswer {
     let deadline = NIODeadline.now() + .milliseconds(span.count)
-    if relay == nil, !route.policy.stream,
-      case .whole(let body) = try await answer.collect(upTo: route.policy.maxResponseBody, within: span)
-    {
-      return CapturedAnswer(head: try await answer.head(within: nil), body: body, trailers: answer.trailers)
+    if relay == nil, !route.policy.stream {
+      let step = min(route.policy.maxResponseBody, Self.firstStep)
+      if case .whole(let body) = try await answer.collect(upTo: step, within: span) {
+        return CapturedAnswer(head: try await answer.head(within: nil), body: body, trailers: answer.trailers)
+      }
+      if let body = try await collectMore(until: deadline) {
+        return CapturedAnswer(head: try await answer.head(within: nil), body: body, trailers: answer.trailers)
+      }
     }
     return try await pass(until: deadline)
+  }
+
+  /// Goes on where the first bytes were not all, as far as the answer may be kept and there is memory for it: what
+  /// finds none is as one that is too large to keep.
+  @inline(never)
+  private func collectMore(until deadline: NIODeadline) async throws(UpstreamFailure) -> ByteBuffer? {
+    let limit = route.policy.maxResponseBody
+    var step = Self.firstStep
+    while step < limit {
+      step = min(limit, step * 2)
+      guard delivery.mayCapture(step) else { break }
+      let collected = try await answer.collect(upTo: step, within: Self.left(until: deadline))
+      if case .whole(let body) = collected {
+        delivery.settleCapture(body.readableBytes)
+        return body
+      }
+    }
+    delivery.releaseCapture()
+    return nil
   }
 
   /// Takes an answer that is not kept whole, or not before the client has it.
@@ -103,10 +129,12 @@ final class AnswerCapture<Answer: UpstreamExchange> {
   /// Adds to the copy, which is given up once it is too large; the exchange never is.
   private func keep(_ piece: ByteBuffer) {
     guard let size = copy?.readableBytes else { return }
-    if size + piece.readableBytes <= route.policy.maxResponseBody {
+    let whole = size + piece.readableBytes
+    if whole <= route.policy.maxResponseBody, delivery.mayCapture(whole) {
       copy?.writeImmutableBuffer(piece)
     } else {
       copy = nil
+      delivery.releaseCapture()
     }
   }
 }

@@ -25,6 +25,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
 
   /// How long a client may take to read the last answer of a connection whose bytes are not all read.
   private static var lingering: TimeAmount { .seconds(2) }
+  /// What of a body is written as one: NIO holds what the client does not take of it.
+  private static var pieceBytes: Int { 64 << 10 }
 
   let downstream: Downstream
   private let peer: ClientPeer
@@ -55,10 +57,24 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   var written = 0
   var taken = 0
   private var writer: SocketWriter?
+  /// What this connection's requests and responses hold.
+  let memory: ConnectionMemory
+  /// What of the answer under way has not been written yet, since the client does not take it.
+  var outgoing = OutgoingBody()
+  /// Where that is a recorded body that others read as well.
+  var sharedBody: SharedBody?
+  /// Whether that is found out once the client has taken what it takes at once.
+  private(set) var isSharing = false
+  /// What waits for the client and is counted.
+  var heldBytes = 0
+  private var isWriting = false
+  /// Whether the answer ends with what is outgoing.
+  private var isEnding = false
 
   init(downstream: Downstream, peer: ClientPeer) {
     self.downstream = downstream
     self.peer = peer
+    memory = ConnectionMemory(on: downstream)
     decoder = RequestDecoder(limits: downstream.limits.head)
     deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
   }
@@ -66,6 +82,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
     writer = SocketWriter(below: context.channel, isPlain: !peer.isSecure)
+    writer?.didLeave = { [self] in if heldBytes > 0 { account() } }
     downstream.connections[ObjectIdentifier(self)] = self
     startTimer()
   }
@@ -88,8 +105,9 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable {
-      delivery?.becameWritable()
+    if context.channel.isWritable, !isWriting {
+      if !outgoing.isEmpty { settleOutgoing() }
+      if isWritable { delivery?.becameWritable() }
       if delivery == nil { decode() }
     }
     downstream.context.executor.drain()
@@ -109,6 +127,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
     stopTimer()
     isClosing = true
     self.context = nil
+    writer = nil
+    dropOutgoing()
     downstream.connections[ObjectIdentifier(self)] = nil
     downstream.environment.counters.change(.openConnections, by: -1)
     delivery?.disconnected()
@@ -144,7 +164,8 @@ extension ClientConnection {
           switch event {
           case .head(let head):
             isNew = false
-            delivery = Delivery(request: head, channel: self, peer: peer, on: downstream)
+            delivery = Delivery(
+              request: head, channel: self, memory: memory, peer: peer, on: downstream)
           case .body(let piece): delivery?.received(piece)
           case .end(let trailers): delivery?.bodyEnded(trailers: trailers)
           }
@@ -196,6 +217,7 @@ extension ClientConnection {
     guard let context, inbound.readableBytesView.starts(with: "PRI * HTTP/2.0\r\n".utf8) else { return false }
     stopTimer()
     self.context = nil
+    writer = nil
     isClosing = true
     downstream.connections[ObjectIdentifier(self)] = nil
     do {
@@ -251,15 +273,87 @@ extension ClientConnection {
 extension ClientConnection: DeliveryChannel {
   var connection: ObjectIdentifier { ObjectIdentifier(self) }
 
-  var isWritable: Bool { context?.channel.isWritable ?? false }
+  var isWritable: Bool { outgoing.isEmpty && context?.channel.isWritable == true }
 
   func answer(_ answer: Answer) -> Int {
     guard let delivery else { return 0 }
-    let bytes = AnswerEncoder.whole(
-      answer, minorVersion: delivery.request.head.minorVersion, isClosing: decideClosing(after: delivery))
+    let minorVersion = delivery.request.head.minorVersion
+    let isClosing = decideClosing(after: delivery)
+    guard answer.body.readableBytes <= Self.pieceBytes || answer.head.content == .none else {
+      return answerInPieces(answer, minorVersion: minorVersion, isClosing: isClosing)
+    }
+    let bytes = AnswerEncoder.whole(answer, minorVersion: minorVersion, isClosing: isClosing)
     write(bytes: bytes)
     finished(delivery)
     return bytes.readableBytes
+  }
+
+  /// Writes a large answer as its client takes it, without copying the body.
+  private func answerInPieces(_ answer: Answer, minorVersion: UInt8, isClosing: Bool) -> Int {
+    framing = AnswerEncoder.Framing(
+      answer.head.content, hasTrailers: answer.trailers.readableBytes > 0, minorVersion: minorVersion)
+    let head = AnswerEncoder.head(
+      answer.head, framing: framing, minorVersion: minorVersion, isClosing: isClosing, bodyCapacity: 0)
+    let before = written + outgoing.count
+    outgoing.append(head)
+    append(answer.body)
+    appendEnd(trailers: answer.trailers)
+    let count = written + outgoing.count - before
+    isEnding = true
+    guard case .recorded(let record, _) = answer.head.source else {
+      settleOutgoing()
+      return count
+    }
+    isSharing = true
+    writeOutgoing()
+    isSharing = false
+    if !outgoing.isEmpty { share(answer.body, of: record) }
+    account()
+    endIfWritten()
+    return count
+  }
+
+  /// Adds a piece of a body in its framing to what is outgoing.
+  private func append(_ piece: ByteBuffer) {
+    guard piece.readableBytes > 0, framing != .none else { return }
+    guard framing == .chunked else { return outgoing.append(piece) }
+    var start = ByteBufferAllocator().buffer(capacity: 16)
+    start.writeChunkHeader(piece.readableBytes)
+    var end = ByteBufferAllocator().buffer(capacity: 2)
+    end.writeChunkEnd()
+    outgoing.append(start)
+    outgoing.append(piece)
+    outgoing.append(end)
+  }
+
+  private func appendEnd(trailers: ByteBuffer) {
+    guard framing == .chunked else { return }
+    var end = ByteBufferAllocator().buffer(capacity: trailers.readableBytes + 8)
+    end.writeLastChunk(trailers: trailers)
+    outgoing.append(end)
+  }
+
+  /// Writes as much as the client takes at the moment.
+  private func writeOutgoing() {
+    isWriting = true
+    while context?.channel.isWritable == true, let piece = outgoing.next(upTo: Self.pieceBytes) {
+      write(bytes: piece)
+    }
+    isWriting = false
+    if outgoing.isEmpty { leaveSharedBody() }
+  }
+
+  private func endIfWritten() {
+    guard isEnding, outgoing.isEmpty, let delivery else { return }
+    isEnding = false
+    finished(delivery)
+  }
+
+  /// Writes what can be, counts the rest, and ends the answer where that was all of it.
+  private func settleOutgoing() {
+    writeOutgoing()
+    account()
+    endIfWritten()
   }
 
   func begin(_ head: AnswerHead, with piece: ByteBuffer) -> Int {
@@ -268,15 +362,17 @@ extension ClientConnection: DeliveryChannel {
     framing = AnswerEncoder.Framing(head.content, minorVersion: minorVersion)
     let isClosing = decideClosing(after: delivery)
     if framing == .close { closesAfterAnswer = true }
+    let isLarge = piece.readableBytes > Self.pieceBytes
     var bytes = AnswerEncoder.head(
       head, framing: framing, minorVersion: minorVersion, isClosing: isClosing,
-      bodyCapacity: piece.readableBytes)
-    AnswerEncoder.writePiece(piece, framing: framing, to: &bytes)
+      bodyCapacity: isLarge ? 0 : piece.readableBytes)
+    if !isLarge { AnswerEncoder.writePiece(piece, framing: framing, to: &bytes) }
     write(bytes: bytes)
-    return bytes.readableBytes
+    return bytes.readableBytes + (isLarge ? writeInPieces(piece) : 0)
   }
 
   func write(_ piece: ByteBuffer) -> Int {
+    guard outgoing.isEmpty, piece.readableBytes <= Self.pieceBytes else { return writeInPieces(piece) }
     guard framing == .chunked else {
       if framing != .none { write(bytes: piece) }
       return piece.readableBytes
@@ -287,8 +383,25 @@ extension ClientConnection: DeliveryChannel {
     return bytes.readableBytes
   }
 
+  private func writeInPieces(_ piece: ByteBuffer) -> Int {
+    let before = outgoing.count
+    append(piece)
+    let count = outgoing.count - before
+    settleOutgoing()
+    return count
+  }
+
   func end(with piece: ByteBuffer, trailers: ByteBuffer) -> Int {
     guard let delivery else { return 0 }
+    guard outgoing.isEmpty, piece.readableBytes <= Self.pieceBytes else {
+      let before = outgoing.count
+      append(piece)
+      appendEnd(trailers: trailers)
+      let count = outgoing.count - before
+      isEnding = true
+      settleOutgoing()
+      return count
+    }
     var bytes = ByteBufferAllocator().buffer(capacity: piece.readableBytes + trailers.readableBytes + 32)
     AnswerEncoder.writePiece(piece, framing: framing, to: &bytes)
     if framing == .chunked { bytes.writeLastChunk(trailers: trailers) }
@@ -339,7 +452,9 @@ extension ClientConnection: DeliveryChannel {
   private func write(bytes: ByteBuffer) {
     guard let context else { return }
     written += bytes.readableBytes
-    if writer?.write(bytes, context) == true || isWritable {
+    let hasLeft = writer?.write(bytes, context) == true
+    if !hasLeft, writer?.isWaiting == true { account() }
+    if hasLeft || context.channel.isWritable {
       extendDeadline(by: isTunnel ? downstream.limits.tunnelTimeout : downstream.limits.idleTimeout)
     } else {
       taken = written - unread
@@ -367,6 +482,7 @@ extension ClientConnection: DeliveryChannel {
   func abort() {
     isClosing = true
     delivery = nil
+    dropOutgoing()
     reset()
   }
 

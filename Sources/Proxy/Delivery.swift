@@ -41,8 +41,14 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   private lazy var arrival = Signal(timers: timers)
   private lazy var writability = Signal(timers: timers)
   private var continueIsDue: Bool
-  /// What this delivery holds of the memory for bodies.
-  private var reservedBytes = 0
+  /// How many interim responses the client was given.
+  private var interims = 0
+  private let memory: ConnectionMemory
+  /// What this delivery holds of the memory for bodies: its own, and beside it the response that is captured for it.
+  private(set) var heldBytes = 0
+  private var capturedBytes = 0
+  /// What the backend's side was given last and may still hold.
+  private var lentBytes = 0
 
   /// Whether bytes pass as they are, both ways, since backend and client have switched protocols.
   private(set) var isTunnel = false
@@ -55,10 +61,12 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var whenRunEnds: (() -> Void)?
 
   init(
-    request: RequestHead, channel: any DeliveryChannel, peer: ClientPeer, on downstream: Downstream
+    request: RequestHead, channel: any DeliveryChannel, memory: ConnectionMemory, peer: ClientPeer,
+    on downstream: Downstream
   ) {
     self.request = request
     self.channel = channel
+    self.memory = memory
     environment = downstream.environment
     generation = downstream.generation
     self.peer = peer.believing(request.head, by: downstream.generation.trustedProxies)
@@ -82,6 +90,8 @@ extension Delivery {
 
   func received(_ piece: ByteBuffer) {
     record.requestBytes += piece.readableBytes
+    guard bodyFailure == nil, answerState != .ended else { return }
+    guard take(piece.readableBytes) else { return bodyFailed(.overloaded(.busy, retryAfter: 1000)) }
     if body.readableBytes == 0 {
       body = piece
     } else {
@@ -126,29 +136,17 @@ extension Delivery {
   ///   - limit: in bytes; past it the request is refused.
   func collectBody(limit: Int) async throws(Problem) -> ByteBuffer {
     if case .length(let length) = request.framing, length > limit { throw .requestTooLarge(limit: limit) }
-    try reserve(limit: limit)
     sendContinue()
     highWater = limit + 1
-    let deadline = NIODeadline.now() + .milliseconds(generation.limits.bodyTimeout.count)
+    var deadline = LateDeadline(in: generation.limits.bodyTimeout.count)
     channel?.resumeBody()
     while true {
       if let bodyFailure { throw bodyFailure }
       guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
       if bodyHasEnded { return body }
-      let left = (deadline - .now()).nanoseconds / 1_000_000
-      if await arrival.wait(milliseconds: left) == .timedOut { throw .requestTimeout }
+      let wait = await arrival.wait(milliseconds: deadline.left())
+      if wait == .timedOut, deadline.isOver() { throw .requestTimeout }
     }
-  }
-
-  /// Takes the memory that the body will need; all bodies held together stay within the limit.
-  private func reserve(limit: Int) throws(Problem) {
-    let wanted: Int
-    if case .length(let length) = request.framing { wanted = length } else { wanted = limit }
-    guard environment.counters.change(.bodyBytes, by: wanted) <= generation.limits.bodyMemory else {
-      environment.counters.change(.bodyBytes, by: -wanted)
-      throw .overloaded(.busy, retryAfter: 1000)
-    }
-    reservedBytes = wanted
   }
 
   /// Nothing runs for this delivery any more, whether its client has been answered or is gone.
@@ -158,20 +156,36 @@ extension Delivery {
     whenRunEnds = nil
   }
 
-  /// Gives back the memory for the body. Called when nothing holds it any more.
+  /// Gives back the memory for the bodies. Called when nothing holds them any more.
   private func releaseBody() {
-    if reservedBytes > 0 { environment.counters.change(.bodyBytes, by: -reservedBytes) }
-    reservedBytes = 0
+    give(heldBytes)
+    releaseCapture()
+    lentBytes = 0
     body = ByteBuffer()
+  }
+
+  private func take(_ count: Int) -> Bool {
+    guard memory.take(count, beside: heldBytes) else { return false }
+    heldBytes += count
+    return true
+  }
+
+  private func give(_ count: Int) {
+    guard count > 0 else { return }
+    memory.give(count)
+    heldBytes -= count
   }
 
   /// The next piece of a streamed body.
   func next() async throws(UpstreamFailure) -> ByteBuffer? {
     sendContinue()
     highWater = 256 << 10
+    give(lentBytes)
+    lentBytes = 0
     while true {
       if body.readableBytes > 0 {
         let piece = body
+        lentBytes = piece.readableBytes
         body = ByteBuffer()
         channel?.resumeBody()
         return piece
@@ -197,12 +211,41 @@ extension Delivery {
   }
 }
 
+// The memory for its response, before the client is given any of it.
+extension Delivery {
+  /// Whether there is memory for a body and a response: without it nothing new is claimed or sent.
+  var hasMemory: Bool { memory.hasRoom(beside: heldBytes) }
+
+  /// Takes memory so that this much of a response may be captured in all; false where there is none left.
+  func mayCapture(_ count: Int) -> Bool {
+    let more = count - capturedBytes
+    guard more > 0 else { return true }
+    guard memory.capture(more) else { return false }
+    capturedBytes = count
+    return true
+  }
+
+  /// So much was captured in the end.
+  func settleCapture(_ count: Int) {
+    guard capturedBytes > count else { return }
+    memory.giveCaptured(capturedBytes - count)
+    capturedBytes = count
+  }
+
+  /// Nothing is captured any more: it is given to the client, who is counted from now on, or was given up.
+  func releaseCapture() {
+    if capturedBytes > 0 { memory.giveCaptured(capturedBytes) }
+    capturedBytes = 0
+  }
+}
+
 // What the runner writes.
 extension Delivery {
   /// Writes a whole answer.
   func answer(_ answer: Answer) {
     guard answerState == .none else { return }
     answerState = .ended
+    releaseCapture()
     record.responseBytes += channel?.answer(answer) ?? 0
     channel = nil
   }
@@ -235,6 +278,7 @@ extension Delivery {
   func end(with piece: ByteBuffer = ByteBuffer(), trailers: ByteBuffer = ByteBuffer()) {
     guard answerState == .begun else { return }
     answerState = .ended
+    releaseCapture()
     record.responseBytes += channel?.end(with: piece, trailers: trailers) ?? 0
     channel = nil
   }
@@ -248,9 +292,15 @@ extension Delivery {
 }
 
 extension Delivery: InterimReceiver {
-  /// Hints that come before the answer; HTTP/1.0 knows none.
+  /// Enough for any hints, and for a sign of life every twenty seconds over half an hour.
+  private static var maxInterims: Int { 100 }
+
+  /// Hints that come before the response; HTTP/1.0 knows none. They may be left out, and are where the client does not
+  /// take them or the backend does not stop: they would wait in memory.
   func received(interim head: MessageHead) {
     guard answerState == .none, request.head.minorVersion == 1 else { return }
+    guard interims < Self.maxInterims, channel?.isWritable == true else { return }
+    interims += 1
     channel?.interim(AnswerHead(source: .backend(head, nil), content: .unknown))
   }
 }

@@ -28,6 +28,7 @@ final class Downstream: @unchecked Sendable {
   let metrics: LoopMetrics
   /// By what deliveries that begin now are run.
   private(set) var generation: Generation
+  let sharedBodies: SharedBodies
   var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
   /// Runs one delivery to its end, which may outlive the client's connection.
   var start: (Delivery) -> Void = { _ in preconditionFailure("Downstream: nobody runs its deliveries") }
@@ -39,6 +40,7 @@ final class Downstream: @unchecked Sendable {
     self.environment = environment
     self.generation = generation
     self.metrics = metrics
+    sharedBodies = SharedBodies(counters: environment.counters)
   }
 
   /// The bounds that hold for what begins now.

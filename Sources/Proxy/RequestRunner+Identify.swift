@@ -17,7 +17,11 @@ extension RequestRunner {
 
   /// Where the request goes by its own word: one path and one host, in the form in which they are matched.
   private func addressed() throws(Problem) -> (RequestTarget, ByteBuffer) {
-    do {
+    do throws(WireError) {
+      // An http URI has a host (RFC 9110, section 4.2.1); HTTP/1.0 alone may leave it out.
+      guard head.minorVersion == 0 || head.first(.host)?.valueRange.isEmpty != true else {
+        throw .badHost
+      }
       let target = try RequestTarget(head)
       return (target, try RequestHost(of: head, target: target)?.name ?? ByteBuffer())
     } catch {

@@ -78,7 +78,8 @@ extension RequestRunner {
 
   @inline(never)
   private func passOn(_ answer: Backend.Exchange, by relay: AnswerRelay) async throws(UpstreamFailure) {
-    while delivery.isConnected, let piece = try await answer.read(within: nil) { await relay.write(piece) }
+    let pause = generation.limits.tunnelTimeout
+    while delivery.isConnected, let piece = try await answer.read(within: pause) { await relay.write(piece) }
     relay.end(trailers: answer.trailers)
   }
 

@@ -29,7 +29,10 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       guard case .keyed(let call, let fingerprint) = subject else {
         return goOn { () throws(Problem) in try await run(subject) }
       }
-      guard let record = kept(call, fingerprint) else { return claim(call, fingerprint) }
+      guard let record = kept(call, fingerprint) else {
+        try refuseWithoutMemory()
+        return claim(call, fingerprint)
+      }
       replay(record, from: .cache)
     } catch {
       refuse(error)
@@ -48,9 +51,11 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func run(_ subject: Subject) async throws(Problem) {
     switch subject {
     case .passed(let target, let route, let label):
+      try refuseWithoutMemory()
       try await passThrough(target, by: route, label: label)
     case .keyed(let call, let fingerprint):
       if let record = kept(call, fingerprint) { return replay(record, from: .cache) }
+      try refuseWithoutMemory()
       let request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
       try await act(on: await ask(for: request), to: request, of: call)
     case .incomplete(let limit):
@@ -58,6 +63,11 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     case .large(let request):
       try await run(try await identify(request))
     }
+  }
+
+  /// Nothing is claimed or sent whose response would find no room.
+  private func refuseWithoutMemory() throws(Problem) {
+    guard delivery.hasMemory else { throw .overloaded(.busy, retryAfter: 1000) }
   }
 
   private func finish() {

@@ -124,6 +124,53 @@ struct AbuseTests {
     }
   }
 
+  @Test func `a body that arrived while the process stood still is not late`() async throws {
+    let limits = "{body_timeout: 1s, header_timeout: 1s, idle_timeout: 1s}"
+    try await Rig.run(Configuration(top: ["limits": limits, "workers": "1"])) { rig in
+      let size = 300 << 10
+      let text = Rig.orderText("k", body: String(repeating: "x", count: size))
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      let idle = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(text.dropLast(size - 100).description)
+      expectExecuted(try await rig.order("other"))
+      rig.semel.freeze()
+      async let sent: Void = connection.send(text.dropFirst(text.count - size + 100).description)
+      try await idle.send(Rig.orderText("idle"))
+      try await Task.sleep(for: .milliseconds(1500))
+      rig.semel.thaw()
+      try await sent
+      expectExecuted(try await connection.answer())
+      expectExecuted(try await idle.answer())
+    }
+  }
+
+  @Test func `a backend that falls silent within a passed response ends with tunnel_timeout`() async throws {
+    let backend = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nbegun")
+      connection.readToEnd()
+    }
+    let configuration = Configuration(
+      top: ["limits": "{tunnel_timeout: 500ms}"], upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(HTTPClient.request("GET", "/open"))
+      let bytes = try await client.closedByPeer(within: .seconds(5))
+      #expect(String(decoding: bytes, as: UTF8.self).hasSuffix("\r\n\r\nbegun"))
+    }
+  }
+
+  @Test func `a host that is empty is a bad request`() async throws {
+    try await Rig.run { rig in
+      for path in ["/v1/orders", "/open", "http://h/open"] {
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        try await client.send("POST \(path) HTTP/1.1\r\nHost: \r\nContent-Length: 0\r\n\r\n")
+        #expect(try await client.answer().status == 400)
+      }
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
   @Test func `fields are counted, and lines measured`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{header_count: 20, header_line: 1KiB}"])) { rig in
       let long = String(repeating: "a", count: 1100)

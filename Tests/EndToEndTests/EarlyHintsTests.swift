@@ -65,6 +65,32 @@ struct EarlyHintsTests {
     }
   }
 
+  @Test(arguments: [true, false])
+  func `hints without end are left out where the client does not take them`(isReading: Bool) async throws {
+    let backend = try RawServer { connection in
+      try connection.readRequest()
+      let hint = "HTTP/1.1 103 Early Hints\r\nLink: </\(String(repeating: "a", count: 900)).css>\r\n\r\n"
+      let hints = String(repeating: hint, count: 100)
+      for _ in 0..<200 { try connection.write(hints) }
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    }
+    let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.setReading(isReading)
+      try await client.send(HTTPClient.request("GET", "/open"))
+      await backend.reached { $0.written > 20_000 * 900 }
+      try await client.setReading(true)
+      var hints = 0
+      while case let answer = try await client.answer(to: "GET"), answer.text != "ok" {
+        #expect(answer.status == 103)
+        hints += 1
+      }
+      #expect(hints <= 100)
+      #expect(try rig.semel.memory("VmHWM") < 100 << 10)
+    }
+  }
+
   @Test func `hints of a backend of HTTP 2 reach clients of both versions`() async throws {
     let port = FreePort.find()
     let backend = try await Python.serve("http2_backend", ["\(port)"])

@@ -29,6 +29,56 @@ struct HTTP2LimitTests {
     }
   }
 
+  @Test func `the end of a connection that floods names the last stream that was taken`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{http2_control_frames: 50}"])) { rig in
+      let report = try await HTTP2Script.run(
+        rig,
+        [
+          ["open", 1, HTTP2Script.order("one"), true], ["open", 3, HTTP2Script.order("two"), true],
+          ["answer", 1], ["answer", 3], ["flood", "settings", 60], ["end"],
+        ])
+      #expect(rig.backend.requests.count == 2)
+      // What lies above it a client may send again.
+      #expect(report.goaways == [HTTP2Script.GoAway(code: Self.calm, last: 3)])
+    }
+  }
+
+  @Test func `a PING for each DATA is no flood`() async throws {
+    let configuration = Configuration(
+      top: ["limits": "{http2_control_frames: 20}"], route: ["idempotency": "off"])
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(8 << 20)) }
+      let report = try await HTTP2Script.run(
+        rig, [["open", 1, HTTP2Script.order(), true], ["ping_each", 1, 200], ["answer", 1]])
+      #expect(report.goaways.isEmpty && !report.closed)
+      #expect(try report[1].length == 8 << 20)
+    }
+  }
+
+  @Test func `a malformed request is told 400, and its stream ends with an error`() async throws {
+    try await Rig.run { rig in
+      let upper = HTTP2Script.order("upper", [["X-Upper", "y"]])
+      let short = HTTP2Script.order("short", [["content-length", "5"]])
+      let large = HTTP2Script.order("large", [["x-large", String(repeating: "x", count: 70_000)]])
+      let report = try await HTTP2Script.run(
+        rig,
+        [
+          ["open", 1, upper, true], ["was_reset", 1], ["open", 3, upper, false], ["was_reset", 3],
+          ["open", 5, short, false], ["data", 5, "{}", true], ["was_reset", 5],
+          // Well formed, and refused: its stream ends in order.
+          ["open", 7, large, true], ["answer", 7], ["open", 9, HTTP2Script.order("k"), true], ["answer", 9],
+        ])
+      for stream in [1, 3, 5] {
+        #expect(try report[stream].status == 400)
+        #expect(try report[stream].length > 0)
+        #expect(try report[stream].reset == 1)
+      }
+      #expect(try report[7].status == 431 && report[7].ended)
+      #expect(try report[9].status == 201)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
   @Test func `a head in endless pieces ends the connection`() async throws {
     try await expectEnd("{header_bytes: 16KiB}", of: [["flood", "continuation", 500]])
   }

@@ -16,6 +16,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
 
   let downstream: Downstream
   let peer: ClientPeer
+  let memory: ConnectionMemory
   private var life: SessionLife
   /// Those that are open: the codec tells none of them that the client sends nothing more.
   private var streams: [ObjectIdentifier: ClientStream] = [:]
@@ -27,6 +28,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   init(downstream: Downstream, peer: ClientPeer) {
     self.downstream = downstream
     self.peer = peer
+    memory = ConnectionMemory(on: downstream)
     life = SessionLife(maxRunning: downstream.limits.http2MaxStreams)
     deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
   }
@@ -45,7 +47,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
         try stream.pipeline.syncOperations.addHandler(ClientStream(of: session))
       }
     }
-    try channel.pipeline.syncOperations.addHandlers([FlushGate(), codec, session])
+    try channel.pipeline.syncOperations.addHandlers([FlushGate(), FrameGuard(of: session), codec, session])
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -106,6 +108,9 @@ extension ClientSession {
     act(life.ended())
     deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count)
   }
+
+  /// The highest stream that was taken; 0: none.
+  var lastStream: Int { life.last }
 
   /// Whether one more delivery may be run.
   func mayRun() -> Bool { life.mayRun() }

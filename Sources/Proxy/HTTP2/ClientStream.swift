@@ -12,7 +12,13 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   typealias OutboundOut = HTTP2Frame.FramePayload
 
   /// What is written as one, so that a client that reads slowly can be told from one that does not read.
-  private static var pieceBytes: Int { 64 << 10 }
+  private static var pieceBytes: Int { 32 << 10 }
+  /// What of a body may stand in the codec: it serves its streams in turn, as long as each has something there.
+  private static var codecBytes: Int { 64 << 10 }
+  /// A whole answer up to this, in bytes, never meets the limits of memory: a refusal must reach its client.
+  private static var smallBytes: Int { 4 << 10 }
+  /// Recorded bodies above this are shared with the others who read them.
+  private static var sharedAbove: Int { 16 << 10 }
 
   private let session: ClientSession
   private let downstream: Downstream
@@ -24,12 +30,24 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   /// Whether the answer is whole, or will never be.
   private var isAnswered = false
   private var isReset = false
+  /// Whether the request broke the protocol: its stream ends with an error (RFC 9113, section 8.1.1).
+  private var isMalformed = false
   private var isReading = true
   /// Whether it counts as a delivery that is run: until it is answered, or nothing runs for it any more.
   private var takesPlace = false
-  /// Writes that have not left yet.
+  /// What of the answer was not given to the codec yet, which would hold it without bound.
+  private var outgoing = OutgoingBody()
+  /// The fields after the body.
+  private var trailers = HPACKHeaders([])
+  /// Where the body is a recorded one that others read as well.
+  private var sharedBody: SharedBody?
+  /// What this stream's answer holds of the memory for bodies, beside what is shared.
+  private var heldBytes = 0
+  /// Writes that have not left yet, and how much of the body they are.
   private var unwritten = 0
-  private var hasProgressed = false
+  private var unwrittenBytes = 0
+  /// When the client last took some of a body, or the wait for that began.
+  private var progressedAt = NIODeadline.distantPast
   private var timer: LoopTimers.Token?
 
   init(of session: ClientSession) {
@@ -66,7 +84,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable { delivery?.becameWritable() }
+    if isWritable { delivery?.becameWritable() }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
@@ -74,8 +92,10 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   func channelInactive(context: ChannelHandlerContext) {
     stopTimer()
     self.context = nil
+    dropOutgoing()
     // Reset by the client, or gone with its connection: the exchange goes on without it.
     delivery?.disconnected()
+    if let delivery, !delivery.isStarted { delivery.runEnded() }
     delivery = nil
     session.ended(self)
   }
@@ -89,13 +109,15 @@ extension ClientStream {
       let request = try RequestHead(http2: fields.pairs, isEnd: isEnded, limits: limits)
       bodyLength = BodyLength(request.framing)
       guard session.mayRun() else { return reset(.refusedStream) }
-      let delivery = Delivery(request: request, channel: self, peer: session.peer, on: downstream)
+      let delivery = Delivery(
+        request: request, channel: self, memory: session.memory, peer: session.peer, on: downstream)
       takesPlace = true
       // Also when the stream is long gone: what was reset runs on, and counts.
       delivery.whenRunEnds = { [self] in givePlaceBack() }
       self.delivery = delivery
     } catch {
       bodyLength = BodyLength(.chunked)
+      isMalformed = error.status == 400
       downstream.environment.counters.add(.framingErrors)
       let problem = Problem.unreadable(error)
       downstream.metrics.refusedUnread(RefusalReason(problem.code))
@@ -136,6 +158,7 @@ extension ClientStream {
 
   private func broken(_ error: WireError) {
     downstream.environment.counters.add(.framingErrors)
+    isMalformed = true
     delivery?.bodyFailed(.unreadable(error))
   }
 
@@ -151,41 +174,41 @@ extension ClientStream {
 extension ClientStream: DeliveryChannel {
   var connection: ObjectIdentifier { ObjectIdentifier(session) }
 
-  var isWritable: Bool { context?.channel.isWritable ?? false }
+  var isWritable: Bool { outgoing.isEmpty && context?.channel.isWritable == true }
 
   func answer(_ answer: Answer) -> Int {
     let head = HPACKHeaders(answer.head)
-    let trailers = HPACKHeaders(lines: answer.trailers)
-    let hasBody = answer.head.content != .none && answer.body.readableBytes > 0
-    let hasTrailers = answer.head.content != .none && !trailers.isEmpty
-    write(head, isEnd: !hasBody && !hasTrailers)
-    if hasBody { write(answer.body, isEnd: !hasTrailers) }
-    if hasTrailers { write(trailers, isEnd: true) }
-    ended()
-    return head.byteCount + (hasBody ? answer.body.readableBytes : 0) + trailers.byteCount
+    let hasContent = answer.head.content != .none
+    let trailers = hasContent ? HPACKHeaders(lines: answer.trailers) : HPACKHeaders([])
+    let count = hasContent ? answer.body.readableBytes : 0
+    write(head, isEnd: count == 0 && trailers.isEmpty && !isMalformed)
+    isAnswered = true
+    if count > 0 { write(answer.body, of: answer.head) }
+    conclude(with: trailers, isDue: count == 0 && !trailers.isEmpty)
+    return head.byteCount + count + trailers.byteCount
   }
 
   func begin(_ head: AnswerHead, with piece: ByteBuffer) -> Int {
     let fields = HPACKHeaders(head)
     write(fields, isEnd: false)
-    if piece.readableBytes > 0 { write(piece, isEnd: false) }
+    _ = write(piece)
     flush()
     return fields.byteCount + piece.readableBytes
   }
 
   func write(_ piece: ByteBuffer) -> Int {
-    guard piece.readableBytes > 0 else { return 0 }
-    write(piece, isEnd: false)
-    flush()
+    guard piece.readableBytes > 0, hold(piece.readableBytes) else { return 0 }
+    outgoing.append(piece)
+    pump()
     return piece.readableBytes
   }
 
   func end(with piece: ByteBuffer, trailers: ByteBuffer) -> Int {
     let trailers = HPACKHeaders(lines: trailers)
+    isAnswered = true
+    if piece.readableBytes > 0, hold(piece.readableBytes) { outgoing.append(piece) }
     // An end of its own is an empty frame, which costs nine bytes.
-    if piece.readableBytes > 0 || trailers.isEmpty { write(piece, isEnd: trailers.isEmpty) }
-    if !trailers.isEmpty { write(trailers, isEnd: true) }
-    ended()
+    conclude(with: trailers, isDue: outgoing.isEmpty)
     return piece.readableBytes + trailers.byteCount
   }
 
@@ -207,7 +230,7 @@ extension ClientStream: DeliveryChannel {
 
   func abort() {
     delivery = nil
-    reset(.internalError)
+    reset(isMalformed ? .protocolError : .internalError)
   }
 }
 
@@ -219,32 +242,48 @@ extension ClientStream {
     write(.headers(.init(headers: fields, endStream: isEnd)))
   }
 
-  private func write(_ body: ByteBuffer, isEnd: Bool) {
-    var rest = body
-    while rest.readableBytes > Self.pieceBytes, let piece = rest.readSlice(length: Self.pieceBytes) {
-      write(.data(.init(data: .byteBuffer(piece), endStream: false)))
-    }
-    write(.data(.init(data: .byteBuffer(rest), endStream: isEnd)))
-  }
-
-  private func write(_ payload: HTTP2Frame.FramePayload) {
-    guard let context, !isReset else { return }
+  private func write(_ payload: HTTP2Frame.FramePayload, holding count: Int = 0, of bytes: Int = 0) {
+    guard let context, !isReset else { return giveBack(count) }
     unwritten += 1
+    unwrittenBytes += bytes
     let promise = context.eventLoop.makePromise(of: Void.self)
-    promise.futureResult.whenComplete { [self] _ in hasLeft() }
+    promise.futureResult.whenComplete { [self] in hasLeft($0, bytes, holding: count) }
     context.write(wrapOutboundOut(payload), promise: promise)
   }
 
   private func flush() {
     context?.flush()
-    if unwritten > 0, timer == nil { startTimer() }
+    if unwritten > 0 || !outgoing.isEmpty, timer == nil { startTimer() }
   }
 
-  /// All of the answer has been written.
-  private func ended() {
+  /// Gives the codec as much as the client takes at the moment.
+  private func pump() {
+    guard !outgoing.isEmpty else { return }
+    while unwrittenBytes < Self.codecBytes, let piece = outgoing.next(upTo: Self.pieceBytes) {
+      let isLast = isAnswered && outgoing.isEmpty
+      let isEnd = isLast && trailers.isEmpty && !isMalformed
+      write(
+        .data(.init(data: .byteBuffer(piece), endStream: isEnd)),
+        holding: sharedBody == nil ? piece.readableBytes : 0, of: piece.readableBytes)
+      if isLast, !trailers.isEmpty { write(trailers, isEnd: true) }
+    }
+    flush()
+  }
+
+  /// All of the answer is here.
+  ///
+  /// - Parameter isDue: whether nothing of the body is left that would end the stream with its last bytes.
+  private func conclude(with trailers: HPACKHeaders, isDue: Bool) {
     delivery = nil
-    isAnswered = true
+    self.trailers = trailers
     givePlaceBack()
+    if !isDue {
+      pump()
+    } else if !trailers.isEmpty {
+      write(trailers, isEnd: true)
+    } else {
+      write(.data(.init(data: .byteBuffer(ByteBuffer()), endStream: !isMalformed)))
+    }
     flush()
     finish()
   }
@@ -254,32 +293,51 @@ extension ClientStream {
     takesPlace = false
   }
 
-  private func hasLeft() {
+  /// - Parameters:
+  ///   - bytes: how much of a body it was.
+  ///   - count: how much memory that held.
+  private func hasLeft(_ result: Result<Void, any Error>, _ bytes: Int, holding count: Int) {
+    giveBack(count)
+    if case .failure = result { dropOutgoing() }
     unwritten -= 1
-    hasProgressed = true
-    guard unwritten == 0 else { return }
+    unwrittenBytes -= bytes
+    if bytes > 0, timer != nil { progressedAt = .now() }
+    if !outgoing.isEmpty {
+      pump()
+      if isWritable { delivery?.becameWritable() }
+    }
+    guard unwritten == 0, outgoing.isEmpty else { return }
     stopTimer()
+    leaveSharedBody()
     finish()
   }
 
-  /// A client that still sends a body, which nobody reads any more, is told to stop (RFC 9113, section 8.1). Not
-  /// before the answer has left, since a reset drops what has not.
+  /// A request that broke the protocol ends with an error, once its refusal has left: a reset drops what has not. And a
+  /// client that still sends a body, which nobody reads any more, is told to stop (RFC 9113, section 8.1).
   private func finish() {
-    guard isAnswered, unwritten == 0, !isEnded else { return }
-    reset(.noError)
+    guard isAnswered, unwritten == 0, outgoing.isEmpty, !isReset else { return }
+    if isMalformed {
+      reset(.protocolError)
+    } else if !isEnded {
+      reset(.noError)
+    }
   }
 
   private func reset(_ code: HTTP2ErrorCode) {
     isAnswered = true
     isEnded = true
     isReset = true
+    dropOutgoing()
     context?.writeAndFlush(wrapOutboundOut(.rstStream(code)), promise: nil)
   }
 
   private func startTimer() {
-    hasProgressed = false
-    timer = downstream.context.timers.start(milliseconds: downstream.limits.writeTimeout.count) {
-      [weak self] in
+    progressedAt = .now()
+    startTimer(in: downstream.limits.writeTimeout.count)
+  }
+
+  private func startTimer(in milliseconds: Int64) {
+    timer = downstream.context.timers.start(milliseconds: milliseconds) { [weak self] in
       self?.timerFired()
     }
   }
@@ -289,13 +347,82 @@ extension ClientStream {
     timer = nil
   }
 
-  /// A client that lets nothing through for so long will not: its stream is given up, or all of its connection where
+  /// A client that takes nothing of a body for so long will not: its stream is given up, or all of its connection where
   /// nothing leaves at all.
   private func timerFired() {
     timer = nil
-    guard let context, unwritten > 0 else { return }
-    if hasProgressed { return startTimer() }
+    guard let context, unwritten > 0 || !outgoing.isEmpty else { return }
+    let end = progressedAt + .milliseconds(downstream.limits.writeTimeout.count)
+    let left = (end - .now()).nanoseconds
+    guard left <= 0 else { return startTimer(in: left / 1_000_000 + 1) }
+    downstream.environment.counters.add(.slowReaders)
     if context.channel.parent?.isWritable == false { return session.cut() }
     reset(.cancel)
+  }
+}
+
+// The memory that its answer holds until the client has taken it.
+extension ClientStream {
+  /// Gives the body of a whole answer on its way. One that finds no memory is reset: its outcome stays recorded.
+  private func write(_ body: ByteBuffer, of head: AnswerHead) {
+    let count = body.readableBytes
+    guard !isReset else { return }
+    if count <= Self.smallBytes {
+      session.memory.force(count)
+      heldBytes += count
+      outgoing.append(body)
+    } else if case .recorded(let record, _) = head.source, count > Self.sharedAbove {
+      share(body, recordedAt: record.recordedAt)
+    } else if hold(count) {
+      outgoing.append(body)
+    }
+  }
+
+  private func share(_ body: ByteBuffer, recordedAt: StoreInstant) {
+    guard
+      let shared = downstream.sharedBodies.enter(
+        body, recordedAt: recordedAt, limit: downstream.limits.bodyMemory)
+    else { return resetWithoutMemory() }
+    guard session.memory.enter(shared, beside: heldBytes + (delivery?.heldBytes ?? 0)) else {
+      downstream.sharedBodies.leave(shared)
+      return resetWithoutMemory()
+    }
+    sharedBody = shared
+    outgoing.append(shared.bytes)
+  }
+
+  private func leaveSharedBody() {
+    guard let sharedBody else { return }
+    session.memory.leave(sharedBody)
+    downstream.sharedBodies.leave(sharedBody)
+    self.sharedBody = nil
+  }
+
+  /// Takes memory for bytes that wait for the client; false, and the stream reset, where there is none.
+  private func hold(_ count: Int) -> Bool {
+    guard !isReset else { return false }
+    guard session.memory.take(count, beside: heldBytes + (delivery?.heldBytes ?? 0)) else {
+      resetWithoutMemory()
+      return false
+    }
+    heldBytes += count
+    return true
+  }
+
+  private func giveBack(_ count: Int) {
+    guard count > 0 else { return }
+    heldBytes -= count
+    session.memory.give(count)
+  }
+
+  private func resetWithoutMemory() {
+    downstream.environment.counters.add(.slowReaders)
+    reset(.enhanceYourCalm)
+  }
+
+  private func dropOutgoing() {
+    if sharedBody == nil { giveBack(outgoing.count) }
+    outgoing.removeAll()
+    leaveSharedBody()
   }
 }

@@ -24,7 +24,8 @@ struct SessionLife {
   /// Deliveries that are run and not answered, also of streams that were reset: to open and reset streams is no way
   /// round the limit.
   private(set) var running = 0
-  private var last = 0
+  /// The highest stream that was opened.
+  private(set) var last = 0
 
   init(maxRunning: Int) { self.maxRunning = maxRunning }
 

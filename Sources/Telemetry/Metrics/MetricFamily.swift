@@ -60,7 +60,10 @@ extension MetricFamily {
   public static let inFlight = MetricFamily(.gauge, "in_flight_requests", "Requests under way.")
   public static let waiting = MetricFamily(
     .gauge, "waiting_requests", "Duplicates that wait for a first delivery.")
-  public static let bodyBytes = MetricFamily(.gauge, "body_bytes", "Bytes reserved for request bodies.")
+  public static let bodyBytes = MetricFamily(
+    .gauge, "body_bytes",
+    "Bytes of bodies held: of requests, of responses that are captured, and of those that wait for slow readers."
+  )
   public static let openRecords = MetricFamily(
     .gauge, "open_records", "Records in flight or of unknown outcome in the store, as last counted.")
   public static let oldestRecord = MetricFamily(

@@ -14,6 +14,7 @@ import h2.config
 import h2.connection
 import h2.events
 import h2.exceptions
+import h2.settings
 
 PATIENCE = 15
 
@@ -32,13 +33,14 @@ class Client:
         self.h2 = h2.connection.H2Connection(config)
         self.streams, self.goaways, self.closed, self.held = {}, [], False, set()
         self.is_silent = False
+        self.acknowledged = 0
         self.settings, self.inbound = {}, b""
         self.h2.initiate_connection()
         self.flush()
 
     def stream(self, number):
         return self.streams.setdefault(
-            number, {"status": 0, "fields": {}, "interim": [], "length": 0, "body": "", "trailers": {},
+            number, {"status": 0, "fields": {}, "interim": [], "length": 0, "frames": 0, "body": "", "trailers": {},
                      "reset": None, "ended": False})
 
     def flush(self):
@@ -99,6 +101,7 @@ class Client:
             case h2.events.DataReceived():
                 stream = self.stream(event.stream_id)
                 stream["length"] += len(event.data)
+                stream["frames"] += 1
                 stream["body"] = (stream["body"] + event.data.decode("latin-1"))[:4096]
                 if event.stream_id in self.held:
                     # Of this stream alone nothing is read: the connection's window stays open.
@@ -111,6 +114,8 @@ class Client:
                 self.stream(event.stream_id)["ended"] = True
             case h2.events.StreamReset():
                 self.stream(event.stream_id)["reset"] = int(event.error_code)
+            case h2.events.PingAckReceived():
+                self.acknowledged += 1
             case h2.events.ConnectionTerminated():
                 self.goaways.append({"code": int(event.error_code), "last": event.last_stream_id})
                 # h2 would refuse what still comes, though all that is below the last stream does.
@@ -134,7 +139,7 @@ class Client:
     def upload(self, number, size):
         """As much of so many bytes as the server takes; stops where its window stays shut for half a second."""
         sent = 0
-        while sent < size:
+        while sent < size and self.stream(number)["reset"] is None:
             room = min(self.h2.local_flow_control_window(number), self.h2.max_outbound_frame_size, size - sent)
             if room > 0:
                 self.h2.send_data(number, b"x" * room)
@@ -162,6 +167,24 @@ class Client:
         self.is_silent = True
         self.socket.shutdown(socket.SHUT_WR)
 
+    def shut_windows(self):
+        """From now on nothing of a body may come."""
+        self.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 0})
+        self.flush()
+
+    def pause(self, seconds):
+        time.sleep(seconds)
+
+    def ping_each(self, number, count):
+        """Sends a PING for each DATA of a stream until so many are acknowledged, as gRPC does."""
+        seen = 0
+        while self.acknowledged < count and not self.closed:
+            self.receive(lambda: self.stream(number)["frames"] > seen or self.acknowledged >= count)
+            for _ in range(self.stream(number)["frames"] - seen):
+                self.h2.ping(b"estimate")
+            seen = self.stream(number)["frames"]
+            self.flush()
+
     def hold(self, number):
         self.held.add(number)
 
@@ -182,6 +205,9 @@ class Client:
 
     def was_reset(self, number):
         self.receive(lambda: self.stream(number)["reset"] is not None)
+
+    def resets(self, count):
+        self.receive(lambda: sum(1 for stream in self.streams.values() if stream["reset"] is not None) >= count)
 
     def goaway(self, count):
         self.receive(lambda: len(self.goaways) >= count)

@@ -89,6 +89,9 @@ struct HTTP2Script {
     return try JSONDecoder().decode(Report.self, from: Data(last.utf8))
   }
 
+  /// Ends it at once, with its connection.
+  func kill() async throws { try await process.kill() }
+
   /// The fields of an order: `POST /v1/orders`, keyed where there is a key.
   static func order(
     _ key: String? = nil, path: String = "/v1/orders", method: String = "POST", _ more: [[String]] = []

@@ -1,0 +1,114 @@
+import NIOCore
+
+/// Takes PINGs that a client may send for nothing out of the frames on their way to the codec, which counts all of them
+/// as a flood: gRPC estimates its bandwidth with one for each DATA that it gets.
+///
+/// Each frame of DATA or HEADERS that was sent allows one PING. Pure: bytes come in and go out.
+struct PingAllowance {
+  /// What becomes of bytes that were read.
+  struct Passed {
+    /// What the codec shall see, in order.
+    var bytes: [ByteBuffer] = []
+    /// The payloads of PINGs to be acknowledged.
+    var pings: [ByteBuffer] = []
+  }
+
+  private enum Kind {
+    static let headers: UInt8 = 1
+    static let ping: UInt8 = 6
+    static let continuation: UInt8 = 9
+  }
+
+  /// The connection preface of a client (RFC 9113, section 3.4), its magic alone.
+  private static let magicBytes = 24
+  private static let headBytes = 9
+  private static let pingBytes = 17
+  /// Frames that were sent allow no more than this, so that nobody saves up for a flood.
+  private static let maxCredit = 100
+
+  private var credit = 0
+  /// What of the frame under way is still to come.
+  private var skipped = magicBytes
+  /// The beginning of a frame of which too little was there.
+  private var held = ByteBuffer()
+  /// Whether the SETTINGS have come with which every client begins.
+  private var hasBegun = false
+  /// Whether a block of fields is not whole yet: nothing may stand between its frames.
+  private var isInBlock = false
+
+  /// A frame of DATA or HEADERS was sent.
+  mutating func sent() { credit = min(credit + 1, Self.maxCredit) }
+
+  mutating func read(_ bytes: ByteBuffer) -> Passed {
+    var bytes = bytes
+    if held.readableBytes > 0 {
+      held.writeImmutableBuffer(bytes)
+      bytes = held
+      held = ByteBuffer()
+    }
+    var passed = Passed()
+    var at = bytes.readerIndex
+    while at < bytes.writerIndex {
+      if skipped > 0 {
+        let count = min(skipped, bytes.writerIndex - at)
+        skipped -= count
+        at += count
+      } else if let frame = Frame(bytes, at: at) {
+        if credit > 0, hasBegun, !isInBlock, frame.isPing {
+          guard bytes.writerIndex - at >= Self.pingBytes else { break }
+          Self.pass(bytes, upTo: at, to: &passed)
+          if let ping = bytes.getSlice(at: at + Self.headBytes, length: 8) { passed.pings.append(ping) }
+          at += Self.pingBytes
+          bytes.moveReaderIndex(to: at)
+          credit -= 1
+        } else {
+          begin(frame)
+        }
+      } else {
+        break
+      }
+    }
+    Self.pass(bytes, upTo: at, to: &passed)
+    if at < bytes.writerIndex, let rest = bytes.getSlice(at: at, length: bytes.writerIndex - at) {
+      held = rest
+    }
+    return passed
+  }
+
+  private mutating func begin(_ frame: Frame) {
+    skipped = Self.headBytes + frame.length
+    hasBegun = true
+    if frame.kind == Kind.headers || frame.kind == Kind.continuation {
+      isInBlock = frame.flags & 0x4 == 0
+    }
+  }
+
+  private static func pass(_ bytes: ByteBuffer, upTo end: Int, to passed: inout Passed) {
+    let count = end - bytes.readerIndex
+    if count > 0, let piece = bytes.getSlice(at: bytes.readerIndex, length: count) {
+      passed.bytes.append(piece)
+    }
+  }
+
+  private struct Frame {
+    let length: Int
+    let kind: UInt8
+    let flags: UInt8
+    let stream: UInt32
+
+    /// `nil` where its head is not all there.
+    init?(_ bytes: ByteBuffer, at index: Int) {
+      guard let word = bytes.getInteger(at: index, as: UInt32.self),
+        let flags = bytes.getInteger(at: index + 4, as: UInt8.self),
+        let stream = bytes.getInteger(at: index + 5, as: UInt32.self), index + 9 <= bytes.writerIndex
+      else { return nil }
+      length = Int(word >> 8)
+      kind = UInt8(truncatingIfNeeded: word)
+      self.flags = flags
+      self.stream = stream
+    }
+
+    /// Whether it asks for an acknowledgement, and is as it must be.
+    var isPing: Bool { kind == Kind.ping && flags & 1 == 0 && length == 8 && stream & 0x7FFF_FFFF == 0 }
+  }
+}

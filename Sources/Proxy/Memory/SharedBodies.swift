@@ -1,0 +1,56 @@
+import Idempotency
+import NIOCore
+import Telemetry
+
+/// The body of a recorded response that clients are reading, held once however many they are.
+final class SharedBody {
+  let bytes: ByteBuffer
+  fileprivate let recordedAt: StoreInstant
+  fileprivate var readers = 0
+
+  fileprivate init(_ bytes: ByteBuffer, recordedAt: StoreInstant) {
+    self.bytes = bytes
+    self.recordedAt = recordedAt
+  }
+}
+
+/// The recorded bodies that slow clients of one loop are reading. Confined to its loop.
+final class SharedBodies {
+  private struct Key: Hashable {
+    let recordedAt: StoreInstant
+    let length: Int
+  }
+
+  private let counters: Counters
+  private var bodies: [Key: [SharedBody]] = [:]
+
+  init(counters: Counters) { self.counters = counters }
+
+  /// The body, in the buffer in which others read it already where its bytes are the same; `leave` must follow.
+  ///
+  /// - Returns: `nil` where there is no memory for one more.
+  func enter(_ body: ByteBuffer, recordedAt: StoreInstant, limit: Int) -> SharedBody? {
+    let key = Key(recordedAt: recordedAt, length: body.readableBytes)
+    if let shared = bodies[key]?.first(where: { $0.bytes == body }) {
+      shared.readers += 1
+      return shared
+    }
+    guard counters.change(.bodyBytes, by: key.length) <= limit else {
+      counters.change(.bodyBytes, by: -key.length)
+      return nil
+    }
+    let shared = SharedBody(body, recordedAt: recordedAt)
+    shared.readers = 1
+    bodies[key, default: []].append(shared)
+    return shared
+  }
+
+  func leave(_ body: SharedBody) {
+    body.readers -= 1
+    guard body.readers == 0 else { return }
+    let key = Key(recordedAt: body.recordedAt, length: body.bytes.readableBytes)
+    counters.change(.bodyBytes, by: -key.length)
+    bodies[key]?.removeAll { $0 === body }
+    if bodies[key]?.isEmpty == true { bodies[key] = nil }
+  }
+}

@@ -1,0 +1,61 @@
+import NIOCore
+import Testing
+
+@testable import Proxy
+
+/// Which PINGs the codec gets to see.
+struct PingAllowanceTests {
+  private static let magic = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+  private static let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
+  private static let data: [UInt8] = [0, 0, 3, 0, 0, 0, 0, 0, 1, 6, 6, 6]
+
+  private static func ping(_ number: UInt8, flags: UInt8 = 0) -> [UInt8] {
+    [0, 0, 8, 6, flags, 0, 0, 0, 0] + Array(repeating: number, count: 8)
+  }
+
+  /// Reads all bytes in reads of so many; what the codec gets, and the PINGs that are acknowledged here.
+  private static func read(
+    _ bytes: [UInt8], by size: Int, sent: Int
+  ) -> (codec: [UInt8], pings: [[UInt8]]) {
+    var allowance = PingAllowance()
+    for _ in 0..<sent { allowance.sent() }
+    var codec: [UInt8] = []
+    var pings: [[UInt8]] = []
+    for start in stride(from: 0, to: bytes.count, by: size) {
+      let passed = allowance.read(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)]))
+      for piece in passed.bytes { codec += piece.readableBytesView }
+      pings += passed.pings.map { Array($0.readableBytesView) }
+    }
+    return (codec, pings)
+  }
+
+  @Test(arguments: [1, 2, 7, 9, 16, 17, 25, 1000])
+  func `as many are taken out as frames were sent, however the bytes come`(size: Int) {
+    let begin = Array(Self.magic.utf8) + Self.settings
+    let bytes = begin + Self.ping(1) + Self.data + Self.ping(2) + Self.ping(3) + Self.data
+    let (codec, pings) = Self.read(bytes, by: size, sent: 2)
+    #expect(codec == begin + Self.data + Self.ping(3) + Self.data)
+    #expect(pings == [Array(repeating: 1, count: 8), Array(repeating: 2, count: 8)])
+  }
+
+  @Test func `without a frame that was sent the codec sees them all`() {
+    let bytes = Array(Self.magic.utf8) + Self.settings + Self.ping(1)
+    let (codec, pings) = Self.read(bytes, by: 1000, sent: 0)
+    #expect(codec == bytes)
+    #expect(pings.isEmpty)
+  }
+
+  @Test func `what is no question, or stands where nothing may, is the codec's`() {
+    let begin = Array(Self.magic.utf8)
+    let openBlock: [UInt8] = [0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]
+    let onStream: [UInt8] = [0, 0, 8, 6, 0, 0, 0, 0, 1] + Array(repeating: 1, count: 8)
+    for odd in [
+      Self.ping(1), Self.settings + Self.ping(1, flags: 1), Self.settings + onStream,
+      Self.settings + openBlock + Self.ping(1),
+    ] {
+      let (codec, pings) = Self.read(begin + odd, by: 1000, sent: 50)
+      #expect(codec == begin + odd)
+      #expect(pings.isEmpty)
+    }
+  }
+}

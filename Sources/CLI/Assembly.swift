@@ -175,7 +175,8 @@ struct Assembly {
         sink: sink, format: LogFormat(settings.log.format),
         isEnabled: settings.log.access && Logger.Level(settings.log.level) <= .info,
         replaySample: settings.log.replaySample),
-      trustedProxies: settings.trustedProxies)
+      trustedProxies: settings.trustedProxies, unmatchedKeys: settings.unmatchedKeys,
+      passesUnderscores: settings.underscores == .pass)
   }
 
   /// The lifecycle's own log tells of services and signals; only its complaints are of use to an operator.

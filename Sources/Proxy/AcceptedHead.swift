@@ -17,6 +17,8 @@ struct AcceptedHead: Sendable {
   let route: Route
   let target: RequestTarget
   let host: ByteBuffer
+  /// The method that enters the record's id.
+  let method: ByteBuffer
   let caller: Caller
   /// The key, where the head holds it.
   let finding: KeyFinding
@@ -32,7 +34,7 @@ struct AcceptedHead: Sendable {
       route: route, target: target, body: body,
       id: .make(
         caller: caller, upstream: route.policy.upstream.name, host: host,
-        method: head.slice(head.methodRange),
+        method: method,
         place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
         under: identityKey))
     return Reading(call: call, key: key, fingerprint: call.fingerprint(by: route.policy.recipe, head: head))

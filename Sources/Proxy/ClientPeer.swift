@@ -4,21 +4,38 @@ import Wire
 /// Who stands at the other end of a client's connection, or behind a proxy that is believed, and what the connection
 /// speaks.
 struct ClientPeer: Sendable {
-  /// The client's IP address as text, empty for a unix socket, and the certificate.
+  /// The client's IP address as text, empty for a unix socket or where it is unknown, and the certificate.
   private(set) var caller: CallerPeer
+  /// The same for the log, with the nearest proxy's address for an unknown one.
+  private(set) var loggedAddress: String
+  /// Whether the word of the connection's peer about the client is believed.
+  private(set) var isTrusted = false
   let isSecure: Bool
   var isHTTP2 = false
   /// `X-Forwarded-For` and `X-Forwarded-Proto` for the backend, as field lines.
   private(set) var forwardedLines: String
   /// `X-Forwarded-Host` where a proxy's is passed on; else it is made of the request's host.
   private(set) var forwardedHost: String?
+  /// The connection's own address; `nil` for a unix socket.
+  private let ownAddress: IPAddress?
+  /// Whether a balancer said that it does not know the client. Nobody is then believed: whoever that is may have
+  /// written the fields.
+  private let isUnknown: Bool
 
-  init(address: String, isSecure: Bool = false, certificate: CertificateIdentity? = nil) {
+  /// - Parameters:
+  ///   - address: of the connection's other end, or what a balancer said of it; empty for a unix socket.
+  ///   - isUnknown: whether a balancer said that it does not know the client.
+  init(
+    address: String, isUnknown: Bool = false, isSecure: Bool = false, certificate: CertificateIdentity? = nil
+  ) {
     // A client of IPv4 has one address, by whatever socket it comes.
-    let address = address.utf8.contains(UInt8(ascii: ":")) ? IPAddress(address)?.text ?? address : address
-    caller = CallerPeer(address: address, certificate: certificate)
+    ownAddress = IPAddress(address)
+    let address = address.utf8.contains(UInt8(ascii: ":")) ? ownAddress?.text ?? address : address
+    caller = CallerPeer(address: isUnknown ? "" : address, certificate: certificate)
+    loggedAddress = address
+    self.isUnknown = isUnknown
     self.isSecure = isSecure
-    forwardedLines = Self.lines([], address, isSecure ? "https" : "http")
+    forwardedLines = Self.lines([], caller.address, isSecure ? "https" : "http")
   }
 
   /// The `Via` line: by which version the request came.
@@ -29,13 +46,16 @@ struct ClientPeer: Sendable {
 }
 
 extension ClientPeer {
-  /// The client as a request tells of it, where the peer is a proxy that is believed.
+  /// The client as a request tells of it, where the peer is a proxy that is believed. A proxy that says nothing of the
+  /// client's address, or that it does not know it, leaves it unknown: its own would be that of all its clients.
   func believing(_ head: MessageHead, by trusted: TrustedProxies) -> ClientPeer {
-    guard !trusted.isEmpty, Self.forwarding.contains(where: { head.first($0) != nil }) else { return self }
-    let own = IPAddress(caller.address)
-    guard trusted.trusts(own) else { return self }
+    guard !trusted.isEmpty, !isUnknown, trusted.trusts(ownAddress) else { return self }
     var peer = self
-    peer.caller.address = trusted.client(in: head, from: own)?.text ?? caller.address
+    peer.isTrusted = true
+    let client = trusted.client(in: head)?.text
+    peer.caller.address = client ?? ""
+    guard Self.forwarding.contains(where: { head.first($0) != nil }) else { return peer }
+    if let client { peer.loggedAddress = client }
     let chain = head.fields.filter { $0.name == .xForwardedFor }.map { head.string($0.valueRange) }
     let said = Self.only(.xForwardedProto, of: head)?.lowercased()
     let believed = said.flatMap { ["http", "https"].contains($0) ? $0 : nil }

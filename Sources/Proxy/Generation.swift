@@ -12,15 +12,20 @@ public final class Generation: Sendable {
   let limits: ProxyLimits
   let accessLog: AccessLog
   let trustedProxies: TrustedProxies
+  let unmatchedKeys: UnmatchedKeys
+  /// Whether request fields with an underscore in their names go to backends.
+  let passesUnderscores: Bool
 
   public init(
     routes: RouteTable, fallback: UpstreamSettings?, limits: ProxyLimits, accessLog: AccessLog,
-    trustedProxies: TrustedProxies
+    trustedProxies: TrustedProxies, unmatchedKeys: UnmatchedKeys, passesUnderscores: Bool
   ) {
     self.routes = routes
     self.fallback = fallback
     self.limits = limits
     self.accessLog = accessLog
     self.trustedProxies = trustedProxies
+    self.unmatchedKeys = unmatchedKeys
+    self.passesUnderscores = passesUnderscores
   }
 }

@@ -3,11 +3,6 @@ import NIOCore
 import Wire
 
 extension MessageHead {
-  /// Where a request's method stands.
-  var methodRange: Range<Int> {
-    if case .request(_, let range, _) = start { range } else { 0..<0 }
-  }
-
   /// A request's method as it is spelt.
   var methodText: String { string(methodRange) }
 
@@ -39,8 +34,6 @@ extension MessageHead {
         && ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: value[..<name.utf8CodeUnitCount]), name)
     }
   }
-
-  func withMethod<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T { withBytes(methodRange, body) }
 }
 
 extension RequestTarget {
@@ -57,16 +50,6 @@ extension UpstreamSettings {
     switch address {
     case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     case .unix: "localhost"
-    }
-  }
-}
-
-extension RouteTable {
-  func route(for head: MessageHead, host: ByteBuffer, target: RequestTarget) -> Route? {
-    head.withMethod { method in
-      host.withUnsafeReadableBytes { host in
-        target.withPath { path in route(method: method, host: host, path: path) }
-      }
     }
   }
 }

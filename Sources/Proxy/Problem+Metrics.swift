@@ -7,6 +7,7 @@ extension RefusalReason {
     case .badRequest: self = .badRequest
     case .keyMissing: self = .keyMissing
     case .keyInvalid: self = .keyInvalid
+    case .keyNotSupported: self = .keyNotSupported
     case .callerUnknown: self = .callerUnknown
     case .payloadMismatch: self = .payloadMismatch
     case .inFlight: self = .inFlight
@@ -33,8 +34,8 @@ extension FailureCategory {
   init?(_ code: Problem.Code, isDuplicate: Bool) {
     switch code {
     case .callerUnknown: self = .auth
-    case .badRequest, .keyMissing, .keyInvalid, .payloadMismatch, .keyExpired, .requestTooLarge,
-      .requestTimeout, .notImplemented, .noRoute, .headerTooLarge:
+    case .badRequest, .keyMissing, .keyInvalid, .keyNotSupported, .payloadMismatch, .keyExpired,
+      .requestTooLarge, .requestTimeout, .notImplemented, .noRoute, .headerTooLarge:
       self = .validation
     case .storeUnavailable, .storeUnreadable: self = .store
     case .upstreamUnreachable: self = .transport

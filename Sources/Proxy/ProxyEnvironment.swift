@@ -15,6 +15,7 @@ public final class ProxyEnvironment: Sendable {
   let waiting = WaitingRoom()
   let bodyThreads = BodyThreads()
   let greeting = GreetingRoom()
+  let unprotectedKeys = UnprotectedKeys()
   private let draining = Atomic<Bool>(false)
 
   public init(

@@ -54,7 +54,7 @@ extension RequestRunner {
     worker.metrics.ended(delivery.record)
     endTrace()
     guard generation.accessLog.isEnabled else { return }
-    delivery.record.client = delivery.peer.caller.address
+    delivery.record.client = delivery.peer.loggedAddress
     delivery.record.method = head.methodText
     if delivery.record.outcome == .cut, let id = delivery.recordID { delivery.record.recordID = id.text }
     generation.accessLog.write(delivery.record)

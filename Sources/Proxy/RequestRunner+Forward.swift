@@ -41,7 +41,8 @@ extension RequestRunner {
       UpstreamRequest(
         upstream: upstream, method: head.methodText, target: call.target.text,
         fields: UpstreamFields.make(
-          for: delivery, call.target, to: upstream, id: call.id, attempt: held.claim.attempt),
+          for: delivery, call.target, to: upstream, id: call.id, attempt: held.claim.attempt,
+          contentCoding: call.route.policy.contentCoding),
         body: call.upstreamBody(of: delivery), permit: held.permit))
   }
 

@@ -1,4 +1,5 @@
 import Idempotency
+import Logging
 import NIOCore
 import Telemetry
 import Wire
@@ -33,12 +34,11 @@ extension RequestRunner {
   func identify(body: ByteBuffer?) throws(Problem) -> Subject {
     let (target, host) = try addressed()
     guard target.form != .authority else { throw .notImplemented }
-    let route = generation.routes.route(for: head, host: host, target: target)
-    delivery.record.route = route?.policy.name
-    delivery.record.routeNumber = route?.number ?? 0
-    guard let route, route.policy.idempotency != .off else {
-      let isKeyed = head.first(.idempotencyKey) != nil
-      return .passed(target, by: route, label: isKeyed ? .ignored : nil)
+    let choice = try generation.routes.choice(for: head, host: host, path: target.path)
+    delivery.record.route = choice.route?.policy.name
+    delivery.record.routeNumber = choice.route?.number ?? 0
+    guard let route = choice.route, route.policy.isProtected else {
+      return try unprotected(target, by: choice.route)
     }
     try refuseUnprotectable(route)
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
@@ -48,8 +48,8 @@ extension RequestRunner {
     guard let body else { return .incomplete(limit: limit) }
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
     let accepted = AcceptedHead(
-      head: head, route: route, target: target, host: host, caller: caller, finding: finding,
-      identityKey: environment.identityKey)
+      head: head, route: route, target: target, host: host, method: choice.method, caller: caller,
+      finding: finding, identityKey: environment.identityKey)
     guard worker.bodies.mayReadOnLoop(accepted.readBytes(of: body)) else {
       return .large(LargeRequest(accepted, body: body))
     }
@@ -74,6 +74,26 @@ extension RequestRunner {
     return .keyed(reading.call, reading.fingerprint)
   }
 
+  /// A request that no route protects: passed through, but for one with a key where such keys are refused.
+  private func unprotected(_ target: RequestTarget, by route: Route?) throws(Problem) -> Subject {
+    guard generation.routes.carriesKey(head) else { return .passed(target, by: route, label: nil) }
+    let number = route?.number ?? 0
+    worker.metrics.add(.unprotectedKeys, route: number)
+    if let count = environment.unprotectedKeys.count(number, at: delivery.startedAt) {
+      logUnprotectedKeys(count, by: route)
+    }
+    guard generation.unmatchedKeys == .pass else { throw .keyNotSupported }
+    return .passed(target, by: route, label: .ignored)
+  }
+
+  /// Nothing that a client sent is in the line.
+  private func logUnprotectedKeys(_ count: Int, by route: Route?) {
+    let fate = generation.unmatchedKeys == .pass ? "passed through unprotected" : "refused"
+    environment.logger.notice(
+      "requests with an idempotency key match no protected route and are \(fate)",
+      metadata: ["route": "\(route?.policy.name ?? "(none)")", "requests": "\(count)"])
+  }
+
   private func caller(of route: Route) throws(Problem) -> Caller {
     guard let policy = route.policy.caller else {
       preconditionFailure("RequestRunner: a protected route without caller")
@@ -96,7 +116,7 @@ extension RequestRunner {
     guard !head.asksForUpgrade else { throw .notImplemented }
     guard !head.isGRPC else { throw .grpcNotProtected }
     guard head.first(.connection) != nil else { return }
-    for name in route.policy.identifyingFields where head.connectionNames(name) {
+    for name in route.identifyingFields where head.connectionNames(name) {
       throw .badRequest(.connectionNamesIdentity)
     }
   }

@@ -5,20 +5,23 @@ import Wire
 
 /// Makes the field lines with which a request goes to the backend.
 enum UpstreamFields {
-  /// What a client may not say for itself: Semel's own request fields and who forwarded, and what is made anew.
-  private static let dropped = FieldNameSet(
-    .contentLength, .expect, .host, .idempotencyAttempt, .idempotencyRequestID, .xForwardedFor,
-    .xForwardedHost,
-    .xForwardedProto)
+  /// Semel's own request fields: a client's are dropped in every spelling.
+  private static let own = FieldNameSet(
+    .idempotencyAttempt, .idempotencyRequestID, .xForwardedFor, .xForwardedHost, .xForwardedProto)
+  /// Further words about the client, which only a trusted proxy may say.
+  private static let hearsay = FieldNameSet(.forwarded, .xForwardedPort, .xRealIP)
+  /// Fields that are made anew.
+  private static let remade = FieldNameSet(.contentLength, .expect, .host)
 
   /// The client's end-to-end fields, then those of the proxy.
   ///
   /// - Parameters:
   ///   - id: of the record, where the request has a key; also while the store is away.
   ///   - attempt: of a claimed request.
+  ///   - contentCoding: of a claimed request's route.
   static func make(
     for delivery: Delivery, _ target: RequestTarget, to upstream: UpstreamSettings, id: RecordID?,
-    attempt: Int? = nil
+    attempt: Int? = nil, contentCoding: RoutePolicy.ContentCoding = .pass
   ) -> ByteBuffer {
     let head = delivery.request.head
     var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 256)
@@ -30,13 +33,20 @@ enum UpstreamFields {
     case (.name(let name), _): out.writeString(name)
     }
     out.writeStaticString("\r\n")
+    let refusesCoding = contentCoding == .identity
+    let untrue = delivery.peer.isTrusted ? own : own.union(hearsay)
+    var dropped = untrue.union(remade)
+    if refusesCoding { dropped.insert(FieldNameSet(.acceptEncoding)) }
+    let underscored: UnderscoredFields =
+      delivery.generation.passesUnderscores ? .kept(except: untrue.union(.methodOverrides)) : .dropped
     if let trace = delivery.record.trace, trace.isExported {
-      head.copyFields(into: &out, omitting: dropped.union(FieldNameSet(.traceparent)), ownSpellings: true)
+      head.copyFields(
+        into: &out, omitting: dropped.union(FieldNameSet(.traceparent)), underscored: underscored)
       out.writeStaticString("traceparent: ")
       out.writeString(trace.context.speaking(as: trace.forwardSpan).text)
       out.writeStaticString("\r\n")
     } else {
-      head.copyFields(into: &out, omitting: dropped, ownSpellings: true)
+      head.copyFields(into: &out, omitting: dropped, underscored: underscored)
     }
     out.writeString(delivery.peer.forwardedLines)
     if let said = delivery.peer.forwardedHost {
@@ -53,6 +63,7 @@ enum UpstreamFields {
     if upstream.http2 != .off, head.list(.te, contains: "trailers") {
       out.writeStaticString("TE: trailers\r\n")
     }
+    if refusesCoding { out.writeStaticString("Accept-Encoding: identity\r\n") }
     if let id {
       out.writeStaticString("Idempotency-Request-Id: ")
       out.writeDigest(id.digest)

@@ -9,6 +9,8 @@ extension Settings {
     document.duration("drain_delay", into: &drainDelay)
     document.duration("shutdown_grace", into: &shutdownGrace)
     if let member = document.member("trusted_proxies") { trustedProxies.read(member) }
+    document.choice("unmatched_keys", into: &unmatchedKeys)
+    document.choice("underscores", into: &underscores)
     let upstreamNames = readUpstreams(document)
     document.section("store") { store.read($0) }
     document.section("limits") { limits.read($0) }
@@ -21,7 +23,7 @@ extension Settings {
     routes =
       RouteReader(
         upstreams: upstreams, upstreamNames: upstreamNames, bodyMemory: limits.bodyMemory,
-        storeTimeout: store.timeout
+        storeTimeout: store.timeout, underscores: underscores
       ).read(document)
     warn(document)
   }
@@ -89,12 +91,16 @@ extension Settings {
         "shutdown_grace", at: place?.position ?? .start,
         "\(grace) is shorter than the longest response_timeout, \(answer): a stop may leave requests unknown")
     }
-    if upstreams.count > 1, !routes.contains(where: { $0.match == RouteMatch() }) {
+    if upstreams.count > 1, !routes.contains(where: \.takesEveryRequest) {
       (document["routes"] ?? document["upstreams"])?.warn(
         "there are several upstreams, and no route that takes every request: "
           + "what meets no route cannot be passed through")
     }
   }
+}
+
+extension RoutePolicy {
+  fileprivate var takesEveryRequest: Bool { match == RouteMatch() && methods == .all }
 }
 
 extension StoreSettings {

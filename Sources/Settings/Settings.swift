@@ -1,6 +1,9 @@
 import Idempotency
 import Wire
 
+/// The treatment of request fields with an underscore in their names on the way to backends.
+public enum Underscores: String, Sendable, CaseIterable { case drop, pass }
+
 /// The whole configuration: one YAML file, read to one typed document.
 public struct Settings: Sendable, Hashable {
   public enum Readiness: String, Sendable, CaseIterable {
@@ -20,6 +23,8 @@ public struct Settings: Sendable, Hashable {
   /// For what is in flight when Semel stops.
   public var shutdownGrace: Milliseconds = .seconds(35)
   public var trustedProxies = TrustedProxies()
+  public var unmatchedKeys: UnmatchedKeys = .pass
+  public var underscores: Underscores = .drop
   public var upstreams: [String: UpstreamSettings] = [:]
   public var store = StoreSettings()
   public var limits = LimitSettings()

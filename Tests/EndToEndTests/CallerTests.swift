@@ -32,12 +32,24 @@ struct CallerTests {
 
   @Test(arguments: [
     "AWS4-HMAC-SHA256 Credential=a, SignedHeaders=host, Signature=b", #"Digest username="a""#, "OAuth a=b",
-    "Signature keyId=a", "DPoP token", "dpop token",
+    "Signature keyId=a", "DPoP token", "dpop token", "Hawk id=a", "Negotiate YII=", "NTLM TlR=",
+    "SharedKey a:b",
+    "AWS4-ECDSA-P256-SHA256 Credential=a", "GOOG4-HMAC-SHA256 Credential=a",
   ])
-  func `a signature that differs each time is no caller`(authorization: String) async throws {
+  func `a scheme that may differ each time is no caller`(authorization: String) async throws {
     try await Rig.run { rig in
       expectRefused(try await rig.order("k", caller: authorization), 401, "caller_unknown", retryable: false)
       #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test func `known schemes, those of the route and bare tokens are callers`() async throws {
+    let caller = "{parts: ['header:Authorization'], schemes: [GNAP]}"
+    try await Rig.run(Configuration(route: ["caller": caller])) { rig in
+      for authorization in ["bearer a", "Basic YTpi", "Token token=a", "ApiKey a", "gnap a", "a-bare-token"] {
+        expectExecuted(try await rig.order("k", caller: authorization))
+      }
+      expectRefused(try await rig.order("k", caller: "Hawk a"), 401, "caller_unknown", retryable: false)
     }
   }
 

@@ -62,17 +62,67 @@ struct ForwardingTests {
       #expect(request["Expect"] == nil)
       #expect(request["User-Agent"] == nil)
       #expect(request["Accept"] == nil)
-      #expect(request["Accept-Encoding"] == nil)
+      #expect(request["Accept-Encoding"] == (path == "/open" ? nil : "identity"))
     }
   }
 
-  @Test(arguments: ["Idempotency-Key", "Authorization", "close, idempotency-key"])
-  func `Connection may not name what the record is found by`(named: String) async throws {
-    try await Rig.run { rig in
-      let refused = try await rig.order("k", [("Connection", named)])
-      #expect(refused.status == 400)
-      #expect(refused.problem?.retryable == false)
+  @Test(arguments: [
+    "Idempotency-Key", "Authorization", "close, idempotency-key", "Content-Type", "X, content-encoding",
+    "X-Counted",
+    "x-version", "X-HTTP-Method",
+  ])
+  func `Connection may not name what identifies a request`(named: String) async throws {
+    let route = [
+      "fingerprint": "{headers: [X-Counted]}",
+      "match": "{methods: [POST], path: '/v1/**', headers: {X-Version: '2'}}",
+    ]
+    try await Rig.run(Configuration(route: route)) { rig in
+      let refused = try await rig.order("k", [("X-Version", "2"), ("Connection", named)])
+      expectRefused(refused, 400, "bad_request", retryable: false)
       #expect(rig.backend.requests.isEmpty)
+      expectExecuted(try await rig.order("k", [("X-Version", "2"), ("Connection", "close, X-Other")]))
+      // Where nothing is recorded, it is the client's own affair.
+      #expect(try await rig.order(nil, path: "/open", [("Connection", named)]).status == 201)
+    }
+  }
+
+  @Test(arguments: ["/v1/orders", "/open"])
+  func `fields with an underscore stay here`(path: String) async throws {
+    let fields = [
+      ("Idempotency_Key", "x"), ("Transfer_Encoding", "chunked"), ("Idempotency_Attempt", "9"),
+      ("X_Other", "1"),
+      ("X-Forwarded_For", "6.6.6.6"), ("X_Real_IP", "6.6.6.6"), ("_", "1"),
+    ]
+    try await Rig.run { rig in
+      #expect(try await rig.order("k", path: path, fields + [("X-Kept", "1")]).status == 201)
+      let names = try #require(rig.backend.requests.first).fields.map(\.name)
+      #expect(!names.contains { $0.contains("_") }, "\(names)")
+      #expect(names.contains("X-Kept"))
+      try await rig.reload { $0.top["underscores"] = "pass" }
+      #expect(try await rig.order("l", path: path, fields).status == 201)
+      let kept = try #require(rig.backend.requests.last).fields.map(\.name).filter { $0.contains("_") }
+      #expect(kept == ["Idempotency_Key", "Transfer_Encoding", "X_Other", "_"])
+    }
+  }
+
+  @Test func `a backend is asked for responses without a content coding, where they are recorded`()
+    async throws
+  {
+    try await Rig.run { rig in
+      let gzip = [("Accept-Encoding", "gzip")]
+      expectExecuted(try await rig.order("a", gzip))
+      #expect(try await rig.order(nil, path: "/open", gzip).status == 201)
+      #expect(rig.backend.requests.map { $0["Accept-Encoding"] } == ["identity", "gzip"])
+      // One that is coded all the same is replayed as it is.
+      rig.backend.on("/v1/coded") { _ in Reply(201, [("Content-Encoding", "gzip")], body: "as it came") }
+      let first = try await rig.order("b", path: "/v1/coded", gzip)
+      let again = try await rig.order("b", path: "/v1/coded")
+      expectReplayed(again, of: first)
+      #expect(again["Content-Encoding"] == "gzip" && again.text == "as it came")
+      try await rig.reload { $0.route["content_coding"] = "pass" }
+      expectExecuted(try await rig.order("c", gzip))
+      expectExecuted(try await rig.order("d"))
+      #expect(rig.backend.requests.suffix(2).map { $0["Accept-Encoding"] } == ["gzip", nil])
     }
   }
 

@@ -9,8 +9,38 @@ struct ProxyProtocolTests {
     return (Configuration(top: ["listen": listen], route: ["caller": "{parts: [address]}"]), ports)
   }
 
+  private static let signature: [UInt8] = [13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10]
+
   private static func binary(_ address: [UInt8]) -> [UInt8] {
-    [13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10, 0x21, 0x11, 0, 12] + address + [127, 0, 0, 1, 1, 2, 3, 4]
+    signature + [0x21, 0x11, 0, 12] + address + [127, 0, 0, 1, 1, 2, 3, 4]
+  }
+
+  @Test func `a client whom the balancer does not know is no caller by address`() async throws {
+    let (known, ports) = Self.configuration()
+    var configuration = known
+    // A word about an unknown client is not believed either.
+    configuration.top["trusted_proxies"] = "[unix, 127.0.0.1]"
+    try await Rig.run(configuration) { [configuration] rig in
+      func order(_ header: [UInt8]) async throws -> Answer {
+        let client = try await RawClient(port: ports.proxy)
+        let text = Rig.orderText("k", [("X-Forwarded-For", "203.0.113.9")])
+        try await client.send(header + Array(text.utf8))
+        return try await client.answer()
+      }
+      let unspecified = Self.signature + [0x21, 0x00, 0, 0]
+      let local = Self.signature + [0x20, 0x00, 0, 0]
+      for header in [Array("PROXY UNKNOWN\r\n".utf8), unspecified] {
+        expectRefused(try await order(header), 401, "caller_unknown", retryable: false)
+      }
+      #expect(rig.backend.requests.isEmpty)
+      // The balancer itself.
+      expectExecuted(try await order(local))
+      try await rig.reload(
+        rig.text(of: configuration).replacing(
+          "{parts: [address]}", with: "{parts: [address], anonymous: allow}"))
+      expectExecuted(try await order(unspecified))
+      #expect(rig.backend.requests.last?["X-Forwarded-For"] == nil)
+    }
   }
 
   @Test func `the client's address is the one that the balancer tells`() async throws {

@@ -36,6 +36,7 @@ struct ReloadPlanTests {
   @Test(arguments: [
     ("info", "debug"), ("{level: info}", "{level: info, access: false}"),
     ("9000", "9005"), ("workers: 2", "workers: 2\nlimits: {max_in_flight: 5}"),
+    ("workers: 2", "workers: 2\nunmatched_keys: refuse"), ("workers: 2", "workers: 2\nunderscores: pass"),
     ("workers: 2", "workers: 2\nshutdown_grace: 60s"), ("workers: 2", "workers: 2\ndrain_delay: 1s"),
     ("endpoint: route", "endpoint: route\n    retention: 2h\n    remember: 3h"),
     ("\"http://127.0.0.1:9001\"", "\"http://127.0.0.1:9001\", max_connections: 9"),
@@ -109,7 +110,7 @@ struct ReloadPlanTests {
     ),
     (
       "- name: orders",
-      "- {name: any, match: {path: \"/{v}/orders\"}, caller: {parts: [address]}}\n  - name: orders",
+      "- {name: any, match: {methods: [POST], path: \"/{v}/orders\"}, caller: {parts: [address]}}\n  - name: orders",
       "routes[0].caller"
     ),
   ]) func `another identity needs its word`(old: String, new: String, member: String) throws {
@@ -142,7 +143,8 @@ struct ReloadPlanTests {
   }
 
   @Test func `the message names both routes and their requests`() throws {
-    let shadow = "- {name: any, match: {path: \"/{v}/orders\"}, idempotency: off}\n  - name: orders"
+    let shadow =
+      "- {name: any, match: {methods: [POST], path: \"/{v}/orders\"}, idempotency: off}\n  - name: orders"
     guard case .refuse(let reasons) = try plan("- name: orders", shadow) else {
       Issue.record("taken")
       return

@@ -65,17 +65,54 @@ struct RouteRefusalTests {
     ("match: {methods: POST}", 17, "match.methods", "must be a list such as [POST], not a single value"),
     (
       "match: {methods: []}", 17, "match.methods",
-      "must name a method; take the member out to match every one"
+      "must name a method; leave methods out for all but GET, HEAD, OPTIONS and TRACE"
     ),
     ("match: {methods: [post]}", 18, "match.methods[0]", "must be a method in capitals, such as POST"),
+    (
+      "match: {methods: [ALL]}", 18, "match.methods[0]",
+      "is no method; leave methods out for all but GET, HEAD, OPTIONS and TRACE"
+    ),
+    (
+      "match: {methods: [\"*\"]}", 18, "match.methods[0]",
+      "is no method; leave methods out for all but GET, HEAD, OPTIONS and TRACE"
+    ),
+    ("match: {methods: [PSOT]}", 18, "match.methods[0]", "is no known method; did you mean POST?"),
+    ("match: {methods: [EXECUTE]}", 18, "match.methods[0]", "is no known method; write one such as POST"),
+    (
+      "match: {methods: [CONNECT]}", 18, "match.methods[0]",
+      "is refused before a route is looked for; take it out"
+    ),
+    (
+      "match: {path: /orders/:id/x}", 14, "match.path",
+      "is in the notation of another framework; write /orders/{id}/x ({name} is one segment, ** at the end is the rest)"
+    ),
+    (
+      "match: {headers: {\"a b\": c}}", 18, "match.headers.a b",
+      "must name a header field, such as X-Request-Id"
+    ),
+    (
+      "match: {headers: {a: \" b\"}}", 21, "match.headers.a",
+      "must be a header's whole value, without spaces around it"
+    ),
+    (
+      "match: {headers: {}}", 17, "match.headers",
+      "must name a header: write a mapping such as {X-Api-Version: \"2\"}"
+    ),
+    ("match: {graphql: mutation}", 8, "match.graphql", "not supported yet; take it out"),
+    ("spelling: strict", 10, "spelling", "must be lenient, caseless or exact"),
+    ("content_coding: gzip", 16, "content_coding", "must be identity or pass"),
     ("match: {path: v1}", 14, "match.path", "must begin with a slash, such as /v1/orders/{id} or /v1/**"),
     (
       "match: {host: \"h:80\"}", 14, "match.host",
-      "must be one host name without a port, such as api.example.com"
+      "must be one host name without a port, such as api.example.com or *.example.com"
     ),
     (
-      "match: {host: \"*.h\"}", 14, "match.host",
-      "must be one host name without a port, such as api.example.com"
+      "match: {host: \"*.*.h\"}", 14, "match.host",
+      "must be one host name without a port, such as api.example.com or *.example.com"
+    ),
+    (
+      "match: {host: \"*\"}", 14, "match.host",
+      "must be one host name without a port, such as api.example.com or *.example.com"
     ),
     (
       "outcomes: {retry: [600]}", 19, "outcomes.retry[0]",
@@ -113,6 +150,10 @@ struct RouteRefusalTests {
       "must be header:NAME, cookie:NAME, client_certificate or address"
     ),
     ("parts: [\"cookie:a=b\"]", 37, "caller.parts[0]", "must name a cookie, such as cookie:session"),
+    (
+      "parts: [address], schemes: [\"a b\"]", 57, "caller.schemes[0]",
+      "must be a scheme of Authorization, such as GNAP"
+    ),
     ("parts: [address], anonymous: maybe", 58, "caller.anonymous", "must be refuse or allow"),
   ]) func `a caller with a fault is refused`(members: String, column: Int, path: String, message: String) {
     let text = upstream + "routes: [{name: r, caller: {\(members)}}]"
@@ -129,6 +170,35 @@ struct RouteRefusalTests {
       issues(text) == [
         "3:55: routes[0].lease: must be at least twice the store's timeout, which is 2s: else one slow reply uses it up"
       ])
+  }
+
+  @Test func `a route that an earlier one shadows is refused`() {
+    let text =
+      upstream + """
+        routes:
+          - {name: all, match: {path: /**}, idempotency: off}
+          - {name: orders, match: {path: /v1/orders}, caller: {parts: [address]}}
+          - {name: broken, match: {path: v1}, caller: {parts: [address]}}
+        """
+    #expect(
+      issues(text) == [
+        "4:5: routes[1]: orders is never met: all (routes[0], line 3) takes all of its requests; "
+          + "write it before that one, or narrow that one's match",
+        "5:34: routes[2].match.path: must begin with a slash, such as /v1/orders/{id} or /v1/**",
+      ])
+  }
+
+  @Test func `what identifies must reach the backend`() {
+    let text = """
+      routes: [{name: r, caller: {parts: ["header:client_id"]}}]
+      """
+    #expect(
+      issues(upstream + text) == [
+        "2:10: routes[0]: goes by the header client_id, which does not reach the backend because of its underscore; "
+          + "write underscores: pass at the top"
+      ])
+    #expect(issues(upstream + "underscores: pass\n" + text).isEmpty)
+    #expect(issues(upstream + text.replacing("{name: r", with: "{idempotency: off, name: r")).isEmpty)
   }
 
   @Test func `a fault of the defaults is told once, and a contradiction with them at the route`() {

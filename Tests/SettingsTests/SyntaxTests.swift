@@ -108,7 +108,7 @@ struct SyntaxTests {
           + "or write idempotency: off",
         "3:12: routes[0].lease: has no unit: write it in ms, s, m, h or d, such as 5s",
         "4:5: routes[0].colour: unknown member; allowed are name, match, upstream, idempotency, key, caller, endpoint, "
-          + "fingerprint, mismatch_status, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
+          + "spelling, content_coding, fingerprint, mismatch_status, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
           + "unknown_retention, outcomes, on_unknown, max_attempts, on_store_failure, max_request_body, "
           + "max_response_body, response_timeout, set_cookie, stream",
         "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME, client_certificate or address",

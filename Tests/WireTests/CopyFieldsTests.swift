@@ -4,11 +4,12 @@ import Wire
 
 struct CopyFieldsTests {
   private func copied(
-    _ lines: String, omitting omitted: FieldNameSet = [], ownSpellings: Bool = false
+    _ lines: String, omitting omitted: FieldNameSet = [],
+    underscored: UnderscoredFields = .kept(except: [])
   ) throws -> String {
     let head = try head(lines)
     var output = ByteBuffer()
-    head.copyFields(into: &output, omitting: omitted, ownSpellings: ownSpellings)
+    head.copyFields(into: &output, omitting: omitted, underscored: underscored)
     return String(buffer: output)
   }
 
@@ -49,7 +50,11 @@ struct CopyFieldsTests {
 
       """
     let kept = "Idempotency_Key: 6\r\nIdempotency_Attempts: 7\r\n"
-    #expect(try copied(lines, omitting: .ownRequest, ownSpellings: true) == kept)
+    #expect(try copied(lines, omitting: .ownRequest, underscored: .kept(except: .ownRequest)) == kept)
+    #expect(try copied(lines, omitting: .ownRequest, underscored: .dropped) == "")
+    #expect(
+      try copied("A: b\r\n" + lines + "C: d\r\n_: e\r\n", omitting: .ownRequest, underscored: .dropped)
+        == "A: b\r\nC: d\r\n")
     #expect(try copied(lines) == lines)
   }
 

@@ -29,7 +29,9 @@ struct ProxyHeaderTests {
       .client(address: "2001:db8::1")
     ),
     (binary(0x21, 0x31, Array(repeating: 0, count: 216)), .client(address: "")),
-    (binary(0x20, 0x00, []), .unknown), (binary(0x21, 0x00, [1, 2, 3]), .unknown),
+    (binary(0x20, 0x00, []), .local),
+    (binary(0x20, 0x11, [192, 0, 2, 1, 198, 51, 100, 7] + ports), .local),
+    (binary(0x21, 0x00, [1, 2, 3]), .unknown),
     // With two extensions behind the addresses.
     (
       binary(0x21, 0x11, [10, 0, 0, 1, 10, 0, 0, 2] + ports + [3, 0, 4, 1, 2, 3, 4, 4, 0, 0]),

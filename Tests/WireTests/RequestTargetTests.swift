@@ -13,7 +13,8 @@ struct RequestTargetTests {
     ("/../..", "/"),
     ("/.", "/"), ("/a/b/../../c", "/c"), ("/a//../b", "/a/b"), ("//a", "//a"), ("/a/b/c/./../../g", "/a/g"),
     ("/%7Euser/%61", "/~user/a"), ("/%c3%a9%2c", "/%C3%A9%2C"), ("/a/%2e%2E/b", "/b"), ("/a/.%2e", "/"),
-    ("/%25%32%66", "/%252f"), ("/a;x=1/..;/b", "/a;x=1/..;/b"), ("/mid/content=5/../6", "/mid/6"),
+    ("/%25%32%66", "/%252f"), ("/a;x=1/...;/b;", "/a;x=1/...;/b;"), ("/a;./b", "/a;./b"),
+    ("/;../a", "/;../a"), ("/mid/content=5/../6", "/mid/6"),
   ])
   func `a path has one form`(_ text: String, _ path: String) throws {
     #expect(String(buffer: try target(text).path) == path)
@@ -23,6 +24,7 @@ struct RequestTargetTests {
 
   @Test(arguments: [
     "/a%2fb", "/a%2Fb", "/a%5cb", "/a\\b", "/%00", "/%", "/%4", "/%4g", "/%zz", "/a/%2e%2e%2fb",
+    "/a/..;/b", "/a/..;x=1", "/.;", "/a/%2e%2E;/b", "/a/.;x/b",
   ])
   func `a path that two readers would take differently is refused`(_ text: String) {
     #expect(throws: WireError.badPath) { try target(text) }

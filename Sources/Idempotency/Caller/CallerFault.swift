@@ -4,14 +4,14 @@ public enum CallerFault: Hashable, Sendable {
   case missing(CallerPart)
   /// The part is there twice, and nobody can tell which one the backend believes.
   case repeated(CallerPart)
-  /// `Authorization` has a scheme that signs each request anew: a retry would be another caller.
-  case signedEachTime
+  /// `Authorization` has a scheme that is not known to stay the same over retries: a retry would be another caller.
+  case unknownScheme
 
   /// Whether other credentials in `Authorization` would name the caller.
   var isOfAuthorization: Bool {
     switch self {
     case .missing(let part), .repeated(let part): part == .header("authorization")
-    case .signedEachTime: true
+    case .unknownScheme: true
     }
   }
 }

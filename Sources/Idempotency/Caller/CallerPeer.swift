@@ -1,6 +1,6 @@
 /// What the connection itself says of the client at its other end.
 public struct CallerPeer: Sendable {
-  /// The IP address, as far as it is believed, without port; empty where there is none.
+  /// The IP address, as far as it is believed, without port; empty where there is none or it is unknown.
   public var address: String
   /// Whom the certificate names with which the client has proved itself; `nil` where it has none.
   public var certificate: CertificateIdentity?

@@ -26,7 +26,7 @@ extension CallerPolicy {
       case .absent: return add(part, .header, name: name, value: nil, to: &builder)
       case .once(let range):
         return head.withBytes(range) { value in
-          if name == "authorization", SignedScheme.begins(value) { return .signedEachTime }
+          if name == "authorization", !isKnownScheme(value) { return .unknownScheme }
           return add(part, .header, name: name, value: value, to: &builder)
         }
       }
@@ -62,15 +62,19 @@ extension CallerPolicy {
   }
 }
 
-/// The authentication schemes whose credentials differ in every request.
-private enum SignedScheme {
-  private static let names: [StaticString] = ["aws4-hmac-sha256", "digest", "oauth", "signature", "dpop"]
+extension CallerPolicy {
+  /// Schemes whose credentials stay the same when a request is sent again.
+  private static let knownSchemes: [StaticString] = ["bearer", "basic", "token", "apikey"]
 
-  /// Whether the credentials begin with one of them.
-  static func begins(_ credentials: UnsafeRawBufferPointer) -> Bool {
-    let end = credentials.firstIndex { $0 == ASCII.space || $0 == ASCII.tab || $0 == ASCII.comma }
-    let scheme = UnsafeRawBufferPointer(rebasing: credentials[..<(end ?? credentials.count)])
-    for name in names where ASCII.equalsIgnoringCase(scheme, name) { return true }
-    return false
+  /// Whether credentials begin with a scheme that identifies; a single word is a bare token.
+  private func isKnownScheme(_ credentials: UnsafeRawBufferPointer) -> Bool {
+    guard let end = credentials.firstIndex(where: { $0 == ASCII.space || $0 == ASCII.tab }) else {
+      return true
+    }
+    let scheme = UnsafeRawBufferPointer(rebasing: credentials[..<end])
+    for name in Self.knownSchemes where ASCII.equalsIgnoringCase(scheme, name) { return true }
+    return schemes.contains { name in
+      name.utf8.count == scheme.count && zip(name.utf8, scheme).allSatisfy { $0 == ASCII.lowercased($1) }
+    }
   }
 }

@@ -83,10 +83,12 @@ public struct IdentityComparison {
 /// The members of a route that say which requests it takes, and what identifies them.
 private struct Subject: Equatable {
   let match: RouteMatch
+  let spelling: RoutePolicy.Spelling
   let identity: RequestIdentity?
 
   init(_ policy: RoutePolicy) {
     match = policy.match
+    spelling = policy.spelling
     identity = RequestIdentity(policy)
   }
 }

@@ -6,13 +6,21 @@ struct RequestWitness {
   let method: [UInt8]
   let host: [UInt8]
   let path: [UInt8]
+  let headers: Set<RequiredHeader>
 
   func route(in table: RouteTable) -> Route? {
     method.withUnsafeBytes { method in
       host.withUnsafeBytes { host in
-        path.withUnsafeBytes { path in table.route(method: method, host: host, path: path) }
+        path.withUnsafeBytes { path in table.route(for: head, method: method, host: host, path: path) }
       }
     }
+  }
+
+  private var head: MessageHead {
+    var head = MessageHead(start: .status(0, reason: 0..<0))
+    // A configured field is one that a head can hold.
+    for header in headers { try? head.append(name: header.name, value: header.value) }
+    return head
   }
 }
 
@@ -35,8 +43,11 @@ struct RequestWitnesses {
   func common(_ first: RoutePolicy, _ second: RoutePolicy?) -> [RequestWitness] {
     let paths = WitnessPath.common(first.match.path, second?.match.path, longest: longest)
     let hosts = Set([first.match.host, second?.match.host].map(Self.host))
+    let headers = Set(first.match.headers + (second?.match.headers ?? []))
     return paths.flatMap { path in
-      hosts.flatMap { host in methods.map { RequestWitness(method: $0, host: host, path: path) } }
+      hosts.flatMap { host in
+        methods.map { RequestWitness(method: $0, host: host, path: path, headers: headers) }
+      }
     }
   }
 

@@ -67,9 +67,12 @@ public struct CallerPolicy: Hashable, Sendable {
   public var parts: [CallerPart]
   /// What a missing part means.
   public var anonymous: Anonymous = .refuse
+  /// Schemes of `Authorization`, in lower case, whose credentials stay the same over retries, besides the known ones.
+  public var schemes: [String] = []
 
-  public init(parts: [CallerPart], anonymous: Anonymous = .refuse) {
+  public init(parts: [CallerPart], anonymous: Anonymous = .refuse, schemes: [String] = []) {
     self.parts = parts
     self.anonymous = anonymous
+    self.schemes = schemes
   }
 }

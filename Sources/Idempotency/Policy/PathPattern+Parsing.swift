@@ -9,6 +9,11 @@ extension PathPattern {
   /// Reads `/v1/orders/{id}` or `/v1/**`. Literal segments are brought to the form that a normalised path
   /// has: unreserved characters decoded, percent-encoding in upper case.
   public init(parsing text: String) throws(ParsingError) {
+    if let translated = PathNotation.translated(text) {
+      throw ParsingError(
+        reason: "is in the notation of another framework; write \(translated) "
+          + "({name} is one segment, ** at the end is the rest)")
+    }
     guard text.utf8.first == Self.slash else {
       throw ParsingError(reason: "must begin with a slash, such as /v1/orders/{id} or /v1/**")
     }

@@ -1,6 +1,6 @@
 import Wire
 
-/// A path with places left open, matched segment by segment against a normalised path.
+/// A path with places left open, matched segment by segment against a normalised path (see `PathMatcher`).
 public struct PathPattern: Hashable, Sendable {
   public enum Segment: Hashable, Sendable {
     case literal([UInt8])
@@ -8,6 +8,7 @@ public struct PathPattern: Hashable, Sendable {
     case any
   }
 
+  /// As it is configured.
   public let text: String
   public let segments: [Segment]
   /// Whether it ends with `/**`: whatever follows, also nothing.
@@ -17,26 +18,6 @@ public struct PathPattern: Hashable, Sendable {
     self.text = text
     self.segments = segments
     self.matchesRest = matchesRest
-  }
-
-  /// Whether a normalised path fits; `/v1/**` fits `/v1` too. Allocates nothing.
-  public func matches(_ path: UnsafeRawBufferPointer) -> Bool {
-    guard path.first == Self.slash else { return false }
-    // Past the last segment, `start` stands one behind the path's end.
-    var start = 1
-    for segment in segments {
-      guard start <= path.count else { return false }
-      var end = start
-      while end < path.count, path[end] != Self.slash { end += 1 }
-      switch segment {
-      case .any:
-        guard end > start else { return false }
-      case .literal(let bytes):
-        guard bytes.elementsEqual(path[start..<end]) else { return false }
-      }
-      start = end + 1
-    }
-    return matchesRest || start > path.count
   }
 
   static let slash: UInt8 = 0x2F

@@ -5,10 +5,36 @@ public final class Route: Sendable {
   public let index: Int
   /// What it is counted under: the same for every route of its name, over all configurations of a process.
   public let number: Int
+  /// The fields that enter a request's identity or fingerprint, or that choose the route, in lower case: a `Connection`
+  /// field must not name them, since the backend would not get them.
+  public let identifyingFields: [String]
 
   public init(policy: RoutePolicy, index: Int, number: Int = 0) {
     self.policy = policy
     self.index = index
     self.number = number
+    identifyingFields = policy.identifyingFields
+  }
+}
+
+extension RoutePolicy {
+  /// The fields of a request that enter its identity or its fingerprint by the route's settings, in lower case.
+  public var identityHeaders: [String] {
+    let keys = key.from.compactMap { source -> String? in
+      if case .header(let name) = source { name } else { nil }
+    }
+    let callers = (caller?.parts ?? []).compactMap { part -> String? in
+      switch part {
+      case .header(let name): name
+      case .cookie: "cookie"
+      case .address, .clientCertificate: nil
+      }
+    }
+    return keys + callers + recipe.headers
+  }
+
+  fileprivate var identifyingFields: [String] {
+    identityHeaders + match.headers.map(\.name)
+      + ["content-type", "content-encoding", "x-http-method", "x-http-method-override", "x-method-override"]
   }
 }

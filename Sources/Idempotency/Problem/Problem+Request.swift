@@ -2,10 +2,14 @@
 public enum RequestFault: Hashable, Sendable, CaseIterable {
   /// Its head or framing breaks the protocol, or can be read in two ways.
   case malformed
-  /// Its path holds an encoded slash, backslash or NUL, or a raw backslash.
+  /// Its path holds an encoded slash, backslash or NUL, a raw backslash, or a dot segment with parameters.
   case ambiguousPath
-  /// `Connection` names a field that holds the key or says who the caller is.
+  /// `Connection` names a field that enters the request's identity or fingerprint.
   case connectionNamesIdentity
+  /// Its method differs from a route's only in letter case.
+  case methodCase
+  /// It is to be taken for more than one other method.
+  case methodOverrides
 }
 
 // Refusals for which the request itself is the reason.
@@ -16,9 +20,13 @@ extension Problem {
       case .malformed:
         "Send a request that follows the protocol to the letter; this one cannot be read in only one way."
       case .ambiguousPath:
-        "Send the path without encoded slashes, backslashes and NUL bytes, and without raw backslashes."
+        "Send the path without encoded slashes, backslashes and NUL bytes, without raw backslashes, and without parameters on dot segments."
       case .connectionNamesIdentity:
-        "Do not name the fields of the idempotency key or of the caller in the Connection field."
+        "Do not name fields that identify the request, such as those of its key, its caller or its content type, in the Connection field."
+      case .methodCase:
+        "Send the method in capitals; methods are case-sensitive."
+      case .methodOverrides:
+        "Send one overriding method at most; this request names several."
       }
     return Problem(.badRequest, status: 400, detail: detail, isRetryable: false)
   }
@@ -37,6 +45,15 @@ extension Problem {
       .keyMissing, status: 400,
       detail:
         "Put a unique key for this operation into \(place), and send the same key with every retry of it.",
+      isRetryable: false)
+  }
+
+  /// A key on a route that protects nothing, or where no route is, with `unmatched_keys: refuse`.
+  public static var keyNotSupported: Problem {
+    Problem(
+      .keyNotSupported, status: 400,
+      detail:
+        "Check the method and the path, or send the request without an idempotency key; a retry of it is not protected here.",
       isRetryable: false)
   }
 
@@ -65,8 +82,8 @@ extension Problem {
       case .missing(let part):
         "Say who you are by \(part.place), which this request lacks; this resource keeps every caller's keys apart."
       case .repeated(let part): "Send \(part.place) once; this request has it more than once."
-      case .signedEachTime:
-        "Use credentials that stay the same when the request is retried; this Authorization scheme signs every request anew."
+      case .unknownScheme:
+        "Use credentials that stay the same when the request is retried; this Authorization scheme is not known to."
       }
     return Problem(
       .callerUnknown, status: 401, detail: detail, isRetryable: false,

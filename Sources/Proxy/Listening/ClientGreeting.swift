@@ -19,6 +19,7 @@ final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, Down
   private var awaitsHeader: Bool
   private var awaitsHandshake: Bool
   private var address: String
+  private var isUnknown = false
   private var isHTTP2 = false
   private var context: ChannelHandlerContext?
   private var timer: LoopTimers.Token?
@@ -47,7 +48,11 @@ final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, Down
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     switch event {
     case let header as ProxyHeader:
-      if case .client(let address) = header { self.address = address }
+      switch header {
+      case .client(let address): self.address = address
+      case .unknown: isUnknown = true
+      case .local: break
+      }
       awaitsHeader = false
     case TLSUserEvent.handshakeCompleted(let agreed):
       isHTTP2 = agreed == "h2"
@@ -80,7 +85,8 @@ final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, Down
 
   private func makeRoom(_ context: ChannelHandlerContext) {
     leave()
-    let peer = ClientPeer(address: address, isSecure: isSecure, certificate: certificate(context))
+    let peer = ClientPeer(
+      address: address, isUnknown: isUnknown, isSecure: isSecure, certificate: certificate(context))
     do {
       if isHTTP2 {
         try ClientSession.start(on: context.channel, downstream: downstream, peer: peer)

@@ -8,13 +8,34 @@ enum Token {
     return text.lowercased()
   }
 
-  /// A method as it is spelt on the wire. Methods know letter case, so that `post` would never be met.
+  /// A scheme of `Authorization`, in lower case.
+  static func scheme(_ text: String) throws(Refusal) -> String {
+    guard isToken(text) else { throw Refusal("must be a scheme of Authorization, such as GNAP") }
+    return text.lowercased()
+  }
+
+  /// A method as it is spelt on the wire. Methods are case-sensitive, so that `post` would never be met.
   static func method(_ text: String) throws(Refusal) -> String {
+    if ["*", "ALL", "ANY"].contains(text.uppercased()) {
+      throw Refusal("is no method; leave methods out for all but GET, HEAD, OPTIONS and TRACE")
+    }
     guard isToken(text), text == text.uppercased() else {
       throw Refusal("must be a method in capitals, such as POST")
     }
-    return text
+    guard !methods.contains(text) else { return text }
+    if text == "CONNECT" { throw Refusal("is refused before a route is looked for; take it out") }
+    let near = Suggestion.nearest(to: text, in: methods)
+    throw Refusal("is no known method; \(near.map { "did you mean \($0)?" } ?? "write one such as POST")")
   }
+
+  /// The methods of RFC 9110 but CONNECT, PATCH, QUERY, and what else IANA has registered, mostly for WebDAV.
+  private static let methods = [
+    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "QUERY", "ACL", "BASELINE-CONTROL",
+    "BIND", "CHECKIN", "CHECKOUT", "COPY", "LABEL", "LINK", "LOCK", "MERGE", "MKACTIVITY", "MKCALENDAR",
+    "MKCOL", "MKREDIRECTREF", "MKWORKSPACE", "MOVE", "ORDERPATCH", "PROPFIND", "PROPPATCH", "REBIND",
+    "REPORT", "SEARCH", "UNBIND", "UNCHECKOUT", "UNLINK", "UNLOCK", "UPDATE", "UPDATEREDIRECTREF",
+    "VERSION-CONTROL",
+  ]
 
   static func isToken(_ text: some StringProtocol) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy(ASCII.isTokenByte)

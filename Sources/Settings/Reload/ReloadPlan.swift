@@ -72,6 +72,8 @@ extension ReloadPlan {
     settings.routes = new.routes
     settings.upstreams = new.upstreams
     settings.trustedProxies = new.trustedProxies
+    settings.unmatchedKeys = new.unmatchedKeys
+    settings.underscores = new.underscores
     settings.limits = new.limits
     settings.log = new.log
     settings.drainDelay = new.drainDelay

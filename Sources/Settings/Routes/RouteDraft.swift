@@ -19,6 +19,8 @@ struct RouteDraft {
     section.section("key") { policy.key.read($0) }
     section.section("caller") { readCaller($0) }
     section.choice("endpoint", into: &policy.endpoint)
+    section.choice("spelling", into: &policy.spelling)
+    section.choice("content_coding", into: &policy.contentCoding)
     section.section("fingerprint") { policy.recipe = Self.recipe($0, over: policy.recipe) }
     readMismatchStatus(section)
     section.choice("duplicates", into: &policy.duplicates)
@@ -50,6 +52,9 @@ struct RouteDraft {
       caller.parts = list
     }
     section.choice("anonymous", into: &caller.anonymous)
+    let schemes = section.member("schemes")?
+      .list("a list such as [GNAP]", of: "a scheme") { text throws(Refusal) in try Token.scheme(text) }
+    if let schemes { caller.schemes = schemes }
     policy.caller = caller
   }
 

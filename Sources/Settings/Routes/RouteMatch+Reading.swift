@@ -4,7 +4,8 @@ extension RouteMatch {
   mutating func read(_ section: Section) {
     if let list = section.member("methods")?.list("a list such as [POST]", of: "a method", Token.method) {
       if list.isEmpty, let member = section["methods"], section.isSound("methods") {
-        member.refuse("must name a method; take the member out to match every one")
+        member.refuse(
+          "must name a method; leave methods out for all but GET, HEAD, OPTIONS and TRACE")
       }
       methods = list
     }
@@ -16,13 +17,42 @@ extension RouteMatch {
       }
     }
     host = section.member("host")?.parsed("a host name", Self.parseHost)
+    if let member = section.member("headers") { readHeaders(member) }
+    section.refuseUnsupported("graphql")
+  }
+
+  private mutating func readHeaders(_ member: Value) {
+    let example = "a mapping such as {X-Api-Version: \"2\"}"
+    guard let members = member.members(example) else { return }
+    if members.isEmpty { member.refuse("must name a header: write \(example)") }
+    headers = members.compactMap { name, value in
+      do throws(Refusal) {
+        let name = try Token.fieldName(name)
+        return value.parsed("a header's value", Self.parseHeaderValue)
+          .map { RequiredHeader(name: name, value: $0) }
+      } catch {
+        value.reader.refuse(value.path, at: value.keyPosition, error.message)
+        return nil
+      }
+    }
+  }
+
+  /// Spaces around a value do not belong to it, so that such a one would never be met.
+  private static func parseHeaderValue(_ text: String) throws(Refusal) -> String {
+    let bytes = text.utf8
+    guard let first = bytes.first, let last = bytes.last, first > 0x20, last > 0x20,
+      bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 })
+    else { throw Refusal("must be a header's whole value, without spaces around it") }
+    return text
   }
 
   private static func parseHost(_ text: String) throws(Refusal) -> String {
     let bare = text.hasPrefix("[") && text.hasSuffix("]") ? try HostPort.parse(text, port: 0).host : text
-    guard bare != text || HostPort.isName(text) else {
-      throw Refusal("must be one host name without a port, such as api.example.com")
+    let name = text.hasPrefix("*.") ? String(text.dropFirst(2)) : text
+    guard bare != text || HostPort.isName(name), !name.hasPrefix(".") else {
+      throw Refusal("must be one host name without a port, such as api.example.com or *.example.com")
     }
-    return text.lowercased()
+    // A request's host is compared without the dot of the root.
+    return String(text.hasSuffix(".") ? text.dropLast() : text[...]).lowercased()
   }
 }

@@ -11,6 +11,8 @@ extension RoutePolicy {
       "key": key.shown,
       "caller": caller?.shown,
       "endpoint": .word(endpoint),
+      "spelling": .word(spelling),
+      "content_coding": .word(contentCoding),
       "fingerprint": [
         "body": .word(recipe.body), "headers": .texts(recipe.headers), "ignore": .texts(recipe.ignore),
       ],
@@ -40,6 +42,9 @@ extension RouteMatch {
     [
       "methods": methods.isEmpty ? nil : .texts(methods), "path": path.map { .text($0.text) },
       "host": host.map(Shown.text),
+      // A value may be a secret that a gateway adds.
+      "headers": headers.isEmpty
+        ? nil : .members(headers.map { Shown.Member($0.name, .text("(not shown)")) }),
     ]
   }
 }
@@ -55,7 +60,7 @@ extension KeyPolicy {
 
 extension CallerPolicy {
   fileprivate var shown: Shown {
-    ["parts": .texts(parts.map(\.text)), "anonymous": .word(anonymous)]
+    ["parts": .texts(parts.map(\.text)), "anonymous": .word(anonymous), "schemes": .texts(schemes)]
   }
 }
 

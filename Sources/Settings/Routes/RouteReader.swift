@@ -8,6 +8,7 @@ struct RouteReader {
   let upstreamNames: [String]
   let bodyMemory: Int
   let storeTimeout: Milliseconds?
+  let underscores: Underscores
 
   /// Reads both members of the document, in this order.
   func read(_ document: Section) -> [RoutePolicy] {
@@ -18,20 +19,24 @@ struct RouteReader {
       check(defaults, section)
     }
     guard let items = document.member("routes")?.items("a list of routes") else { return [] }
-    var policies: [RoutePolicy] = []
+    var read: [(policy: RoutePolicy, place: Value)] = []
     var lines: [String: Int] = [:]
-    var catchAll: Value?
     for item in items {
-      item.section { section in
-        if let catchAll {
-          item.warn("is never met: \(catchAll.path) in line \(catchAll.position.line) takes every request")
-        }
-        let policy = read(section, over: defaults, lines: &lines)
-        if policy.match == RouteMatch(), section.isSound("match") { catchAll = catchAll ?? item }
-        policies.append(policy)
-      }
+      item.section { read.append((self.read($0, over: defaults, lines: &lines), item)) }
     }
-    return policies
+    refuseShadowed(read.filter { !$0.place.hasFault })
+    return read.map(\.policy)
+  }
+
+  /// A route that is never met protects nothing, and nobody would notice.
+  private func refuseShadowed(_ routes: [(policy: RoutePolicy, place: Value)]) {
+    for (index, (policy, place)) in routes.enumerated() {
+      guard let other = routes[..<index].first(where: { $0.policy.covers(policy) }) else { continue }
+      let line = other.place.position.line
+      place.refuse(
+        "\(policy.name) is never met: \(other.policy.name) (\(other.place.path), line \(line)) takes all of its "
+          + "requests; write it before that one, or narrow that one's match")
+    }
   }
 
   private func read(_ section: Section, over defaults: RouteDraft, lines: inout [String: Int]) -> RoutePolicy
@@ -50,6 +55,7 @@ struct RouteReader {
     section.section("match") { draft.policy.match.read($0) }
     draft.read(section)
     checkCaller(draft, section)
+    checkUnderscores(draft, section)
     check(draft, section)
     if let upstream = upstream(of: draft, section) { draft.policy.upstream = upstream }
     return draft.policy
@@ -68,6 +74,15 @@ struct RouteReader {
       section.refuseMissing(
         "caller", "is missing: say who the caller is, such as \(example), or write idempotency: off")
     }
+  }
+
+  /// What says who asks for what must reach the backend, or it acts on something else.
+  private func checkUnderscores(_ draft: RouteDraft, _ section: Section) {
+    guard underscores == .drop, draft.policy.isProtected else { return }
+    guard let name = draft.policy.identityHeaders.first(where: { $0.contains("_") }) else { return }
+    section.value.refuse(
+      "goes by the header \(name), which does not reach the backend because of its underscore; "
+        + "write underscores: pass at the top")
   }
 
   /// Rules between a member of this section and another part of the document. What stands in `defaults` alone

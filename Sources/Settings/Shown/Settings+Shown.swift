@@ -13,6 +13,8 @@ extension Settings {
       "drain_delay": .span(drainDelay),
       "shutdown_grace": .span(shutdownGrace),
       "trusted_proxies": .texts(trustedProxies.texts),
+      "unmatched_keys": .word(unmatchedKeys),
+      "underscores": .word(underscores),
       "upstreams": .members(
         upstreams.sorted { $0.key < $1.key }.map { Shown.Member($0.key, $0.value.shown) }),
       "store": store.shown,

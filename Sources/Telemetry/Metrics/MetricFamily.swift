@@ -52,6 +52,8 @@ extension MetricFamily {
     "Answers of the backend that came after the client was told of a time-out.")
   public static let losses = MetricFamily(
     .counter, "outcomes_lost_total", "Claimed requests that were sent and whose outcome became unknown.")
+  public static let unprotectedKeys = MetricFamily(
+    .counter, "unprotected_keys_total", "Requests with an idempotency key that match no protected route.")
   public static let requestBytes = MetricFamily(
     .counter, "request_body_bytes_total", "Bytes of request bodies received.")
   public static let responseBytes = MetricFamily(
@@ -152,7 +154,8 @@ extension MetricFamily {
   /// All of them, in the order of the page.
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
-    retries, failures, lateAnswers, losses, requestBytes, responseBytes, inFlight, waiting, bodyBytes,
+    retries, failures, lateAnswers, losses, unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
+    bodyBytes,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, zombies,
     storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeSwept,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
@@ -194,14 +197,14 @@ public enum RequestOutcome: Int, MetricLabel {
 public enum RefusalReason: Int, MetricLabel {
   case badRequest, keyMissing, keyInvalid, callerUnknown, payloadMismatch, inFlight, outcomeUnknown,
     responseNotKept, keyExpired, requestTooLarge, requestTimeout, storeUnavailable, storeUnreadable,
-    upstreamUnreachable, overloaded, notImplemented, noRoute, headerTooLarge
+    upstreamUnreachable, overloaded, notImplemented, noRoute, headerTooLarge, keyNotSupported
 
   public static let key = "reason"
   public static let values = [
     "bad_request", "key_missing", "key_invalid", "caller_unknown", "payload_mismatch", "in_flight",
     "outcome_unknown", "response_not_kept", "key_expired", "request_too_large", "request_timeout",
     "store_unavailable", "store_unreadable", "upstream_unreachable", "overloaded", "not_implemented",
-    "no_route", "header_too_large",
+    "no_route", "header_too_large", "key_not_supported",
   ]
 }
 

@@ -142,6 +142,7 @@ extension Metrics {
     }
     page.add(.lateAnswers, count(.lateAnswers), route)
     page.add(.losses, count(.outcomesLost), route)
+    page.add(.unprotectedKeys, count(.unprotectedKeys), route)
     page.add(.requestBytes, count(.requestBytes), route)
     page.add(.responseBytes, count(.responseBytes), route)
   }

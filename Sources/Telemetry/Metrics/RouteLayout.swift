@@ -3,7 +3,7 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case replayFromCache, replayFromStore, replayAfterWait
   case retryAfterUnknown, retryAfterRelease, retryAfterForget
   case failedTransport, failedAuth, failedValidation, failedBackend, failedStore, failedOverload
-  case duplicateRefused, lateAnswers, outcomesLost, requestBytes, responseBytes
+  case duplicateRefused, lateAnswers, outcomesLost, requestBytes, responseBytes, unprotectedKeys
 }
 
 /// Where in a route's row of cells each figure stands.

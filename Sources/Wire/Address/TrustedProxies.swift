@@ -21,16 +21,18 @@ public struct TrustedProxies: Hashable, Sendable {
   /// proxy's own; where all are, the left-most.
   ///
   /// Each proxy vouches for the address that it appended, so the walk goes from the right and ends where trust ends. An
-  /// entry that is no address (`unknown`, a name, a typing error) ends it too: the client is then whoever wrote
-  /// that, the last address that was believed.
-  public func client(in head: MessageHead, from peer: IPAddress?) -> IPAddress? {
-    var client = peer
+  /// entry that is no address (`unknown`, a name, a typing error) ends it too: a proxy that is trusted says that it does
+  /// not know the client. So does one that says nothing.
+  ///
+  /// - Returns: `nil` for an unknown client.
+  public func client(in head: MessageHead) -> IPAddress? {
+    var client: IPAddress?
     for field in head.fields.reversed() where field.name == .xForwardedFor {
       let entries = head.withBytes(field.valueRange) { value in
         ListElements(value).map { String(decoding: $0, as: UTF8.self) }
       }
       for entry in entries.reversed() {
-        guard let address = Self.address(entry) else { return client }
+        guard let address = Self.address(entry) else { return nil }
         client = address
         guard trusts(address) else { return client }
       }

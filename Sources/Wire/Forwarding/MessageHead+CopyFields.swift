@@ -3,11 +3,11 @@ import NIOCore
 extension MessageHead {
   /// Appends the end-to-end field lines to a buffer, each as `Name: value` and CRLF.
   ///
-  /// Left out are the fields of one hop, those that `Connection` names, those in `omitted` and, where
-  /// `ownSpellings` says so, the request fields that a proxy makes in every spelling with underscores, which many
-  /// backends read as the same names. Neighbouring lines that stand as they are to be written are copied as one range.
+  /// Left out are the fields of one hop, those that `Connection` names, those in `omitted` and those that `underscored`
+  /// excludes. Neighbouring lines that stand as they are to be written are copied as one range.
   public func copyFields(
-    into output: inout ByteBuffer, omitting omitted: FieldNameSet = [], ownSpellings: Bool = false
+    into output: inout ByteBuffer, omitting omitted: FieldNameSet = [],
+    underscored: UnderscoredFields = .kept(except: [])
   ) {
     let left = omitted.union(.hopByHop)
     bytes.withUnsafeReadableBytes { all in
@@ -15,7 +15,7 @@ extension MessageHead {
       var run = 0..<0
       for field in fields {
         if left.contains(field.name) { continue }
-        if ownSpellings, field.name == .other, Self.isOwnSpelling(all, field.nameRange) { continue }
+        if field.name == .other, underscored.excludes(all, field.nameRange) { continue }
         if connectionNamesMore, connectionNames(all, field.nameRange) { continue }
         let line = Self.writtenLine(all, field)
         if let line, line.lowerBound == run.upperBound {
@@ -69,26 +69,5 @@ extension MessageHead {
       for option in ListElements(value) where ASCII.equalsIgnoringCase(option, name) { return true }
     }
     return false
-  }
-
-  /// Whether the name is one of a proxy's own request fields with an underscore for a hyphen.
-  private static func isOwnSpelling(_ all: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
-    let name = UnsafeRawBufferPointer(rebasing: all[range])
-    guard name.contains(0x5F) else { return false }
-    return ownFields.contains { isSpelling(name, of: $0) }
-  }
-
-  private static let ownFields: [FieldName] = [
-    .idempotencyRequestID, .idempotencyAttempt, .xForwardedFor, .xForwardedHost, .xForwardedProto,
-  ]
-
-  private static func isSpelling(_ name: UnsafeRawBufferPointer, of known: FieldName) -> Bool {
-    let wanted = known.lowercased
-    guard name.count == wanted.utf8CodeUnitCount else { return false }
-    for index in 0..<name.count {
-      let byte = name[index] == 0x5F ? 0x2D : ASCII.lowercased(name[index])
-      guard byte == wanted.utf8Start[index] else { return false }
-    }
-    return true
   }
 }

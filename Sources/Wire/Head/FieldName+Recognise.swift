@@ -25,6 +25,8 @@ extension FieldName {
     case (7, "t"): .trailer
     case (7, "u"): .upgrade
     case (8, "l"): .location
+    case (9, "f"): .forwarded
+    case (9, "x"): .xRealIP
     case (10, "c"): .connection
     case (10, "k"): .keepAlive
     case (10, "s"): .setCookie
@@ -35,21 +37,24 @@ extension FieldName {
     case (13, "a"): .authorization
     case (13, "c"): .cacheControl
     case (13, "s"): .serverTiming
+    case (13, "x"): .xHTTPMethod
     case (14, "c"): .contentLength
     case (14, "x"): .xShouldRetry
+    case (15, "a"): .acceptEncoding
     case (15, "i"): .idempotencyKey
     case (15, "x"): .xForwardedFor
     case (16, "c"): .contentEncoding
     case (16, "p"): .proxyConnection
-    case (16, "x"): .xForwardedHost
+    case (16, "x"): bytes[12] | 0x20 == 0x70 ? .xForwardedPort : .xForwardedHost
     case (17, "t"): .transferEncoding
-    case (17, "x"): .xForwardedProto
+    case (17, "x"): bytes[2] | 0x20 == 0x6D ? .xMethodOverride : .xForwardedProto
     case (18, "i"): .idempotencyStatus
     case (18, "p"): .proxyAuthenticate
     case (19, "i"): idempotencyCandidate(bytes[13] | 0x20)
     case (19, "p"): .proxyAuthorization
     case (21, "i"): .idempotencyRetention
     case (22, "i"): .idempotencyRequestID
+    case (22, "x"): .xHTTPMethodOverride
     case (23, "i"): .idempotencyRecordedAt
     default: .other
     }

@@ -4,6 +4,7 @@
 public enum FieldName: UInt8, Sendable, CaseIterable {
   case other
   case accept
+  case acceptEncoding
   case age
   case altSvc
   case authorization
@@ -15,6 +16,7 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
   case cookie
   case date
   case expect
+  case forwarded
   case host
   case idempotencyAttempt
   case idempotencyExpires
@@ -43,7 +45,12 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
   case via
   case xForwardedFor
   case xForwardedHost
+  case xForwardedPort
   case xForwardedProto
+  case xHTTPMethod
+  case xHTTPMethodOverride
+  case xMethodOverride
+  case xRealIP
   case xShouldRetry
 
   /// The name in lower case, as it is compared.
@@ -51,6 +58,7 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     switch self {
     case .other: ""
     case .accept: "accept"
+    case .acceptEncoding: "accept-encoding"
     case .age: "age"
     case .altSvc: "alt-svc"
     case .authorization: "authorization"
@@ -62,6 +70,7 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     case .cookie: "cookie"
     case .date: "date"
     case .expect: "expect"
+    case .forwarded: "forwarded"
     case .host: "host"
     case .idempotencyAttempt: "idempotency-attempt"
     case .idempotencyExpires: "idempotency-expires"
@@ -90,7 +99,12 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     case .via: "via"
     case .xForwardedFor: "x-forwarded-for"
     case .xForwardedHost: "x-forwarded-host"
+    case .xForwardedPort: "x-forwarded-port"
     case .xForwardedProto: "x-forwarded-proto"
+    case .xHTTPMethod: "x-http-method"
+    case .xHTTPMethodOverride: "x-http-method-override"
+    case .xMethodOverride: "x-method-override"
+    case .xRealIP: "x-real-ip"
     case .xShouldRetry: "x-should-retry"
     }
   }

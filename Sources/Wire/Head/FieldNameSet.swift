@@ -28,6 +28,9 @@ public struct FieldNameSet: OptionSet, Sendable {
   /// Semel's own request fields: a client's are dropped.
   public static let ownRequest = FieldNameSet(.idempotencyRequestID, .idempotencyAttempt)
 
+  /// Fields by which a client asks a backend to act as if the request had another method.
+  public static let methodOverrides = FieldNameSet(.xHTTPMethod, .xHTTPMethodOverride, .xMethodOverride)
+
   /// Semel's own response fields, and those with which a backend steers it: a backend's are dropped.
   public static let ownResponse = FieldNameSet(
     .idempotencyExpires, .idempotencyOutcome, .idempotencyRecordedAt, .idempotencyRetention,

@@ -63,6 +63,11 @@ extension MessageHead {
     if case .status(let code, _) = start { code } else { 0 }
   }
 
+  /// The position of a request's method, empty for a response.
+  public var methodRange: Range<Int> {
+    if case .request(_, let range, _) = start { range } else { 0..<0 }
+  }
+
   /// The position of a request's target, empty for an answer.
   public var target: Range<Int> {
     if case .request(_, _, let target) = start { target } else { 0..<0 }
@@ -123,6 +128,23 @@ extension MessageHead {
       if found { return true }
     }
     return false
+  }
+
+  /// The known names that the head has fields of.
+  public var names: FieldNameSet {
+    var names: UInt64 = 0
+    for field in fields { names |= 1 << UInt64(field.name.rawValue) }
+    return FieldNameSet(rawValue: names & ~1)
+  }
+
+  /// The elements of the comma-separated lists in all fields of these names, in their order; for rare paths.
+  public func listElements(of names: FieldNameSet) -> [String] {
+    fields.flatMap { field -> [String] in
+      guard names.contains(field.name) else { return [] }
+      return withBytes(field.valueRange) { value in
+        ListElements(value).map { String(decoding: $0, as: UTF8.self) }
+      }
+    }
   }
 
   /// Whether `Connection` names a field, given in lower case. A proxy must then not forward that field.

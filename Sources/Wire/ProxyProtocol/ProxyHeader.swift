@@ -2,7 +2,9 @@ import NIOCore
 
 /// What a load balancer says of a connection before the client's first byte: the PROXY protocol, versions 1 and 2.
 public enum ProxyHeader: Equatable, Sendable {
-  /// The connection is the balancer's own (a health check), or it does not know whose.
+  /// The connection is the balancer's own, such as a health check.
+  case local
+  /// The balancer does not know whose connection it is.
   case unknown
   /// The client's IP address in its canonical text; empty for a Unix socket.
   case client(address: String)
@@ -78,7 +80,7 @@ extension ProxyHeader {
     guard command == 0x20 || command == 0x21, length <= longestRest else { throw Malformed() }
     guard var rest = input.getSlice(at: start + 16, length: Int(length)) else { return nil }
     input.moveReaderIndex(forwardBy: 16 + Int(length))
-    return command == 0x20 ? .unknown : try client(family: family >> 4, &rest)
+    return command == 0x20 ? .local : try client(family: family >> 4, &rest)
   }
 
   private static func client(family: UInt8, _ rest: inout ByteBuffer) throws(Malformed) -> ProxyHeader {

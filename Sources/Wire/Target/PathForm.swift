@@ -36,11 +36,11 @@ enum PathForm {
     return true
   }
 
-  /// Whether the segment that begins at the dot is `.` or `..`.
+  /// Whether the segment that begins at the dot is `.` or `..`, with parameters or without.
   private static func isDotSegment(_ path: UnsafeRawBufferPointer, _ dot: Int) -> Bool {
     var at = dot + 1
     if at < path.count, path[at] == 0x2E { at += 1 }
-    return at == path.count || path[at] == 0x2F
+    return at == path.count || path[at] == 0x2F || path[at] == 0x3B
   }
 }
 
@@ -70,6 +70,9 @@ private struct PathNormaliser {
         at += 3
       case 0x5C:
         throw .badPath
+      case 0x3B:
+        try parameters()
+        at += 1
       default:
         put(byte)
         at += 1
@@ -82,6 +85,16 @@ private struct PathNormaliser {
   private mutating func put(_ byte: UInt8) {
     output[count] = byte
     count += 1
+  }
+
+  /// Begins a segment's parameters. Behind a dot segment they are refused: some servers take them off first and then
+  /// remove the segment, others keep it.
+  private mutating func parameters() throws(WireError) {
+    let name = output[segment..<count]
+    guard segment == 0 || name.isEmpty || name.count > 2 || name.contains(where: { $0 != 0x2E }) else {
+      throw .badPath
+    }
+    put(0x3B)
   }
 
   /// Ends a segment. The slash before a dot segment stands for the one after it.

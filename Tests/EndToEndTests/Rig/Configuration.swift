@@ -35,7 +35,8 @@ struct Configuration: Sendable {
     let route = Self.map(
       self.route,
       over: [
-        "name": "orders", "match": "{path: '/v1/**'}", "caller": "{parts: ['header:Authorization']}",
+        "name": "orders", "match": "{methods: [GET, HEAD, POST, PUT, PATCH, DELETE], path: '/v1/**'}",
+        "caller": "{parts: ['header:Authorization']}",
         // Short, so that what a crash leaves behind is over within a test.
         "lease": "2s", "wait_timeout": "10s",
       ])

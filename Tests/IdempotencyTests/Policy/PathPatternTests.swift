@@ -2,9 +2,11 @@ import Idempotency
 import Testing
 
 struct PathPatternTests {
-  private func fits(_ pattern: String, _ path: String) throws -> Bool {
-    let pattern = try PathPattern(parsing: pattern)
-    return Array(path.utf8).withUnsafeBytes { pattern.matches($0) }
+  private func fits(
+    _ pattern: String, _ path: String, _ spelling: RoutePolicy.Spelling = .exact
+  ) throws -> Bool {
+    let matcher = PathMatcher(try PathPattern(parsing: pattern), spelling: spelling)
+    return Array(path.utf8).withUnsafeBytes { matcher.matches($0) }
   }
 
   @Test(arguments: [
@@ -29,6 +31,53 @@ struct PathPatternTests {
     ("/x", "xx"),
   ]) func `a pattern fits no other path`(pattern: String, path: String) throws {
     #expect(try !fits(pattern, path))
+  }
+
+  @Test(arguments: [
+    ("/v1/orders", "/v1/orders"), ("/v1/orders", "/v1//orders"), ("/v1/orders", "//v1/orders"),
+    ("/v1/orders", "/v1/orders/"), ("/v1/orders", "/v1/orders///"), ("/v1/orders", "/v1/orders;x=1"),
+    ("/v1/orders", "/v1;a;b/orders;c/"), ("/v1/orders", "/;x/v1/;y//orders/;z"),
+    ("/v1/orders", "/v1/orders;/"), ("/", "/"), ("/", "//"), ("/", "/;x"), ("/v1/orders/", "/v1/orders"),
+    ("/a//b", "/a/b"), ("/a;x=1/b", "/a/b"), ("/v1/{id}", "/v1/7;x/"), ("/v1/{id}/x", "/v1//7/x"),
+    ("/v1/**", "/v1"), ("/v1/**", "//v1;x"), ("/v1/**", "/v1//a/b/"), ("/**", "/"), ("/v1/{id}/**", "/v1/7"),
+  ]) func `slashes and parameters do not count, unless they have to`(pattern: String, path: String) throws {
+    #expect(try fits(pattern, path, .lenient))
+    #expect(try fits(pattern, path, .caseless))
+    #expect(try fits(pattern, path.uppercased(), .caseless))
+  }
+
+  @Test(arguments: [
+    ("/v1/orders", "/v1/Orders"), ("/v1/orders", "/v1/orders/7"), ("/v1/orders", "/v1"), ("/v1/orders", "/"),
+    ("/v1/orders", "/v1/order;s"), ("/v1/orders", "v1/orders"), ("/v1/orders", "*"), ("/v1/orders", ""),
+    ("/v1/{id}", "/v1/"), ("/v1/{id}", "/v1//"), ("/v1/{id}", "/v1/;x"), ("/v1/{id}", "/v1/7/8"),
+    ("/", "/a"), ("/v1/**", "/v10"), ("/v1/{id}/**", "/v1/"), ("/**", "*"),
+  ]) func `more than that counts`(pattern: String, path: String) throws {
+    #expect(try !fits(pattern, path, .lenient))
+  }
+
+  @Test(arguments: [
+    ("/orders/:id", "/orders/{id}"), ("/orders/:orderId/refunds", "/orders/{orderId}/refunds"),
+    ("/orders/<id>", "/orders/{id}"), ("/orders/<int:id>/x", "/orders/{id}/x"), ("/f/<path:rest>", "/f/**"),
+    ("/orders/[id]", "/orders/{id}"), ("/f/[...slug]", "/f/**"), ("/f/[[...slug]]", "/f/**"),
+    ("/orders/{id:[^/]+}/x", "/orders/{id}/x"), (#"/orders/{id:\d+}"#, "/orders/{id}"),
+    ("/orders/{id:int}", "/orders/{id}"), ("/orders/{id?}", "/orders/{id}"), ("/f/{*rest}", "/f/**"),
+    ("/f/{rest...}", "/f/**"), ("/f/{proxy+}", "/f/**"), ("/f/{p:path}", "/f/**"), ("/{{id}}/x", "/{id}/x"),
+    (#"^/orders/(\d+)$"#, "/orders/{id}"), ("/orders/(.*)", "/orders/**"), ("/orders/.*", "/orders/**"),
+    ("/orders/[0-9]+/x", "/orders/{id}/x"), (#"/o/(?P<pk>\w+)/x"#, "/o/{pk}/x"), ("/f/:path*", "/f/**"),
+  ]) func `another framework's notation is refused with the right form`(text: String, form: String) throws {
+    let error = #expect(throws: PathPattern.ParsingError.self) { try PathPattern(parsing: text) }
+    #expect(
+      error?.reason
+        == "is in the notation of another framework; write \(form) ({name} is one segment, ** at the end is the rest)"
+    )
+    _ = try PathPattern(parsing: form)
+  }
+
+  @Test(arguments: [
+    "/orders:batch", "/Orders(42)", "/$batch", "/a+b", "/a-[b", "/@me", "/a!b", "/orders.json",
+  ])
+  func `signs in a segment are not taken for a notation`(text: String) throws {
+    #expect(try fits(text, text))
   }
 
   @Test(arguments: [

@@ -10,13 +10,25 @@ let goldenProblems = #"""
   Cache-Control: no-store
   Link: </.well-known/idempotency#bad_request>; rel="describedby"
   X-Should-Retry: false
-  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send the path without encoded slashes, backslashes and NUL bytes, and without raw backslashes.","code":"bad_request","retryable":false}
+  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send the path without encoded slashes, backslashes and NUL bytes, without raw backslashes, and without parameters on dot segments.","code":"bad_request","retryable":false}
 
   Content-Type: application/problem+json
   Cache-Control: no-store
   Link: </.well-known/idempotency#bad_request>; rel="describedby"
   X-Should-Retry: false
-  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Do not name the fields of the idempotency key or of the caller in the Connection field.","code":"bad_request","retryable":false}
+  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Do not name fields that identify the request, such as those of its key, its caller or its content type, in the Connection field.","code":"bad_request","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#bad_request>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send the method in capitals; methods are case-sensitive.","code":"bad_request","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#bad_request>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send one overriding method at most; this request names several.","code":"bad_request","retryable":false}
 
   Content-Type: application/problem+json
   Cache-Control: no-store
@@ -41,6 +53,12 @@ let goldenProblems = #"""
   Link: </.well-known/idempotency#key_missing>; rel="describedby"
   X-Should-Retry: false
   {"type":"/.well-known/idempotency#key_missing","title":"An idempotency key is required","status":400,"detail":"Put a unique key for this operation into the form field key, and send the same key with every retry of it.","code":"key_missing","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#key_not_supported>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#key_not_supported","title":"Idempotency keys are not supported here","status":400,"detail":"Check the method and the path, or send the request without an idempotency key; a retry of it is not protected here.","code":"key_not_supported","retryable":false}
 
   Content-Type: application/problem+json
   Cache-Control: no-store
@@ -157,7 +175,7 @@ let goldenProblems = #"""
   Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
   X-Should-Retry: false
   WWW-Authenticate: Bearer
-  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Use credentials that stay the same when the request is retried; this Authorization scheme signs every request anew.","code":"caller_unknown","retryable":false}
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Use credentials that stay the same when the request is retried; this Authorization scheme is not known to.","code":"caller_unknown","retryable":false}
 
   Content-Type: application/problem+json
   Cache-Control: no-store

@@ -11,12 +11,12 @@ struct ProblemTests {
       .keyMissing(KeyPolicy(from: .json("/id"))),
       .keyMissing(KeyPolicy(from: .form("key"))),
     ]
-    + KeyFault.allCases.map { .keyInvalid($0, policy: KeyPolicy()) }
+    + [.keyNotSupported] + KeyFault.allCases.map { .keyInvalid($0, policy: KeyPolicy()) }
     + [
       .missing(.header("authorization")), .missing(.header("x-user")), .missing(.cookie("session")),
       .missing(.address), .missing(.clientCertificate(.identity)), .missing(.clientCertificate(.subject)),
       .missing(.clientCertificate(.san)), .repeated(.header("authorization")), .repeated(.cookie("session")),
-      .signedEachTime,
+      .unknownScheme,
     ].map { .callerUnknown($0) }
     + [409, 422, 400].map { .payloadMismatch(status: $0) }
     + [

@@ -1,0 +1,48 @@
+import Wire
+
+/// The methods of a route's requests.
+public struct MethodSet: Hashable, Sendable {
+  /// One bit for each method that is known to `MessageHead`.
+  private let known: UInt16
+  /// The others that are named.
+  private let named: [[UInt8]]
+  /// Whether it holds the others that are not named.
+  private let holdsUnnamed: Bool
+
+  /// The methods that are listed.
+  public init(listed names: [String]) {
+    var known: UInt16 = 0
+    var named: [[UInt8]] = []
+    for name in names.map({ Array($0.utf8) }) {
+      let method = name.withUnsafeBytes { MessageHead.Method($0) }
+      if method == .other { named.append(name) } else { known |= Self.bit(method) }
+    }
+    (self.known, self.named, holdsUnnamed) = (known, named, false)
+  }
+
+  private init(without excluded: UInt16) {
+    (known, named, holdsUnnamed) = (~excluded, [], true)
+  }
+
+  /// Every method.
+  public static let all = MethodSet(without: 0)
+
+  /// All but those by which a client asks for nothing to be changed: GET, HEAD, OPTIONS and TRACE.
+  public static let unsafe = MethodSet(without: bit(.get) | bit(.head) | bit(.options) | bit(.trace))
+
+  /// Whether it holds a method as it is spelt on the wire.
+  public func contains(_ method: UnsafeRawBufferPointer) -> Bool {
+    let value = MessageHead.Method(method)
+    guard value == .other else { return known & Self.bit(value) != 0 }
+    return holdsUnnamed || named.contains { $0.elementsEqual(method) }
+  }
+
+  /// Whether it holds all that another one holds.
+  public func isSuperset(of other: MethodSet) -> Bool {
+    guard other.known & ~known == 0 else { return false }
+    if holdsUnnamed { return true }
+    return !other.holdsUnnamed && other.named.allSatisfy(named.contains)
+  }
+
+  private static func bit(_ method: MessageHead.Method) -> UInt16 { 1 << UInt16(method.rawValue) }
+}

@@ -1,0 +1,82 @@
+import Wire
+
+/// A pattern, prepared for comparison with normalised paths by a route's spelling. Allocates nothing for a path.
+public struct PathMatcher: Hashable, Sendable {
+  let segments: [PathPattern.Segment]
+  let matchesRest: Bool
+  let spelling: RoutePolicy.Spelling
+
+  public init(_ pattern: PathPattern, spelling: RoutePolicy.Spelling) {
+    segments = spelling == .exact ? pattern.segments : pattern.segments.compactMap(Self.lenient)
+    matchesRest = pattern.matchesRest
+    self.spelling = spelling
+  }
+
+  /// A segment without its parameters; `nil` for one that is empty, as it is in a path.
+  static func lenient(_ segment: PathPattern.Segment) -> PathPattern.Segment? {
+    guard case .literal(let bytes) = segment else { return segment }
+    let name = bytes.prefix { $0 != PathSegments.semicolon }
+    return name.isEmpty ? nil : .literal(Array(name))
+  }
+
+  /// Whether a normalised path fits; `/v1/**` fits `/v1`, too.
+  public func matches(_ path: UnsafeRawBufferPointer) -> Bool {
+    guard path.first == PathPattern.slash else { return false }
+    return spelling == .exact ? matchesExactly(path) : matchesLeniently(path)
+  }
+
+  private func matchesLeniently(_ path: UnsafeRawBufferPointer) -> Bool {
+    var found = PathSegments(path)
+    for segment in segments {
+      guard let name = found.next() else { return false }
+      guard case .literal(let bytes) = segment else { continue }
+      guard bytes.count == name.count else { return false }
+      let fits =
+        spelling == .caseless
+        ? bytes.withUnsafeBytes { ASCII.equalsIgnoringCase($0, name) } : bytes.elementsEqual(name)
+      guard fits else { return false }
+    }
+    return matchesRest || found.next() == nil
+  }
+
+  private func matchesExactly(_ path: UnsafeRawBufferPointer) -> Bool {
+    // Past the last segment, `start` stands one behind the path's end.
+    var start = 1
+    for segment in segments {
+      guard start <= path.count else { return false }
+      var end = start
+      while end < path.count, path[end] != PathPattern.slash { end += 1 }
+      switch segment {
+      case .any:
+        guard end > start else { return false }
+      case .literal(let bytes):
+        guard bytes.elementsEqual(path[start..<end]) else { return false }
+      }
+      start = end + 1
+    }
+    return matchesRest || start > path.count
+  }
+}
+
+/// The segments of a normalised path without their parameters (RFC 3986, section 3.3), empty ones left out.
+struct PathSegments {
+  static let semicolon: UInt8 = 0x3B
+
+  private let path: UnsafeRawBufferPointer
+  /// The slash before the next segment.
+  private var at = 0
+
+  init(_ path: UnsafeRawBufferPointer) { self.path = path }
+
+  mutating func next() -> UnsafeRawBufferPointer? {
+    while at < path.count {
+      let start = at + 1
+      var end = start
+      while end < path.count, path[end] != PathPattern.slash, path[end] != Self.semicolon { end += 1 }
+      at = end
+      while at < path.count, path[at] != PathPattern.slash { at += 1 }
+      if end > start { return UnsafeRawBufferPointer(rebasing: path[start..<end]) }
+    }
+    return nil
+  }
+}

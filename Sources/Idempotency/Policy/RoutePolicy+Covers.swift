@@ -1,0 +1,43 @@
+import Wire
+
+extension RoutePolicy {
+  /// Whether every request that matches another route matches this one, so that the other is never met behind it.
+  public func covers(_ other: RoutePolicy) -> Bool {
+    methods.isSuperset(of: other.methods) && coversHost(of: other) && coversPath(of: other)
+      && match.headers.allSatisfy(other.match.headers.contains)
+  }
+
+  private func coversHost(of other: RoutePolicy) -> Bool {
+    guard let host = match.host else { return true }
+    guard let otherHost = other.match.host else { return false }
+    return HostPattern(host).covers(HostPattern(otherHost))
+  }
+
+  private func coversPath(of other: RoutePolicy) -> Bool {
+    guard let path = match.path else { return true }
+    guard let otherPath = other.match.path else { return false }
+    return PathMatcher(path, spelling: spelling).covers(PathMatcher(otherPath, spelling: other.spelling))
+  }
+}
+
+extension PathMatcher {
+  /// Whether every path that fits another matcher fits this one.
+  func covers(_ other: PathMatcher) -> Bool {
+    if segments.isEmpty, matchesRest { return true }
+    // Each lenient pattern fits spellings that no exact one fits, this one apart.
+    if spelling == .exact, other.spelling != .exact { return false }
+    let others =
+      spelling == .exact ? other.segments : other.segments.compactMap(Self.lenient)
+    guard matchesRest ? segments.count <= others.count : segments.count == others.count && !other.matchesRest
+    else { return false }
+    return zip(segments, others).allSatisfy { covers($0, $1, isFolded: other.spelling == .caseless) }
+  }
+
+  /// - Parameter isFolded: whether the other segment is matched in any letter case.
+  private func covers(_ own: PathPattern.Segment, _ other: PathPattern.Segment, isFolded: Bool) -> Bool {
+    guard case .literal(let name) = own else { return true }
+    guard case .literal(let otherName) = other else { return false }
+    if spelling == .caseless { return name.map(ASCII.lowercased) == otherName.map(ASCII.lowercased) }
+    return name == otherName && !(isFolded && name.contains(where: ASCII.isLetter))
+  }
+}

@@ -1,0 +1,51 @@
+import TestSupport
+import Testing
+
+/// Keys that nothing protects.
+struct UnmatchedKeyTests {
+  private static let routes = [
+    "{name: open, match: {path: /open}, idempotency: off}",
+    "{name: other, match: {path: /other}, key: {from: ['header:X-Request-Id']}, caller: {parts: [address]}}",
+  ]
+  private static let counter = "semel_unprotected_keys_total"
+
+  @Test func `they are counted and logged`() async throws {
+    try await Rig.run(Configuration(firstRoutes: Self.routes)) { rig in
+      for _ in 0..<3 {
+        #expect(try await rig.order("a-secret", path: "/open").idempotencyStatus == "ignored")
+      }
+      #expect(try await rig.order("a-secret", path: "/nowhere").idempotencyStatus == "ignored")
+      // A key by the name that another route looks for.
+      let named = try await rig.order(nil, path: "/open", [("X-Request-Id", "a-secret")])
+      #expect(named.idempotencyStatus == "ignored")
+      #expect(try await rig.order(nil, path: "/open").idempotencyStatus == nil)
+      #expect(try await rig.order("", path: "/open").idempotencyStatus == nil)
+      #expect(try await rig.semel.counter(Self.counter, label: #"route="open""#) == 4)
+      #expect(try await rig.semel.counter(Self.counter, label: #"route="(none)""#) == 1)
+      #expect(try await rig.semel.counter(Self.counter) == 5)
+      let text =
+        "requests with an idempotency key match no protected route and are passed through unprotected"
+      try await rig.semel.process.line(containing: #""route":"(none)""#)
+      let lines = rig.semel.process.output.split(separator: "\n").filter { $0.contains(text) }
+      #expect(lines.count == 2, "one for each route in a minute: \(lines)")
+      #expect(lines.allSatisfy { $0.contains(#""level":"notice""#) && $0.contains(#""requests":"1""#) })
+      #expect(!rig.semel.process.output.contains("a-secret"))
+    }
+  }
+
+  @Test func `they are refused where that is configured, from the next request after a reload on`()
+    async throws
+  {
+    try await Rig.run(Configuration(firstRoutes: Self.routes)) { rig in
+      #expect(try await rig.order("k", path: "/open").status == 201)
+      try await rig.reload { $0.top["unmatched_keys"] = "refuse" }
+      expectRefused(try await rig.order("k", path: "/open"), 400, "key_not_supported", retryable: false)
+      expectRefused(try await rig.order("k", path: "/nowhere"), 400, "key_not_supported", retryable: false)
+      #expect(try await rig.order(nil, path: "/open").status == 201)
+      expectExecuted(try await rig.order("k"))
+      #expect(rig.backend.requests.count == 3)
+      #expect(try await rig.semel.counter(Self.counter) == 3)
+      #expect(try await rig.semel.counter("semel_refusals_total", label: #"reason="key_not_supported""#) == 2)
+    }
+  }
+}

@@ -1,18 +1,19 @@
 import Hummingbird
 
 /// Refuses what a web page of another origin made a browser send, before anything else is looked at.
-struct PageGuardMiddleware<Context: RequestContext>: RouterMiddleware {
+struct PageGuardMiddleware: RouterMiddleware {
   let pages: PageGuard
 
   @concurrent
   func handle(
-    _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+    _ request: Request, context: AdminContext,
+    next: @concurrent (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
-    switch pages.verdict(on: request.head) {
+    switch pages.verdict(on: request.head, at: context.local) {
     case .accept: return try await next(request, context)
     case .foreignHost:
       throw AdminError(
-        .forbidden, "this Host is not the listener's: reach it by address, or add it to admin.hosts")
+        .forbidden, "this Host is not the listener's: reach it by its own address, or add it to admin.hosts")
     case .foreignPage:
       throw AdminError(.forbidden, "requests that a web page of another origin causes are refused")
     case .changeWithoutJSON:

@@ -1,3 +1,5 @@
+import Wire
+
 /// The operator's listener.
 public struct AdminSettings: Hashable, Sendable {
   public var host: String
@@ -5,8 +7,8 @@ public struct AdminSettings: Hashable, Sendable {
   public var port: Int
   /// Path of the file that holds the token; `nil` on loopback alone.
   public var tokenFile: String?
-  /// Names besides `localhost` that `Host` may have, in lower case: no others are answered, since a web page could
-  /// point a name of its own here.
+  /// Names and addresses besides loopback's that `Host` may have, in lower case: no others are answered but the address
+  /// at which a request arrives, since a web page could point a name of its own here.
   public var hosts: [String] = []
 
   public init(host: String, port: Int, tokenFile: String? = nil) {
@@ -37,8 +39,8 @@ extension AdminSettings {
   }
 
   private static func hostName(_ text: String) throws(Refusal) -> String {
-    guard HostPort.isName(text) else {
-      throw Refusal("must be a host name without a port, such as semel.internal; addresses need not be named")
+    guard HostPort.isName(text) || IPAddress(text) != nil else {
+      throw Refusal("must be a host name or an address without a port, such as semel.internal")
     }
     return text.lowercased()
   }

@@ -28,7 +28,7 @@ struct AdminListenerTests {
   @Test(arguments: [nil, "operator"])
   func `a foreign host or page is refused, with and without a token`(token: String?) async throws {
     let secrets = TemporaryDirectory()
-    var admin = ["hosts": "[semel.internal]"]
+    var admin = ["hosts": "[semel.internal, 10.1.2.3]"]
     if let token {
       try token.write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
       admin["token_file"] = secrets.file("token")
@@ -36,7 +36,7 @@ struct AdminListenerTests {
     try await Rig.run(Configuration(admin: admin)) { rig in
       let port = rig.semel.ports.admin
       for host in [
-        "127.0.0.1:\(port)", "localhost:\(port)", "LOCALHOST", "localhost.:9", "[::1]:\(port)",
+        "127.0.0.1:\(port)", "localhost:\(port)", "LOCALHOST", "localhost.:9", "[::1]:\(port)", "127.9.9.9",
         "10.1.2.3:8081", "semel.internal", "Semel.Internal:80",
       ] {
         let found = try await statuses(rig, [("Host", host)], token: token)
@@ -45,7 +45,8 @@ struct AdminListenerTests {
       for host in [
         "attacker.example", "attacker.example:\(port)", "127.0.0.1.attacker.example",
         "localhost.attacker.example",
-        "semel.internal.attacker.example", "", "127.0.0.1:x", "[::1", "127.1",
+        "semel.internal.attacker.example",
+        "", "127.0.0.1:x", "[::1", "127.1", "10.1.2.4:\(port)", "[::2]:\(port)", "0.0.0.0:\(port)",
       ] {
         let found = try await statuses(rig, [("Host", host)], token: token)
         #expect(found == Self.refused, "\(host)")

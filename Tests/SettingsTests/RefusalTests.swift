@@ -37,7 +37,7 @@ struct RefusalTests {
     ),
     (
       "admin: {address: \"127.0.0.1:1\", hosts: [\"semel.internal:80\"]}",
-      "2:41: admin.hosts[0]: must be a host name without a port, such as semel.internal; addresses need not be named"
+      "2:41: admin.hosts[0]: must be a host name or an address without a port, such as semel.internal"
     ),
     ("admin: {}", "2:8: admin.address: is missing: write host:port, such as 127.0.0.1:8081"),
     (

@@ -98,7 +98,7 @@ extension RedisEndpointSettings {
     user = redis.user
     password = redis.password
     database = redis.database
-    timeout = redis.timeout
+    timeout = store.timeout
     namespace = store.namespace
     requireDurable = store.requireDurable
   }

@@ -65,13 +65,16 @@ struct Assembly {
     do throws(any Error) {
       switch settings.store.place {
       case .embedded(let path):
-        let store = try EmbeddedStore(path: path, logger: logger)
+        let store = try EmbeddedStore(
+          path: path, timeout: settings.store.timeout, isWallTrusted: settings.store.trustsClock,
+          logger: logger)
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
         metrics.tell(of: store)
         metrics.tell(of: cache)
         let readiness = StoreReadiness(of: settings.store, [store.monitor])
         try await serve(contexts, group, metrics, services, readiness, store) { index in
-          CachedStore(MeasuredStore(store, metrics: metrics.loops[index], failures: failures), cache: cache)
+          let store = MeasuredStore(store, metrics: metrics.loops[index], failures: failures)
+          return CachedStore(store, cache: cache)
         }
         await store.close()
       case .redis(let redis):

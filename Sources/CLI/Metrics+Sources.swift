@@ -30,9 +30,17 @@ extension Metrics {
 
   func tell(of store: EmbeddedStore) {
     source {
-      [
+      let figures = store.figures
+      return [
         MetricFigure(.storeRoundTrips, store.commitCount), MetricFigure(.storeSwept, store.sweptCount),
-        MetricFigure(.storeConnections, 1), MetricFigure(.storeReconnects, 0), MetricFigure(.storeUp, 1),
+        MetricFigure(.storeConnections, 1), MetricFigure(.storeReconnects, 0),
+        MetricFigure(.storeUp, figures.isAvailable ? 1 : 0),
+        MetricFigure(.storeSweepFailures, figures.sweepFailures),
+        MetricFigure(.storeIndexRepairs, figures.indexRepairs),
+        MetricFigure(.storeFile, figures.databaseBytes, ("part", "database")),
+        MetricFigure(.storeFile, figures.freeBytes, ("part", "free")),
+        MetricFigure(.storeFile, figures.logBytes, ("part", "log")),
+        MetricFigure(.storeExpiryHeld, figures.isExpiryHeld ? 1 : 0),
       ]
     }
   }

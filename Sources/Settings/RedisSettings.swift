@@ -11,8 +11,6 @@ public struct RedisSettings: Hashable, Sendable {
   public var user: String?
   public var password: Secret?
   public var database = 0
-  /// How long a command may take.
-  public var timeout: Milliseconds = 500
 
   public init(endpoint: Endpoint) { self.endpoint = endpoint }
 }
@@ -28,7 +26,6 @@ extension RedisSettings {
     return [
       .init("url", .text(url)), .init("user", user.map(Shown.text)),
       .init("password", password.map(Shown.secret)),
-      .init("timeout", .span(timeout)),
     ]
   }
 }

@@ -102,10 +102,3 @@ extension Settings {
 extension RoutePolicy {
   fileprivate var takesEveryRequest: Bool { match == RouteMatch() && methods == .all }
 }
-
-extension StoreSettings {
-  /// How long a command of the store may take, where it leaves this process.
-  fileprivate var timeout: Milliseconds? {
-    if case .redis(let redis) = place { redis.timeout } else { nil }
-  }
-}

@@ -10,6 +10,10 @@ public struct StoreSettings: Hashable, Sendable {
   }
 
   public var place: Place = .embedded(path: "semel.db")
+  /// How long a command may take.
+  public var timeout: Milliseconds = 500
+  /// Whether the embedded store believes the wall clock at its start, whatever its file tells of time.
+  public var trustsClock = false
   /// Completed outcomes kept in this process, in bytes; 0: none.
   public var localCacheBytes = 64 << 20
   /// Keeps apart what several Semels keep in one store.
@@ -36,14 +40,22 @@ extension StoreSettings {
       place = .embedded(path: path ?? "semel.db")
       // Nothing is said of what stands beside a `kind` that cannot be read.
       if section.isSound("kind") {
-        section.refuse(["url", "timeout"], "belongs to kind: redis; write that, or take it out")
+        section.refuse(["url"], "belongs to kind: redis; write that, or take it out")
       } else {
-        section.declare(["url", "timeout"])
+        section.declare(["url"])
+      }
+      section.flag("trust_clock", into: &trustsClock)
+      if trustsClock {
+        section.member("trust_clock")?.warn(
+          "is for one start after which the store's clock is right; take it out again, since a wrong clock would "
+            + "make the store forget")
       }
     case .redis:
       readRedis(section)
-      section.refuse(["path"], "belongs to kind: embedded; take it out")
+      section.refuse(["path", "trust_clock"], "belongs to kind: embedded; take it out")
     }
+    // Twice of it has to fit into a lease, which is 30 s where none is written.
+    section.duration("timeout", into: &timeout, atLeast: 1, atMost: .seconds(10))
     section.refuseUnsupported("topology", neutral: "standalone")
     section.refuseUnsupported("nodes", neutral: "[]")
     section.refuseUnsupported("master_name")
@@ -76,15 +88,11 @@ extension StoreSettings {
   }
 
   private mutating func readRedis(_ section: Section) {
-    var timeout = RedisSettings(endpoint: .unix(path: "")).timeout
-    // Twice of it has to fit into a lease, which is 30 s where none is written.
-    section.duration("timeout", into: &timeout, atLeast: 1, atMost: .seconds(10))
     guard let url = section.member("url") else {
       section.refuseMissing("url", "is missing: write redis://host:port/0 or unix:/path")
       return
     }
-    if var redis = url.parsed("redis://host:port/0 or unix:/path", RedisSettings.parse) {
-      redis.timeout = timeout
+    if let redis = url.parsed("redis://host:port/0 or unix:/path", RedisSettings.parse) {
       place = .redis(redis)
     }
   }
@@ -94,14 +102,19 @@ extension StoreSettings {
   var shown: Shown {
     .members(
       placeMembers + [
-        .init("require_durable", .flag(requireDurable)), .init("local_cache", .size(localCacheBytes)),
+        .init("timeout", .span(timeout)), .init("require_durable", .flag(requireDurable)),
+        .init("local_cache", .size(localCacheBytes)),
         .init("namespace", .text(namespace)), .init("id_secret_file", idSecretFile.map(Shown.text)),
       ])
   }
 
   private var placeMembers: [Shown.Member] {
     switch place {
-    case .embedded(let path): [.init("kind", .text("embedded")), .init("path", .text(path))]
+    case .embedded(let path):
+      [
+        .init("kind", .text("embedded")), .init("path", .text(path)),
+        .init("trust_clock", .flag(trustsClock)),
+      ]
     case .redis(let redis): [.init("kind", .text("redis"))] + redis.shownMembers
     }
   }

@@ -17,6 +17,8 @@ public final class LogSink: @unchecked Sendable {
     var bytes: [UInt8] = []
     var dropped = 0
     var droppedInAll = 0
+    /// The number of sleeps for want of room.
+    var sleeps = 0
   }
 
   /// The longest sleep between two looks at a descriptor that takes nothing, in milliseconds.
@@ -70,6 +72,13 @@ public final class LogSink: @unchecked Sendable {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
     return pending.droppedInAll
+  }
+
+  /// The number of times that the writing thread slept until a descriptor that does not block had room.
+  var sleeps: Int {
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    return pending.sleeps
   }
 
   /// Returns once all lines have been written. False where the descriptor did not take them within `seconds`.
@@ -127,6 +136,9 @@ public final class LogSink: @unchecked Sendable {
 
   /// Sleeps until a descriptor that does not block has room again.
   private func awaitRoom() {
+    pthread_mutex_lock(lock)
+    pending.sleeps += 1
+    pthread_mutex_unlock(lock)
     var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
     _ = poll(&entry, 1, Self.maxPollMilliseconds)
   }

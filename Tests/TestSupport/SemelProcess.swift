@@ -55,8 +55,10 @@ package final class SemelProcess: Sendable {
   package var admin: HTTPClient { HTTPClient(port: ports.admin, host: "127.0.0.1:\(ports.admin)") }
 
   /// Starts it, again after `kill`, and waits until `/readyz` says 200.
-  package func start() async throws {
-    let process = try launch()
+  ///
+  /// - Parameter wrapper: what its command is run by, this time.
+  package func start(under wrapper: [String]? = nil) async throws {
+    let process = try launch(under: wrapper)
     let deadline = ContinuousClock.now + .seconds(20)
     while ContinuousClock.now < deadline {
       if let exit = process.state.value.exit {
@@ -70,8 +72,8 @@ package final class SemelProcess: Sendable {
 
   /// Starts it without waiting for anything.
   @discardableResult
-  package func launch() throws -> ManagedProcess {
-    let command = wrapper + [Self.binary, "run", "--config", directory.file("semel.yaml")]
+  package func launch(under wrapper: [String]? = nil) throws -> ManagedProcess {
+    let command = (wrapper ?? self.wrapper) + [Self.binary, "run", "--config", directory.file("semel.yaml")]
     let process = try ManagedProcess(command)
     running.withLockedValue { $0 = process }
     return process

@@ -49,13 +49,13 @@ extension ReloadPlan {
     switch (old.place, new.place) {
     case (.embedded(let old), .embedded(let new)):
       if old != new { names.append("store.path") }
-    case (.redis(var old), .redis(let new)):
-      if old.timeout != new.timeout { names.append("store.timeout") }
-      old.timeout = new.timeout
+    case (.redis(let old), .redis(let new)):
       if old != new { names.append("store.url") }
     default:
       names.append("store.kind")
     }
+    if old.timeout != new.timeout { names.append("store.timeout") }
+    if old.trustsClock != new.trustsClock { names.append("store.trust_clock") }
     if old.namespace != new.namespace { names.append("store.namespace") }
     if old.requireDurable != new.requireDurable { names.append("store.require_durable") }
     if old.idSecretFile != new.idSecretFile || old.idSecret != new.idSecret {

@@ -1,13 +1,20 @@
 import Idempotency
+import Synchronization
 
 /// One caller's command on its way through the writer.
 protocol EmbeddedRequest: AnyObject, Sendable {
-  /// Runs the command inside the writer's transaction and keeps its answer.
+  /// Begins its run, or goes on with it. False where the caller has given up: then it must not be run.
+  func begin() -> Bool
+  /// Runs the command inside the writer's transaction and keeps its response.
   func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect
-  /// Tells the caller its answer: after the commit.
+  /// Resumes the caller with the response: after the commit.
   func deliver()
-  /// Tells the caller that there is none.
+  /// Resumes the caller with an error.
   func fail(_ error: StoreError)
+  /// Counts one more tick of the watchdog; the number of ticks since the request came. Under the queue's lock.
+  func countTick() -> Int
+  /// Resumes the caller because its time is over.
+  func expire()
 }
 
 /// What running a command did.
@@ -19,27 +26,73 @@ struct RecordEffect {
   var ended: RecordID?
 }
 
-/// A command on one record: a rule, and the caller that waits for what it says.
+/// The caller's side of a request: resumed once, by the writer or, when its time is over, by the watchdog.
 ///
-/// Owned by one thread at a time: the caller's until it is queued, the writer's from then on.
-final class RecordRequest<Answer: Sendable>: EmbeddedRequest, @unchecked Sendable {
+/// The response is owned by one thread at a time: the caller's until the request is queued, the writer's from then on.
+class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
+  typealias Continuation = UnsafeContinuation<Result<Response, StoreError>, Never>
+
+  var result: Result<Response, StoreError> = .failure(.unavailable("the command was not run"))
+  private let continuation: Continuation
+  private let progress = Atomic(RequestProgress.waiting)
+  private var ticks = 0
+
+  init(_ continuation: Continuation) { self.continuation = continuation }
+
+  func begin() -> Bool {
+    let found = progress.compareExchange(expected: .waiting, desired: .running, ordering: .relaxed)
+    return found.original != .ended
+  }
+
+  func deliver() { end(result) }
+
+  func fail(_ error: StoreError) { end(.failure(error)) }
+
+  func countTick() -> Int {
+    ticks += 1
+    return ticks
+  }
+
+  /// A command that was not begun is never run; one that was may yet be committed.
+  func expire() {
+    let text = "the store's file is locked or its disk is too slow: a command took longer than store.timeout"
+    if progress.compareExchange(expected: .waiting, desired: .ended, ordering: .relaxed).exchanged {
+      continuation.resume(returning: .failure(.unavailable(text)))
+    } else {
+      fail(.fateUnknown(text))
+    }
+  }
+
+  private func end(_ result: Result<Response, StoreError>) {
+    guard progress.exchange(.ended, ordering: .relaxed) != .ended else { return }
+    continuation.resume(returning: result)
+  }
+}
+
+private enum RequestProgress: UInt8, AtomicRepresentable {
+  /// In the queue. Followed by `running`, or by `ended` where its time is over.
+  case waiting
+  /// In the writer's transaction. Followed by `ended`.
+  case running
+  /// Its caller has been resumed.
+  case ended
+}
+
+/// A command on one record: a rule, and the caller that waits for its outcome.
+final class RecordRequest<Answer: Sendable>: EmbeddedReply<Answer>, EmbeddedRequest, @unchecked Sendable {
   typealias Rule = @Sendable (StoredEntry?, StoreInstant) -> RecordStep<Answer>
   typealias Unreadable = @Sendable (Int, StoreInstant) -> RecordStep<Answer>
-  typealias Reply = UnsafeContinuation<Result<Answer, StoreError>, Never>
 
   private let id: RecordID
   private let rule: Rule
   /// For a row that cannot be read, by its attempt; without one that is an error.
   private let unreadable: Unreadable?
-  private let reply: Reply
-  private var result: Result<Answer, StoreError>
 
-  init(_ id: RecordID, reply: Reply, unreadable: Unreadable? = nil, _ rule: @escaping Rule) {
+  init(_ id: RecordID, reply: Continuation, unreadable: Unreadable? = nil, _ rule: @escaping Rule) {
     self.id = id
     self.rule = rule
     self.unreadable = unreadable
-    self.reply = reply
-    result = .failure(.unavailable("the command was not run"))
+    super.init(reply)
   }
 
   func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
@@ -72,10 +125,6 @@ final class RecordRequest<Answer: Sendable>: EmbeddedRequest, @unchecked Sendabl
     }
     return RecordEffect(hasWritten: true, ended: step.change.ends ? id : nil)
   }
-
-  func deliver() { reply.resume(returning: result) }
-
-  func fail(_ error: StoreError) { reply.resume(returning: .failure(error)) }
 }
 
 extension RecordChange {

@@ -16,21 +16,47 @@ public final class EmbeddedStore: RecordStore {
   private let lock: FileLock
 
   /// Opens the file, or makes it. Blocks while it does: called once, at start.
-  public init(path: String, logger: Logger) throws(EmbeddedStoreError) {
+  ///
+  /// - Parameters:
+  ///   - timeout: how long a command may take.
+  ///   - isWallTrusted: whether the operator vouches for the wall clock, whatever the file tells of time.
+  public init(
+    path: String, timeout: Milliseconds = 500, isWallTrusted: Bool = false, logger: Logger
+  ) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path)
-    let (file, floor) = try StoreFile.opened(path)
-    let writer = EmbeddedWriter(clock: StoreClock(floor: floor), logger: logger)
-    self.file = file
+    let opened = try StoreFile.opened(path, isWallTrusted: isWallTrusted)
+    Self.log(opened, path: path, isGone: lock.isDatabaseGone, to: logger)
+    monitor = StoreMonitor(.serving)
+    let writer = EmbeddedWriter(clock: opened.clock, timeout: timeout, monitor: monitor, logger: logger)
+    let presence = FilePresence(path: path, database: lock.database)
+    file = opened.queue
     self.writer = writer
     self.lock = lock
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps the file until its last group is on the disk.
-      withExtendedLifetime(lock) { writer.run(on: database) }
+      withExtendedLifetime(lock) { writer.run(on: database, presence) }
     }
   }
 
   deinit { writer.queue.close() }
+
+  private static func log(_ opened: StoreFile.Opened, path: String, isGone: Bool, to logger: Logger) {
+    if isGone {
+      logger.error(
+        """
+        store: the database was deleted since Semel ran last, and is made anew: all recorded outcomes are gone, and \
+        requests that are retried now run again
+        """, metadata: ["file": "\(path)"])
+    }
+    if let warning = opened.warning { logger.warning("\(warning)") }
+    if let doubt = opened.clock.doubt { logger.error("\(doubt.warning)") }
+    if let excess = opened.clock.excess {
+      logger.warning(
+        "store: the clock had been ahead when it was last written; its times were moved back",
+        metadata: ["by_ms": "\(excess.count)"])
+    }
+  }
 
   /// Runs what waits, and lets go of the file. From now on every command is refused.
   public func close() async {
@@ -44,16 +70,18 @@ public final class EmbeddedStore: RecordStore {
   }
 
   /// The state that probes see: what was opened serves.
-  public let monitor = StoreMonitor(.serving)
+  public let monitor: StoreMonitor
 
   var queue: RequestQueue { writer.queue }
 
   /// How many groups were committed.
-  public var commitCount: Int { writer.commitCount.load(ordering: .relaxed) }
+  public var commitCount: Int { writer.counters.commits.load(ordering: .relaxed) }
   /// How many entries and answers the sweeper has removed.
-  public var sweptCount: Int { writer.sweptCount.load(ordering: .relaxed) }
+  public var sweptCount: Int { writer.counters.swept.load(ordering: .relaxed) }
   /// How many tasks wait for a record's end.
   public var waiterCount: Int { writer.waiters.count }
+  /// The store's other figures.
+  public var figures: EmbeddedFigures { EmbeddedFigures(writer.counters) }
 }
 
 extension EmbeddedStore {

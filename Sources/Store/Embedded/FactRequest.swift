@@ -3,9 +3,7 @@ import Idempotency
 /// A look at a fact of the namespace, or its change, on its way through the writer.
 ///
 /// Owned by one thread at a time, as every request.
-final class FactRequest: EmbeddedRequest, @unchecked Sendable {
-  typealias Reply = UnsafeContinuation<Result<String?, StoreError>, Never>
-
+final class FactRequest: EmbeddedReply<String?>, EmbeddedRequest, @unchecked Sendable {
   /// A change of the fact from one value to another.
   struct Change {
     var expected: String?
@@ -14,13 +12,11 @@ final class FactRequest: EmbeddedRequest, @unchecked Sendable {
 
   private let fact: NamespaceFact
   private let change: Change?
-  private let reply: Reply
-  private var result: Result<String?, StoreError> = .failure(.unavailable("the command was not run"))
 
-  init(_ fact: NamespaceFact, _ change: Change?, reply: Reply) {
+  init(_ fact: NamespaceFact, _ change: Change?, reply: Continuation) {
     self.fact = fact
     self.change = change
-    self.reply = reply
+    super.init(reply)
   }
 
   func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
@@ -33,10 +29,6 @@ final class FactRequest: EmbeddedRequest, @unchecked Sendable {
     result = .success(change.value)
     return RecordEffect(hasWritten: true, ended: nil)
   }
-
-  func deliver() { reply.resume(returning: result) }
-
-  func fail(_ error: StoreError) { reply.resume(returning: .failure(error)) }
 }
 
 extension EmbeddedStore: NamespaceFacts {

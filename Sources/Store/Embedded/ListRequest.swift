@@ -3,29 +3,21 @@ import Idempotency
 /// An operator's look at a part of all entries, on its way through the writer.
 ///
 /// Owned by one thread at a time, as every request.
-final class ListRequest: EmbeddedRequest, @unchecked Sendable {
-  typealias Reply = UnsafeContinuation<Result<OpenRecords, StoreError>, Never>
-
+final class ListRequest: EmbeddedReply<OpenRecords>, EmbeddedRequest, @unchecked Sendable {
   /// How many entries are looked at in one go: a millisecond, for which callers wait.
   static let stepLength = 1000
 
   private let cursor: Digest256?
-  private let reply: Reply
-  private var result: Result<OpenRecords, StoreError> = .failure(.unavailable("the command was not run"))
 
-  init(after cursor: Digest256?, reply: Reply) {
+  init(after cursor: Digest256?, reply: Continuation) {
     self.cursor = cursor
-    self.reply = reply
+    super.init(reply)
   }
 
   func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
     result = .success(try table.list(after: cursor, limit: Self.stepLength, now: now))
     return .none
   }
-
-  func deliver() { reply.resume(returning: result) }
-
-  func fail(_ error: StoreError) { reply.resume(returning: .failure(error)) }
 }
 
 extension EmbeddedStore {

@@ -13,6 +13,7 @@ final class RecordStatements {
   let selectNext: SQLStatement
   let bury: SQLStatement
   let updateClock: SQLStatement
+  let updateMachine: SQLStatement
   let selectFact: SQLStatement
   let replaceFact: SQLStatement
 
@@ -55,6 +56,8 @@ final class RecordStatements {
       """)
     selectFact = try SQLStatement(database, "SELECT value FROM fact WHERE name = ?")
     replaceFact = try SQLStatement(database, "INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)")
-    updateClock = try SQLStatement(database, "UPDATE clock SET latest = ?1 WHERE latest < ?1")
+    updateClock = try SQLStatement(
+      database, "UPDATE clock SET latest = ?1, high = ?2 WHERE latest <> ?1 OR high <> ?2")
+    updateMachine = try SQLStatement(database, "UPDATE clock SET machine = ?1, counted_from = ?2")
   }
 }

@@ -4,6 +4,12 @@ import NIOCore
 extension RecordTable {
   /// What stands under an id.
   func find(_ id: RecordID) throws(TableError) -> Found {
+    var found = try stored(id)
+    if let hold { found.entry = found.entry?.held(by: hold) }
+    return found
+  }
+
+  private func stored(_ id: RecordID) throws(TableError) -> Found {
     statements.select.bind(1, id.digest)
     guard try step(statements.select) else {
       statements.select.reset()

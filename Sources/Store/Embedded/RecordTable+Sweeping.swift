@@ -1,20 +1,27 @@
 import Idempotency
 
 extension RecordTable {
-  /// Removes up to `limit` entries and answers whose time is over; how many there were.
-  func sweep(now: StoreInstant, limit: Int) throws(SQLError) -> Int {
-    let due = try due(now: now, limit: limit)
-    for row in due {
+  /// Removes up to `limit` entries and responses whose time is over; the number of them.
+  ///
+  /// - Parameter mayGoOn: asked after each one. Entries differ in size by a factor of ten thousand: what bounds the
+  ///   time for which callers wait is time.
+  func sweep(
+    now: StoreInstant, limit: Int, while mayGoOn: () -> Bool
+  ) throws(SQLError) -> Int {
+    var count = 0
+    for row in try due(now: now, limit: limit) {
       try removeResponse(row.response)
       if row.keptUntil <= now, let fence = fence(row.flags), now < fence {
         try put(RecordID(row.id), .fence(attempt: row.attempt, until: fence), over: .nothing)
-        continue
+      } else {
+        let statement = row.keptUntil <= now ? statements.delete : statements.bury
+        statement.bind(1, row.id)
+        try statement.run()
       }
-      let statement = row.keptUntil <= now ? statements.delete : statements.bury
-      statement.bind(1, row.id)
-      try statement.run()
+      count += 1
+      guard mayGoOn() else { break }
     }
-    return due.count
+    return count
   }
 
   private struct Due {

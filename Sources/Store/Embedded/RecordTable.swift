@@ -31,14 +31,32 @@ final class RecordTable {
   }
 
   let statements: RecordStatements
+  /// How far expiry is held back at the moment; `nil`: not at all.
+  var hold: ExpiryHold?
   /// Recipes that were read, by their text: a configuration has a handful.
   var recipes: [String: Recipe] = [:]
 
   init(_ database: Database) throws { statements = try RecordStatements(database) }
 
   /// Keeps the time of a change, as the floor of a later start.
-  func touch(_ now: StoreInstant) throws(SQLError) {
-    statements.updateClock.bind(1, now.milliseconds)
+  func touch(_ clock: StoreClock) throws(SQLError) {
+    let now = clock.now()
+    // A wall clock in doubt must not become the floor of all later starts.
+    let isInDoubt = clock.doubt?.wallIsAhead ?? false
+    statements.updateClock.bind(1, (isInDoubt ? clock.expiry() : now).milliseconds)
+    statements.updateClock.bind(2, isInDoubt ? now.milliseconds : 0)
     try statements.updateClock.run()
+  }
+
+  /// Keeps evidence of how long the store will have been closed, for a start before the machine's next one.
+  func anchor(_ clock: StoreClock, to uptime: MachineUptime?) throws(SQLError) {
+    if let uptime {
+      statements.updateMachine.bind(1, uptime.startID)
+      statements.updateMachine.bind(2, (clock.expiry() - uptime.span).milliseconds)
+    } else {
+      statements.updateMachine.bindNull(1)
+      statements.updateMachine.bindNull(2)
+    }
+    try statements.updateMachine.run()
   }
 }

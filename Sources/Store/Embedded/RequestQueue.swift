@@ -6,6 +6,8 @@ import Synchronization
 final class RequestQueue: Sendable {
   private struct State {
     var waiting: [any EmbeddedRequest] = []
+    /// Those that the writer has taken and not finished.
+    var taken: [any EmbeddedRequest] = []
     var isClosed = false
   }
 
@@ -33,7 +35,8 @@ final class RequestQueue: Sendable {
     if isFirst { wakeUp.signal() }
   }
 
-  /// Waits for commands, at most until `deadline`, and takes them all; `nil` once closed and empty.
+  /// Waits for commands, at most until `deadline`, and takes them all; `nil` once closed and empty. `finish` must
+  /// follow once they are done.
   ///
   /// - Parameter group: an empty array, whose memory is used for the commands of the next time.
   func take(reusing group: consuming [any EmbeddedRequest], until deadline: DispatchTime)
@@ -43,8 +46,30 @@ final class RequestQueue: Sendable {
     var taken = group
     let isOver = state.withLock { state in
       swap(&state.waiting, &taken)
+      state.taken = taken
       return state.isClosed && taken.isEmpty
     }
     return isOver ? nil : taken
+  }
+
+  /// The commands that were taken last are done.
+  func finish() { state.withLock { $0.taken = [] } }
+
+  /// Counts a tick of the watchdog, and ends the requests that have met as many as `limit`.
+  ///
+  /// Ticks are counted instead of time, so that a process that was stopped gives its writer a chance first.
+  func tick(limit: Int) {
+    let expired = state.withLock { state -> [any EmbeddedRequest] in
+      guard !(state.waiting.isEmpty && state.taken.isEmpty) else { return [] }
+      var expired = state.taken.filter { $0.countTick() >= limit }
+      var waiting: [any EmbeddedRequest] = []
+      for request in state.waiting {
+        if request.countTick() >= limit { expired.append(request) } else { waiting.append(request) }
+      }
+      // Not kept for a writer that may be held up for long.
+      if waiting.count < state.waiting.count { state.waiting = waiting }
+      return expired
+    }
+    for request in expired { request.expire() }
   }
 }

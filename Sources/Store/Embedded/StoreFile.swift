@@ -23,16 +23,30 @@ enum StoreFile {
     return String(cString: resolved)
   }
 
-  /// Opens the file; and the latest time that it tells of.
-  static func opened(_ path: String) throws(EmbeddedStoreError) -> (DatabaseQueue, floor: StoreInstant) {
-    restrict(path)
+  /// A database file that was opened.
+  struct Opened {
+    let queue: DatabaseQueue
+    let clock: StoreClock
+    /// Advice for the operator; `nil` where there is none.
+    let warning: String?
+  }
+
+  /// Opens the file, and brings what a wrong clock has written back to its place.
+  static func opened(_ path: String, isWallTrusted: Bool) throws(EmbeddedStoreError) -> Opened {
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
-      let floor = try queue.writeWithoutTransaction { database in
+      return try queue.writeWithoutTransaction { database in
         try prepare(database, path: path)
-        return try Int64.fetchOne(database, sql: "SELECT latest FROM clock") ?? 0
+        let warning = try FileSpace.prepare(database, path: path)
+        let clock = StoreClock(history: try history(database), isWallTrusted: isWallTrusted)
+        if let excess = clock.excess {
+          try database.inTransaction(.immediate) {
+            try ClockRepair.moveBack(database, by: excess, now: clock.now())
+            return .commit
+          }
+        }
+        return Opened(queue: queue, clock: clock, warning: warning)
       }
-      return (queue, StoreInstant(milliseconds: floor))
     } catch let error as EmbeddedStoreError {
       throw error
     } catch let error as DatabaseError {
@@ -43,10 +57,15 @@ enum StoreFile {
     }
   }
 
-  /// Makes the file where there is none, readable for its owner alone; SQLite gives its log the same rights.
-  private static func restrict(_ path: String) {
-    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    if descriptor >= 0 { _ = close(descriptor) }
+  private static func history(_ database: Database) throws -> ClockHistory {
+    guard let row = try Row.fetchOne(database, sql: "SELECT latest, high, machine, counted_from FROM clock")
+    else { return ClockHistory(latest: StoreInstant(milliseconds: 0)) }
+    var history = ClockHistory(latest: StoreInstant(milliseconds: row[0]))
+    history.high = StoreInstant(milliseconds: row[1])
+    if let uptime = MachineUptime.read(), row[2] as String? == uptime.startID, let from = row[3] as Int64? {
+      history.counted = StoreInstant(milliseconds: from) + uptime.span
+    }
+    return history
   }
 
   private static func configuration() -> Configuration {
@@ -67,6 +86,8 @@ enum StoreFile {
     guard found <= format else {
       throw EmbeddedStoreError.newerFormat(path: path, found: found, known: format)
     }
+    // Counts for a file without tables alone, and only before its first page is written.
+    if isEmpty { try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL") }
     guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
       throw EmbeddedStoreError.cannotOpen(path: path, reason: "its file system has no write-ahead log")
     }
@@ -86,7 +107,22 @@ enum StoreFile {
     // Files of the first builds lack it, which pass it over where they open one that has it.
     try database.execute(
       sql: "CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+    // Missing where a process died while it replaced a damaged index.
+    try database.execute(sql: "CREATE INDEX IF NOT EXISTS record_sweep ON record (sweep_at)")
+    let columns = try String.fetchAll(database, sql: "SELECT name FROM pragma_table_info('clock')")
+    guard !columns.contains("high") else { return }
+    try database.inTransaction(.immediate) {
+      for column in clockColumns { try database.execute(sql: "ALTER TABLE clock ADD COLUMN \(column)") }
+      return .commit
+    }
   }
+
+  /// What the first builds did not write, and pass over.
+  private static let clockColumns = [
+    "high INTEGER NOT NULL DEFAULT 0",  // the latest time written by a wall clock that is in doubt; else 0
+    "machine TEXT",  // the id of the machine's start
+    "counted_from INTEGER",  // the time of that start
+  ]
 
   /// Times are milliseconds since 1970, spans milliseconds. `state` and `format`: see `RecordTable`.
   private static let schema = """

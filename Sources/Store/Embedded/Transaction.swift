@@ -17,6 +17,13 @@ enum TransactionError: Error, Equatable {
     }
   }
 
+  /// Whether the connection or the machine under it failed.
+  var isOfDevice: Bool {
+    switch self {
+    case .rolledBack(let error), .commitFailed(let error): error.isOfDevice
+    }
+  }
+
   var storeError: StoreError {
     switch self {
     case .rolledBack(let error) where error.isCorrupt: .unreadable(error.text)

@@ -97,6 +97,16 @@ extension MetricFamily {
     .gauge, "store_connections_up", "Connections to Redis that stand; the embedded store counts as one.")
   public static let storeSwept = MetricFamily(
     .counter, "store_swept_total", "Entries and answers past their time that the embedded store removed.")
+  public static let storeSweepFailures = MetricFamily(
+    .counter, "store_sweep_failures_total", "Steps of the embedded store's sweeper that failed.")
+  public static let storeIndexRepairs = MetricFamily(
+    .counter, "store_index_repairs_total",
+    "Indexes that the embedded store made anew because a page was damaged.")
+  public static let storeFile = MetricFamily(
+    .gauge, "store_file_bytes", "The embedded store's database, what of it is free, and SQLite's log.")
+  public static let storeExpiryHeld = MetricFamily(
+    .gauge, "store_expiry_held",
+    "1 while the embedded store holds expiry back, because the wall clock differs from its file.")
 
   public static let cacheHits = MetricFamily(
     .counter, "cache_hits_total", "Look-ups that the local cache answered.")
@@ -158,6 +168,7 @@ extension MetricFamily {
     bodyBytes,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, zombies,
     storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeSwept,
+    storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, upstreamConnects,
     upstreamSends, upstreamRetries, loopLag,

@@ -1,0 +1,128 @@
+import Dispatch
+import GRDB
+import Idempotency
+import Logging
+import Synchronization
+
+/// The looks, once a second, at what others do to the store: its log, its pages, the machine's clock.
+extension EmbeddedWork {
+  /// Empties a log that has grown far beyond its limit, or says who holds it.
+  func watchLog() {
+    var length = FileIdentity.length(of: presence.path + "-wal")
+    defer { writer.counters.logBytes.store(length, ordering: .relaxed) }
+    guard length >= FileSpace.logBound else { return }
+    let outcome = LogCheckpoint.run(database, busyMilliseconds: busyMilliseconds)
+    length = FileIdentity.length(of: presence.path + "-wal")
+    guard outcome != .emptied, DispatchTime.now() >= housekeeping.nextLogWarning else { return }
+    housekeeping.nextLogWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
+    let reason = outcome == .heldByReader ? "another process reads the database and holds it" : "\(outcome)"
+    logger.warning(
+      "store: the database's log grows and cannot be emptied; end whoever reads the file",
+      metadata: ["bytes": "\(length)", "reason": "\(reason)"])
+  }
+
+  /// Makes the sweep's index anew, which a damaged page of it keeps from every change; false where that fails.
+  @discardableResult
+  func repairIndex() -> Bool {
+    guard housekeeping.repairing.isDue() else { return false }
+    isIndexSuspect = false
+    housekeeping.repairing.failed()
+    do {
+      try SweepIndex.rebuild(database)
+    } catch {
+      logger.error(
+        """
+        store: the database is damaged, and its sweep index could not be made anew; stop Semel and run sqlite3 FILE \
+        .recover into a new file
+        """,
+        metadata: ["error": "\(error)", "file": "\(presence.path)"])
+      return false
+    }
+    writer.counters.indexRepairs.add(1, ordering: .relaxed)
+    logger.error(
+      """
+      store: a page of the database was damaged; its sweep index was made anew. Check the disk, and the file with \
+      PRAGMA integrity_check
+      """, metadata: ["file": "\(presence.path)"])
+    return true
+  }
+
+  /// Compares the store's time with the wall clock.
+  func watchClock() {
+    guard let finding = clock.finding() else {
+      guard let doubt = clock.doubt, DispatchTime.now() >= housekeeping.nextClockWarning else { return }
+      housekeeping.nextClockWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
+      return logger.warning("\(doubt.warning)")
+    }
+    switch finding {
+    case .stepped(let span):
+      logger.warning(
+        """
+        store: the wall clock was set while Semel runs. The store's time goes on undisturbed; a later start that finds \
+        the clock so will not believe it at once
+        """, metadata: ["by_ms": "\(span.count)"])
+    case .laterIsRight:
+      settle(finding)
+    case .earlierIsRight:
+      moveBack(by: clock.doubt?.lead ?? 0, finding)
+    }
+  }
+
+  private func settle(_ finding: StoreClock.Finding) {
+    clock.settle(finding)
+    keepClock(isAnchored: true)
+    logger.notice("store: the clocks agree again; records expire as usual")
+  }
+
+  /// Moves back what the later of two times has written, with the clock: leases of live owners go along.
+  private func moveBack(by span: Milliseconds, _ finding: StoreClock.Finding) {
+    let now = clock.expiry()
+    do {
+      try database.inTransaction(.immediate) {
+        try ClockRepair.moveBack(database, by: span, now: now)
+        return .commit
+      }
+    } catch {
+      return logger.error("store: the clock could not be corrected", metadata: ["error": "\(error)"])
+    }
+    settle(finding)
+    logger.warning(
+      "store: the clock had been ahead; its times were moved back", metadata: ["by_ms": "\(span.count)"])
+  }
+}
+
+extension StoreClock.Doubt {
+  /// The operator's instructions.
+  var warning: String {
+    let span = "\(lead.count / 3_600_000) h"
+    let reason =
+      wallIsAhead
+      ? "the wall clock is \(span) ahead of the store's last entry: Semel was stopped so long, or the clock is "
+        + "wrong"
+      : "the wall clock is \(span) behind the store's last entry: it is wrong now, or was when that was written"
+    return "store: \(reason). Nothing expires by it until the clock is set right or has run on for 24 h. "
+      + "Where it is right, start Semel once with store.trust_clock: true"
+  }
+}
+
+/// The index by which the sweeper finds what is over.
+enum SweepIndex {
+  /// Makes the index anew from the table.
+  static func rebuild(_ database: Database) throws {
+    do {
+      try database.execute(sql: "REINDEX record_sweep")
+    } catch {
+      try replace(database)
+    }
+  }
+
+  /// Takes the index out of the schema and makes another one: SQLite cannot drop one whose pages it cannot read. They
+  /// stay in the file until the next VACUUM.
+  private static func replace(_ database: Database) throws {
+    defer { try? database.execute(sql: "PRAGMA writable_schema = RESET") }
+    try database.execute(sql: "PRAGMA writable_schema = ON")
+    try database.execute(sql: "DELETE FROM sqlite_master WHERE name = 'record_sweep'")
+    try database.execute(sql: "PRAGMA writable_schema = RESET")
+    try database.execute(sql: "CREATE INDEX record_sweep ON record (sweep_at)")
+  }
+}

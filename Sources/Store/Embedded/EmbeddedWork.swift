@@ -1,0 +1,121 @@
+import Dispatch
+import GRDB
+import GRDBSQLite
+import Idempotency
+import Logging
+import Synchronization
+
+/// The writer's work on the open database: groups of commands, and between them the housekeeping. Confined to the
+/// database's thread.
+final class EmbeddedWork {
+  let writer: EmbeddedWriter
+  let database: Database
+  let table: RecordTable
+  let transaction: Transaction
+  let presence: FilePresence
+  let statements: HousekeepingStatements
+  var clock: StoreClock
+  /// Why nothing is run at the moment.
+  var unavailability: String?
+  var housekeeping = Housekeeping()
+  /// Whether a page that was met is damaged; it may be one of the sweep's index.
+  var isIndexSuspect = false
+
+  var logger: Logger { writer.logger }
+  var busyMilliseconds: Int32 { Int32(clamping: writer.timeout.count) }
+
+  init(
+    _ database: Database, _ presence: FilePresence, _ clock: StoreClock, of writer: EmbeddedWriter
+  ) throws {
+    self.writer = writer
+    self.database = database
+    self.presence = presence
+    self.clock = clock
+    transaction = try Transaction(database)
+    table = try RecordTable(database)
+    statements = try HousekeepingStatements(database)
+    // Somebody with the sqlite3 shell may hold the file for a moment; nobody waits longer than that for a command.
+    sqlite3_busy_timeout(database.sqliteConnection, busyMilliseconds)
+  }
+
+  func run() {
+    keepClock(isAnchored: true)
+    var group: [any EmbeddedRequest] = []
+    var nextRound = DispatchTime.now()
+    while let taken = writer.queue.take(reusing: group, until: nextRound) {
+      group = taken
+      run(group)
+      writer.queue.finish()
+      group.removeAll(keepingCapacity: true)
+      guard DispatchTime.now() >= nextRound else { continue }
+      nextRound = .now() + .milliseconds(Int(keepHouse().count))
+    }
+  }
+
+  private func run(_ group: [any EmbeddedRequest]) {
+    guard !group.isEmpty else { return }
+    if unavailability != nil { watchFile() }
+    if let unavailability {
+      for request in group { request.fail(.unavailable(unavailability)) }
+      return
+    }
+    do throws(TransactionError) {
+      let effect = try commit(group)
+      // A commit into a file that is gone is lost with this process.
+      if effect.hasWritten { watchFile() }
+      if let unavailability {
+        for request in group { request.fail(.fateUnknown(unavailability)) }
+        return
+      }
+      for request in group { request.deliver() }
+      writer.waiters.wake(effect.ended)
+    } catch {
+      if case .rolledBack(let error) = error, error.isCorrupt { isIndexSuspect = true }
+      if group.count > 1, error.isOfOneCommand {
+        // One damaged page must not fail those who came along: each is run by itself.
+        for request in group { run([request]) }
+        return
+      }
+      logger.debug("store: a group of commands failed", metadata: ["error": "\(error)"])
+      for request in group { request.fail(error.storeError) }
+    }
+  }
+
+  /// Runs the group in one transaction; the records that it ended, and whether it wrote anything.
+  private func commit(
+    _ group: [any EmbeddedRequest]
+  ) throws(TransactionError) -> (ended: [RecordID], hasWritten: Bool) {
+    var ended: [RecordID] = []
+    var hasWritten = false
+    try transaction.run { () throws(SQLError) in
+      // Only now is there no more lock to wait for.
+      let now = clock.now()
+      table.hold = clock.doubt.map { ExpiryHold(now: now, lead: $0.lead) }
+      for request in group where request.begin() {
+        let effect = try request.run(on: table, now: now)
+        hasWritten = hasWritten || effect.hasWritten
+        if let id = effect.ended { ended.append(id) }
+      }
+      guard hasWritten else { return }
+      try table.touch(clock)
+      writer.counters.commits.add(1, ordering: .relaxed)
+    }
+    if hasWritten { housekeeping.touchedAt = .now() }
+    return (ended, hasWritten)
+  }
+
+  /// Notices when the file is gone, or is back.
+  func watchFile() {
+    let fault = presence.fault
+    guard fault != unavailability else { return }
+    unavailability = fault
+    writer.counters.isAvailable.store(fault == nil, ordering: .relaxed)
+    if let fault {
+      writer.monitor.fails(fault)
+      logger.critical("store: nothing is run any more", metadata: ["error": "\(fault)"])
+    } else {
+      writer.monitor.serves()
+      logger.notice("store: the database is back in its place")
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import Dispatch
+import GRDB
+import GRDBSQLite
+import Idempotency
+import Logging
+import Synchronization
+
+/// When the parts of the housekeeping are due.
+struct Housekeeping {
+  /// The pace of sweeping and shrinking while there is something to do, and of everything else.
+  static let busyPause = Milliseconds(20)
+  static let idlePause = Milliseconds(1000)
+  /// The time that one step of the sweeper, or of shrinking, may take: callers wait for it.
+  static let step: UInt64 = 4_000_000
+  /// The sweeper's largest step, in entries.
+  static let sweepLimit = 256
+  /// The pause after which an idle store writes its time, so that a later start knows how long it was closed.
+  static let touchPause: UInt64 = 60_000_000_000
+  /// The pause between two warnings about the same matter.
+  static let warningPause: UInt64 = 600_000_000_000
+
+  var sweeping = RetryPause()
+  var repairing = RetryPause()
+  var shrinking = RetryPause()
+  var touchedAt = DispatchTime.now()
+  var nextLook = DispatchTime.now()
+  var nextLogWarning = DispatchTime.now()
+  var nextClockWarning = DispatchTime.now() + .nanoseconds(Int(warningPause))
+}
+
+/// The statements of the housekeeping, prepared once.
+final class HousekeepingStatements {
+  let shrink: SQLStatement
+  let pageCount: SQLStatement
+  let freePageCount: SQLStatement
+  let pageSize: SQLStatement
+
+  init(_ database: Database) throws {
+    shrink = try SQLStatement(database, "PRAGMA incremental_vacuum")
+    pageCount = try SQLStatement(database, "PRAGMA page_count")
+    freePageCount = try SQLStatement(database, "PRAGMA freelist_count")
+    pageSize = try SQLStatement(database, "PRAGMA page_size")
+  }
+
+  func number(_ statement: SQLStatement) throws(SQLError) -> Int {
+    defer { statement.reset() }
+    return try statement.step() ? Int(statement.integer(0)) : 0
+  }
+}
+
+extension EmbeddedWork {
+  /// Does a little of what is due; the pause until the next time.
+  func keepHouse() -> Milliseconds {
+    if DispatchTime.now() >= housekeeping.nextLook {
+      housekeeping.nextLook = .now() + .milliseconds(Int(Housekeeping.idlePause.count))
+      watchFile()
+      guard unavailability == nil else { return Housekeeping.idlePause }
+      watchClock()
+      watchLog()
+      if isIndexSuspect { repairIndex() }
+      if DispatchTime.now().uptimeNanoseconds - housekeeping.touchedAt.uptimeNanoseconds
+        >= Housekeeping.touchPause
+      {
+        keepClock(isAnchored: false)
+      }
+    }
+    guard unavailability == nil else { return Housekeeping.idlePause }
+    let hasSwept = sweep()
+    let hasShrunk = shrink()
+    return hasSwept || hasShrunk ? Housekeeping.busyPause : Housekeeping.idlePause
+  }
+
+  /// Writes the store's time.
+  func keepClock(isAnchored: Bool) {
+    housekeeping.touchedAt = .now()
+    writer.counters.isExpiryHeld.store(clock.doubt != nil, ordering: .relaxed)
+    do throws(TransactionError) {
+      try transaction.run { () throws(SQLError) in
+        try table.touch(clock)
+        if isAnchored { try table.anchor(clock, to: MachineUptime.read()) }
+      }
+    } catch {
+      logger.debug("store: its time was not written", metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// Removes what is over; whether there may be more of it.
+  private func sweep() -> Bool {
+    guard housekeeping.sweeping.isDue() else { return false }
+    var count = 0
+    let end = DispatchTime.now().uptimeNanoseconds + Housekeeping.step
+    var isCut = false
+    do throws(TransactionError) {
+      try transaction.run { () throws(SQLError) in
+        count = try table.sweep(now: clock.expiry(), limit: Housekeeping.sweepLimit) {
+          isCut = DispatchTime.now().uptimeNanoseconds >= end
+          return !isCut
+        }
+      }
+      housekeeping.sweeping.succeeded()
+    } catch {
+      failedToSweep(error)
+      return false
+    }
+    writer.counters.swept.add(count, ordering: .relaxed)
+    return isCut || count == Housekeeping.sweepLimit
+  }
+
+  private func failedToSweep(_ error: TransactionError) {
+    writer.counters.sweepFailures.add(1, ordering: .relaxed)
+    // A locked file or a full disk: commands fail, too, and are logged.
+    guard !error.isOfDevice else { return }
+    housekeeping.sweeping.failed()
+    logger.error("store: sweeping failed; it pauses, longer each time", metadata: ["error": "\(error)"])
+    guard case .rolledBack(let error) = error, error.isCorrupt else { return }
+    isIndexSuspect = true
+    // Once a repair has helped, the sweeper need not pause.
+    if repairIndex() { housekeeping.sweeping.succeeded() }
+  }
+
+  /// Gives free space back to the system; whether there is more of it.
+  private func shrink() -> Bool {
+    guard housekeeping.shrinking.isDue() else { return false }
+    do throws(TransactionError) {
+      var isCut = false
+      try transaction.run { () throws(SQLError) in
+        let excess = try space().excessPages
+        guard excess > 0 else { return }
+        isCut = try shrink(by: excess)
+      }
+      housekeeping.shrinking.succeeded()
+      return isCut
+    } catch {
+      guard !error.isOfDevice else { return false }
+      housekeeping.shrinking.failed()
+      logger.warning("store: the file could not be shrunk", metadata: ["error": "\(error)"])
+      return false
+    }
+  }
+
+  /// Moves pages from the end of the file to free ones, for the time of a step; whether it was cut short.
+  private func shrink(by excess: Int) throws(SQLError) -> Bool {
+    let end = DispatchTime.now().uptimeNanoseconds + Housekeeping.step
+    defer { statements.shrink.reset() }
+    var count = 0
+    // Each row is a page.
+    while count < excess, try statements.shrink.step() {
+      count += 1
+      if DispatchTime.now().uptimeNanoseconds >= end { return true }
+    }
+    return false
+  }
+
+  private func space() throws(SQLError) -> FileSpace {
+    let space = FileSpace(
+      pages: try statements.number(statements.pageCount),
+      freePages: try statements.number(statements.freePageCount))
+    let size = try statements.number(statements.pageSize)
+    writer.counters.databaseBytes.store(space.pages * size, ordering: .relaxed)
+    writer.counters.freeBytes.store(space.freePages * size, ordering: .relaxed)
+    return space
+  }
+}

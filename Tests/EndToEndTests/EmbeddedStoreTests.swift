@@ -1,0 +1,106 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What the embedded store does when its surroundings misbehave: the clock, the file, those who lock it.
+struct EmbeddedStoreTests {
+  /// Runs a command two days ahead of the machine's clock; the boot-time clock with it, or not.
+  private static func ahead(_ fakesBootTime: Bool) throws -> [String] {
+    let libraries = try FileManager.default.contentsOfDirectory(atPath: "/usr/lib").map {
+      "/usr/lib/\($0)/faketime/libfaketimeMT.so.1"
+    }
+    guard let library = libraries.first(where: FileManager.default.fileExists(atPath:)) else {
+      throw TestFailure("libfaketime is not here: install Debian's package faketime")
+    }
+    // `env` goes before: libfaketime ends the first process that it is loaded into by itself.
+    return [
+      "env", "LD_PRELOAD=\(library)", "FAKETIME=+2d",
+      "FAKETIME_DONT_FAKE_MONOTONIC=\(fakesBootTime ? "0" : "1")", "env",
+    ]
+  }
+
+  @Test(arguments: [false, true])
+  func `a start with a clock two days ahead forgets nothing, and the clock recovers`(
+    fakesBootTime: Bool
+  ) async throws {
+    try await Rig.run { rig in
+      let first = try await rig.order("yesterday")
+      expectExecuted(first)
+      try await rig.semel.kill()
+
+      try await rig.semel.start(under: try Self.ahead(fakesBootTime))
+      try await rig.semel.process.line(containing: "ahead of the store's last entry")
+      expectReplayed(try await rig.order("yesterday"), of: first)
+      let second = try await rig.order("today")
+      expectExecuted(second)
+      #expect(try await rig.semel.counter("semel_store_expiry_held") == 1)
+      #expect(try await rig.semel.counter("semel_store_swept_total") == 0)
+      try await rig.semel.kill()
+
+      try await rig.semel.start()
+      try await rig.semel.process.line(containing: "the clock had been ahead")
+      expectReplayed(try await rig.order("yesterday"), of: first)
+      expectReplayed(try await rig.order("today"), of: second)
+      #expect(try await rig.semel.counter("semel_store_expiry_held") == 0)
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test func `a locked file delays nobody for long, and what it refused is not run`() async throws {
+    try await Rig.run(Configuration(storeMembers: ["timeout": "250ms"])) { rig in
+      let first = try await rig.order("before")
+      let holder = try ManagedProcess([
+        "python3", "-u", "-c",
+        """
+        import sqlite3, sys, time
+        database = sqlite3.connect(sys.argv[1], isolation_level=None)
+        database.execute("begin exclusive")
+        print("locked")
+        time.sleep(60)
+        """, try #require(rig.storePath),
+      ])
+      try await holder.line(containing: "locked")
+      let begin = ContinuousClock.now
+      expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+      #expect(ContinuousClock.now - begin < .seconds(3))
+      #expect(rig.backend.runs(of: "k") == 0)
+      expectReplayed(try await rig.order("before"), of: first)
+      try await holder.kill()
+      expectExecuted(try await rig.order("k") { $0.problem?.code != "store_unavailable" })
+      #expect(rig.backend.requests.allSatisfy { $0.attempt == "1" })
+      #expect(rig.backend.runs(of: "k") == 1)
+    }
+  }
+
+  @Test func `a deleted database is noticed, and nothing is run without it`() async throws {
+    try await Rig.run { rig in
+      expectExecuted(try await rig.order("before"))
+      let path = try #require(rig.storePath)
+      #expect(rename(path, path + ".away") == 0)
+      expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+      try await rig.semel.process.line(containing: "was deleted or moved while Semel runs")
+      #expect(rig.backend.runs(of: "k") == 0)
+      #expect(!FileManager.default.fileExists(atPath: path))
+      try await rig.semel.kill()
+      // What a restart cannot undo it says.
+      try await rig.semel.start()
+      try await rig.semel.process.line(containing: "all recorded outcomes are gone")
+    }
+  }
+
+  @Test func `claims that the store refuses are not a log entry each`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      expectExecuted(try await rig.order("before"))
+      try rig.redis?.command(["CONFIG", "SET", "maxmemory", "1"])
+      for index in 0..<20 {
+        expectRefused(try await rig.order("k\(index)"), 503, "store_unavailable", retryable: true)
+      }
+      try await rig.semel.process.line(containing: "store commands fail")
+      let entries = rig.semel.process.output.split(separator: "\n").filter {
+        $0.contains(#""level":"error""#)
+      }
+      #expect(entries.count == 1)
+      try rig.redis?.command(["CONFIG", "SET", "maxmemory", "0"])
+    }
+  }
+}

@@ -1,0 +1,220 @@
+import Foundation
+import GRDB
+import Idempotency
+import Logging
+import Loop
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// How the embedded store keeps its files in order, and what it does when others touch them.
+@Suite struct EmbeddedHousekeepingTests {
+  private static let logger = Logger(label: "test")
+
+  private func inDirectory(_ body: (String) async throws -> Void) async throws {
+    let directory = TemporaryDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    try await body(directory.file("semel.db"))
+  }
+
+  @Test func `a command on a locked file gives up in time, and is never run`() async throws {
+    try await inDirectory { path in
+      let store = try EmbeddedStore(path: path, timeout: 200, logger: Self.logger)
+      let before = try await store.granted(Samples.request())
+      let request = Samples.request()
+      let other = try Self.stranger(path)
+      try Self.run("BEGIN IMMEDIATE", on: other)
+      let began = bootTimeNanoseconds()
+      for _ in 0..<2 {
+        let error = await #expect(throws: StoreError.self) { try await store.claim(request) }
+        guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
+      }
+      await #expect(throws: StoreError.self) { try await store.complete(before, with: Samples.completion()) }
+      // Far more than three time-outs, on a machine with other work.
+      #expect(bootTimeNanoseconds() - began < 5_000_000_000)
+      try Self.run("ROLLBACK", on: other)
+      // What was given up claims nothing once the lock is gone.
+      try await store.until(request.id) { _ in true }
+      #expect(try await store.find(request.id) == .absent)
+      #expect(try await store.granted(Samples.request(request.id)).attempt == 1)
+      #expect(try await store.complete(before, with: Samples.completion()) == .done)
+      await store.close()
+    }
+  }
+
+  /// A connection of somebody else's, which may hold a transaction open.
+  private static func stranger(_ path: String) throws -> DatabaseQueue {
+    var configuration = GRDB.Configuration()
+    configuration.allowsUnsafeTransactions = true
+    return try DatabaseQueue(path: path, configuration: configuration)
+  }
+
+  private static func run(_ sql: String, on queue: DatabaseQueue) throws {
+    try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+  }
+
+  @Test func `a deleted or replaced file makes the store unavailable until it is back`() async throws {
+    for replacement in [false, true] {
+      try await inDirectory { path in
+        let store = try EmbeddedStore(path: path, logger: Self.logger)
+        let claim = try await store.completed()
+        #expect(rename(path, path + ".away") == 0)
+        if replacement { #expect(FileManager.default.createFile(atPath: path, contents: Data())) }
+        let error = await #expect(throws: StoreError.self) { try await store.claim(Samples.request()) }
+        guard case .fateUnknown(let text) = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(text.contains(replacement ? "was replaced" : "was deleted"))
+        let next = await #expect(throws: StoreError.self) { try await store.find(claim.id) }
+        guard case .unavailable = next else { throw Unexpected(what: "\(next as Any)") }
+        #expect(!store.figures.isAvailable)
+        #expect(rename(path + ".away", path) == 0)
+        #expect(try await store.find(claim.id).name == .completed)
+        #expect(store.figures.isAvailable)
+        await store.close()
+      }
+    }
+  }
+
+  @Test func `a deleted lock file lets nobody else in`() async throws {
+    try await inDirectory { path in
+      let store = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(unlink(path + ".lock") == 0)
+      let error = #expect(throws: EmbeddedStoreError.self) {
+        _ = try EmbeddedStore(path: path, logger: Self.logger)
+      }
+      #expect(error == .inUse(path: StoreFile.resolved(path), owner: "another process"))
+      await store.close()
+    }
+  }
+
+  @Test func `a damaged page of the sweep's index is repaired`() async throws {
+    try await inDirectory { path in
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let short = Samples.completion(retention: 1, remember: 1500)
+      for _ in 0..<20 { _ = try await first.completed(with: short) }
+      let kept = try await first.completed()
+      await first.close()
+      try Self.damageIndex(of: path)
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      try await until { second.sweptCount >= 20 }
+      #expect(second.figures.indexRepairs == 1)
+      #expect(try await second.find(kept.id).name == .completed)
+      #expect(try await second.granted(Samples.request()).attempt == 1)
+      await second.close()
+    }
+  }
+
+  /// Writes noise over the root page of the index.
+  private static func damageIndex(of path: String) throws {
+    let queue = try DatabaseQueue(path: path)
+    let page = try queue.writeWithoutTransaction { database in
+      try database.checkpoint(.truncate)
+      return try Int.fetchOne(
+        database, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'record_sweep'") ?? 0
+    }
+    try queue.close()
+    let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+    try file.seek(toOffset: UInt64((page - 1) * 4096))
+    try file.write(contentsOf: Data(repeating: 0xA7, count: 4096))
+    try file.close()
+  }
+
+  @Test func `a step of the sweeper ends when its time is over`() async throws {
+    try await inDirectory { path in
+      let store = try EmbeddedStore(path: path, logger: Self.logger)
+      for _ in 0..<5 { _ = try await store.completed() }
+      await store.close()
+      let queue = try StoreFile.opened(path, isWallTrusted: false).queue
+      let counts = try await queue.writeWithoutTransaction { database in
+        let table = try RecordTable(database)
+        let later = StoreClock.wall() + .seconds(3600)
+        var left = 2
+        let cut = try table.sweep(now: later, limit: 256) {
+          left -= 1
+          return left > 0
+        }
+        return [cut, try table.sweep(now: later, limit: 256) { true }]
+      }
+      #expect(counts == [2, 3])
+      try queue.close()
+    }
+  }
+
+  @Test func `a file shrinks when what was in it is over`() async throws {
+    try await inDirectory { path in
+      let store = try EmbeddedStore(path: path, timeout: 10_000, logger: Self.logger)
+      let large = Samples.response(body: String(repeating: "x", count: 64 << 10))
+      // Long enough that none is over before the last is stored; 26 MB.
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<400 {
+          group.addTask {
+            _ = try await store.completed(
+              with: Samples.completion(.kept(large), retention: 2000, remember: 2000))
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(FileIdentity.length(of: path) + FileIdentity.length(of: path + "-wal") > 20 << 20)
+      try await until { store.sweptCount >= 400 && store.figures.databaseBytes < 6 << 20 }
+      await store.close()
+      #expect(FileIdentity.length(of: path) < 6 << 20)
+    }
+  }
+
+  @Test func `what stays free is a part of what is used`() {
+    #expect(FileSpace(pages: 2000, freePages: 1000).excessPages == 0)
+    #expect(FileSpace(pages: 310_351, freePages: 310_345).excessPages == 309_321)
+    #expect(FileSpace(pages: 100_000, freePages: 20_000).excessPages == 0)
+    #expect(FileSpace(pages: 100_000, freePages: 60_000).excessPages == 50_000)
+  }
+
+  @Test func `a small file of an earlier version is made able to shrink`() async throws {
+    try await inDirectory { path in
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let claim = try await first.completed()
+      await first.close()
+      let queue = try DatabaseQueue(path: path)
+      try await queue.writeWithoutTransaction { database in
+        try database.execute(sql: "PRAGMA auto_vacuum = NONE")
+        try database.execute(sql: "VACUUM")
+        for column in ["high", "machine", "counted_from"] {
+          try database.execute(sql: "ALTER TABLE clock DROP COLUMN \(column)")
+        }
+      }
+      try queue.close()
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(try await second.find(claim.id).name == .completed)
+      let reader = try DatabaseQueue(path: path)
+      let mode = try await reader.read { try Int.fetchOne($0, sql: "PRAGMA auto_vacuum") }
+      #expect(mode == 2)
+      await second.close()
+    }
+  }
+
+  @Test func `the log is emptied by force, unless somebody reads an old state`() async throws {
+    try await inDirectory { path in
+      let queue = try StoreFile.opened(path, isWallTrusted: false).queue
+      try Self.run("UPDATE clock SET high = 1", on: queue)
+      let reader = try Self.stranger(path)
+      try Self.run("BEGIN; SELECT high FROM clock", on: reader)
+      try Self.run("UPDATE clock SET high = 2", on: queue)
+      func checkpoint() -> LogCheckpoint.Outcome {
+        queue.writeWithoutTransaction { LogCheckpoint.run($0, busyMilliseconds: 500) }
+      }
+      #expect(checkpoint() == .heldByReader)
+      try Self.run("ROLLBACK", on: reader)
+      #expect(checkpoint() == .emptied)
+      #expect(FileIdentity.length(of: path + "-wal") == 0)
+      try reader.close()
+      try queue.close()
+    }
+  }
+
+  private func until(_ isReached: () -> Bool) async throws {
+    let giveUp = bootTimeNanoseconds() + 40_000_000_000
+    while !isReached() {
+      guard bootTimeNanoseconds() < giveUp else { throw Unexpected(what: "not reached") }
+      try await Task.sleep(nanoseconds: 5_000_000)
+    }
+  }
+}

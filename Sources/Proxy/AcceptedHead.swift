@@ -36,7 +36,8 @@ struct AcceptedHead: Sendable {
         caller: caller, upstream: route.policy.upstream.name, host: host,
         method: method,
         place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
-        under: identityKey))
+        under: identityKey),
+      caller: caller, key: key)
     return Reading(call: call, key: key, fingerprint: call.fingerprint(by: route.policy.recipe, head: head))
   }
 

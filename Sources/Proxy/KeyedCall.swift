@@ -1,4 +1,5 @@
 import Idempotency
+import Loop
 import NIOCore
 import Wire
 
@@ -10,12 +11,18 @@ final class KeyedCall: Sendable {
   let target: RequestTarget
   let body: ByteBuffer
   let id: RecordID
+  let caller: Caller
+  let key: IdempotencyKey
 
-  init(route: Route, target: RequestTarget, body: ByteBuffer, id: RecordID) {
+  init(
+    route: Route, target: RequestTarget, body: ByteBuffer, id: RecordID, caller: Caller, key: IdempotencyKey
+  ) {
     self.route = route
     self.target = target
     self.body = body
     self.id = id
+    self.caller = caller
+    self.key = key
   }
 
   func fingerprint(by recipe: Recipe, head: MessageHead) -> Fingerprint {
@@ -27,6 +34,21 @@ final class KeyedCall: Sendable {
 
   /// The bytes from which a fingerprint is made.
   var readBytes: Int { body.readableBytes + (target.query?.readableBytes ?? 0) }
+
+  /// Whether its key was another caller's a short time ago. Asked once, of a first run.
+  func isKeySeenUnderOtherCaller(in sightings: KeySightings) -> Bool {
+    // Hashed under a secret of this process.
+    var hasher = Hasher()
+    hasher.combine(route.policy.upstream.name)
+    switch route.policy.endpoint {
+    case .path: target.path.withUnsafeReadableBytes { hasher.combine(bytes: $0) }
+    case .route: hasher.combine(route.policy.name)
+    }
+    hasher.combine(key.bytes)
+    return sightings.note(
+      hasher.finalize(), caller: caller.framed.hashValue,
+      now: BootInstant(nanoseconds: bootTimeNanoseconds()))
+  }
 
   func claimRequest(owner: OwnerToken, fingerprint: Fingerprint) -> ClaimRequest {
     let takeOver: ClaimRequest.TakeOver =

@@ -16,6 +16,7 @@ public final class ProxyEnvironment: Sendable {
   let bodyThreads = BodyThreads()
   let greeting = GreetingRoom()
   let unprotectedKeys = UnprotectedKeys()
+  let sightings = KeySightings()
   private let draining = Atomic<Bool>(false)
 
   public init(

@@ -109,6 +109,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     while true {
       switch action(by: reply, &exchange) {
       case .forward(let claim):
+        countSighting(claim, of: call)
         wait?.end()
         wait = nil
         guard try await forward(call, claim, &exchange) == .becomeDuplicate else { return }
@@ -132,6 +133,13 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       }
       reply = await ask(for: request)
     }
+  }
+
+  /// Counts a first run whose key has just been another caller's.
+  @inline(never)
+  private func countSighting(_ claim: Claim, of call: KeyedCall) {
+    guard claim.attempt == 1, call.isKeySeenUnderOtherCaller(in: environment.sightings) else { return }
+    worker.metrics.add(.keysUnderOtherCaller)
   }
 
   /// Forwards a request without a record, as the route's owner wants it while the store is away.

@@ -3,6 +3,19 @@ import Testing
 
 /// Nobody is answered with another caller's record.
 struct CallerTests {
+  @Test func `a key that comes back under another caller is counted`() async throws {
+    try await Rig.run { rig in
+      let name = "semel_keys_under_other_caller_total"
+      for caller in ["Bearer one", "Bearer one", "Bearer two", "Bearer two"] {
+        _ = try await rig.order("retried", caller: caller)
+      }
+      _ = try await rig.order("other", caller: "Bearer three")
+      #expect(try await rig.semel.counter(name) == 1)
+      #expect(rig.backend.runs(of: "retried") == 2)
+      try await rig.semel.process.line(containing: "its only part is header:authorization")
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `the same key of another caller is another intent`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in

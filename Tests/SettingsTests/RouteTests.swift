@@ -128,6 +128,25 @@ struct RouteTests {
 }
 
 struct WarningTests {
+  @Test func `a caller whose only part is issued anew between retries is warned of`() throws {
+    func file(_ parts: String, defaults: String = "") -> String {
+      upstream + defaults + "routes: [{name: r, caller: {parts: [\(parts)]}}, {name: s, match: {path: /s}}]\n"
+    }
+    let other = "defaults: {caller: {parts: [address]}}\n"
+    for part in ["\"header:Authorization\"", "\"cookie:JSESSIONID\"", "\"cookie:sid\""] {
+      let warnings = try warnings(file(part, defaults: other)).filter { $0.contains("caller") }
+      #expect(warnings.count == 1)
+      #expect(
+        warnings.allSatisfy { $0.contains("routes[0].caller: its only part is") && $0.contains("jwt:sub") })
+    }
+    for parts in ["address", "\"cookie:device\"", "\"header:Authorization\", \"header:X-Account\""] {
+      #expect(try warnings(file(parts, defaults: other)).filter { $0.contains("caller") }.isEmpty)
+    }
+    let shared = "defaults: {caller: {parts: [\"header:Authorization\"]}}\n"
+    let all = upstream + shared + "routes: [{name: r, match: {path: /r}}, {name: s, match: {path: /s}}]\n"
+    #expect(try warnings(all).map { $0.contains("defaults.caller: its only part is") } == [true])
+  }
+
   private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }
 
   @Test func `a grace shorter than an answer may take is told`() throws {

@@ -13,7 +13,9 @@ struct RouteReader {
   /// Reads both members of the document, in this order.
   func read(_ document: Section) -> [RoutePolicy] {
     var defaults = RouteDraft()
+    var callerOfDefaults: Value?
     document.section("defaults") { section in
+      callerOfDefaults = section["caller"]
       section.refuse(["name", "match"], "belongs to a single route; take it out of the defaults")
       defaults.read(section)
       check(defaults, section)
@@ -22,7 +24,16 @@ struct RouteReader {
     var read: [(policy: RoutePolicy, place: Value)] = []
     var lines: [String: Int] = [:]
     for item in items {
-      item.section { read.append((self.read($0, over: defaults, lines: &lines), item)) }
+      item.section { section in
+        let policy = self.read(section, over: defaults, lines: &lines)
+        if let warning = policy.callerWarning {
+          let caller = section["caller"] ?? callerOfDefaults
+          caller?.warn(warning)
+          // Said once of the defaults, however many routes have it from there.
+          if section["caller"] == nil { callerOfDefaults = nil }
+        }
+        read.append((policy, item))
+      }
     }
     refuseShadowed(read.filter { !$0.place.hasFault })
     return read.map(\.policy)

@@ -59,6 +59,11 @@ extension MetricFamily {
   public static let responseBytes = MetricFamily(
     .counter, "response_bytes_total", "Bytes of answers sent to clients, heads included.")
 
+  public static let namespaceConflicts = MetricFamily(
+    .gauge, "namespace_conflicts",
+    "Other configurations in the store's namespace that may be another service's, or identify requests differently."
+  )
+
   public static let inFlight = MetricFamily(.gauge, "in_flight_requests", "Requests under way.")
   public static let waiting = MetricFamily(
     .gauge, "waiting_requests", "Duplicates that wait for a first delivery.")
@@ -79,6 +84,10 @@ extension MetricFamily {
     .counter, "leases_lapsed_total", "Leases of this process that ran out before they could be renewed.")
   public static let claimsLost = MetricFamily(
     .counter, "claims_lost_total", "Claims whose reply was lost, and which were given back unused.")
+  public static let keysUnderOtherCaller = MetricFamily(
+    .counter, "keys_under_other_caller_total",
+    "First runs whose key was another caller's minutes ago: retries whose token was refreshed, where keys are random."
+  )
   public static let zombies = MetricFamily(
     .counter, "zombies_total", "Owners that found their record taken over, resolved or forgotten.")
 
@@ -167,10 +176,12 @@ extension MetricFamily {
     retries, failures, lateAnswers, losses, unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
     bodyBytes,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, zombies,
+    keysUnderOtherCaller,
     storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeSwept,
     storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
-    openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, upstreamConnects,
+    openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,
+    upstreamConnects,
     upstreamSends, upstreamRetries, loopLag,
     logDropped, spansSent, spansDropped, seriesDropped, processCPU, processMemory, processFiles, processStart,
   ]

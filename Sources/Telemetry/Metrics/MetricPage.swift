@@ -167,5 +167,6 @@ extension Metrics {
     page.add(.leasesLapsed, sum(LoopLayout.count(.leasesLapsed)))
     page.add(.claimsLost, sum(LoopLayout.count(.claimsLost)))
     page.add(.zombies, sum(LoopLayout.count(.zombies)))
+    page.add(.keysUnderOtherCaller, sum(LoopLayout.count(.keysUnderOtherCaller)))
   }
 }

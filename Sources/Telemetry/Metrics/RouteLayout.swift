@@ -24,7 +24,7 @@ enum RouteLayout {
 
 /// What an event loop counts for the whole process.
 public enum LoopCount: Int, CaseIterable, Sendable {
-  case leasesRenewed, leasesLapsed, claimsLost, zombies
+  case leasesRenewed, leasesLapsed, claimsLost, zombies, keysUnderOtherCaller
 }
 
 /// Where in an event loop's own row of cells each figure stands.

@@ -72,13 +72,16 @@ struct Assembly {
         metrics.tell(of: store)
         metrics.tell(of: cache)
         let readiness = StoreReadiness(of: settings.store, [store.monitor])
-        try await serve(contexts, group, metrics, services, readiness, store) { index in
+        let namespace = NamespaceGuard(settings, facts: store, isShared: false, logger: logger)
+        try await begin(namespace)
+        try await serve(contexts, group, metrics, services, readiness, store, namespace) { index in
           let store = MeasuredStore(store, metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)
         }
         await store.close()
       case .redis(let redis):
-        let endpoint = RedisEndpointSettings(redis, in: settings.store)
+        var endpoint = RedisEndpointSettings(redis, in: settings.store)
+        endpoint.awaitsAdmission = true
         // Not subscribed yet: until it is, the cache is passed by.
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
         let hub = RedisHub(context: contexts[0], settings: endpoint, logger: logger)
@@ -89,12 +92,21 @@ struct Assembly {
         }
         metrics.tell(of: stores.map(\.counters))
         let readiness = StoreReadiness(of: settings.store, stores.map(\.counters.monitor))
-        try await serve(contexts, group, metrics, services, readiness, stores[0].facts) { index in
+        let facts = stores[0].facts
+        let namespace = NamespaceGuard(settings, facts: facts, isShared: true, logger: logger)
+        let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
+        watch.follow(try await begin(namespace))
+        try await serve(contexts, group, metrics, services + [watch], readiness, facts, namespace) { index in
           let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)
         }
         hub.close()
       }
+    } catch let refusal as IdentityRefusal {
+      for reason in refusal.reasons { StandardError.print("semel: \(reason)") }
+      logger.critical("semel stops: \(IdentityRefusal.summary)", metadata: ["reasons": "\(refusal.reasons)"])
+      sink.flush()
+      throw ExitCode.badConfiguration
     } catch {
       logger.critical("semel stops", metadata: ["error": "\(error)"])
       sink.flush()
@@ -104,11 +116,20 @@ struct Assembly {
     logger.info("semel has stopped")
   }
 
+  /// Compares the configuration with its namespace before anything listens, where the store can be reached.
+  @discardableResult
+  private func begin(_ namespace: NamespaceGuard) async throws -> NamespaceGuard.Standing {
+    let standing = await namespace.begin()
+    if case .refused(let reasons) = standing { throw IdentityRefusal(reasons: reasons) }
+    return standing
+  }
+
   private func serve<Records: RecordStore>(
     _ contexts: [EventLoopContext], _ group: MultiThreadedEventLoopGroup, _ metrics: Metrics,
     _ services: [any Service], _ readiness: StoreReadiness, _ facts: any NamespaceFacts,
-    store: (Int) -> Records
+    _ namespace: NamespaceGuard, store: (Int) -> Records
   ) async throws {
+    metrics.tell(of: namespace)
     let identityKey = settings.store.idSecret.map(IdentityKey.init)
     let digests = LogDigests(secret: settings.store.idSecret)
     let environment = ProxyEnvironment(
@@ -129,7 +150,9 @@ struct Assembly {
       server: server, listeners: try settings.listen.map(Listener.init),
       patience: ProxyPatience(settings), onListening: onListening, logger: logger)
     let reload = file.map { file in
-      ConfigurationReload(of: file, counters: metrics.counters, logger: logger) { [self] settings in
+      ConfigurationReload(
+        of: file, counters: metrics.counters, logger: logger, check: { await namespace.adopt($0) }
+      ) { [self] settings in
         await server.adopt(self.generation(of: settings, metrics))
         server.reloadCertificates()
         proxy.adopt(ProxyPatience(settings))
@@ -146,7 +169,9 @@ struct Assembly {
       metrics, desk, live,
       readiness: {
         let own = await proxy.readiness
-        return own == .ready ? readiness.verdict(await live().readiness) : own
+        guard own == .ready else { return own }
+        let verdict = readiness.verdict(await live().readiness)
+        return verdict == .ready ? namespace.readiness : verdict
       },
       configuration: { await reload?.standing },
       surroundings: {

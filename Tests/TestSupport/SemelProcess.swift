@@ -95,9 +95,14 @@ package final class SemelProcess: Sendable {
     }
   }
 
+  /// Writes another configuration, which counts from the next start on.
+  package func configure(_ configuration: String) throws {
+    try configuration.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+  }
+
   /// Writes another configuration, asks for a reload (SIGHUP), and waits until it was taken or refused.
   package func reload(_ configuration: String, within span: Duration = .seconds(20)) async throws {
-    try configuration.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+    try configure(configuration)
     let before = try await reloads()
     process.signal(SIGHUP)
     let deadline = ContinuousClock.now + span

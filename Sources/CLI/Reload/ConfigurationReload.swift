@@ -9,13 +9,17 @@ actor ConfigurationReload {
   private(set) var standing: ConfigurationStanding
   private(set) var settings: Settings
   private let path: String
+  private let check: @Sendable (Settings) async -> [String]
   private let adopt: @Sendable (Settings) async -> Void
   private let counters: Counters
   private let logger: Logger
 
-  /// - Parameter adopt: puts settings to work that a plan has let through; returns once all event loops have them.
+  /// - Parameters:
+  ///   - check: The namespace's reasons against settings that a plan has let through.
+  ///   - adopt: puts settings to work that both have let through; returns once all event loops have them.
   init(
     of file: ConfigurationFile, counters: Counters, logger: Logger,
+    check: @escaping @Sendable (Settings) async -> [String],
     adopt: @escaping @Sendable (Settings) async -> Void
   ) {
     settings = file.settings
@@ -23,6 +27,7 @@ actor ConfigurationReload {
     standing = ConfigurationStanding(digest: file.digest, loadedAt: Timestamp.now())
     self.counters = counters
     self.logger = logger
+    self.check = check
     self.adopt = adopt
   }
 
@@ -30,7 +35,9 @@ actor ConfigurationReload {
     do throws(ConfigurationFile.Fault) {
       let file = try ConfigurationFile(reading: path)
       switch ReloadPlan(from: settings, to: file.settings) {
-      case .apply: await apply(file)
+      case .apply:
+        let reasons = await check(file.settings)
+        if reasons.isEmpty { await apply(file) } else { refuse(reasons) }
       case .refuse(let reasons): refuse(reasons.map(\.description))
       }
     } catch {

@@ -18,6 +18,8 @@ public struct RedisEndpointSettings: Sendable, Equatable {
   public var namespace = "semel"
   /// Whether a Redis that may evict or forget records is refused; else it is warned of.
   public var requireDurable = false
+  /// Whether no claim is granted before `RedisStore.admit`.
+  public var awaitsAdmission = false
 
   public init(address: Address) { self.address = address }
 }

@@ -54,6 +54,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
       if let refusal { link.counters.monitor.refuses(refusal) } else { link.counters.monitor.serves() }
     }
   }
+  /// Why none may be granted yet, whatever the connection.
+  private var hold: String?
 
   init(context: EventLoopContext, link: RedisLink, hub: RedisHub) {
     self.context = context
@@ -61,8 +63,12 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     self.hub = hub
     settings = link.settings
     keys = RedisKeys(namespace: settings.namespace)
+    hold = settings.awaitsAdmission ? "the configuration was not yet compared with its namespace's" : nil
     link.user = self
   }
+
+  /// Lets claims be granted, or says why they are not.
+  func admit(unless reason: String?) { hold = reason }
 
   func start() {
     link.start()
@@ -111,7 +117,7 @@ extension RedisPipeline {
         throw copies.error("Redis was too slow to take the command")
       }
       try await connection(by: copies.deadline, copies)
-      if script == .claim, let refusal { throw copies.error(refusal) }
+      if script == .claim, let refusal = hold ?? refusal { throw copies.error(refusal) }
       var answer = await withUnsafeContinuation { waiter in
         append(script, id, capacity, copies.deadline, .task(waiter), isWhole: copies.sendsWhole, write)
       }
@@ -127,7 +133,7 @@ extension RedisPipeline {
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void,
     tell: @escaping (RedisAnswer, RedisCopies) -> Void
   ) -> Bool {
-    guard link.isUp, refusal == nil else { return false }
+    guard link.isUp, refusal == nil, hold == nil else { return false }
     append(script, id, capacity, Self.now + settings.timeout, .call(tell), write)
     return true
   }

@@ -25,6 +25,16 @@ public struct RedisStore: RecordStore {
   /// What there is to tell of this loop's connection; from any thread.
   public var counters: RedisCounters { pipeline.link.counters }
 
+  /// Lets claims be granted where `awaitsAdmission` holds them back. From any thread.
+  public func admit() {
+    pipeline.context.loop.execute { [pipeline] in pipeline.admit(unless: nil) }
+  }
+
+  /// Grants no claim, for this reason. From any thread.
+  public func refuseAdmission(_ reason: String) {
+    pipeline.context.loop.execute { [pipeline] in pipeline.admit(unless: reason) }
+  }
+
   /// Ends the connection; calls that wait are told so. From any thread.
   public func close() {
     pipeline.context.loop.execute { [pipeline] in pipeline.close() }

@@ -1,0 +1,143 @@
+import Idempotency
+import Logging
+import Settings
+import Synchronization
+import Telemetry
+
+/// Compares the configuration with those that its namespace remembers: at start, after each reload, and now and then
+/// while other nodes may come with others.
+actor NamespaceGuard {
+  /// How long other nodes' configurations may go unnoticed.
+  static let interval = Duration.seconds(5)
+  /// Until the store is reached for the first time.
+  static let firstInterval = Duration.milliseconds(250)
+
+  /// The outcome of the first comparison.
+  enum Standing: Sendable, Equatable {
+    /// The store has not been reached yet, for the reason told.
+    case pending(String)
+    case admitted
+    /// The configuration identifies requests in another way than the one before; all reasons.
+    case refused([String])
+  }
+
+  private let facts: any NamespaceFacts
+  private let namespace: String
+  private let isShared: Bool
+  private let logger: Logger
+  private let state: Mutex<Standing> = Mutex(.pending("the store has not been reached yet"))
+  private let conflictCount = Mutex(0)
+  private var settings: Settings
+  /// Whether `settings` have been entered in the namespace.
+  private var isEntered = false
+  private var warned: Set<String> = []
+  private var foreign: Set<String> = []
+
+  init(_ settings: Settings, facts: any NamespaceFacts, isShared: Bool, logger: Logger) {
+    self.settings = settings
+    self.facts = facts
+    self.isShared = isShared
+    self.logger = logger
+    namespace = settings.store.namespace
+  }
+
+  nonisolated var standing: Standing { state.withLock { $0 } }
+
+  /// How many other configurations stand against this one in the namespace, or have since this process began.
+  nonisolated var conflicts: Int { conflictCount.withLock { $0 } }
+
+  /// The first comparison, tried once.
+  func begin() async -> Standing {
+    do throws(StoreError) {
+      let changes = try await enter(settings)
+      state.withLock { $0 = changes.isEmpty ? .admitted : .refused(changes) }
+    } catch {
+      state.withLock { $0 = .pending("\(error)") }
+    }
+    return standing
+  }
+
+  /// The reasons against a configuration that is about to be put to work; none where the store cannot be asked now.
+  func adopt(_ settings: Settings) async -> [String] {
+    do throws(StoreError) {
+      let changes = try await enter(settings)
+      guard changes.isEmpty else { return changes }
+    } catch {
+      logger.warning(
+        "the namespace could not be asked whether another node identifies requests differently",
+        metadata: ["error": "\(error)"])
+      isEntered = false
+    }
+    self.settings = settings
+    return []
+  }
+
+  /// Looks for configurations that other nodes have entered since.
+  func review() async {
+    do throws(StoreError) {
+      let changes = try await isEntered ? look() : enter(settings)
+      warn(
+        changes, of: "another node identifies requests in another way; a retry that meets it may run again")
+    } catch {
+      // The store's own log says that it is away.
+      logger.debug("the namespace could not be asked", metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// Enters a configuration; the reasons against it where it is not entered.
+  private func enter(_ settings: Settings) async throws(StoreError) -> [String] {
+    let own = KnownConfiguration(settings)
+    var text = try await facts.fact(.configurations)
+    while true {
+      let judgement = NamespaceRegister.judge(own, in: text, isShared: isShared)
+      report(judgement)
+      guard settings.allowsIdentityChange || judgement.changes.isEmpty else {
+        return judgement.changes.map(\.description)
+      }
+      warn(
+        judgement.changes.map(\.description),
+        of: "requests are identified in another way from now on, as allow_identity_change permits")
+      guard let new = judgement.text else { break }
+      let now = try await facts.replace(.configurations, text, with: new)
+      if now == new { break }
+      text = now
+    }
+    isEntered = true
+    return []
+  }
+
+  /// The differences to a configuration that has taken this one's place; where none has, it is entered again.
+  private func look() async throws(StoreError) -> [String] {
+    let text = try await facts.fact(.configurations)
+    let judgement = NamespaceRegister.judge(KnownConfiguration(settings), in: text, isShared: isShared)
+    report(judgement)
+    guard judgement.text != nil, judgement.followsNone else { return judgement.changes.map(\.description) }
+    return try await enter(settings)
+  }
+
+  private func report(_ judgement: NamespaceRegister.Judgement) {
+    foreign.formUnion(judgement.foreign)
+    // One that took this one's place, or whose place this one took, is to be seen no more.
+    let count = foreign.count + (judgement.changes.isEmpty ? 0 : 1)
+    conflictCount.withLock { $0 = count }
+    if judgement.isUnreadable {
+      warn(
+        ["it was written by another version of Semel"],
+        of:
+          "the configurations that the namespace remembers cannot be read, so this one is compared with none")
+    }
+    for sentence in judgement.foreign where warned.insert(sentence).inserted {
+      logger.error(
+        """
+        ANOTHER CONFIGURATION USES THE NAMESPACE \(namespace), AND REQUESTS OF DIFFERENT SERVICES MAY SHARE RECORDS: \
+        \(sentence); where these are different services, give each a store.namespace of its own
+        """)
+    }
+  }
+
+  private func warn(_ reasons: [String], of subject: String) {
+    for reason in reasons where warned.insert(reason).inserted {
+      logger.warning("\(subject)", metadata: ["reason": "\(reason)"])
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import Logging
+import ServiceLifecycle
+import Store
+
+/// Asks the namespace for the configurations of other nodes, and lets claims be granted once the first comparison has
+/// gone well.
+struct NamespaceService: Service {
+  let namespace: NamespaceGuard
+  let stores: [RedisStore]
+  let logger: Logger
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown {
+      while !Task.isCancelled {
+        await step()
+        try? await Task.sleep(for: pause)
+      }
+    }
+  }
+
+  private var pause: Duration {
+    if case .pending = namespace.standing { NamespaceGuard.firstInterval } else { NamespaceGuard.interval }
+  }
+
+  private func step() async {
+    guard case .pending = namespace.standing else { return await namespace.review() }
+    follow(await namespace.begin())
+  }
+
+  /// Does what the first comparison says; once.
+  func follow(_ standing: NamespaceGuard.Standing) {
+    switch standing {
+    case .pending: break
+    case .admitted: for store in stores { store.admit() }
+    case .refused(let reasons):
+      for store in stores {
+        store.refuseAdmission("its namespace was used with another identity of requests")
+      }
+      for reason in reasons { logger.critical("\(reason)") }
+      logger.critical("no protected request is served: \(IdentityRefusal.summary)")
+    }
+  }
+}
+
+/// The configuration identifies requests in another way than the one before.
+struct IdentityRefusal: Error {
+  static let summary =
+    "this configuration identifies requests in another way than the one that used its namespace before"
+
+  /// Each with its member and what to do.
+  let reasons: [String]
+}

@@ -1,0 +1,120 @@
+import Idempotency
+import Wire
+
+/// The members of a configuration that identify its requests, as a namespace remembers them.
+///
+/// Holds no secret: a value that a route requires in a header is kept as a digest.
+public struct KnownConfiguration: Codable, Hashable, Sendable {
+  struct Route: Codable, Hashable {
+    var name: String
+    var methods: [String]
+    var path: String?
+    var host: String?
+    /// The fields that a request must have, each as its name, a colon and a digest of its value.
+    var headers: [String]
+    var spelling: String
+    /// `nil` for a route that makes no records, as are the members below.
+    var caller: [String]?
+    var keys: [String]?
+    var endpoint: String?
+    var upstream: String?
+  }
+
+  /// The addresses of the upstreams of protected routes, by their names.
+  var upstreams: [String: String]
+  /// A digest of `trusted_proxies`, where an address is part of a caller.
+  var proxies: String?
+  /// 32 bits of a digest of the secret under which ids are made, where one is: enough to see another one.
+  var idSecret: String?
+  /// All of them: one that protects nothing may take requests of a later one.
+  var routes: [Route]
+
+  public init(_ settings: Settings) {
+    let protected = settings.routes.filter { $0.idempotency != .off }
+    upstreams = Dictionary(
+      protected.map { ($0.upstream.name, $0.upstream.address.identityText) },
+      uniquingKeysWith: { first, _ in first })
+    let countsAddresses = protected.contains { $0.caller?.parts.contains(.address) ?? false }
+    proxies = countsAddresses ? settings.trustedProxies.identityText : nil
+    idSecret = settings.store.idSecret.map { secret in
+      String(Digest256.sha256(of: Array("semel id secret \(secret.revealed)".utf8)).hexText.prefix(8))
+    }
+    routes = settings.routes.map(Route.init)
+  }
+
+  /// The routes as policies, as far as a comparison needs them; `nil` where this version cannot read one.
+  var policies: [RoutePolicy]? {
+    let policies = routes.compactMap(\.policy)
+    return policies.count == routes.count ? policies : nil
+  }
+
+  var protectsNothing: Bool { routes.allSatisfy { $0.caller == nil } }
+}
+
+extension KnownConfiguration.Route {
+  init(_ policy: RoutePolicy) {
+    name = policy.name
+    methods = policy.match.methods
+    path = policy.match.path?.text
+    host = policy.match.host
+    headers = policy.match.headers.map { "\($0.name):\(Self.digest(of: $0.value))" }
+    spelling = policy.spelling.rawValue
+    guard policy.idempotency != .off, let caller = policy.caller else { return }
+    self.caller = caller.parts.map(\.text)
+    keys = policy.key.from.map(\.text)
+    endpoint = policy.endpoint.rawValue
+    upstream = policy.upstream.name
+  }
+
+  fileprivate var policy: RoutePolicy? {
+    var match = RouteMatch(methods: methods, host: host)
+    if let path {
+      guard let pattern = try? PathPattern(parsing: path) else { return nil }
+      match.path = pattern
+    }
+    match.headers = headers.compactMap { header in
+      let parts = header.split(separator: ":", maxSplits: 1).map(String.init)
+      return parts.count == 2 ? RequiredHeader(name: parts[0], value: parts[1]) : nil
+    }
+    guard match.headers.count == headers.count, let spelling = RoutePolicy.Spelling(rawValue: spelling) else {
+      return nil
+    }
+    let upstream = UpstreamSettings(name: upstream ?? "", address: .unix(path: ""))
+    var policy = RoutePolicy(name: name, match: match, upstream: upstream)
+    policy.spelling = spelling
+    guard let caller else {
+      policy.idempotency = .off
+      return policy
+    }
+    let parts = caller.compactMap { try? CallerPart.parse($0) }
+    let sources = (keys ?? []).compactMap { try? KeySource.parse($0) }
+    guard parts.count == caller.count, sources.count == keys?.count,
+      let endpoint = RoutePolicy.Endpoint(rawValue: endpoint ?? "")
+    else { return nil }
+    policy.caller = CallerPolicy(parts: parts)
+    policy.key.from = sources
+    policy.endpoint = endpoint
+    return policy
+  }
+
+  /// 64 bits: a value may be a secret between a gateway and its backends.
+  private static func digest(of value: String) -> String {
+    String(Digest256.sha256(of: Array(value.utf8)).hexText.prefix(16))
+  }
+}
+
+extension UpstreamSettings.Address {
+  fileprivate var identityText: String {
+    switch self {
+    case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    case .unix(let path): "unix:\(path)"
+    }
+  }
+}
+
+extension TrustedProxies {
+  fileprivate var identityText: String {
+    let texts = blocks.map { "\($0.first.text)/\($0.prefix)" } + (includesUnixSockets ? ["unix"] : [])
+    return String(Digest256.sha256(of: Array(texts.sorted().joined(separator: " ").utf8)).hexText.prefix(16))
+  }
+}

@@ -1,0 +1,147 @@
+import Idempotency
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The configurations that a namespace has been used with, as one text in its store. Pure.
+///
+/// Records are found again only by requests that are identified as they were. So a configuration that follows another
+/// one of the same service must identify requests likewise, and configurations of different services must not share
+/// records. Nothing says which service a configuration is of; it is told by upstreams and routes:
+///
+/// - One that has routes for requests of the other, with an upstream of the same name, follows it. So does one whose
+///   upstream of that name is at the same address, unless that is a loopback address of a shared store: there it may
+///   be another sidecar's.
+/// - In a store that only one process can open, every configuration follows the one before.
+/// - Any other with an upstream of the same name is of another service, which may come to share its records.
+public struct NamespaceRegister: Codable, Sendable {
+  public struct Judgement: Hashable, Sendable {
+    /// The namespace's text from now on; `nil`: as it is.
+    public var text: String?
+    /// Why requests would be identified in another way than before.
+    public var changes: [ReloadPlan.Reason] = []
+    /// Configurations of what seem to be other services, a sentence each.
+    public var foreign: [String] = []
+    /// Whether the namespace remembers none that this one follows.
+    public var followsNone = true
+    /// The namespace's text is a newer version's, so that nothing could be compared.
+    public var isUnreadable = false
+  }
+
+  /// More than any namespace has; the oldest are dropped.
+  private static let limit = 16
+  private static let version = 1
+
+  private var version = Self.version
+  private var configurations: [KnownConfiguration] = []
+
+  private init() {}
+
+  /// `nil` for a text that this version does not write.
+  private init?(_ text: String) {
+    guard let register = try? JSONDecoder().decode(Self.self, from: Data(text.utf8)),
+      register.version == Self.version
+    else { return nil }
+    self = register
+  }
+
+  /// Compares a configuration with those that the namespace remembers, and enters it in their place.
+  ///
+  /// - Parameters:
+  ///   - text: The namespace's text; `nil` for a namespace that has none yet.
+  ///   - isShared: Whether several processes use the store.
+  public static func judge(_ own: KnownConfiguration, in text: String?, isShared: Bool) -> Judgement {
+    var judgement = Judgement()
+    guard var register = text.map({ Self($0) }) ?? Self() else {
+      judgement.isUnreadable = true
+      return judgement
+    }
+    var kept: [KnownConfiguration] = []
+    for known in register.configurations where known != own {
+      let relation = Relation(own, to: known, isShared: isShared)
+      judgement.foreign += relation.foreign
+      judgement.changes += relation.changes
+      if relation.follows { judgement.followsNone = false } else { kept.append(known) }
+    }
+    // In its old place where it is known already, so that nodes of one configuration write one text.
+    guard kept.count + 1 != register.configurations.count || !register.configurations.contains(own) else {
+      return judgement
+    }
+    register.configurations = (kept + [own]).suffix(limit)
+    judgement.text = register.text
+    return judgement
+  }
+
+  private var text: String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    guard let data = try? encoder.encode(self) else {
+      preconditionFailure("NamespaceRegister: not encodable")
+    }
+    return String(decoding: data, as: UTF8.self)
+  }
+}
+
+/// A configuration as it stands to one that the namespace remembers.
+private struct Relation {
+  /// Whether it takes the other's place.
+  private(set) var follows = false
+  private(set) var changes: [ReloadPlan.Reason] = []
+  private(set) var foreign: [String] = []
+
+  init(_ own: KnownConfiguration, to known: KnownConfiguration, isShared: Bool) {
+    guard let old = known.policies, let new = own.policies else { return }
+    let common = Set(known.upstreams.keys).intersection(own.upstreams.keys)
+    let lost = known.upstreams.filter { own.upstreams[$0.key] == nil }
+    let renamed = lost.filter { _, address in
+      own.upstreams.values.contains(address) && !Self.isLocal(address)
+    }
+    let names = isShared ? common.union(renamed.keys) : Set(known.upstreams.keys)
+    let comparison = IdentityComparison(from: old, to: new)
+    let counts: (RoutePolicy) -> Bool = { names.contains($0.upstream.name) }
+    let stays = common.contains { name in
+      known.upstreams[name] == own.upstreams[name] && !Self.isLocal(own.upstreams[name] ?? "")
+    }
+    follows = !isShared || stays || comparison.overlaps(where: counts)
+    if follows {
+      changes = comparison.changes(where: counts).flatMap {
+        $0.reasons(from: old, to: new, since: "in the configuration that used this namespace before")
+      }
+      if known.idSecret != own.idSecret, !known.protectsNothing { changes.append(Self.secret) }
+      if let before = known.proxies, let now = own.proxies, before != now { changes.append(Self.addresses) }
+    }
+    if isShared { foreign = Self.foreign(own, known, common, follows: follows) }
+  }
+
+  private static func foreign(
+    _ own: KnownConfiguration, _ known: KnownConfiguration, _ common: Set<String>, follows: Bool
+  ) -> [String] {
+    common.sorted().compactMap { name in
+      guard let here = own.upstreams[name], let there = known.upstreams[name], !follows || here != there
+      else {
+        return nil
+      }
+      let places = here == there ? "at \(here) in both" : "at \(there) there and at \(here) here"
+      let routes = known.routes.filter { $0.upstream == name }.map(\.name).joined(separator: ", ")
+      return "upstream \(name) is \(places), and its routes there are \(routes)"
+    }
+  }
+
+  private static let addresses = ReloadPlan.Reason(
+    "trusted_proxies",
+    "is another than in the configuration that used this namespace before, so that a caller's address may be another "
+      + "one and a retry run again; " + IdentityChange.remedy)
+
+  private static let secret = ReloadPlan.Reason(
+    "store.id_secret_file",
+    "holds another secret than the configuration that used this namespace before, so that a retry would find no record "
+      + "and run again; " + IdentityChange.remedy)
+
+  /// Whether the address says nothing of who is there.
+  private static func isLocal(_ address: String) -> Bool {
+    ["unix:", "127.", "localhost:", "[::1]:"].contains { address.hasPrefix($0) }
+  }
+}

@@ -1,0 +1,117 @@
+import TestSupport
+import Testing
+
+/// What a namespace remembers of the configurations that use it.
+struct NamespaceTests {
+  /// Starts the rig's process again with other members; its exit where it ends by itself.
+  private func restart(_ rig: Rig, _ change: (inout Configuration) -> Void) async throws {
+    try await rig.semel.kill()
+    var changed = rig.configuration
+    change(&changed)
+    try rig.semel.configure(rig.text(of: changed))
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a start that identifies requests differently needs its word, once`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let first = try await rig.order("k")
+      expectExecuted(first)
+      try await restart(rig) { $0.route["caller"] = "{parts: [address]}" }
+      let refused = try rig.semel.launch()
+      #expect(try await refused.exit() == .code(78))
+      let message =
+        "routes[0].caller: is another than in orders in the configuration that used this namespace"
+      #expect(refused.errors.contains(message), "\(refused.errors)")
+      #expect(refused.errors.contains("allow_identity_change: true"))
+
+      // With the old one, in another name and with another retention, all is as it was.
+      try rig.semel.configure(
+        rig.text(of: rig.configuration).replacing("name: orders", with: "name: bought, retention: 1h"))
+      try await rig.semel.start()
+      expectReplayed(try await rig.order("k"), of: first)
+
+      try await restart(rig) {
+        $0.route["caller"] = "{parts: [address]}"
+        $0.top["allow_identity_change"] = "true"
+      }
+      try await rig.semel.start()
+      expectExecuted(try await rig.order("k"))
+      try await restart(rig) { $0.route["caller"] = "{parts: [address]}" }
+      try await rig.semel.start()
+      expectReplayed(try await rig.order("k"), 201)
+    }
+  }
+
+  @Test func `a route that is switched off by a restart is noticed`() async throws {
+    try await Rig.run { rig in
+      try await restart(rig) {
+        $0.firstRoutes = ["{name: off, match: {path: '/v1/orders'}, idempotency: off}"]
+      }
+      let refused = try rig.semel.launch()
+      #expect(try await refused.exit() == .code(78))
+      #expect(refused.errors.contains("routes[0].match: takes requests that orders"), "\(refused.errors)")
+    }
+  }
+
+  @Test func `an identity that proves another one late serves no protected request`() async throws {
+    try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
+      expectExecuted(try await rig.order("k"))
+      try await restart(rig) { $0.route["caller"] = "{parts: [address]}" }
+      rig.redis?.stop()
+      try rig.semel.launch()
+      try await rig.semel.page("/readyz", becomes: 503)
+      try await rig.redis?.start()
+      try await rig.semel.process.line(containing: "no protected request is served")
+      expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+      #expect(try await rig.order(nil, path: "/open").status == 201)
+      #expect(await rig.semel.status(of: "/readyz") == 503)
+      #expect(rig.backend.runs(of: "k") == 1)
+    }
+  }
+
+  @Test func `a store that is reached late is compared with, and served from then on`() async throws {
+    try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
+      let first = try await rig.order("k")
+      try await rig.semel.kill()
+      rig.redis?.stop()
+      try rig.semel.launch()
+      try await rig.semel.page("/readyz", becomes: 503)
+      try await rig.redis?.start()
+      try await rig.semel.page("/readyz", becomes: 200)
+      expectReplayed(try await rig.order("k") { $0.problem == nil }, of: first)
+    }
+  }
+
+  @Test func `another service in the namespace is warned of on both nodes`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      #expect(try await rig.semel.counter("semel_namespace_conflicts") == 0)
+      let other = OrdersBackend()
+      try await other.start()
+      let second = try await rig.secondNode(before: other.port)
+      for node in [second, rig.semel] {
+        let line = try await node.process.line(containing: "ANOTHER CONFIGURATION USES THE NAMESPACE semel")
+        #expect(line.contains(#""level":"error""#))
+        #expect(line.contains("127.0.0.1:\(other.port)") && line.contains("127.0.0.1:\(rig.backend.port)"))
+        #expect(line.contains("store.namespace"))
+        try await node.counter("semel_namespace_conflicts", isAtLeast: 1)
+      }
+      try await second.kill()
+      try await other.stop()
+    }
+  }
+
+  @Test func `nodes that identify requests differently during a rollout say so`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      let ports = SemelProcess.Ports()
+      var changed = rig.configuration
+      changed.route["caller"] = "{parts: [address]}"
+      changed.top["allow_identity_change"] = "true"
+      let second = try await SemelProcess(
+        ports: ports,
+        configuration: changed.text(ports: ports, backend: rig.backend.port, storePath: "", redis: rig.redis))
+      try await second.process.line(containing: "as allow_identity_change permits")
+      try await rig.semel.process.line(containing: "another node identifies requests in another way")
+      try await second.kill()
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import Settings
+import Testing
+
+/// Which configurations a namespace takes for one service's.
+struct NamespaceRegisterTests {
+  /// A configuration with an upstream of a name, at a place, and a route by a path and a caller.
+  private static func configuration(
+    _ path: String, caller: String = "address", upstream: String = "app", at place: String = "10.0.0.1:80",
+    _ more: String = ""
+  ) throws -> KnownConfiguration {
+    KnownConfiguration(
+      try load(
+        """
+        upstreams: {\(upstream): {url: "http://\(place)"}}
+        \(more)
+        routes: [{name: r, match: {path: \(path)}, caller: {parts: ["\(caller)"]}}]
+        """))
+  }
+
+  private static func judge(
+    _ own: KnownConfiguration, after before: [KnownConfiguration], isShared: Bool = true
+  ) throws -> NamespaceRegister.Judgement {
+    var text: String?
+    for known in before { text = NamespaceRegister.judge(known, in: text, isShared: isShared).text ?? text }
+    return NamespaceRegister.judge(own, in: text, isShared: isShared)
+  }
+
+  @Test func `a configuration that is known changes nothing, however many others there are`() throws {
+    let first = try Self.configuration("/a")
+    #expect(try Self.judge(first, after: []).text != nil)
+    #expect(try Self.judge(first, after: [first]).text == nil)
+    let other = try Self.configuration("/b", at: "10.0.0.2:80")
+    #expect(try Self.judge(first, after: [first, other]).text == nil)
+    #expect(try Self.judge(other, after: [first, other]).text == nil)
+  }
+
+  @Test func `a changed configuration of the same service takes its place`() throws {
+    let first = try Self.configuration("/a")
+    let renamed = try Self.judge(try Self.configuration("/a/**"), after: [first])
+    #expect(renamed.changes.isEmpty && renamed.foreign.isEmpty)
+    #expect(renamed.text?.contains(#""/a/**""#) == true && renamed.text?.contains(#""/a""#) == false)
+    let changed = try Self.judge(try Self.configuration("/a", caller: "header:x"), after: [first])
+    #expect(changed.changes.map(\.member) == ["routes[0].caller"])
+  }
+
+  @Test(arguments: [
+    // Moved away, at an address that names one service; at a loopback address another sidecar may be there.
+    ("10.0.0.1:80", "app", "10.0.0.1:80", true, ["routes[0].match"], 0),
+    ("127.0.0.1:80", "app", "127.0.0.1:80", true, [], 1), ("10.0.0.1:80", "app", "10.0.0.2:80", true, [], 1),
+    // A store of one process has one service.
+    ("127.0.0.1:80", "app", "127.0.0.1:80", false, ["routes[0].match"], 0),
+    ("10.0.0.1:80", "other", "10.0.0.2:80", false, ["routes[0].match"], 0),
+    // No record of another upstream's name is ever found.
+    ("10.0.0.1:80", "other", "10.0.0.2:80", true, [], 0),
+  ]) func `routes that have nothing in common may be another service's`(
+    place: String, upstream: String, other: String, isShared: Bool, changes: [String], foreign: Int
+  ) throws {
+    let first = try Self.configuration("/a", at: place)
+    let second = try Self.configuration("/b", upstream: upstream, at: other)
+    let judgement = try Self.judge(second, after: [first], isShared: isShared)
+    #expect(judgement.changes.map(\.member) == changes)
+    #expect(judgement.foreign.count == foreign)
+  }
+
+  @Test func `an upstream that is only renamed makes other records`() throws {
+    let first = try Self.configuration("/a")
+    let renamed = try Self.judge(try Self.configuration("/a", upstream: "api"), after: [first])
+    #expect(renamed.changes.map(\.member) == ["routes[0].upstream"])
+  }
+
+  @Test func `the same routes before another address are one service's, and are told of`() throws {
+    let first = try Self.configuration("/a")
+    let second = try Self.configuration("/a", at: "10.0.0.2:80")
+    let judgement = try Self.judge(second, after: [first])
+    #expect(judgement.changes.isEmpty && !judgement.followsNone)
+    #expect(
+      judgement.foreign == [
+        "upstream app is at 10.0.0.1:80 there and at 10.0.0.2:80 here, and its routes there are r"
+      ])
+    #expect(try Self.judge(second, after: [first], isShared: false).foreign.isEmpty)
+  }
+
+  @Test func `who is trusted counts where addresses do`() throws {
+    let trusted = "trusted_proxies: [10.1.0.0/16]"
+    for (caller, count) in [("address", 1), ("header:x", 0)] {
+      let first = try Self.configuration("/a", caller: caller)
+      let second = try Self.configuration("/a", caller: caller, trusted)
+      let judgement = try Self.judge(second, after: [first])
+      #expect(judgement.changes.count { $0.member == "trusted_proxies" } == count)
+    }
+  }
+
+  @Test(arguments: ["", "{}", #"{"version":2,"configurations":[]}"#, "nonsense"])
+  func `a text that this version does not write is left alone`(text: String) throws {
+    let judgement = NamespaceRegister.judge(try Self.configuration("/a"), in: text, isShared: true)
+    #expect(judgement.isUnreadable && judgement.text == nil)
+  }
+
+  @Test func `no more are kept than a namespace has`() throws {
+    let many = try (0..<40).map { try Self.configuration("/a", upstream: "u\($0)") }
+    let judgement = try Self.judge(try Self.configuration("/a"), after: many)
+    #expect((judgement.text?.utf8.count ?? 0) < 16 * 400)
+  }
+}

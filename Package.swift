@@ -87,9 +87,9 @@ let package = Package(
     module(
       "Transport",
       [
-        "CCurl", "Idempotency", "Loop", "Wire", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP2, nioHPACK,
-        logging,
+        "Idempotency", "Loop", "Wire", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP2, nioHPACK, logging,
       ]),
+    module("Calls", ["CCurl"]),
     module(
       "Proxy",
       [
@@ -107,7 +107,7 @@ let package = Package(
     .executableTarget(
       name: "semel",
       dependencies: [
-        "Admin", "Idempotency", "Loop", "Proxy", "Settings", "Store", "TLS", "Telemetry",
+        "Admin", "Calls", "Idempotency", "Loop", "Proxy", "Settings", "Store", "TLS", "Telemetry",
         "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging, lifecycle,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),

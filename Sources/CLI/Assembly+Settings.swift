@@ -1,3 +1,4 @@
+import Calls
 import Idempotency
 import Logging
 import Proxy
@@ -5,7 +6,6 @@ import Settings
 import Store
 import TLS
 import Telemetry
-import Transport
 
 extension ProxyLimits {
   init(_ settings: LimitSettings) {

@@ -135,10 +135,7 @@ struct Assembly {
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: tracer, identityKey: identityKey, digests: digests, logger: logger)
     let generation = generation(of: settings, metrics)
-    let watcher = try CurlWatcher()
-    let backends = try contexts.map {
-      try HTTPUpstream(context: $0, loops: contexts.count, watcher: watcher, logger: logger)
-    }
+    let backends = contexts.map { HTTPUpstream(context: $0, loops: contexts.count, logger: logger) }
     metrics.tell(of: Array(zip(contexts, backends)))
     let workers = contexts.indices.map { index in
       Worker(

@@ -43,7 +43,7 @@ extension RequestRunner {
         fields: UpstreamFields.make(
           for: delivery, call.target, to: upstream, id: call.id, attempt: held.claim.attempt,
           contentCoding: call.route.policy.contentCoding),
-        body: call.upstreamBody(of: delivery), permit: held.permit))
+        body: call.upstreamBody(of: delivery), permit: held.permit, bindsConnection: head.bindsConnection))
   }
 
   /// Record, then answer.

@@ -39,7 +39,7 @@ extension RequestRunner {
       UpstreamRequest(
         upstream: upstream, method: head.methodText, target: target.text,
         fields: UpstreamFields.make(for: delivery, target, to: upstream, id: id), body: passedBody,
-        permit: nil, interim: delivery, upgrade: upgrade))
+        permit: nil, interim: delivery, upgrade: upgrade, bindsConnection: head.bindsConnection))
     // Without it the backend would be waited for, for as long as it has nothing to say.
     delivery.whenDisconnected = { [context = worker.context] in context.task { answer.close() } }
     return (answer, route?.policy.timeToAnswer ?? upstream.responseTimeout)

@@ -3,89 +3,67 @@ import Logging
 import Loop
 import NIOCore
 
-/// The backend's side: each upstream is spoken to in the cheapest way that can do what its settings ask for.
-public final class HTTPUpstream: Upstream {
-  private let native: NativeUpstream
-  private let curl: CurlUpstream
+/// The backend's side on NIO's channels: HTTP/1.1 with Semel's own codec, and HTTP/2, in clear, under TLS
+/// and on unix sockets. Confined to its event loop.
+///
+/// It knows for certain what was written: nothing is ever sent again below it.
+public final class HTTPUpstream: Upstream, @unchecked Sendable {
+  let context: EventLoopContext
+  private let logger: Logger
+  private let loops: Int
+  private var pools: [ConnectionPool] = []
+  private var isShutDown = false
+  public internal(set) var counters = UpstreamCounters()
 
   /// - Parameters:
   ///   - context: the event loop that this is confined to; `begin` and `shutdown` are called on it.
   ///   - loops: how many there are; each gets its share of an upstream's `maxConnections`.
-  public init(
-    context: EventLoopContext, loops: Int, watcher: CurlWatcher, logger: Logger
-  ) throws(TransportError) {
-    native = NativeUpstream(context: context, loops: loops, logger: logger)
-    curl = try CurlUpstream(context: context, loops: loops, watcher: watcher, logger: logger)
+  public init(context: EventLoopContext, loops: Int, logger: Logger) {
+    self.context = context
+    self.loops = loops
+    self.logger = logger
   }
-
-  /// Of both ways together; read on the loop.
-  public var counters: UpstreamCounters { native.counters + curl.counters }
 
   public func begin(_ request: UpstreamRequest) -> HTTPExchange {
-    // libcurl cannot switch protocols.
-    request.upstream.tls != nil && request.upstream.http2 == .off && request.upgrade == nil
-      ? .curl(curl.begin(request)) : .native(native.begin(request))
+    context.loop.assertInEventLoop()
+    let versions = HTTPVersions(for: request)
+    let pool = pool(for: request.upstream, versions)
+    let exchange = HTTPExchange(request, pool: pool, context: context)
+    if isShutDown {
+      exchange.fail("the transport is shut down")
+    } else if versions == .http2, !request.fitsHTTP2 {
+      exchange.fail("the request's head is too large for HTTP/2")
+    } else {
+      exchange.pool.start(exchange)
+    }
+    return exchange
   }
 
-  /// Cuts what is still under way and closes every connection.
+  /// Cuts what is still under way and closes every connection. Exchanges that are used after it fail.
   public func shutdown() {
-    native.shutdown()
-    curl.shutdown()
-  }
-}
-
-/// An exchange of either kind.
-public enum HTTPExchange: UpstreamExchange {
-  case native(NativeExchange)
-  case curl(CurlExchange)
-
-  public func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead {
-    switch self {
-    case .native(let exchange): try await exchange.head(within: span)
-    case .curl(let exchange): try await exchange.head(within: span)
-    }
+    context.loop.assertInEventLoop()
+    isShutDown = true
+    for pool in pools { pool.shutdown() }
+    pools.removeAll()
   }
 
-  public func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
-  {
-    switch self {
-    case .native(let exchange): try await exchange.collect(upTo: limit, within: span)
-    case .curl(let exchange): try await exchange.collect(upTo: limit, within: span)
-    }
+  func logRetry(of name: String, after reason: String, in delay: Milliseconds) {
+    counters.retries += 1
+    logger.debug(
+      "connecting is tried again",
+      metadata: ["upstream": "\(name)", "reason": "\(reason)", "delay_ms": "\(delay.count)"])
   }
 
-  public func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer? {
-    switch self {
-    case .native(let exchange): try await exchange.read(within: span)
-    case .curl(let exchange): try await exchange.read(within: span)
+  private func pool(for settings: UpstreamSettings, _ versions: HTTPVersions) -> ConnectionPool {
+    for pool in pools where pool.versions == versions && pool.settings == settings { return pool }
+    // What a reload has left behind goes with the next new one, once nobody uses it any more.
+    pools.removeAll { pool in
+      guard pool.isIdle, pool.settings.name == settings.name, pool.settings != settings else { return false }
+      pool.shutdown()
+      return true
     }
-  }
-
-  public func takeReady() -> (bytes: ByteBuffer, isEnd: Bool) {
-    switch self {
-    case .native(let exchange): exchange.takeReady()
-    case .curl(let exchange): exchange.takeReady()
-    }
-  }
-
-  public var trailers: ByteBuffer {
-    switch self {
-    case .native(let exchange): exchange.trailers
-    case .curl(let exchange): exchange.trailers
-    }
-  }
-
-  public func tunnel(_ bytes: any RequestBodyStream) {
-    switch self {
-    case .native(let exchange): exchange.tunnel(bytes)
-    case .curl(let exchange): exchange.tunnel(bytes)
-    }
-  }
-
-  public func close() {
-    switch self {
-    case .native(let exchange): exchange.close()
-    case .curl(let exchange): exchange.close()
-    }
+    let pool = ConnectionPool(settings: settings, versions: versions, loops: loops, upstream: self)
+    pools.append(pool)
+    return pool
   }
 }

@@ -6,12 +6,4 @@ public struct UpstreamCounters: Sendable, Equatable {
   public var sends = 0
   /// Connects tried again.
   public var retries = 0
-
-  static func + (left: UpstreamCounters, right: UpstreamCounters) -> UpstreamCounters {
-    var sum = left
-    sum.connects += right.connects
-    sum.sends += right.sends
-    sum.retries += right.retries
-    return sum
-  }
 }

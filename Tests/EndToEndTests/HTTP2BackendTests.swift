@@ -158,14 +158,122 @@ struct HTTP2BackendTests {
     }
   }
 
-  @Test func `a backend that takes nothing of a body is waited for so long`() async throws {
-    let configuration = Configuration(
-      top: ["workers": "1"], upstream: ["response_timeout": "1s", "settle": "1s"])
+  @Test func `where no body is taken, no claimed request with one is begun`() async throws {
+    let configuration = Configuration(top: ["workers": "1"], upstream: ["connect_timeout": "500ms"])
     try await run(configuration, saying: ["window=0"]) { rig, backend in
-      expectRefused(try await rig.order("k"), 504, "outcome_unknown", retryable: true)
-      try await backend.line(containing: "reset /v1/orders 8")
+      for number in 0..<3 {
+        expectRefused(try await rig.order("k\(number)"), 502, "upstream_unreachable", retryable: true)
+      }
       #expect(try await rig.semel.client.send("GET", "/open").status == 200)
+      #expect(!backend.output.contains("reset"))
       #expect(try await Self.connections(to: backend, atLeast: 1) == 1)
+    }
+  }
+
+  @Test func `where a connection takes no more of bodies, a claimed one goes by another`() async throws {
+    try await run(isSecure: false, Configuration(top: ["workers": "1"]), saying: ["mean=1"]) { rig, backend in
+      expectExecuted(try await rig.order("before"))
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send("PUT /open HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n")
+      try await client.send(String(repeating: "x", count: 100_000))
+      for number in 0..<3 { expectExecuted(try await rig.order("k\(number)", within: .seconds(3))) }
+      #expect(try await rig.semel.client.send("GET", "/passed").status == 201)
+      #expect(try await Self.connections(to: backend, atLeast: 2) == 2)
+    }
+  }
+
+  @Test func `a body that is stuck is waited for no longer than its response would be`() async throws {
+    let configuration = Configuration(
+      top: ["workers": "1"], upstream: ["response_timeout": "2s", "settle": "1s"])
+    // The first piece of 64 KiB leaves, and no other.
+    try await run(configuration, saying: ["window=70000"]) { rig, backend in
+      let began = ContinuousClock.now
+      let body = String(repeating: "x", count: 200_000)
+      expectRefused(try await rig.order("k", body: body), 504, "outcome_unknown", retryable: true)
+      #expect(ContinuousClock.now - began < .milliseconds(3500))
+      // Nothing was heard meanwhile.
+      try await backend.line(containing: "closed 1")
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `a connection that has fallen silent gets no more requests`(isSecure: Bool) async throws {
+    try await run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
+      expectExecuted(try await rig.order("before"))
+      let lost = Task { try? await rig.order("k", path: "/v1/silent") }
+      try await backend.line(containing: "pinged 1")
+      for number in 0..<3 { expectExecuted(try await rig.order("k\(number)", within: .seconds(3))) }
+      #expect(try await Self.connections(to: backend, atLeast: 2) == 2)
+      lost.cancel()
+    }
+  }
+
+  @Test func `a connection of which nothing was heard within a time-out is left`() async throws {
+    let configuration = Configuration(
+      top: ["workers": "1"], upstream: ["response_timeout": "500ms", "settle": "10s"])
+    try await run(configuration) { rig, backend in
+      expectExecuted(try await rig.order("before"))
+      expectRefused(
+        try await rig.order("k", path: "/v1/silent"), 504, "outcome_unknown", retryable: true)
+      for number in 0..<3 { expectExecuted(try await rig.order("k\(number)")) }
+      #expect(try await Self.connections(to: backend, atLeast: 2) == 2)
+    }
+  }
+
+  @Test func `a backend that answers pings keeps its connection however slow it is`() async throws {
+    let configuration = Configuration(top: ["workers": "1"])
+    try await run(configuration) { rig, backend in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(HTTPClient.request("GET", "/slow"))
+      try await backend.line(containing: "pinged 1")
+      expectExecuted(try await rig.order("k"))
+      #expect(try await Self.connections(to: backend, atLeast: 1) == 1)
+    }
+  }
+
+  @Test(arguments: ["late", "ahead"], [true, false])
+  func `what nobody asked for is nobody's response`(way: String, isSecure: Bool) async throws {
+    try await run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
+      expectExecuted(try await rig.order("before", path: "/v1/\(way)"))
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      rig.semel.freeze()
+      try await client.send(Rig.orderText("frozen"))
+      try await backend.line(containing: "said /v1/\(way)")
+      rig.semel.thaw()
+      let frozen = try await client.answer()
+      #expect(!frozen.text.contains("nobody"), "\(frozen)")
+      for name in ["alice", "bob", "carol"] {
+        let first = try await rig.order(name)
+        expectExecuted(first)
+        #expect(first.text.hasPrefix(#"{"order":"#))
+      }
+    }
+  }
+
+  @Test func `a connection that somebody authenticates serves nobody else`() async throws {
+    try await run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
+      func connection(_ path: String, _ more: [(String, String)] = []) async throws -> Int {
+        let answer = try await rig.semel.client.send("GET", path, more)
+        return try #require(answer["X-Connection"].flatMap { Int($0) })
+      }
+      let first = try await connection("/passed")
+      let own = try await connection("/passed", [("Authorization", "NTLM abc")])
+      #expect(own != first)
+      #expect(try await connection("/passed") == first)
+      #expect(try await connection("/negotiate") == first)
+      let next = try await connection("/passed")
+      #expect(next != first && next != own)
+    }
+  }
+
+  @Test func `a backend that leaves for an error is not believed in what it took`() async throws {
+    try await run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
+      expectExecuted(try await rig.order("before"))
+      expectRefused(try await rig.order("k", path: "/v1/calm"), 502, "outcome_unknown", retryable: true)
+      let again = try await rig.order("k", path: "/v1/calm")
+      #expect(again.problem?.code == "outcome_unknown")
+      #expect(try await Self.runs(of: "k", at: backend) == 1)
+      expectExecuted(try await rig.order("after"))
     }
   }
 

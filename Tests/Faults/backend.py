@@ -32,18 +32,24 @@ SICK = HEALTHY | {
     "stalled": 2,
     "gateway": 3,
     "late rejected": 1,
+    "said twice": 2,
+    "farewell": 2,
 }
 # Over HTTP/2 many share a connection: most faults are a stream's own, and what is cut takes others with it.
 SICK2 = SICK | {
     "unread": 1,
     "cut after": 1,
     "cut in answer": 1,
+    "said twice": 0,
+    "farewell": 0,
     "refused": 4,
     "turned away": 1,
     "leaving": 1,
     "reset after": 3,
     "reset in answer": 3,
 }
+# What nobody asked for, of which nothing may reach anybody: nothing may be held as unknown either.
+UNASKED = HEALTHY | {"said twice": 15, "farewell": 15}
 # Of these all is known: nothing may be held as unknown.
 REFUSING = {"refused": 15, "turned away": 3, "leaving": 3}
 # These are not run.
@@ -76,6 +82,13 @@ class Answer:
     is_chunked: bool = False
 
 
+# Of a run that there never was: whoever is given it was given another's.
+STRAY = http1.answer(201, {"X-Run": -1}, b'{"serial": -1, "print": "", "caller": "", "attempt": 1}')
+# On an idle connection that is closed. Where a request is on its way meanwhile, nobody can tell it from the request's
+# response: it says itself that nothing is known. The request is not run.
+FAREWELL = http1.answer(502, {"Connection": "close"}, b"{}")
+
+
 class Connection(asyncio.Protocol):
     """One of HTTP/1.1, and the exchange on it. `backend_http2` has those of HTTP/2."""
 
@@ -83,6 +96,7 @@ class Connection(asyncio.Protocol):
         self.backend = backend
         self.message = http1.Message()
         self.transport = None
+        self.is_busy = False
 
     def connection_made(self, transport):
         self.transport = transport
@@ -97,6 +111,7 @@ class Connection(asyncio.Protocol):
             if not self.message.is_whole:
                 return
             message, self.message = self.message, http1.Message()
+            self.is_busy = True
             self.backend.take(self, Request(message.start.split(" ")[1], message.fields, message.body))
 
     @property
@@ -107,7 +122,18 @@ class Connection(asyncio.Protocol):
         self.transport.abort()
 
     def finish(self, answer, _serial):
+        self.is_busy = False
         self.transport.write(http1.answer(answer.status, answer.fields, answer.body, answer.is_chunked))
+
+    def say_twice(self, answer):
+        """One more behind it, in one piece with it."""
+        self.is_busy = False
+        self.transport.write(http1.answer(answer.status, answer.fields, answer.body, answer.is_chunked) + STRAY)
+
+    def bid_farewell(self):
+        if not (self.is_gone or self.is_busy or self.message.buffer or self.message.start):
+            self.transport.write(FAREWELL)
+            self.transport.close()
 
     def cut_within(self, answer, luck):
         whole = http1.answer(answer.status, answer.fields, answer.body, answer.is_chunked)
@@ -118,6 +144,7 @@ class Connection(asyncio.Protocol):
 class Backend:
     connection_type = Connection
     sick = SICK
+    unasked = UNASKED
 
     def __init__(self, seed, journal, time_out):
         self.seed = seed
@@ -186,6 +213,12 @@ class Backend:
                 later(luck * self.time_out * 0.9, self.finish, exchange, serial, answer)
             case "stalled":
                 pass
+            case "said twice":
+                self.journal.add("answered", serial=serial)
+                exchange.say_twice(answer)
+            case "farewell":
+                self.finish(exchange, serial, answer)
+                later(luck * 0.3, exchange.bid_farewell)
             case _:
                 if kind == "leaving":
                     exchange.leave()

@@ -197,3 +197,4 @@ class Connection(asyncio.Protocol):
 class Backend(backend.Backend):
     connection_type = Connection
     sick = backend.SICK2
+    unasked = backend.HEALTHY

@@ -151,6 +151,8 @@ class Clients:
             if name not in STEERING and name not in NOT_RECORDED
         )
         content = json.loads(answer.body)
+        if not content:
+            return told  # A farewell: of no run.
         text = f"{answer.status} {fields} ".encode() + answer.body
         return told | {
             "answer": hashlib.sha256(text).hexdigest()[:16],

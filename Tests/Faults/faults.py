@@ -213,6 +213,7 @@ ALONE = {
     "SIGHUP": [reload],
     "client's network": [client_network],
     "backend": [backend_of(lambda rig: rig.backend.sick), refuse],
+    "backend speaks out of turn": [backend_of(lambda rig: rig.backend.unasked)],
     "backend's network": [backend_network],
     "clocks apart": [],
 }

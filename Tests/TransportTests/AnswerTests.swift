@@ -6,7 +6,7 @@ import Wire
 
 @testable import Transport
 
-@Suite(.onBothTransports) struct `What is an answer` {
+@Suite struct `What is an answer` {
   /// Sends one request and has it answered with these bytes; the server closes after them where it is told to.
   private func exchange(
     _ method: String = "GET", answeredBy bytes: String, closing: Bool = false

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.onBothTransports) struct `What was never sent` {
+@Suite struct `What was never sent` {
   private func request(_ settings: UpstreamSettings, permit: SendPermit? = nil) -> UpstreamRequest {
     UpstreamRequest(
       upstream: settings, method: "POST", target: "/", fields: ByteBuffer(string: "Host: h\r\n"), body: .none,

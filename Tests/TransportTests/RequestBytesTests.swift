@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.onBothTransports) struct `The bytes of a request` {
+@Suite struct `The bytes of a request` {
   /// What the backend reads for a request.
   private func bytes(
     _ method: String, _ target: String = "/a?b=c", fields: String = "Host: example.org\r\nX-A: 1\r\n",
@@ -18,7 +18,7 @@ import Testing
       }
     }
     return try await Harness.run { harness async throws in
-      // A first one of another kind: nothing of it may stick to the handle.
+      // A first one of another kind: nothing of it may stick to the connection.
       _ = try await harness.upstream.begin(.to(server, "PUT", body: .whole(ByteBuffer(string: "before"))))
         .finish()
       _ = try await harness.upstream.begin(.to(server, method, target, fields: fields, body: body)).finish()
@@ -29,7 +29,7 @@ import Testing
   private static let fields = "Host: example.org\r\nX-A: 1\r\n"
 
   @Test(arguments: ["GET", "HEAD", "POST", "DELETE", "PUT", "OPTIONS", "get", "PROPFIND"])
-  func `without content there is no length and nothing of libcurl's own`(method: String) async throws {
+  func `without content there is no length and nothing of the transport's own`(method: String) async throws {
     #expect(try await bytes(method) == "\(method) /a?b=c HTTP/1.1\r\n\(Self.fields)\r\n")
   }
 
@@ -65,12 +65,7 @@ import Testing
 
   @Test func `a streamed body of unknown length goes in chunks`() async throws {
     let got = try await bytes("POST", body: .streamed(Pieces(["ab", "cde"]), length: nil))
-    // libcurl puts the line of its own behind the first.
-    let fields =
-      switch Transport.tested {
-      case .native: "Host: example.org\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n"
-      case .libcurl: "Host: example.org\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n"
-      }
+    let fields = "Host: example.org\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n"
     let head = "POST /a?b=c HTTP/1.1\r\n\(fields)\r\n"
     #expect(got == head + "2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n")
   }
@@ -81,21 +76,6 @@ import Testing
       "Cookie: a=b\r\nAuthorization: Bearer x\r\nX-Empty:\r\nx-lower:no-space\r\nX-Trail: a \r\nRange: bytes=0-1\r\n"
     for index in 0..<20 { fields += "X-\(index): value; \"\(index)\": \u{e9}\r\n" }
     #expect(try await bytes("POST", fields: fields) == "POST /a?b=c HTTP/1.1\r\n\(fields)\r\n")
-  }
-
-  static let blocks: [(given: String, sent: String)] = [
-    ("X-A: 1\r\nHost: h\r\nX-B: 2\r\n", "Host: h\r\nX-A: 1\r\nX-B: 2\r\n"),
-    ("X-A: 1\r\nhost: h\r\n", "Host: h\r\nX-A: 1\r\n"), ("Host: h\r\n", "Host: h\r\n"),
-    ("Host: h\r\nX-Empty:\r\n", "Host: h\r\nX-Empty:\r\n"), ("Host:\r\nX-A: 1\r\n", "Host: \r\nX-A: 1\r\n"),
-    ("Host: h\r\nAccept: */*\r\n", "Host: h\r\nAccept: */*\r\n"),
-    ("Host: h\r\nX-Empty:\r\nX-Also:\r\n", "Host: h\r\nX-Empty:\r\nX-Also:\r\n"),
-  ]
-
-  @Test(arguments: blocks.indices)
-  func `libcurl sends Host once and first`(index: Int) async throws {
-    let (given, sent) = Self.blocks[index]
-    let got = try await Transport.$tested.withValue(.libcurl) { try await bytes("GET", fields: given) }
-    #expect(got == "GET /a?b=c HTTP/1.1\r\n\(sent)\r\n")
   }
 
   @Test(arguments: ["/", "/a/../b", "/%2e%2e/x", "//double", "/a?b=/../c", "/sp%20ce?", "*"])

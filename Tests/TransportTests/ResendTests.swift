@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.onBothTransports) struct `A request is sent once` {
+@Suite struct `A request is sent once` {
   /// Answers the first request, then takes the second on the same connection and closes without an answer.
   private static func trap() throws -> RawServer {
     try RawServer { connection in

@@ -1,4 +1,3 @@
-import CCurl
 import Idempotency
 import NIOCore
 import Testing
@@ -74,10 +73,5 @@ import Testing
     var random = Highest()
     let delays = (0..<8).map { _ in backoff.next(using: &random)?.count }
     #expect(delays == [25, 50, 100, 200, 400, 500, 500, nil])
-  }
-
-  @Test func `what will not pass is not tried again`() {
-    #expect(!CURLE_URL_MALFORMAT.mayPass && !CURLE_PEER_FAILED_VERIFICATION.mayPass)
-    #expect(CURLE_COULDNT_CONNECT.mayPass)
   }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Transport
 
-@Suite(.onBothTransports) struct `A request that is still being sent` {
+@Suite struct `A request that is still being sent` {
   private static let large = ByteBuffer(repeating: 0x61, count: 10 << 20)
 
   static let earlyAnswers = [

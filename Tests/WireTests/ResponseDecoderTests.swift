@@ -34,6 +34,12 @@ struct ResponseDecoderTests {
       ], .idle
     ),
     (
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 2\r\nX-Sum: 1\r\n\r\n", .get,
+      [
+        message("200 OK 1.1 chunked keep-alive", ["Transfer-Encoding: chunked"], trailers: "X-Sum: 1\r\n")
+      ], .idle
+    ),
+    (
       "HTTP/1.0 200 OK\r\n\r\nuntil the end", .get,
       [message("200 OK 1.0 untilClose close", [], "until the end", isComplete: false)], .complete
     ),

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Transport
+import Calls
 
 /// `semel health`: asks a running Semel how it is; for container images without curl.
 struct Health: ParsableCommand {

@@ -20,10 +20,13 @@ public final class UpstreamRequest: Sendable {
   public let interim: (any InterimReceiver)?
   /// The protocols that the client asks to switch to, as its `Upgrade` field lists them. A 101 is then an answer.
   public let upgrade: ByteBuffer?
+  /// Whether the request authenticates the connection that it goes by (RFC 4559): no other client's may follow it.
+  public let bindsConnection: Bool
 
   public init(
     upstream: UpstreamSettings, method: String, target: String, fields: ByteBuffer, body: RequestBody,
-    permit: SendPermit?, interim: (any InterimReceiver)? = nil, upgrade: ByteBuffer? = nil
+    permit: SendPermit?, interim: (any InterimReceiver)? = nil, upgrade: ByteBuffer? = nil,
+    bindsConnection: Bool = false
   ) {
     self.upstream = upstream
     self.method = method
@@ -33,6 +36,7 @@ public final class UpstreamRequest: Sendable {
     self.permit = permit
     self.interim = interim
     self.upgrade = upgrade
+    self.bindsConnection = bindsConnection
   }
 }
 

@@ -2,9 +2,8 @@ import Idempotency
 
 /// Decides whether a sending may begin, and what a failure says about the request.
 ///
-/// libcurl sends a request again by itself when a reused connection dies before an answer. Every sending passes this
-/// gate, and it opens once: also for a request that is passed through, since nobody knows what the first sending
-/// did. Only a safe method without content and without a permit may be sent again (RFC 9110, section 9.2.2).
+/// Every sending passes this gate, and it opens once: also for a request that is passed through, since nobody knows
+/// what the first sending did. Only a safe method without content and without a permit may be sent again (RFC 9110, section 9.2.2).
 struct SendGate {
   private enum Refusal { case stale, sentBefore }
 

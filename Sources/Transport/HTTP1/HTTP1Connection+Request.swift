@@ -10,7 +10,11 @@ extension HTTP1Connection {
   /// Up to here a body is copied behind its head, so that both go out in one write.
   private static var copiedBody: Int { 64 << 10 }
 
-  func send(_ request: UpstreamRequest, of exchange: NativeExchange) {
+  /// What is written as one of a larger body, so that a backend that takes it slowly can be told from one that takes
+  /// nothing.
+  private static var pieceBytes: Int { 256 << 10 }
+
+  func send(_ request: UpstreamRequest, of exchange: HTTPExchange) {
     switch request.body {
     case .none:
       finish(Self.head(of: request, bodyCapacity: 0), of: exchange)
@@ -18,19 +22,23 @@ extension HTTP1Connection {
       var out = Self.head(of: request, bodyCapacity: body.readableBytes)
       out.writeImmutableBuffer(body)
       finish(out, of: exchange)
-    case .whole(let body):
+    case .whole(var body):
       write(Self.head(of: request, bodyCapacity: 0))
+      while body.readableBytes > Self.pieceBytes, let piece = body.readSlice(length: Self.pieceBytes) {
+        write(piece)
+        onceWritten { exchange.wasTaken() }
+      }
       finish(body, of: exchange)
     case .streamed:
       write(Self.head(of: request, bodyCapacity: 0))
     }
   }
 
-  func write(_ piece: ByteBuffer, of exchange: NativeExchange) {
+  func write(_ piece: ByteBuffer, of exchange: HTTPExchange) {
     write(exchange.request.body.isChunked ? Self.chunk(piece) : piece)
   }
 
-  func endBody(of exchange: NativeExchange) {
+  func endBody(of exchange: HTTPExchange) {
     if exchange.request.body.isChunked {
       var end = ByteBuffer()
       end.writeLastChunk()
@@ -40,7 +48,7 @@ extension HTTP1Connection {
   }
 
   /// Writes the last of the request.
-  private func finish(_ bytes: ByteBuffer, of exchange: NativeExchange) {
+  private func finish(_ bytes: ByteBuffer, of exchange: HTTPExchange) {
     if bytes.readableBytes <= Self.surelyTaken {
       exchange.sentAt = .now()
       return write(bytes)

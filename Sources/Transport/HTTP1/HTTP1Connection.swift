@@ -1,10 +1,13 @@
 import Idempotency
 import Loop
 import NIOCore
-import NIOSSL
 import Wire
 
-/// One connection of HTTP/1.1 to a backend: a request out, its answer in, one exchange at a time.
+/// One connection of HTTP/1.1 to a backend: a request out, its response in, one exchange at a time.
+///
+/// What the backend sends unasked ends it, and is never part of a response: between exchanges, behind a response's end,
+/// and unread when the next request is about to be sent. Bytes that arrive later than that cannot be told from the
+/// response.
 final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -14,15 +17,19 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   private static let limits = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
 
   /// Held until it is closed, which under TLS takes a while.
-  private let pool: NativePool
+  private let pool: ConnectionPool
   private let socket: BackendSocket
   private var context: ChannelHandlerContext?
   private var writer: SocketWriter?
   private var decoder = ResponseDecoder(limits: limits, method: .get)
   private var inbound = ByteBuffer()
-  private var exchange: NativeExchange?
+  private var exchange: HTTPExchange?
   private var isDecoding = false
+  /// Whether it may be used again after the exchange, as far as is known.
   private var keepsAlive = true
+  /// Whether an exchange has ended in order, within the read that is under way.
+  private var isFree = false
+  private var isClosing = false
   private var isReading = true
   /// Whether both sides have switched to another protocol: bytes pass as they are.
   private var isTunnel = false
@@ -30,10 +37,13 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   private(set) var wasUsed = false
   private var restsSince = NIODeadline.now()
   private var error: (any Error)?
+  /// Who waits until all that has come is read.
+  private var quiet: (act: (Bool) -> Void, timer: LoopTimers.Token)?
 
-  init(pool: NativePool, socket: BackendSocket) {
+  init(pool: ConnectionPool, socket: BackendSocket) {
     self.pool = pool
     self.socket = socket
+    socket.onEncryptedRead { [weak self] in self?.didRead() }
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -43,13 +53,24 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
-    // What comes unasked makes the next answer's beginning doubtful.
+    // Not even the last response is in doubt, but the next one's beginning would be.
     guard exchange != nil else { return close() }
     if inbound.readableBytes == 0 { inbound = bytes } else { inbound.writeBuffer(&bytes) }
     decode()
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
+    // TLS hands on what it has read before it closes behind the backend's leave.
+    if !socket.isEncrypted { didRead() }
+  }
+
+  /// All of a read has been looked at, and nobody may begin anything on the connection before.
+  private func didRead() {
+    if isFree {
+      isFree = false
+      pool.release(self)
+    }
+    endQuietIfRead()
     pool.upstream.context.executor.drain()
   }
 
@@ -65,14 +86,16 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
   func channelInactive(context: ChannelHandlerContext) {
     self.context = nil
-    // Whoever breaks TLS off may have cut the answer short.
-    if isTunnel || decoder.finish() == .complete && !(error is NIOSSLError) {
+    // Whoever breaks TLS off may have cut the response short.
+    if isTunnel || decoder.finish() == .complete && !(socket.isEncrypted && error != nil) {
       exchange?.ended(trailers: ByteBuffer())
     } else {
       exchange?.connectionEnded(
-        error.map(NativeConnector.reason) ?? "the connection ended before the answer did")
+        error.map(Connector.reason) ?? "the connection ended before the answer did")
     }
     exchange = nil
+    isFree = false
+    endQuiet(false)
     pool.closed(self)
     pool.upstream.context.executor.drain()
   }
@@ -80,13 +103,48 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
 // What the pool asks.
 extension HTTP1Connection: PooledConnection {
-  var isOpen: Bool { context?.channel.isActive == true }
+  var isOpen: Bool { !isClosing && context?.channel.isActive == true }
 
-  /// Whether another request may be sent on it.
-  var isUsable: Bool { isOpen && !hasAged(.now()) }
+  /// Whether a request may be sent on it now. In clear, whatever is unread was said unasked; under TLS it may be a
+  /// session ticket, and has to be read first.
+  var standing: BackendSocket.Standing {
+    guard isOpen else { return .ended }
+    let standing = socket.standing
+    return standing == .unread && !socket.isEncrypted ? .ended : standing
+  }
 
-  /// Whether the backend has not ended it, nor said anything unasked.
-  var isEstablished: Bool { isOpen && socket.isQuiet }
+  /// Calls back once all that has come is read; `false`: it has ended, by then or by that.
+  func whenQuiet(_ act: @escaping (Bool) -> Void) {
+    switch standing {
+    case .quiet: act(true)
+    case .unread:
+      // Half a record may stay so for ever.
+      let timer = pool.upstream.context.timers.start(milliseconds: max(1, pool.settings.connectTimeout.count))
+      { [weak self] in
+        self?.close()
+      }
+      quiet = (act, timer)
+    case .ended:
+      close()
+      act(false)
+    }
+  }
+
+  private func endQuietIfRead() {
+    guard quiet != nil else { return }
+    switch standing {
+    case .quiet: endQuiet(true)
+    case .unread: break
+    case .ended: close()
+    }
+  }
+
+  private func endQuiet(_ isQuiet: Bool) {
+    guard let quiet else { return }
+    self.quiet = nil
+    pool.upstream.context.timers.stop(quiet.timer)
+    quiet.act(isQuiet)
+  }
 
   func timeLeft(_ now: NIODeadline) -> Milliseconds {
     pool.settings.idleTimeout - Milliseconds((now - restsSince).nanoseconds / 1_000_000)
@@ -96,8 +154,10 @@ extension HTTP1Connection: PooledConnection {
   func rest() { restsSince = .now() }
 
   func close() {
-    guard let context else { return }
+    guard let context, !isClosing else { return }
+    isClosing = true
     context.close(promise: nil)
+    endQuiet(false)
   }
 }
 
@@ -105,13 +165,13 @@ extension HTTP1Connection: PooledConnection {
 extension HTTP1Connection: Carrier {
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
-  func begin(_ exchange: NativeExchange) {
+  func begin(_ exchange: HTTPExchange) {
     var method = exchange.request.method
     expect(exchange, answerTo: method.withUTF8 { MessageHead.Method(UnsafeRawBufferPointer($0)) })
     send(exchange.request, of: exchange)
   }
 
-  private func expect(_ exchange: NativeExchange, answerTo method: MessageHead.Method) {
+  private func expect(_ exchange: HTTPExchange, answerTo method: MessageHead.Method) {
     self.exchange = exchange
     if wasUsed {
       decoder.begin(method)
@@ -143,11 +203,15 @@ extension HTTP1Connection: Carrier {
     if reads { context.read() }
   }
 
+  /// It carries one exchange, and is closed with it.
+  func timedOut() {}
+
   func release() { pool.release(self) }
 
   func cut() {
     exchange = nil
-    close()
+    isClosing = true
+    if let context { socket.cut(context) }
   }
 }
 
@@ -173,17 +237,17 @@ extension HTTP1Connection {
     }
   }
 
-  private func received(_ head: ResponseHead, for exchange: NativeExchange) throws {
+  private func received(_ head: ResponseHead, for exchange: HTTPExchange) throws {
     if head.isInterim {
       if head.head.status != 100 { exchange.request.interim?.received(interim: head.head) }
       return
     }
     guard head.head.status != 101 else { return try switchProtocols(head, for: exchange) }
-    keepsAlive = head.keepAlive
+    keepsAlive = head.keepAlive && !exchange.request.bindsConnection && !head.head.bindsConnection
     exchange.received(head)
   }
 
-  private func switchProtocols(_ head: ResponseHead, for exchange: NativeExchange) throws {
+  private func switchProtocols(_ head: ResponseHead, for exchange: HTTPExchange) throws {
     guard exchange.request.upgrade != nil else { throw UnaskedUpgrade() }
     isTunnel = true
     exchange.received(ResponseHead(head: head.head, framing: .untilClose, keepAlive: false))
@@ -197,15 +261,15 @@ extension HTTP1Connection {
     exchange.received(bytes)
   }
 
-  private func ended(_ exchange: NativeExchange, _ trailers: ByteBuffer) {
+  private func ended(_ exchange: HTTPExchange, _ trailers: ByteBuffer) {
     self.exchange = nil
     wasUsed = true
-    // Bytes behind the answer belong to nobody; a request cut short leaves the backend waiting for its rest.
+    // Bytes behind the response belong to nobody; a request cut short leaves the backend waiting for its rest.
     let isClean = keepsAlive && inbound.readableBytes == 0 && exchange.isSent
     inbound = ByteBuffer()
     setReading(true)
     exchange.ended(trailers: trailers)
-    if isClean, isOpen { pool.release(self) } else { close() }
+    if isClean, isOpen { isFree = true } else { close() }
   }
 
   private struct UnaskedUpgrade: Error, CustomStringConvertible {

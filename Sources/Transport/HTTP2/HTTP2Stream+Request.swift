@@ -10,7 +10,7 @@ extension HTTP2Stream {
   /// nothing.
   private static var pieceBytes: Int { 64 << 10 }
 
-  func send(_ request: UpstreamRequest, of exchange: NativeExchange) {
+  func send(_ request: UpstreamRequest, of exchange: HTTPExchange) {
     let head = HPACKHeaders(request)
     switch request.body {
     case .none:
@@ -24,34 +24,36 @@ extension HTTP2Stream {
     context?.flush()
   }
 
-  func write(_ piece: ByteBuffer, of exchange: NativeExchange) {
+  func write(_ piece: ByteBuffer, of exchange: HTTPExchange) {
+    connection.willSend(piece.readableBytes)
     write(.data(.init(data: .byteBuffer(piece), endStream: false)), promise: nil)
     context?.flush()
   }
 
-  func endBody(of exchange: NativeExchange) {
+  func endBody(of exchange: HTTPExchange) {
     writeLast(.data(.init(data: .byteBuffer(ByteBuffer()), endStream: true)), of: exchange)
     context?.flush()
   }
 
-  private func write(_ head: HPACKHeaders, isEnd: Bool, of exchange: NativeExchange) {
+  private func write(_ head: HPACKHeaders, isEnd: Bool, of exchange: HTTPExchange) {
     let payload = HTTP2Frame.FramePayload.headers(.init(headers: head, endStream: isEnd))
     if isEnd { return writeLast(payload, of: exchange) }
     write(payload, promise: promise { _ in })
   }
 
-  private func write(whole body: ByteBuffer, of exchange: NativeExchange) {
+  private func write(whole body: ByteBuffer, of exchange: HTTPExchange) {
     var rest = body
     while rest.readableBytes > Self.pieceBytes, let piece = rest.readSlice(length: Self.pieceBytes) {
-      let count = Int64(piece.readableBytes)
+      connection.willSend(piece.readableBytes)
       write(
         .data(.init(data: .byteBuffer(piece), endStream: false)),
-        promise: promise { _ in exchange.uploaded += count })
+        promise: promise { _ in exchange.wasTaken() })
     }
+    connection.willSend(rest.readableBytes)
     writeLast(.data(.init(data: .byteBuffer(rest), endStream: true)), of: exchange)
   }
 
-  private func writeLast(_ payload: HTTP2Frame.FramePayload, of exchange: NativeExchange) {
+  private func writeLast(_ payload: HTTP2Frame.FramePayload, of exchange: HTTPExchange) {
     write(payload, promise: promise { exchange.wasSent(on: $0) })
   }
 

@@ -21,7 +21,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   private static let limits = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
 
   let connection: HTTP2Connection
-  private let exchange: NativeExchange
+  private let exchange: HTTPExchange
   private(set) var context: ChannelHandlerContext?
   private var stage = Stage.opening
   private var takesPlace = true
@@ -32,9 +32,11 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   /// Whether anything of an answer came: a backend that says afterwards that it took nothing contradicts itself.
   private var hasHeard = false
   private var isReading = true
+  /// How often anything had been read of the connection when the request was sent.
+  private var readsBefore = 0
   private var reset: HTTP2ErrorCode?
 
-  init(of connection: HTTP2Connection, for exchange: NativeExchange) {
+  init(of connection: HTTP2Connection, for exchange: HTTPExchange) {
     self.connection = connection
     self.exchange = exchange
   }
@@ -44,6 +46,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let payload = unwrapInboundIn(data)
     if case .rstStream(let code) = payload { reset = code }
+    connection.wasAnswered()
     guard case .running = stage else { return }
     do throws(WireError) {
       switch payload {
@@ -84,7 +87,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   /// NIO has made the stream, or not. Of it the backend knows nothing yet.
   func opened() {
     guard case .opening = stage else { return }
-    guard exchange.isConnecting, context?.channel.isActive == true, connection.takesRequest() else {
+    guard exchange.isConnecting, context?.channel.isActive == true, connection.takes(exchange) else {
       return giveUp()
     }
     exchange.run(on: self)
@@ -108,7 +111,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
       exchange.connectionEnded("the backend reset the request's stream (\(reset))")
     } else {
       exchange.connectionEnded(
-        connection.error.map(NativeConnector.reason) ?? "the connection ended before the answer did")
+        connection.error.map(Connector.reason) ?? "the connection ended before the answer did")
     }
   }
 
@@ -127,6 +130,7 @@ extension HTTP2Stream {
       if head.head.status != 100 { exchange.request.interim?.received(interim: head.head) }
       return
     }
+    if head.head.bindsConnection { connection.bind() }
     length = BodyLength(answer: head.framing)
     if isEnd { try length?.end() }
     exchange.received(head)
@@ -162,8 +166,9 @@ extension HTTP2Stream: Carrier {
 
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
-  func begin(_ exchange: NativeExchange) {
+  func begin(_ exchange: HTTPExchange) {
     stage = .running
+    readsBefore = connection.reads
     var name = exchange.request.method
     method = name.withUTF8 { MessageHead.Method(UnsafeRawBufferPointer($0)) }
     send(exchange.request, of: exchange)
@@ -176,6 +181,8 @@ extension HTTP2Stream: Carrier {
     try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
     if reads { context.read() }
   }
+
+  func timedOut() { connection.timedOut(since: readsBefore) }
 
   func release() {
     stage = .over

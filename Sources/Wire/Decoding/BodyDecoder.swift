@@ -26,8 +26,10 @@ struct BodyDecoder: Sendable {
   private var state: State
   private var scanner: FieldScanner
   private var extensionBytes = 0
+  private let isOfResponse: Bool
 
-  init(_ framing: BodyFraming, limits: HeadLimits) {
+  init(_ framing: BodyFraming, limits: HeadLimits, ofResponse: Bool = false) {
+    isOfResponse = ofResponse
     scanner = FieldScanner(limits: limits)
     state =
       switch framing {
@@ -40,6 +42,7 @@ struct BodyDecoder: Sendable {
   /// A body that ends where its connection does.
   init(untilCloseWithin limits: HeadLimits) {
     scanner = FieldScanner(limits: limits)
+    isOfResponse = true
     state = .untilClose
   }
 
@@ -101,6 +104,6 @@ struct BodyDecoder: Sendable {
     let length = try input.withUnsafeReadableBytes { bytes throws(WireError) in try scanner.section(in: bytes)
     }
     guard let length, let bytes = input.readSlice(length: length) else { return nil }
-    return try Trailers.lines(scanner.takeFields(), in: bytes)
+    return try Trailers.lines(scanner.takeFields(), in: bytes, ofResponse: isOfResponse)
   }
 }

@@ -108,7 +108,7 @@ public struct ResponseDecoder: Sendable {
     switch response.framing {
     case .none: body = BodyDecoder(.none, limits: limits)
     case .length(let length): body = BodyDecoder(.length(length), limits: limits)
-    case .chunked: body = BodyDecoder(.chunked, limits: limits)
+    case .chunked: body = BodyDecoder(.chunked, limits: limits, ofResponse: true)
     case .untilClose: body = BodyDecoder(untilCloseWithin: limits)
     }
     return .head(response)

@@ -11,13 +11,21 @@ enum Trailers {
   private static let dropped: FieldNameSet = [
     .hopByHop, .ownRequest, .ownResponse,
     FieldNameSet(
-      .authorization, .cacheControl, .contentEncoding, .contentType, .cookie, .date, .expect, .idempotencyKey,
+      .authorization, .cacheControl, .contentEncoding, .contentType, .contentLength, .cookie, .date, .expect,
+      .idempotencyKey,
       .location, .prefer, .retryAfter, .setCookie, .via, .xForwardedFor, .xForwardedHost, .xForwardedProto),
   ]
 
+  /// A backend that puts the length behind a body that came whole has said nothing wrong: to refuse its response would
+  /// make the outcome unknown.
+  private static let refusedInResponses = FieldNameSet(.connection, .host, .transferEncoding)
+
   /// The lines that go on, each ended by CRLF. The buffer is the whole section.
-  static func lines(_ fields: [MessageHead.Field], in bytes: ByteBuffer) throws(WireError) -> ByteBuffer {
+  static func lines(
+    _ fields: [MessageHead.Field], in bytes: ByteBuffer, ofResponse: Bool
+  ) throws(WireError) -> ByteBuffer {
     if fields.isEmpty { return ByteBuffer() }
+    let refused = ofResponse ? refusedInResponses : refused
     for field in fields where refused.contains(field.name) { throw .forbiddenTrailer }
     let section = MessageHead(bytes: bytes, start: .status(0, reason: 0..<0), minorVersion: 1, fields: fields)
     var output = ByteBuffer()

@@ -42,6 +42,6 @@ public enum HTTP2Trailers {
       try HTTP2Fields.check(name: name, value: value)
       try section.append(name: name, value: value)
     }
-    return try Trailers.lines(section.fields, in: section.bytes)
+    return try Trailers.lines(section.fields, in: section.bytes, ofResponse: false)
   }
 }

@@ -48,7 +48,7 @@ extension HTTP2Trailers {
     try HTTP2Fields.checkSize(fields, limits: limits)
     var section = MessageHead(start: .status(0, reason: 0..<0))
     try section.append(answerFields: fields[...])
-    return try Trailers.lines(section.fields, in: section.bytes)
+    return try Trailers.lines(section.fields, in: section.bytes, ofResponse: true)
   }
 }
 

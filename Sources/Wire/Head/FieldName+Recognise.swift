@@ -45,6 +45,7 @@ extension FieldName {
     case (15, "x"): .xForwardedFor
     case (16, "c"): .contentEncoding
     case (16, "p"): .proxyConnection
+    case (16, "w"): .wwwAuthenticate
     case (16, "x"): bytes[12] | 0x20 == 0x70 ? .xForwardedPort : .xForwardedHost
     case (17, "t"): .transferEncoding
     case (17, "x"): bytes[2] | 0x20 == 0x6D ? .xMethodOverride : .xForwardedProto

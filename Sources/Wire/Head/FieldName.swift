@@ -43,6 +43,7 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
   case upgrade
   case userAgent
   case via
+  case wwwAuthenticate
   case xForwardedFor
   case xForwardedHost
   case xForwardedPort
@@ -97,6 +98,7 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     case .upgrade: "upgrade"
     case .userAgent: "user-agent"
     case .via: "via"
+    case .wwwAuthenticate: "www-authenticate"
     case .xForwardedFor: "x-forwarded-for"
     case .xForwardedHost: "x-forwarded-host"
     case .xForwardedPort: "x-forwarded-port"

@@ -8,7 +8,9 @@ import Transport
 
 /// Sends requests to a backend on loopback for a while and prints the processor time of one.
 ///
-///     TransportBenchmark PORT [SECONDS] [CONNECTIONS] [GET|POST] [plain|libcurl]
+///     TransportBenchmark PORT [SECONDS] [CONNECTIONS] [GET|POST] [CA]
+///
+/// With the file of an authority the backend is spoken to by TLS, as `localhost`.
 @main
 enum TransportBenchmark {
   private static let fields = """
@@ -33,19 +35,20 @@ enum TransportBenchmark {
 
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let context = EventLoopContext(loop: group.next())
-    let watcher = try CurlWatcher()
-    let logger = Logger(label: "benchmark")
-    if arguments.count > 5, arguments[5] == "libcurl" {
-      let upstream = try CurlUpstream(context: context, loops: 1, watcher: watcher, logger: logger)
-      try await measure(upstream, context, method, port, seconds, connections)
-    } else {
-      let upstream = NativeUpstream(context: context, loops: 1, logger: logger)
-      try await measure(upstream, context, method, port, seconds, connections)
+    var settings = UpstreamSettings(name: "backend", address: .tcp(host: "127.0.0.1", port: port))
+    if arguments.count > 5 {
+      var tls = UpstreamSettings.TLS()
+      tls.ca = arguments[5]
+      tls.serverName = "localhost"
+      settings.tls = tls
     }
+    let upstream = HTTPUpstream(context: context, loops: 1, logger: Logger(label: "benchmark"))
+    try await measure(upstream, context, method, settings, seconds, connections)
   }
 
   private static func measure(
-    _ upstream: some Upstream, _ context: EventLoopContext, _ method: String, _ port: Int, _ seconds: Int64,
+    _ upstream: some Upstream, _ context: EventLoopContext, _ method: String, _ settings: UpstreamSettings,
+    _ seconds: Int64,
     _ connections: Int
   ) async throws {
     let end = NIODeadline.now() + .seconds(seconds)
@@ -54,7 +57,7 @@ enum TransportBenchmark {
       try await withThrowingTaskGroup(of: Int.self) { group in
         for _ in 0..<connections {
           group.addTask(executorPreference: context.executor) {
-            try await send(method, to: port, through: upstream, until: end)
+            try await send(method, to: settings, through: upstream, until: end)
           }
         }
         return try await group.reduce(0, +)
@@ -68,9 +71,8 @@ enum TransportBenchmark {
   }
 
   private static func send(
-    _ method: String, to port: Int, through upstream: some Upstream, until end: NIODeadline
+    _ method: String, to settings: UpstreamSettings, through upstream: some Upstream, until end: NIODeadline
   ) async throws -> Int {
-    let settings = UpstreamSettings(name: "backend", address: .tcp(host: "127.0.0.1", port: port))
     let body = ByteBuffer(string: #"{"amount":1999,"currency":"usd","items":[1,2,3]}"#)
     let fields = ByteBuffer(string: fields)
     var count = 0

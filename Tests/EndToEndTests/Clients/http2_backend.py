@@ -1,8 +1,10 @@
 """A backend of HTTP/2 that does frame by frame what a path asks for, and prints what it ran.
 
 Arguments: the port, for TLS a certificate and its key, and what it says of itself: "streams=N" for how many it takes at
-once, "window=N" for how much of a body. Prints "ready", a line "connection N" for each connection, for each request that
-came whole "ran METHOD PATH KEY BYTES", and "reset PATH CODE" for each that was given up.
+once, "window=N" for how much of a body; with "mean=1" it never takes more than the first 65,535 bytes of all bodies.
+Prints "ready", a line "connection N" for each connection, for each request that
+came whole "ran METHOD PATH KEY BYTES", "reset PATH CODE" for each that was given up, "said PATH" for what nobody asked
+for, and "pinged N".
 """
 
 import socket
@@ -34,14 +36,16 @@ class Connection:
         say(f"connection {self.number}")
         self.socket = peer
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
-        self.requests, self.closed = {}, False
+        self.requests, self.closed, self.silent = {}, False, False
         self.h2.local_settings = h2.settings.Settings(client=False, initial_values=said)
         self.h2.initiate_connection()
-        if said.get(WINDOW):
+        if said.get(WINDOW) and "mean" not in options:
             self.h2.increment_flow_control_window(1 << 30)
         self.flush()
 
     def flush(self):
+        if self.silent:
+            return
         self.socket.sendall(self.h2.data_to_send())
 
     def run(self):
@@ -67,11 +71,13 @@ class Connection:
                     early(event.stream_id)
             case h2.events.DataReceived():
                 self.requests[event.stream_id]["body"] += event.data
-                if WINDOW not in said:
+                if WINDOW not in said and "mean" not in options:
                     self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             case h2.events.StreamReset():
                 path = self.requests[event.stream_id]["fields"][":path"]
                 say(f"reset {path} {event.error_code}")
+            case h2.events.PingReceived():
+                say(f"pinged {self.number}")
             case h2.events.TrailersReceived():
                 self.requests[event.stream_id]["trailers"] = dict(event.headers)
             case h2.events.StreamEnded():
@@ -93,6 +99,43 @@ class Connection:
         self.head(stream, 201, ("content-type", "application/json"), ("content-length", str(len(body))),
                   ("x-connection", str(self.number)), ("x-te", request["fields"].get("te", "-")))
         self.h2.send_data(stream, b"" if request["fields"][":method"] == "HEAD" else body, end_stream=True)
+
+    def do_silent(self, stream, request):
+        """From here on not a word is said on this connection, though all is read."""
+        self.silent = True
+
+    def do_slow(self, stream, request):
+        """Is answered at the second PING."""
+        self.slow = stream, request
+
+    def later(self, stream, target, path):
+        """A whole response to nobody, 0.3 s after the connection has become idle."""
+        block = self.h2.encoder.encode([(":status", "200"), ("content-length", "15")])
+        head = len(block).to_bytes(3, "big") + b"\x01\x04" + target.to_bytes(4, "big") + block
+        body = b"\x00\x00\x0f\x00\x01" + target.to_bytes(4, "big") + b"said to nobody!"
+        time.sleep(0.3)
+        self.socket.sendall(head + body)
+        say(f"said {path}")
+
+    def do_late(self, stream, request):
+        """On the stream that has ended."""
+        self.do_order(stream, request)
+        self.flush()
+        self.later(stream, stream, request["fields"][":path"])
+
+    def do_ahead(self, stream, request):
+        """On the stream that will be next."""
+        self.do_order(stream, request)
+        self.flush()
+        self.later(stream, stream + 2, request["fields"][":path"])
+
+    def do_negotiate(self, stream, request):
+        self.head(stream, 401, ("www-authenticate", "Negotiate"), ("x-connection", str(self.number)), end=True)
+
+    def do_calm(self, stream, request):
+        """Nothing was taken, it says, as NIO does to peers that misbehave: but it ran."""
+        self.h2.close_connection(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM, last_stream_id=0)
+        self.cut()
 
     def do_held(self, stream, request):
         """Is answered with the next "gone" of its connection."""

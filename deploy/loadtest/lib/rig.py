@@ -118,6 +118,20 @@ class Rig:
             time.sleep(0.05)
         return port
 
+    def certificate(self):
+        """One for localhost, signed by itself, and its key."""
+        files = self.folder / "backend.pem", self.folder / "backend.key"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+             "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+        return files
+
+    def start_secure_backend(self, certificate, key):
+        port = free_port()
+        self.spawn_nginx(port, f"""ssl_certificate {certificate}; ssl_certificate_key {key};
+          location / {{ default_type application/json; return 201 '{{"order":1}}\\n'; }}""", tls=True)
+        return port
+
     def start_backend(self, fast=False):
         port = free_port()
         if fast and shutil.which("nginx"):
@@ -129,7 +143,7 @@ class Rig:
         process.stdout.readline()
         return port
 
-    def spawn_nginx(self, port, location, http="", modules=""):
+    def spawn_nginx(self, port, location, http="", modules="", tls=False):
         folder = self.folder / f"nginx-{port}"
         folder.mkdir()
         (folder / "nginx.conf").write_text(f"""
@@ -144,12 +158,13 @@ http {{
   fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
   keepalive_requests 1000000000;
   {http}
-  server {{ listen 127.0.0.1:{port} backlog=4096; {location} }}
+  server {{ listen 127.0.0.1:{port}{" ssl" if tls else ""} backlog=4096; {location} }}
 }}
 """)
         return self.spawn(shutil.which("nginx") or "/usr/sbin/nginx", "-p", folder, "-c", folder / "nginx.conf")
 
-    def start_semel(self, backend, redis, workers=0, routes=""):
+    def start_semel(self, backend, redis, workers=0, routes="", authority=None):
+        url = f'"https://localhost:{backend}", tls: {{ca: "{authority}"}}' if authority else f'"http://127.0.0.1:{backend}"'
         port, admin = free_port(), free_port()
         store = (f'{{kind: redis, url: "redis://127.0.0.1:{redis}/0"}}' if redis else f'{{kind: embedded, path: "{self.folder}/{port}.db"}}')
         config = self.folder / f"semel-{port}.yaml"
@@ -159,7 +174,7 @@ admin: {{address: "127.0.0.1:{admin}"}}
 workers: {workers}
 log: {{level: warning, access: false}}
 limits: {{max_in_flight: 100000, max_connections: 100000}}
-upstreams: {{backend: {{url: "http://127.0.0.1:{backend}", max_connections: 256}}}}
+upstreams: {{backend: {{url: {url}, max_connections: 256}}}}
 store: {store}
 routes:
   - {{name: orders, match: {{methods: [POST], path: "/v1/**"}}, caller: {{parts: ["header:Authorization"]}}, max_waiters: 10000 {routes}}}

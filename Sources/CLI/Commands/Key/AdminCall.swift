@@ -1,7 +1,7 @@
 import ArgumentParser
+import Calls
 import Foundation
 import Idempotency
-import Transport
 
 /// How the commands reach the admin listener of a running Semel.
 struct AdminCall: ParsableArguments {

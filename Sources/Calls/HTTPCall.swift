@@ -1,7 +1,8 @@
 import CCurl
 
-/// One request from a thread that may wait, such as the command line's and the one that sends spans. Never used on an
-/// event loop.
+/// One request of Semel's own, by libcurl, from a thread that may wait, such as the command line's and the one that
+/// sends spans. Never used on an event loop, nor for a client's request: libcurl sends again by itself when a
+/// connection dies that it used before, which does no harm here.
 public struct HTTPCall: Sendable {
   public struct Answer: Sendable {
     public var status: Int
@@ -30,6 +31,8 @@ public struct HTTPCall: Sendable {
     let received = Received(limit: Self.mostBytes)
     easy.set(CURLOPT_NOSIGNAL, true)
     easy.set(CURLOPT_NOPROXY, "*")
+    easy.set(CURLOPT_PATH_AS_IS, true)
+    easy.set(CURLOPT_PROTOCOLS_STR, "http,https")
     easy.set(CURLOPT_TIMEOUT_MS, timeoutMilliseconds)
     easy.set(CURLOPT_CUSTOMREQUEST, method)
     easy.set(CURLOPT_WRITEFUNCTION, callback: receive)

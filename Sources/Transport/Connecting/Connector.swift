@@ -10,8 +10,8 @@ enum BackendConnection: Sendable {
 }
 
 /// Makes connections to a backend; its name is looked up anew for each.
-enum NativeConnector {
-  static func connect(for pool: NativePool) -> EventLoopFuture<BackendConnection> {
+enum Connector {
+  static func connect(for pool: ConnectionPool) -> EventLoopFuture<BackendConnection> {
     let loop = pool.upstream.context.loop
     let settings = pool.settings
     let bootstrap = ClientBootstrap(group: loop)
@@ -26,19 +26,21 @@ enum NativeConnector {
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           guard let tls = pool.tls else {
-            return try start(on: channel, choice: nil, of: pool)
+            return try start(on: channel, choice: nil, of: pool, nil)
           }
-          try channel.pipeline.syncOperations.addHandler(try tls.handler())
-          try channel.pipeline.syncOperations.addHandler(
-            BackendGreeting { channel, choice in
-              try start(on: channel, choice: choice, of: pool)
-            })
+          let records = TLSRecords()
+          let greeting = BackendGreeting { channel, choice in
+            try start(on: channel, choice: choice, of: pool, records)
+          }
+          try channel.pipeline.syncOperations.addHandlers([records, try tls.handler(), greeting])
         }
       }
     let channel: EventLoopFuture<any Channel>
     switch settings.address {
     case .tcp(let host, let port):
-      channel = bootstrap.channelOption(.tcpOption(.tcp_nodelay), value: 1).connect(host: host, port: port)
+      channel = bootstrap.channelOption(.tcpOption(.tcp_nodelay), value: 1)
+        .channelOption(.tcpOption(userTimeout), value: silence(of: settings))
+        .connect(host: host, port: port)
     case .unix(let path):
       do { channel = bootstrap.withConnectedSocket(try UnixSocket.connect(to: path)) } catch {
         return loop.makeFailedFuture(error)
@@ -50,13 +52,21 @@ enum NativeConnector {
     return outcome
   }
 
+  /// `TCP_USER_TIMEOUT`: how long what was sent may stay without the peer's word for it, in milliseconds.
+  private static let userTimeout = NIOBSDSocket.Option(rawValue: 18)
+
+  /// Longer than whatever a backend may take to read on: a window that it keeps closed counts as its silence.
+  private static func silence(of settings: UpstreamSettings) -> SocketOptionValue {
+    SocketOptionValue(min(max(60_000, settings.responseTimeout.count), 1 << 30))
+  }
+
   /// Adds what speaks to the backend to the end of the channel's pipeline.
   ///
   /// - Parameter choice: what the backend has chosen by ALPN. Who knew before that it speaks HTTP/2 needs none.
   private static func start(
-    on channel: any Channel, choice: String?, of pool: NativePool
+    on channel: any Channel, choice: String?, of pool: ConnectionPool, _ records: TLSRecords?
   ) throws {
-    let socket = try BackendSocket(below: channel)
+    let socket = try BackendSocket(below: channel, records: records)
     if pool.versions == .http2 && choice ?? "h2" == "h2" || pool.versions == .negotiated && choice == "h2" {
       try HTTP2Connection.start(on: channel, of: pool, socket)
     } else {

@@ -13,7 +13,10 @@ enum HTTPVersions {
     switch wanted {
     case .off: self = .http1
     // Without TLS there is no ALPN.
-    case .auto: self = request.upstream.tls != nil && request.fitsHTTP2 ? .negotiated : .http1
+    case .auto:
+      // Who authenticates a connection needs one of its own.
+      let fits = request.upstream.tls != nil && request.fitsHTTP2 && !request.bindsConnection
+      self = fits ? .negotiated : .http1
     case .priorKnowledge: self = .http2
     }
   }

@@ -10,13 +10,15 @@ protocol Carrier: AnyObject, Sendable {
   /// Writes the request's head, and its body with it unless that is streamed.
   ///
   /// From here on the exchange hears of its answer, and of the request's last byte by `wasSent`.
-  func begin(_ exchange: NativeExchange)
+  func begin(_ exchange: HTTPExchange)
   /// Writes a piece of a streamed body.
-  func write(_ piece: ByteBuffer, of exchange: NativeExchange)
+  func write(_ piece: ByteBuffer, of exchange: HTTPExchange)
   /// Ends a streamed body.
-  func endBody(of exchange: NativeExchange)
+  func endBody(of exchange: HTTPExchange)
   /// Stops reading from the backend, or goes on.
   func setReading(_ reads: Bool)
+  /// The exchange has waited for longer than it wants to. It may yet go on.
+  func timedOut()
   /// Is given back without having carried anything.
   func release()
   /// The exchange wants no more of it: nothing that is still under way reaches anybody.

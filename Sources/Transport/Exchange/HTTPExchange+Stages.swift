@@ -3,7 +3,7 @@ import Loop
 import NIOCore
 
 // From stage to stage. Called by the pool and the connection.
-extension NativeExchange {
+extension HTTPExchange {
   var isWaiting: Bool {
     if case .waiting = stage { true } else { false }
   }
@@ -96,4 +96,8 @@ extension NativeExchange {
     case .connecting, .ended: break
     }
   }
+}
+
+extension BootInstant {
+  static var now: BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
 }

@@ -4,7 +4,7 @@ import NIOCore
 import Wire
 
 /// One request's way over a connection of HTTP/1.1, or a stream of HTTP/2: what the port promises, on its loop.
-public final class NativeExchange: UpstreamExchange, @unchecked Sendable {
+public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   enum Stage {
     /// All connections of the upstream are at work.
     case waiting(LoopTimers.Token)
@@ -17,23 +17,29 @@ public final class NativeExchange: UpstreamExchange, @unchecked Sendable {
   }
 
   let request: UpstreamRequest
-  let pool: NativePool
+  let pool: ConnectionPool
   let context: EventLoopContext
+  /// Set whenever more of the response has come, or it has failed.
   let signal: Signal
   var stage = Stage.ended
   var gate: SendGate
   var backoff: ConnectBackoff
 
   private(set) var head: ResponseHead?
+  /// Whether every byte of the response has come.
   private(set) var isWhole = false
   public private(set) var trailers = ByteBuffer()
+  /// What has come of the body and was not taken yet.
   var body = ByteBuffer()
+  /// From here on reading pauses; `collect` raises it.
   var pauseAt = highWater
+  /// Why there will be no more of the response.
   var failure: UpstreamFailure?
 
+  /// When the request's last byte was handed to the kernel.
   var sentAt: NIODeadline?
-  /// Grows with each piece of the request that the connection had room for.
-  var uploaded: Int64 = 0
+  /// When the backend last took a part of the request, or the client gave one; `nil`: not yet.
+  var takenAt: NIODeadline?
   /// Whether the client's body is waited for.
   var isStarving = false
   /// Whether it was sent once more.
@@ -41,7 +47,7 @@ public final class NativeExchange: UpstreamExchange, @unchecked Sendable {
   /// Set when the connection takes more of a streamed body.
   lazy var room = Signal(timers: context.timers)
 
-  init(_ request: UpstreamRequest, pool: NativePool, context: EventLoopContext) {
+  init(_ request: UpstreamRequest, pool: ConnectionPool, context: EventLoopContext) {
     self.request = request
     self.pool = pool
     self.context = context
@@ -58,26 +64,32 @@ public final class NativeExchange: UpstreamExchange, @unchecked Sendable {
   }
 }
 
-extension NativeExchange: BufferedExchange {
-  var hasHead: Bool { head != nil }
+extension HTTPExchange {
+  /// How much of a body is taken from the backend while nobody reads it.
+  static let highWater = 256 << 10
 
-  var finalHead: UpstreamHead? {
-    head.map { UpstreamHead(head: $0.head, isDelimitedByClose: $0.framing == .untilClose) }
-  }
-
+  /// Holds the backend back while nobody reads, and lets it go on.
   func updateReading() {
     guard case .running(let carrier) = stage else { return }
     carrier.setReading(body.readableBytes < pauseAt)
   }
 
-  var uploadProgress: Int64? {
-    guard gate.hasOpened, !isStarving, case .running = stage else { return nil }
-    return uploaded
+  /// Whether it is claimed and has a body: then it begins only where that can follow.
+  var needsWindow: Bool {
+    guard request.permit != nil else { return false }
+    switch request.body {
+    case .none: return false
+    case .whole(let body): return body.readableBytes > 0
+    case .streamed: return true
+    }
   }
+
+  /// The backend has taken a part of the request.
+  func wasTaken() { takenAt = .now() }
 }
 
 // What the connection tells.
-extension NativeExchange {
+extension HTTPExchange {
   /// Whether the whole request was handed to the kernel, or will be before anything else.
   var isSent: Bool { sentAt != nil }
 
@@ -108,5 +120,5 @@ extension NativeExchange {
   func becameWritable() { room.set() }
 
   /// Beyond it a body does not come with its head.
-  private static var usualRead: Int { 4096 }
+  private static let usualRead = 4096
 }

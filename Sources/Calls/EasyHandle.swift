@@ -1,6 +1,6 @@
 import CCurl
 
-/// Owns a libcurl easy handle: one transfer after the other. Freed once.
+/// Owns a libcurl easy handle. Freed once.
 struct EasyHandle: ~Copyable {
   let raw: UnsafeMutableRawPointer
   private let errorText: UnsafeMutablePointer<CChar>
@@ -23,8 +23,6 @@ struct EasyHandle: ~Copyable {
     errorText[0] != 0 ? String(cString: errorText) : String(cString: curl_easy_strerror(code))
   }
 
-  func forgetReason() { errorText[0] = 0 }
-
   func set(_ option: CURLoption, _ value: Int) { check(semel_easy_set_long(raw, option, value), option) }
   func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
   func set(_ option: CURLoption, size: Int) { check(semel_easy_set_size(raw, option, Int64(size)), option) }
@@ -41,12 +39,6 @@ struct EasyHandle: ~Copyable {
   ) {
     check(semel_easy_set_data_callback(raw, option, callback), option)
   }
-
-  /// Takes up what was paused, but for what is named here.
-  func resume(stillPaused: Int32) { curl_easy_pause(raw, stillPaused) }
-
-  /// How many bytes of the request's body were written.
-  var uploaded: Int64 { semel_easy_uploaded(raw) }
 
   /// libcurl of the supported versions knows every option that is set here: a refusal is a build against another.
   private func check(_ code: CURLcode, _ option: CURLoption) {

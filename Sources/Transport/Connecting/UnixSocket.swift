@@ -1,5 +1,3 @@
-// The sockets' constants stand in headers of both, and a whole module's build finds them in the first that it read.
-import CCurl
 import Glibc
 import NIOCore
 

@@ -6,14 +6,14 @@ import NIOCore
 ///
 /// A connection of HTTP/1.1 carries one exchange at a time; one of HTTP/2 is shared, and another is made only when
 /// those that are there take no more. Confined to its loop.
-final class NativePool: @unchecked Sendable {
+final class ConnectionPool: @unchecked Sendable {
   private static let ending = "the transport is shut down"
 
   let settings: UpstreamSettings
   let versions: HTTPVersions
   /// `nil`: the backend is not `https`.
   let tls: BackendTLS?
-  let upstream: NativeUpstream
+  let upstream: HTTPUpstream
   private let limit: Int
   /// Every connection, and every attempt to make one.
   private var count = 0
@@ -27,11 +27,11 @@ final class NativePool: @unchecked Sendable {
   private var idle: [HTTP1Connection] = []
   /// Those of HTTP/2 that take exchanges. The first that has room is used, for the same reason.
   private var shared: [HTTP2Connection] = []
-  private var waiting = CircularBuffer<NativeExchange>(initialCapacity: 4)
+  private var waiting = CircularBuffer<HTTPExchange>(initialCapacity: 4)
   private var timer: LoopTimers.Token?
   private var isShutDown = false
 
-  init(settings: UpstreamSettings, versions: HTTPVersions, loops: Int, upstream: NativeUpstream) {
+  init(settings: UpstreamSettings, versions: HTTPVersions, loops: Int, upstream: HTTPUpstream) {
     self.settings = settings
     self.versions = versions
     self.upstream = upstream
@@ -43,63 +43,89 @@ final class NativePool: @unchecked Sendable {
   /// Whether nothing is under way.
   var isIdle: Bool { count == idle.count + shared.count { $0.isResting } && waiting.isEmpty }
 
-  /// Gives the exchange a connection: one that is kept, a new one, or the next that becomes free.
+  /// Gives the exchange a connection: one that is kept and quiet, a new one, or the next that becomes free.
   ///
   /// - Parameter isFresh: whether it must not be one that was kept. Those that are shared are used all the same.
-  func start(_ exchange: NativeExchange, isFresh: Bool = false) {
+  func start(_ exchange: HTTPExchange, isFresh: Bool = false) {
     guard !isShutDown else { return exchange.fail(Self.ending) }
     while !isFresh, let connection = idle.popLast() {
-      if connection.isUsable, exchange.gate.mayRepeat || connection.isEstablished {
-        return exchange.run(on: connection)
+      switch connection.hasAged(.now()) ? .ended : connection.standing {
+      case .quiet: return exchange.run(on: connection)
+      case .unread: settle(connection)
+      case .ended: connection.close()
       }
-      connection.close()
     }
-    if let connection = shared.first(where: { $0.hasRoom }) { return connection.open(exchange) }
-    guard mayConnect else {
-      waiting.append(exchange)
-      return exchange.wait()
+    if !exchange.request.bindsConnection, let connection = shared.first(where: { $0.hasRoom(for: exchange) })
+    {
+      return connection.open(exchange)
     }
+    guard mayConnect(for: exchange) else { return wait(exchange) }
     connect(for: exchange)
   }
 
-  /// A connection that is being made may have room for all.
-  private var mayConnect: Bool { count < limit && !(isSharing && connecting > 0) }
+  private func wait(_ exchange: HTTPExchange) {
+    waiting.append(exchange)
+    exchange.wait()
+  }
 
-  private func connect(for exchange: NativeExchange) {
+  /// One that is being made may have room for all, and so may one that is just being read.
+  private func mayConnect(for exchange: HTTPExchange) -> Bool {
+    guard count < limit else { return false }
+    if exchange.request.bindsConnection { return true }
+    return !(isSharing && connecting > 0) && !shared.contains { $0.holdsBack(exchange) }
+  }
+
+  /// Lets what has come of a connection be read, and then keeps it, or gives it to who waits.
+  private func settle(_ connection: HTTP1Connection) {
+    connection.whenQuiet { isQuiet in
+      if isQuiet { self.release(connection) }
+    }
+  }
+
+  private func connect(for exchange: HTTPExchange) {
     count += 1
     connecting += 1
     upstream.counters.connects += 1
     exchange.connect()
-    NativeConnector.connect(for: self).whenComplete { result in
+    Connector.connect(for: self).whenComplete { result in
       self.connecting -= 1
       switch result {
       case .success(.exclusive(let connection)): self.connected(connection, for: exchange)
       case .success(.shared(let connection)): self.connected(connection, for: exchange)
       case .failure(let error):
         self.count -= 1
-        exchange.connectFailed(NativeConnector.reason(error))
+        exchange.connectFailed(Connector.reason(error))
       }
       self.startNext()
       self.upstream.context.executor.drain()
     }
   }
 
-  private func connected(_ connection: HTTP1Connection, for exchange: NativeExchange) {
+  private func connected(_ connection: HTTP1Connection, for exchange: HTTPExchange) {
     isSharing = false
     guard isKept(connection, for: exchange) else { return }
-    guard exchange.isConnecting else { return release(connection) }
-    exchange.run(on: connection)
+    connection.whenQuiet { isQuiet in
+      guard isQuiet else { return exchange.connectFailed("the backend spoke before it was asked") }
+      guard exchange.isConnecting else { return self.release(connection) }
+      exchange.run(on: connection)
+    }
   }
 
-  private func connected(_ connection: HTTP2Connection, for exchange: NativeExchange) {
+  private func connected(_ connection: HTTP2Connection, for exchange: HTTPExchange) {
     isSharing = true
     guard isKept(connection, for: exchange) else { return }
+    if exchange.isConnecting, exchange.request.bindsConnection {
+      connection.reserve()
+      return connection.open(exchange)
+    }
     shared.append(connection)
-    if exchange.isConnecting { connection.open(exchange) }
+    if exchange.isConnecting {
+      if connection.takesBody(of: exchange) { connection.open(exchange) } else { wait(exchange) }
+    }
     hasRoom(connection)
   }
 
-  private func isKept(_ connection: any PooledConnection, for exchange: NativeExchange) -> Bool {
+  private func isKept(_ connection: any PooledConnection, for exchange: HTTPExchange) -> Bool {
     guard connection.isOpen else {
       count -= 1
       exchange.connectFailed("the backend closed the connection at once")
@@ -116,10 +142,15 @@ final class NativePool: @unchecked Sendable {
 
   /// A connection is free: the next exchange takes it, or it is kept for a while.
   func release(_ connection: HTTP1Connection) {
-    // One that the backend has just ended makes room for another by its end.
-    guard waiting.isEmpty || connection.isEstablished else { return connection.close() }
-    if let next = nextWaiting() { return next.run(on: connection) }
-    guard settings.idleTimeout > 0, !isShutDown else { return connection.close() }
+    if firstWaiting() != nil {
+      switch connection.standing {
+      case .quiet: if let next = nextWaiting() { return next.run(on: connection) }
+      case .unread: return settle(connection)
+      // It makes room for another by its end.
+      case .ended: return connection.close()
+      }
+    }
+    guard settings.idleTimeout > 0, !isShutDown, connection.isOpen else { return connection.close() }
     connection.rest()
     idle.append(connection)
     if timer == nil { startTimer(settings.idleTimeout) }
@@ -127,7 +158,10 @@ final class NativePool: @unchecked Sendable {
 
   /// A connection that is shared takes more than before, or has nothing to do.
   func hasRoom(_ connection: HTTP2Connection) {
-    while !waiting.isEmpty, connection.hasRoom, let next = nextWaiting() { connection.open(next) }
+    while let next = firstWaiting(), !next.request.bindsConnection, connection.hasRoom(for: next) {
+      waiting.removeFirst()
+      connection.open(next)
+    }
     guard connection.isResting else { return }
     guard settings.idleTimeout > 0, !isShutDown else { return connection.close() }
     if timer == nil { startTimer(settings.idleTimeout) }
@@ -159,15 +193,26 @@ final class NativePool: @unchecked Sendable {
   }
 
   private func startNext() {
-    while mayConnect, let next = nextWaiting() { connect(for: next) }
+    while let next = firstWaiting(), mayConnect(for: next) {
+      waiting.removeFirst()
+      connect(for: next)
+    }
   }
 
-  /// The next one that still waits.
-  private func nextWaiting() -> NativeExchange? {
-    while let exchange = waiting.popFirst() {
+  /// The first one that still waits.
+  private func firstWaiting() -> HTTPExchange? {
+    while let exchange = waiting.first {
       if exchange.isWaiting { return exchange }
+      waiting.removeFirst()
     }
     return nil
+  }
+
+  /// Takes the first one that still waits.
+  private func nextWaiting() -> HTTPExchange? {
+    guard let exchange = firstWaiting() else { return nil }
+    waiting.removeFirst()
+    return exchange
   }
 
   private func startTimer(_ span: Milliseconds) {

@@ -3,7 +3,7 @@ import Loop
 import NIOCore
 
 // The request's way out.
-extension NativeExchange {
+extension HTTPExchange {
   func send(on carrier: any Carrier) {
     carrier.begin(self)
     guard case .streamed(let stream, let length) = request.body else { return }
@@ -37,7 +37,7 @@ extension NativeExchange {
         }
         carrier.write(piece, of: self)
         while !carrier.isWritable, isRunning(on: carrier) { _ = await room.wait() }
-        uploaded += Int64(piece.readableBytes)
+        wasTaken()
       }
       guard isRunning(on: carrier) else { return }
       if let left, left > 0 { return fail(.requestBody("the request's body ended early")) }
@@ -71,7 +71,10 @@ extension NativeExchange {
 
   private func nextPiece(of stream: any RequestBodyStream) async throws(UpstreamFailure) -> ByteBuffer? {
     isStarving = true
-    defer { isStarving = false }
+    defer {
+      isStarving = false
+      takenAt = .now()
+    }
     return try await stream.next()
   }
 }

@@ -1,0 +1,99 @@
+import Idempotency
+import Loop
+import NIOCore
+import Wire
+
+// What the port promises of a response: it is waited for, and held until it is taken.
+extension HTTPExchange {
+  private enum Awaited {
+    case head
+    case body(upTo: Int)
+    case piece
+  }
+
+  /// A time-out that fires so much too late, in milliseconds, says nothing of the backend: the process stood still, and
+  /// the response may lie unread.
+  private static let lateness: Int64 = 50
+  /// Time enough to read it then.
+  private static let grace: Int64 = 20
+
+  public func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead {
+    try await wait(for: .head, within: span)
+    guard let head else { preconditionFailure("HTTPExchange: waited for a head, and has none") }
+    return UpstreamHead(head: head.head, isDelimitedByClose: head.framing == .untilClose)
+  }
+
+  public func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
+  {
+    pauseAt = max(Self.highWater, min(limit, .max - 1) + 1)
+    updateReading()
+    try await wait(for: .body(upTo: limit), within: span)
+    pauseAt = Self.highWater
+    return body.readableBytes > limit ? .tooLarge : .whole(takeBody())
+  }
+
+  public func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer? {
+    try await wait(for: .piece, within: span)
+    guard body.readableBytes > 0 else { return nil }
+    let piece = takeBody()
+    updateReading()
+    return piece
+  }
+
+  public func takeReady() -> (bytes: ByteBuffer, isEnd: Bool) {
+    let piece = takeBody()
+    updateReading()
+    return (piece, isWhole && body.readableBytes == 0)
+  }
+
+  private func takeBody() -> ByteBuffer {
+    let piece = body
+    body = ByteBuffer()
+    return piece
+  }
+
+  private func isThere(_ awaited: Awaited) -> Bool {
+    switch awaited {
+    case .head: head != nil
+    case .body(let limit): isWhole || body.readableBytes > limit
+    case .piece: isWhole || body.readableBytes > 0
+    }
+  }
+
+  /// Waits; the span begins with the request's last byte, or with this call where that was sent before. A backend that
+  /// takes nothing of a request for a whole span has let it pass, too.
+  private func wait(for awaited: Awaited, within span: Milliseconds?) async throws(UpstreamFailure) {
+    if isThere(awaited) { return }
+    let called = NIODeadline.now()
+    var hasHadGrace = false
+    while !isThere(awaited) {
+      if let failure { throw failure }
+      guard let span else {
+        _ = await signal.wait()
+        continue
+      }
+      guard let start = waitsSince(called) else {
+        _ = await signal.wait(milliseconds: span.count)
+        continue
+      }
+      let left = span.count - (NIODeadline.now() - start).nanoseconds / 1_000_000
+      if left > 0 {
+        _ = await signal.wait(milliseconds: left)
+      } else if left < -Self.lateness, !hasHadGrace {
+        hasHadGrace = true
+        _ = await signal.wait(milliseconds: Self.grace)
+      } else {
+        if case .running(let carrier) = stage { carrier.timedOut() }
+        throw .timedOut
+      }
+    }
+  }
+
+  /// Since when it is the backend that is waited for; `nil` where it is the client, or a connection, which has a
+  /// time-out of its own.
+  private func waitsSince(_ called: NIODeadline) -> NIODeadline? {
+    if let sentAt { return max(sentAt, called) }
+    guard gate.hasOpened, !isStarving, case .running = stage else { return nil }
+    return max(takenAt ?? called, called)
+  }
+}

@@ -1,0 +1,23 @@
+extension MessageHead {
+  /// Whether the message is of a scheme that authenticates connections instead of requests (`Negotiate`, RFC 4559, and
+  /// `NTLM`): the connection that it goes by may be somebody's from here on.
+  public var bindsConnection: Bool {
+    fields.contains { field in
+      (field.name == .authorization || field.name == .wwwAuthenticate)
+        && withBytes(field.valueRange) { Self.namesBindingScheme($0) }
+    }
+  }
+
+  /// Whether one of the two stands where a scheme may, in a list of challenges or alone.
+  private static func namesBindingScheme(_ value: UnsafeRawBufferPointer) -> Bool {
+    var elements = ListElements(value)
+    while let element = elements.next() {
+      let end = element.firstIndex { $0 == ASCII.space || $0 == ASCII.tab } ?? element.count
+      let scheme = UnsafeRawBufferPointer(rebasing: element[..<end])
+      if ASCII.equalsIgnoringCase(scheme, "negotiate") || ASCII.equalsIgnoringCase(scheme, "ntlm") {
+        return true
+      }
+    }
+    return false
+  }
+}

@@ -1,0 +1,83 @@
+import Testing
+
+@testable import Transport
+
+@Suite struct `The liveness of a shared connection` {
+  /// Lets so many seconds pass in which this much has been read, and gives what was to be done in each.
+  private func tick(
+    _ liveness: inout Liveness, _ seconds: Int, reads: Int = 0, answers: Int = 0, hasStreams: Bool = true
+  ) -> [Liveness.TickAction] {
+    (0..<seconds).map { _ in liveness.ticked(reads: reads, answers: answers, hasStreams: hasStreams) }
+  }
+
+  @Test func `it is asked after two seconds of silence, and given up ten seconds later`() {
+    var liveness = Liveness()
+    #expect(tick(&liveness, 2) == [.none, .ask])
+    #expect(liveness.isAsking)
+    #expect(tick(&liveness, 10) == Array(repeating: .none, count: 9) + [.giveUp])
+  }
+
+  @Test func `any word keeps it, and makes room again`() {
+    var liveness = Liveness()
+    _ = tick(&liveness, 2)
+    liveness.heard()
+    #expect(!liveness.isAsking)
+    #expect(tick(&liveness, 1, reads: 1) == [.none])
+  }
+
+  @Test func `without streams there is nothing to ask, but for what was asked before`() {
+    var liveness = Liveness()
+    #expect(tick(&liveness, 3, hasStreams: false) == [.rest, .rest, .rest])
+    _ = tick(&liveness, 2)
+    #expect(tick(&liveness, 10, hasStreams: false).last == .giveUp)
+  }
+
+  /// As a backend of gRPC counts, which ends the connection at the third PING within five minutes without DATA or
+  /// HEADERS between them.
+  @Test func `a long silence is asked seldom`() {
+    var liveness = Liveness()
+    var reads = 0
+    var asked: [Int] = []
+    for second in 1...1200 where liveness.ticked(reads: reads, answers: 0, hasStreams: true) == .ask {
+      asked.append(second)
+      reads += 1
+    }
+    let strikes = zip(asked, asked.dropFirst()).count { $1 - $0 < 300 }
+    #expect(strikes == 2, "\(asked)")
+    #expect(asked.count >= 4)
+  }
+
+  @Test func `responses make it ask soon again`() {
+    var liveness = Liveness()
+    var reads = 0
+    for answers in 1...10 {
+      #expect(tick(&liveness, 2, reads: reads, answers: answers - 1).last == .ask)
+      reads += 1
+      #expect(tick(&liveness, 1, reads: reads, answers: answers) == [.none])
+    }
+  }
+}
+
+@Suite struct `The records of TLS` {
+  private static let record: [UInt8] = [23, 3, 3, 0, 3, 1, 2, 3]
+
+  @Test func `they end where they say, however they are cut`() {
+    for cut in 0...Self.record.count * 2 {
+      let records = TLSRecords()
+      let bytes = Self.record + Self.record
+      bytes[..<cut].withUnsafeBytes { records.take($0) }
+      #expect(records.isMidRecord == !cut.isMultiple(of: Self.record.count), "\(cut)")
+      bytes[cut...].withUnsafeBytes { records.take($0) }
+      #expect(!records.isMidRecord)
+    }
+  }
+
+  @Test func `long ones count by both bytes of their length`() {
+    let records = TLSRecords()
+    ([23, 3, 3, 0x40, 0x01] as [UInt8]).withUnsafeBytes { records.take($0) }
+    [UInt8](repeating: 0, count: 0x4000).withUnsafeBytes { records.take($0) }
+    #expect(records.isMidRecord)
+    ([0] as [UInt8]).withUnsafeBytes { records.take($0) }
+    #expect(!records.isMidRecord)
+  }
+}

@@ -130,7 +130,8 @@ struct RouteTests {
 struct WarningTests {
   @Test func `a caller whose only part is issued anew between retries is warned of`() throws {
     func file(_ parts: String, defaults: String = "") -> String {
-      upstream + defaults + "routes: [{name: r, caller: {parts: [\(parts)]}}, {name: s, match: {path: /s}}]\n"
+      upstream + defaults
+        + "routes: [{name: r, match: {path: /r}, caller: {parts: [\(parts)]}}, {name: s, match: {path: /s}}]\n"
     }
     let other = "defaults: {caller: {parts: [address]}}\n"
     for part in ["\"header:Authorization\"", "\"cookie:JSESSIONID\"", "\"cookie:sid\""] {

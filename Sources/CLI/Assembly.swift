@@ -91,12 +91,15 @@ struct Assembly {
           RedisStore(context: $0, settings: endpoint, logger: logger, hub: hub)
         }
         metrics.tell(of: stores.map(\.counters))
+        metrics.tell(of: hub)
         let readiness = StoreReadiness(of: settings.store, stores.map(\.counters.monitor))
         let facts = stores[0].facts
         let namespace = NamespaceGuard(settings, facts: facts, isShared: true, logger: logger)
         let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
         watch.follow(try await begin(namespace))
-        try await serve(contexts, group, metrics, services + [watch], readiness, facts, namespace) { index in
+        try await serve(
+          contexts, group, metrics, services + [watch], readiness, facts, namespace, board: RedisCensus(stores[0])
+        ) { index in
           let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)
         }
@@ -127,7 +130,8 @@ struct Assembly {
   private func serve<Records: RecordStore>(
     _ contexts: [EventLoopContext], _ group: MultiThreadedEventLoopGroup, _ metrics: Metrics,
     _ services: [any Service], _ readiness: StoreReadiness, _ facts: any NamespaceFacts,
-    _ namespace: NamespaceGuard, store: (Int) -> Records
+    _ namespace: NamespaceGuard, board: (any CensusBoard)? = nil,
+    store: (Int) -> Records
   ) async throws {
     metrics.tell(of: namespace)
     let identityKey = settings.store.idSecret.map(IdentityKey.init)
@@ -175,7 +179,7 @@ struct Assembly {
         [readiness.line] + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
       })
     {
-      let census = RecordCensus(desk: desk)
+      let census = RecordCensus(desk: desk, board: board)
       metrics.source { census.figures }
       all += [census, admin]
     }

@@ -41,8 +41,13 @@ extension Metrics {
         MetricFigure(.storeFile, figures.freeBytes, ("part", "free")),
         MetricFigure(.storeFile, figures.logBytes, ("part", "log")),
         MetricFigure(.storeExpiryHeld, figures.isExpiryHeld ? 1 : 0),
+        MetricFigure(.storeDoubts, 0), MetricFigure(.storeLosses, 0),
       ]
     }
+  }
+
+  func tell(of hub: RedisHub) {
+    source { [MetricFigure(.storeDoubts, hub.doubtsStanding), MetricFigure(.storeLosses, hub.lossCount)] }
   }
 
   func tell(of connections: [RedisCounters]) {

@@ -30,6 +30,13 @@ public final class SocketWriter: @unchecked Sendable {
       isPlain ? try? handlers.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { $0 } : nil
   }
 
+  /// Whether bytes from the peer wait in the socket that nobody has read yet; false where that cannot be known.
+  public func hasUnread(_ context: ChannelHandlerContext) -> Bool {
+    guard let descriptor, context.channel.isActive else { return false }
+    var byte: UInt8 = 0
+    return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
+  }
+
   /// Writes what the kernel takes now, and gives NIO the rest, which also meets what went wrong.
   ///
   /// - Returns: whether all of it has left.

@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -60,6 +61,24 @@ struct StoreFailureTests {
       gate.open()
       #expect(try await first.text == "once")
       #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a process that stood still finds its store as it was`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      expectExecuted(try await rig.order("before"))
+      for round in 0..<3 {
+        try await withThrowingTaskGroup(of: Answer.self) { group in
+          for number in 0..<24 { group.addTask { try await rig.order("\(round)-\(number)") } }
+          rig.semel.process.signal(SIGSTOP)
+          // Longer than a command of the store may take.
+          try await Task.sleep(for: .milliseconds(700))
+          rig.semel.process.signal(SIGCONT)
+          for try await answer in group { expectExecuted(answer) }
+        }
+      }
+      #expect(!rig.semel.process.output.contains("no connection to Redis"))
+      try await rig.semel.counter("semel_store_reconnects_total", becomes: 0)
     }
   }
 

@@ -7,8 +7,8 @@ import Loop
 public struct RecordDesk: Sendable {
   /// A page of the list: enough for a screen.
   private static let pageLength = 100
-  /// How many steps of the store's walk one page takes at most, so that its request ends in time.
-  private static let mostSteps = 200
+  /// How long one page walks through the store at most, so that its request ends in time: the store may pace the walk.
+  private static let pageSpan = Duration.seconds(4)
 
   private let store: any RecordStore
   private let context: EventLoopContext
@@ -42,15 +42,15 @@ public struct RecordDesk: Sendable {
   func list(after cursor: String?, state: String?) async throws(AdminError) -> RecordListDocument {
     let store = store
     var document = RecordListDocument(records: [], next: cursor)
-    for _ in 0..<Self.mostSteps {
+    let end = ContinuousClock.now + Self.pageSpan
+    repeat {
       let after = document.next
       let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
       let records =
         part.records.map(RecordDocument.init) + part.unreadable.map(RecordDocument.init(unreadable:))
       document.records += records.filter { state == nil || $0.state == state }
       document.next = part.next
-      if part.next == nil || document.records.count >= Self.pageLength { break }
-    }
+    } while document.next != nil && document.records.count < Self.pageLength && ContinuousClock.now < end
     return document
   }
 
@@ -113,14 +113,20 @@ public struct RecordDesk: Sendable {
   }
 
   /// The open records as they are now, by their states: how many, and the oldest one's age.
-  func count() async throws(AdminError) -> RecordCount {
+  /// - Parameter goingOn: Called now and then.
+  func count(goingOn: @Sendable () async -> Void) async throws(AdminError) -> RecordCount {
     let store = store
     var count = RecordCount()
     var cursor: String?
+    var calledAt = ContinuousClock.now
     repeat {
       let after = cursor
       let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
       for record in part.records { count.add(record) }
+      if ContinuousClock.now - calledAt > .seconds(10) {
+        await goingOn()
+        calledAt = .now
+      }
       cursor = part.next
     } while cursor != nil && !Task.isCancelled
     return count

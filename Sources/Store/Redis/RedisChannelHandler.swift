@@ -44,6 +44,9 @@ final class RedisChannelHandler: ChannelInboundHandler {
     if let context { writer?.write(buffer, context) }
   }
 
+  /// Whether replies wait in the socket.
+  var hasUnread: Bool { context.flatMap { writer?.hasUnread($0) } ?? false }
+
   /// Closes the connection; its link hears of it no more.
   func abandon() {
     link = nil

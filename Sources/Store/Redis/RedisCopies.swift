@@ -9,7 +9,7 @@ struct RedisCopies {
 
   private let timeout: Milliseconds
   /// When the call's time is over.
-  let deadline: BootInstant
+  private(set) var deadline: BootInstant
   /// Whether nothing came of any copy yet.
   private(set) var areNone = true
   /// Why the reply to a copy will not come; that one may have been run.
@@ -40,6 +40,14 @@ struct RedisCopies {
     case .unwritten: break
     }
     return false
+  }
+
+  /// Gives the call its time anew where it was this process that stood still: Redis has refused every copy as too late,
+  /// none was lost, and the time was over before the refusal was read. Bounded by the count of late ones.
+  @inline(__always)
+  mutating func beginAnew(at now: BootInstant) {
+    guard lateCount > 0, lost == nil, deadline <= now else { return }
+    deadline = now + timeout
   }
 
   /// Why there is no answer: for this reason, unless a copy was lost before.

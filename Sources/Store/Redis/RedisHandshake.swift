@@ -13,6 +13,11 @@ struct RedisHandshake {
     case clock
     case memory
     case persistence
+    /// Makes the epoch where there is none; see `RedisEpoch`.
+    case makeEpoch(key: String, String)
+    case readEpoch(key: String)
+    /// A message that means nothing: whether Semel may send others.
+    case publish(channel: String)
 
     var command: [String] {
       switch self {
@@ -24,6 +29,9 @@ struct RedisHandshake {
       case .clock: ["EVAL", RedisScript.clock.source, "0"]
       case .memory: ["INFO", "memory"]
       case .persistence: ["INFO", "persistence"]
+      case .makeEpoch(let key, let epoch): ["HSETNX", key, NamespaceFact.epoch.name, epoch]
+      case .readEpoch(let key): ["HGET", key, NamespaceFact.epoch.name]
+      case .publish(let channel): ["PUBLISH", channel, ""]
       }
     }
   }
@@ -50,6 +58,10 @@ struct RedisHandshake {
     if carriesRecords {
       steps += RedisScript.allCases.map(Step.load)
       steps += [.clock, .memory, .persistence]
+      let facts = RedisKeys(namespace: settings.namespace).facts
+      steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
+    } else {
+      steps.append(.publish(channel: RedisKeys(namespace: settings.namespace).invalidations))
     }
     self.steps = steps
   }
@@ -59,7 +71,10 @@ struct RedisHandshake {
     let step = steps[next]
     next += 1
     switch (step, reply) {
-    case (.name, _): break
+    case (.name, _), (.makeEpoch, _): break
+    case (.readEpoch, _): greeting.epoch = reply.text
+    case (.publish, .error(let text)): greeting.publishRefusal = RedisRefusal.advice(text)
+    case (.publish, _): break
     case (.memory, _): greeting.doubts += RedisDurability.doubts(memory: reply)
     case (.persistence, _): greeting.doubts += RedisDurability.doubts(persistence: reply)
     case (_, .error(let text)): return .fail(RedisRefusal.advice(text))
@@ -79,4 +94,8 @@ struct RedisGreeting: Equatable {
   var now: StoreInstant?
   /// Why this Redis may lose records, a sentence each.
   var doubts: [String] = []
+  /// The epoch of the namespace; `nil` where it may not be read.
+  var epoch: String?
+  /// Why nothing may be published.
+  var publishRefusal: String?
 }

@@ -36,6 +36,8 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
 
   /// A dead connection is found within two of these: so long a cache may answer what was forgotten elsewhere.
   private static let beatInterval: TimeAmount = .seconds(1)
+  /// A setting of a live Redis that lets it lose records, or keeps this node from publishing, is noticed after so long.
+  private static let inspectionInterval: TimeAmount = .seconds(3)
   /// The same warning comes from every loop's connection, at each reconnection: once in this time is enough.
   private static let warningInterval = Milliseconds.seconds(60)
 
@@ -46,9 +48,20 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
   private var topics: [String: Topic] = [:]
   private var expected = CircularBuffer<Expected>()
   private var isBeatDue = false
+  private var beatAt = BootInstant(nanoseconds: 0)
+  private var patience = RedisPatience()
   private var heartbeat: RepeatedTask?
   private var observers: [@Sendable (Event) -> Void] = []
   private var isHearing = false
+  /// Why nothing may be published, as it was last seen.
+  private var publishRefusal: String?
+  /// Whether observers were told that invalidations arrive.
+  private var isCoherent = false
+  private var inspections: RepeatedTask?
+  private var pipelines: [RedisPipeline] = []
+  private var doubts: [String] = []
+  let epoch = RedisEpoch()
+  private let doubtCount = Atomic<Int>(0)
   private let warned = Mutex<[String: BootInstant]>([:])
 
   /// Begins to connect at once.
@@ -69,7 +82,7 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
   public func observe(_ observer: @escaping @Sendable (Event) -> Void) {
     context.loop.execute {
       self.observers.append(observer)
-      if self.isHearing { observer(.up) }
+      if self.isCoherent { observer(.up) }
     }
   }
 
@@ -77,9 +90,21 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
   public func close() {
     context.loop.execute {
       self.heartbeat?.cancel()
+      self.inspections?.cancel()
+      self.pipelines = []
       self.link.close()
     }
   }
+
+  /// Makes a pipeline's connection one of those that Redis is inspected by; from any thread.
+  func enlist(_ pipeline: RedisPipeline) {
+    context.loop.execute { self.pipelines.append(pipeline) }
+  }
+
+  /// The number of reasons for which this Redis may lose records or leave caches stale; from any thread.
+  public var doubtsStanding: Int { doubtCount.load(ordering: .relaxed) }
+  /// The number of times that Redis came back without its records; from any thread.
+  public var lossCount: Int { epoch.lossCount }
 
   /// Warns of a Redis that may lose records; from any thread.
   func warn(_ doubt: String) {
@@ -107,11 +132,20 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
     heartbeat = context.loop.scheduleRepeatedTask(initialDelay: Self.beatInterval, delay: Self.beatInterval) {
       _ in self.beat()
     }
+    inspections = context.loop.scheduleRepeatedTask(
+      initialDelay: Self.inspectionInterval, delay: Self.inspectionInterval
+    ) { _ in self.inspect() }
   }
 
   private func beat() {
     guard link.isUp else { return }
-    guard !isBeatDue else { return link.fail("Redis did not answer a ping on the subscription's connection") }
+    let now = BootInstant(nanoseconds: bootTimeNanoseconds())
+    let due = beatAt + Milliseconds(Self.beatInterval.nanoseconds / 1_000_000)
+    beatAt = now
+    if isBeatDue {
+      if case .readUntil = patience.judge(due: due, now: now, hasUnread: link.hasUnread) { return }
+      return link.fail("Redis did not answer a ping on the subscription's connection")
+    }
     isBeatDue = true
     send(["PING"], .beat)
   }
@@ -132,6 +166,8 @@ extension RedisHub {
     let watch = RedisWatch(id: id, context: watcher, hub: self)
     context.loop.execute { self.enter(watch) }
     await watch.changed(within: link.settings.timeout)
+    // Either loop may have stood still, with the confirmation in the socket.
+    if case .asked = watch.beginning { await watch.changed(within: link.settings.timeout) }
     switch watch.beginning {
     case .confirmed: return watch
     case .asked:
@@ -175,6 +211,7 @@ extension RedisHub {
 
 extension RedisHub {
   func linkIsUp(_ greeting: RedisGreeting) -> String? {
+    take(publishRefusal: greeting.publishRefusal)
     send(["SUBSCRIBE", keys.invalidations], .invalidations)
     for (channel, topic) in topics { send(["SUBSCRIBE", channel], .topic(topic)) }
     return nil
@@ -209,10 +246,12 @@ extension RedisHub {
   private func done(_ expectation: Expected) {
     switch expectation {
     case .leaving: break
-    case .beat: isBeatDue = false
+    case .beat:
+      isBeatDue = false
+      patience.hasRead()
     case .invalidations:
       isHearing = true
-      tell(.up)
+      tellCoherence()
     case .topic(let topic):
       topic.isSubscribed = true
       for (name, watch) in topic.watches {
@@ -243,8 +282,82 @@ extension RedisHub {
     expected.removeAll()
     isBeatDue = false
     for topic in topics.values { topic.isSubscribed = false }
-    guard isHearing else { return }
     isHearing = false
-    tell(.down)
+    tellCoherence()
+  }
+}
+
+/// What is looked at again while the connections stand.
+extension RedisHub {
+  private func inspect() {
+    guard let pipeline = pipelines.first else { return }
+    pipeline.context.loop.execute { [context] in
+      pipeline.inspect { inspection in
+        guard let inspection else { return }
+        context.loop.execute { self.take(inspection) }
+      }
+    }
+  }
+
+  private func take(_ inspection: RedisInspection) {
+    if let found = inspection.epoch, let loss = epoch.lost(by: found) { report(loss) }
+    take(publishRefusal: inspection.publishRefusal)
+    if doubts.isEmpty != inspection.doubts.isEmpty, inspection.doubts.isEmpty {
+      logger.notice("Redis keeps its records again", metadata: ["after": "\(doubts.joined(separator: "; "))"])
+    }
+    if !link.settings.requireDurable {
+      for doubt in inspection.doubts where !doubts.contains(doubt) { warn(doubt) }
+    }
+    doubts = inspection.doubts
+    count()
+    judge()
+  }
+
+  /// Tells every connection what is known now.
+  private func judge() {
+    let (doubts, loss) = (doubts, epoch.loss)
+    for pipeline in pipelines {
+      pipeline.context.loop.execute { if pipeline.link.isUp { pipeline.judge(doubts: doubts, loss: loss) } }
+    }
+  }
+
+  /// Reports that records are gone, empties the caches, and stops every claim where that is required; from any thread.
+  func report(_ loss: String) {
+    logger.critical(
+      "RECORDED OUTCOMES ARE GONE, AND WHAT THEY ANSWERED RUNS AGAIN: the namespace's epoch is another, so Redis was emptied, or came back without its file",
+      metadata: ["what": "\(loss)"])
+    context.loop.execute {
+      // What was kept here is of records that no other node has any more.
+      if self.isCoherent {
+        self.tell(.down)
+        self.tell(.up)
+      }
+      self.judge()
+    }
+  }
+
+  private func take(publishRefusal refusal: String?) {
+    if let refusal, publishRefusal == nil {
+      logger.error(
+        "REDIS DOES NOT LET SEMEL PUBLISH: what is forgotten or resolved here cannot be told to other nodes, whose caches may go on replaying it, and this node's own cache is passed by; allow +publish on the channels \(keys.prefix)* and \(keys.invalidations)",
+        metadata: ["reason": "\(refusal)"])
+    } else if refusal == nil, publishRefusal != nil {
+      logger.notice("Redis lets Semel publish again")
+    }
+    publishRefusal = refusal
+    count()
+    tellCoherence()
+  }
+
+  private func count() {
+    doubtCount.store(doubts.count + (publishRefusal == nil ? 0 : 1), ordering: .relaxed)
+  }
+
+  /// A cache may be used while what other nodes invalidate arrives here, and what is invalidated here may be sent.
+  private func tellCoherence() {
+    let isCoherentNow = isHearing && publishRefusal == nil
+    guard isCoherentNow != isCoherent else { return }
+    isCoherent = isCoherentNow
+    tell(isCoherentNow ? .up : .down)
   }
 }

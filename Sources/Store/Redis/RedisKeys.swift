@@ -42,6 +42,10 @@ struct RedisKeys {
   /// The hash that holds the facts of the namespace.
   var facts: String { "\(namespace):facts" }
 
+  /// The last count of open records, and whose turn it is to count.
+  var census: String { "\(namespace):census" }
+  var censusTurn: String { "\(namespace):census:turn" }
+
   /// The channel on which every node hears what it must no longer keep in its cache.
   var invalidations: String { "\(namespace):invalidate" }
 

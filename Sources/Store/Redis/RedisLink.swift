@@ -44,6 +44,7 @@ final class RedisLink: @unchecked Sendable {
   private var state = State.closed
   private var backoff = RedisBackoff()
   private var attemptLimit: Scheduled<Void>?
+  private var attemptPatience = RedisPatience()
   private var retry: Scheduled<Void>?
   private var outbound = ByteBufferAllocator().buffer(capacity: 4096)
   private var isFlushDue = false
@@ -61,6 +62,14 @@ final class RedisLink: @unchecked Sendable {
 
   var isUp: Bool {
     if case .up = state { true } else { false }
+  }
+
+  /// Whether replies wait in the socket, which a loop that stood still has not read yet.
+  var hasUnread: Bool {
+    switch state {
+    case .up(let handler), .connecting(let handler?, _): handler.hasUnread
+    case .connecting(nil, _), .waiting, .closed: false
+    }
   }
 
   /// Whether no connection stood for longer than one call may take: waiting for one has no point then.
@@ -111,9 +120,8 @@ final class RedisLink: @unchecked Sendable {
 extension RedisLink {
   private func connect() {
     state = .connecting(nil, RedisHandshake(settings, carriesRecords: carriesRecords))
-    attemptLimit = context.loop.scheduleTask(in: Self.attemptSpan) {
-      self.fail("Redis at \(self.settings.address) does not answer")
-    }
+    attemptPatience = RedisPatience()
+    limitAttempt(to: Milliseconds(Self.attemptSpan.nanoseconds / 1_000_000))
     let bootstrap = ClientBootstrap(group: context.loop)
       .connectTimeout(Self.attemptSpan)
       // A second read would mostly find nothing.
@@ -131,6 +139,17 @@ extension RedisLink {
     connected.whenFailure { error in
       guard case .connecting(nil, _) = self.state else { return }
       self.fail("Redis at \(self.settings.address) cannot be reached: \(Self.text(of: error))")
+    }
+  }
+
+  private func limitAttempt(to span: Milliseconds) {
+    let due = BootInstant(nanoseconds: bootTimeNanoseconds()) + span
+    attemptLimit = context.loop.scheduleTask(in: .milliseconds(span.count)) { [self] in
+      let now = BootInstant(nanoseconds: bootTimeNanoseconds())
+      switch attemptPatience.judge(due: due, now: now, hasUnread: hasUnread) {
+      case .readUntil(let later): limitAttempt(to: later - now)
+      case .over: fail("Redis at \(settings.address) does not answer")
+      }
     }
   }
 

@@ -9,6 +9,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private enum Waiter {
     case task(UnsafeContinuation<RedisAnswer, Never>)
     case call((RedisAnswer, RedisCopies) -> Void)
+    /// Of a command that is no script: the reply as it is, `nil` where none came.
+    case plain((RedisValue?) -> Void)
   }
 
   /// A command without a reply.
@@ -22,6 +24,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
       switch waiter {
       case .task(let continuation): continuation.resume(returning: answer)
       case .call(let tell): tell(answer, RedisCopies(timeout: timeout, deadline: deadline))
+      case .plain(let tell): tell(nil)
       case nil: break
       }
     }
@@ -43,11 +46,14 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// How each script's command begins, by its case.
   private var heads: [[UInt8]] = []
   private var timer: (token: LoopTimers.Token, at: BootInstant)?
+  private var patience = RedisPatience()
   private var heartbeat: RepeatedTask?
   private var lastReplyAt = BootInstant(nanoseconds: 0)
   /// The moment of the replies that are being read; 0 until the first of them.
   private var receivedAt = BootInstant(nanoseconds: 0)
   private var connectionWaiters: [Signal] = []
+  /// When a walk over the keys may go on.
+  var nextStepAt = BootInstant(nanoseconds: 0)
   /// Why no claim may be granted here.
   private(set) var refusal: String? {
     didSet {
@@ -113,6 +119,7 @@ extension RedisPipeline {
   ) async throws(StoreError) -> RedisAnswer {
     var copies = copies
     while true {
+      copies.beginAnew(at: Self.now)
       guard copies.areNone || Self.now < copies.deadline else {
         throw copies.error("Redis was too slow to take the command")
       }
@@ -136,6 +143,16 @@ extension RedisPipeline {
     guard link.isUp, refusal == nil, hold == nil else { return false }
     append(script, id, capacity, Self.now + settings.timeout, .call(tell), write)
     return true
+  }
+
+  /// Writes a command that is no script, where there is a connection, and tells its reply.
+  func askPlainly(_ words: [String], tell: @escaping (RedisValue?) -> Void) {
+    guard link.isUp else { return tell(nil) }
+    link.append { $0.writeCommand(words) }
+    let now = Self.now
+    pending.append(Pending(waiter: .plain(tell), deadline: now + settings.timeout, sentAt: now))
+    unwritten += 1
+    arm(at: now + settings.timeout)
   }
 
   /// Waits until no copy of a claim is run any more.
@@ -199,16 +216,24 @@ extension RedisPipeline {
     clock.reset()
     if let now = greeting.now { clock.told(now, at: lastReplyAt) }
     heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
-    if settings.requireDurable, let doubt = greeting.doubts.first {
-      let reason = "require_durable is set, and this Redis may lose records: \(doubt)"
-      refusal = reason
-      hub.refuse(reason)
-    } else {
-      refusal = nil
-      for doubt in greeting.doubts { hub.warn(doubt) }
-    }
+    if let epoch = greeting.epoch, let loss = hub.epoch.lost(by: epoch) { hub.report(loss) }
+    judge(doubts: greeting.doubts, loss: hub.epoch.loss)
+    if refusal == nil { for doubt in greeting.doubts { hub.warn(doubt) } }
     wakeConnectionWaiters()
     return refusal
+  }
+
+  /// Takes what is known of this Redis: with `require_durable` no claim is granted on one that may lose records, nor on
+  /// one that has lost them.
+  func judge(doubts: [String], loss: String?) {
+    var reason: String?
+    if settings.requireDurable {
+      reason =
+        loss.map { "require_durable is set, and \($0)" }
+        ?? doubts.first.map { "require_durable is set, and this Redis may lose records: \($0)" }
+    }
+    refusal = reason
+    if let reason { hub.refuse(reason) }
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {
@@ -216,6 +241,7 @@ extension RedisPipeline {
     guard let command = pending.popFirst() else {
       return link.fail("Redis sent a reply that nobody asked for")
     }
+    if case .plain(let tell) = command.waiter { return tell(reply.value) }
     var answer = RedisAnswer(reply)
     answer.sentAt = command.sentAt
     if answer.now.milliseconds > 0 { clock.told(answer.now, at: receivedAt) }
@@ -224,6 +250,7 @@ extension RedisPipeline {
 
   func linkReadAll() {
     guard receivedAt.nanoseconds != 0 else { return }
+    patience.hasRead()
     lastReplyAt = receivedAt
     receivedAt = BootInstant(nanoseconds: 0)
   }
@@ -264,8 +291,14 @@ extension RedisPipeline {
   /// Ends the waits whose time is over. A connection on which a command had a call's whole time is given up; one on
   /// which a repeated command had the rest of it is not.
   private func expire() {
-    timer = nil
     let now = Self.now
+    let due = timer?.at ?? now
+    timer = nil
+    if isOverdue(at: now),
+      case .readUntil(let later) = patience.judge(due: due, now: now, hasUnread: link.hasUnread)
+    {
+      return arm(at: later)
+    }
     if let first = pending.first, first.sentAt + settings.timeout <= now {
       for index in pending.indices where pending[index].deadline <= now { timeOut(index) }
       return link.fail("Redis did not answer in \(settings.timeout.count) ms")
@@ -279,6 +312,12 @@ extension RedisPipeline {
       }
     }
     if let next { arm(at: next) }
+  }
+
+  private func isOverdue(at now: BootInstant) -> Bool {
+    guard let first = pending.first else { return false }
+    if first.sentAt + settings.timeout <= now { return true }
+    return pending.contains { $0.waiter != nil && $0.deadline <= now }
   }
 
   private func timeOut(_ index: CircularBuffer<Pending>.Index) {

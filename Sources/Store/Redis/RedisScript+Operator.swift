@@ -12,12 +12,14 @@ extension RedisScript {
   /// No arguments: what stands there is told by the common end.
   static let findSource = ""
 
-  /// 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the id.
+  /// 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the id, 5 deadline.
   ///
   /// Of a record that this version cannot read nothing is kept but the fence: this is the operator's way out, also
   /// where the key holds something else than a text.
-  /// Repeated with the same token it tells again what it told first.
+  /// Repeated with the same token it tells again what it told first; past its deadline it forgets nothing, since that
+  /// would be a record that came after.
   static let forgetSource = """
+    if now >= tonumber(ARGV[5]) then return {now, 'late'} end
     local r = redis.pcall('GET', KEYS[1])
     if not r then return {now, 'none'} end
     local owner, state, attempt, since, span, flags = string.match(type(r) == 'string' and r or '',

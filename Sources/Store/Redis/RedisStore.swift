@@ -17,6 +17,7 @@ public struct RedisStore: RecordStore {
     let pipeline = RedisPipeline(context: context, link: link, hub: hub)
     self.pipeline = pipeline
     self.hub = hub
+    hub.enlist(pipeline)
     context.loop.execute { pipeline.start() }
   }
 
@@ -190,11 +191,12 @@ public struct RedisStore: RecordStore {
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     let token = OwnerToken.random()
     let capacity = 256 + keys.invalidations.utf8.count
-    let answer = try await pipeline.ask(.forget, id, capacity: capacity) { writer, _ in
+    let answer = try await pipeline.ask(.forget, id, capacity: capacity) { writer, deadline in
       writer.token(argument: token)
       writer.argument { $0.span(fence) }
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
+      writer.argument(deadline.milliseconds)
     }
     if case .done = answer.ending { return true }
     return false

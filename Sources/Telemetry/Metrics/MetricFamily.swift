@@ -117,6 +117,13 @@ extension MetricFamily {
     .gauge, "store_expiry_held",
     "1 while the embedded store holds expiry back, because the wall clock differs from its file.")
 
+  public static let storeDoubts = MetricFamily(
+    .gauge, "store_doubts",
+    "Reasons, as last looked at, for which Redis may lose records or keeps this node from telling others of a change."
+  )
+  public static let storeLosses = MetricFamily(
+    .counter, "store_losses_total", "Times that Redis came back without the records that it had.")
+
   public static let cacheHits = MetricFamily(
     .counter, "cache_hits_total", "Look-ups that the local cache answered.")
   public static let cacheMisses = MetricFamily(
@@ -178,7 +185,7 @@ extension MetricFamily {
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, zombies,
     keysUnderOtherCaller,
     storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeSwept,
-    storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld,
+    storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld, storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,
     upstreamConnects,

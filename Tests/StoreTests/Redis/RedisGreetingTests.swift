@@ -23,20 +23,70 @@ import Testing
         case .clock: handshake.received(.integer(77))
         case .memory: handshake.received(.text("# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"))
         case .persistence: handshake.received(.text("aof_enabled:1\r\n"))
+        case .makeEpoch: handshake.received(.integer(0))
+        case .readEpoch(let key): handshake.received(key == "semel:facts" ? .text("e1") : .null)
         case .authenticate, .select: handshake.received(.text("OK"))
+        case .publish: throw Unexpected(what: "a connection for records publishes nothing by itself")
         }
     }
     guard case .ready(let greeting) = action else { throw Unexpected(what: "\(action)") }
     #expect(greeting.now == StoreInstant(milliseconds: 77))
     #expect(greeting.digests == RedisScript.allCases.map { "digest \($0.rawValue)" })
     #expect(greeting.doubts.isEmpty)
+    #expect(greeting.epoch == "e1")
+  }
+
+  @Test func `a connection that only subscribes asks whether it may publish`() throws {
+    let settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
+    var handshake = RedisHandshake(settings, carriesRecords: false)
+    #expect(handshake.steps.map(\.command).last == ["PUBLISH", "semel:invalidate", ""])
+    #expect(handshake.received(.text("OK")) == .wait)
+    guard case .ready(let greeting) = handshake.received(.error("NOPERM this user has no permissions")) else {
+      Issue.record("the connection was refused")
+      return
+    }
+    #expect(greeting.publishRefusal?.contains("widen its ACL") == true)
+  }
+
+  @Test func `a late deadline is judged again, and a dead Redis is found all the same`() {
+    let due = BootInstant(nanoseconds: 1_000_000_000)
+    var patience = RedisPatience()
+    #expect(patience.judge(due: due, now: due + 50, hasUnread: false) == .over)
+    // The loop stood still.
+    #expect(patience.judge(due: due, now: due + 51, hasUnread: false) == .readUntil(due + 151))
+    #expect(patience.judge(due: due + 151, now: due + 160, hasUnread: false) == .over)
+    // Something waits to be read, again and again.
+    for _ in 0..<RedisPatience.maxReadings {
+      #expect(patience.judge(due: due, now: due, hasUnread: true) == .readUntil(due + RedisPatience.grace))
+    }
+    #expect(patience.judge(due: due, now: due, hasUnread: true) == .over)
+    _ = patience.judge(due: due, now: due, hasUnread: true)
+    patience.hasRead()
+    for _ in 0..<RedisPatience.maxReadings {
+      #expect(patience.judge(due: due, now: due, hasUnread: true) != .over)
+    }
+  }
+
+  @Test func `another epoch says once that records are gone`() {
+    let epoch = RedisEpoch()
+    #expect(epoch.lost(by: "a") == nil)
+    #expect(epoch.lost(by: "a") == nil)
+    #expect(epoch.loss == nil)
+    #expect(epoch.lost(by: "b")?.contains("without the records") == true)
+    #expect(epoch.lost(by: "b") == nil)
+    #expect(epoch.loss != nil)
+    #expect(epoch.lossCount == 1)
+    #expect(RedisEpoch.made() != RedisEpoch.made())
   }
 
   @Test func `a refused login ends the connection with what to do`() {
     var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
     settings.password = "wrong"
     var handshake = RedisHandshake(settings, carriesRecords: false)
-    #expect(handshake.steps.map(\.command) == [["AUTH", "wrong"], ["CLIENT", "SETNAME", "semel"]])
+    #expect(
+      handshake.steps.map(\.command) == [
+        ["AUTH", "wrong"], ["CLIENT", "SETNAME", "semel"], ["PUBLISH", "semel:invalidate", ""],
+      ])
     guard case .fail(let text) = handshake.received(.error("WRONGPASS invalid username-password pair")) else {
       Issue.record("the login was taken")
       return

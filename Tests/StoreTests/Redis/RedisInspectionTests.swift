@@ -1,0 +1,117 @@
+import Idempotency
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// What was settled at the handshake, and is changed on a live Redis.
+@Suite struct RedisInspectionTests {
+  @Test func `a node that may not publish passes its cache by, and says so, until it may`() async throws {
+    let server = try await RedisServer(arguments: [
+      "--user", "quiet", "on", ">word", "~*", "&*", "+@all", "-publish",
+    ])
+    var settings = RedisEndpointSettings.on(server)
+    settings.user = "quiet"
+    settings.password = "word"
+    let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
+    try await RedisNode.run(settings) { node in
+      node.hub.observe { follow($0, cache) }
+      let claim = try await node.store.completed()
+      try await until("the refusal is seen") { node.hub.doubtsStanding >= 1 }
+      #expect(cache.ticket(for: claim.id) == nil)
+      #expect(
+        node.log.messages.contains { $0.contains("DOES NOT LET SEMEL PUBLISH") && $0.contains("+publish") })
+      try server.command(["ACL", "SETUSER", "quiet", "+publish"])
+      try await until("the cache is used") { cache.ticket(for: claim.id) != nil }
+      try server.command(["ACL", "SETUSER", "quiet", "-publish"])
+      try await until("the cache is passed by") { cache.ticket(for: claim.id) == nil }
+      #expect(node.log.messages.count { $0.contains("DOES NOT LET SEMEL PUBLISH") } == 2)
+    }
+  }
+
+  @Test func `a durable Redis that is made to forget is warned of, and refused where it must be durable`()
+    async throws
+  {
+    let server = try await RedisServer(arguments: ["--maxmemory", "100mb"], appendOnly: true)
+    var settings = RedisEndpointSettings.on(server)
+    settings.requireDurable = true
+    try await RedisNode.run(settings) { node in
+      _ = try await node.store.granted(Samples.request())
+      for (change, back, advice) in [
+        (["appendonly", "no"], ["appendonly", "yes"], "set appendonly yes"),
+        (["maxmemory-policy", "allkeys-random"], ["maxmemory-policy", "noeviction"], "set noeviction"),
+      ] {
+        try server.command(["CONFIG", "SET"] + change)
+        try await until("claims are refused") { await node.refusal()?.contains("require_durable") == true }
+        #expect(node.hub.doubtsStanding == 1)
+        #expect(node.log.messages.count { $0.contains(advice) } == 1)
+        // What is kept can still be read.
+        #expect(try await node.store.find(Samples.id()) == .absent)
+        try server.command(["CONFIG", "SET"] + back)
+        try await until("claims are granted") { await node.refusal() == nil }
+        #expect(node.hub.doubtsStanding == 0)
+      }
+      #expect(node.log.messages.count { $0 == "Redis keeps its records again" } == 2)
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `a store that came back empty is reported before the first claim`(_ isRequired: Bool) async throws {
+    let server = try await RedisServer(arguments: ["--maxmemory", "100mb"], appendOnly: isRequired)
+    var settings = RedisEndpointSettings.on(server)
+    settings.requireDurable = isRequired
+    let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
+    try await RedisNode.run(settings) { node in
+      node.hub.observe { follow($0, cache) }
+      let claim = try await node.store.completed()
+      try await until("the cache is used") { cache.ticket(for: claim.id) != nil }
+      try server.command(["FLUSHALL"])
+      // A new connection finds it at once, a standing one within seconds.
+      if !isRequired { try server.command(["CLIENT", "KILL", "TYPE", "normal"]) }
+      try await until("the loss is seen") { node.hub.lossCount == 1 }
+      try await until("every loop knows it") { (await node.refusal() != nil) == isRequired }
+      #expect(node.log.messages.count { $0.contains("RECORDED OUTCOMES ARE GONE") } == 1)
+      // Another node begins with the store as it is.
+      let other = node.sibling()
+      #expect(await other.refusal() == nil)
+      other.close()
+      #expect(node.hub.lossCount == 1)
+    }
+  }
+
+  private func follow(_ event: RedisHub.Event, _ cache: LocalCache) {
+    switch event {
+    case .up: cache.subscriptionUp()
+    case .down: cache.subscriptionDown()
+    case .invalidated(let id): cache.invalidate(id)
+    }
+  }
+
+  /// Looks until it is so: an inspection comes every few seconds.
+  private func until(_ what: String, _ isSo: () async throws -> Bool) async throws {
+    let giveUp = ContinuousClock.now + .seconds(30)
+    while try await !isSo() {
+      guard ContinuousClock.now < giveUp else { throw Unexpected(what: "not within 30 s: \(what)") }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+}
+
+extension RedisNode {
+  /// Why a claim is refused, `nil` where it is granted.
+  fileprivate func refusal() async -> String? {
+    do throws(StoreError) {
+      _ = try await store.claim(Samples.request())
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+}
+
+extension LoopConfined {
+  /// Waits for a connection.
+  func eventually() async throws {
+    while (try? await ping()) == nil { try await Task.sleep(for: .milliseconds(5)) }
+  }
+}

@@ -1,0 +1,86 @@
+import Idempotency
+import Logging
+import Loop
+import NIOCore
+import NIOPosix
+import TestSupport
+import Testing
+
+@testable import Store
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// A loop that stood still finds its replies in the socket: that says nothing of Redis.
+@Suite struct RedisStallTests {
+  private static let timeout: Milliseconds = 400
+  /// Twice the time of a call.
+  private static let stall: UInt32 = 800_000
+
+  @Test(arguments: ClaimWay.allCases)
+  func `a reply that came during a stall counts`(_ way: ClaimWay) async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(.on(server, timeout: Self.timeout), way: way) { node in
+      try await node.store.eventually()
+      let counters = node.store.store.counters
+      let before = counters.roundTrips
+      server.freeze()
+      async let claim = node.store.granted(Samples.request())
+      while counters.roundTrips == before { await Task.yield() }
+      // Behind the writing, which the loop does at the end of its turn.
+      node.store.context.loop.execute {
+        node.store.context.loop.execute {
+          server.thaw()
+          usleep(Self.stall)
+        }
+      }
+      #expect(try await claim.attempt == 1)
+      #expect(counters.connections == 1)
+      #expect(!node.log.messages.contains("no connection to Redis"))
+    }
+  }
+
+  @Test func `a command that a stall kept from being written is asked anew`() async throws {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server, timeout: Self.timeout)) { node in
+      try await node.store.eventually()
+      let store = node.store.store
+      let (outcomes, continuation) = AsyncStream<Result<ClaimOutcome, StoreError>>.makeStream()
+      node.store.context.loop.execute {
+        #expect(store.claim(Samples.request()) { continuation.yield($0) })
+        usleep(Self.stall)
+      }
+      for await outcome in outcomes {
+        guard case .success(.granted) = outcome else { throw Unexpected(what: "\(outcome)") }
+        break
+      }
+      #expect(store.counters.connections == 1)
+    }
+  }
+
+  @Test func `a pong that came during a stall counts`() async throws {
+    let server = try await SharedRedis.server
+    let context = EventLoopContext(loop: MultiThreadedEventLoopGroup.singleton.next())
+    let log = LogRecorder()
+    let hub = RedisHub(context: context, settings: .on(server), logger: .init(label: "redis") { _ in log })
+    let (stalls, continuation) = AsyncStream<Void>.makeStream()
+    // The first ping goes out after a second; the loop stands still over the second one's time.
+    context.loop.execute {
+      context.loop.scheduleTask(in: .milliseconds(1010)) {
+        context.loop.execute {
+          usleep(1_300_000)
+          context.loop.scheduleTask(in: .milliseconds(300)) { continuation.yield() }
+        }
+      }
+    }
+    for await _ in stalls { break }
+    #expect(hub.counters.connections == 1)
+    #expect(!log.messages.contains("no connection to Redis"))
+    hub.close()
+  }
+}

@@ -11,6 +11,10 @@ import settings
 
 # What parts what was seen at one end from what was done at the other, on a busy machine.
 SLACK = 0.15
+# After a forget: how long it may yet be done where it had no response, and how long a node that was cut off or stood
+# still may answer from its cache.
+FORGET_LATE = 6
+CACHE_LATE = 4
 # How long an answer is surely listened for.
 HEARD = settings.RESPONSE_TIMEOUT + settings.SETTLE - SLACK
 
@@ -70,6 +74,7 @@ class Checker:
         self.answered = {}
         self.lost = set()
         self.faults = collections.defaultdict(list)
+        self.forgets = collections.defaultdict(list)
         self.serials = {}
         self.calm_at = None
         for entry in journal.entries:
@@ -105,6 +110,9 @@ class Checker:
         if entry["name"] == "did not drain":
             self.report.violation(3, entry["of"], "did not end within its grace after SIGTERM")
 
+    def read_forgotten(self, entry):
+        self.forgets[entry["record"]].append(entry)
+
     def read_calm(self, entry):
         self.calm_at = entry["at"]
 
@@ -115,6 +123,7 @@ class Checker:
         wipes = list(zip(self.faults["wipe"], self.faults["wiped"]))
         for record in self.records.values():
             if record.deliveries:
+                self.check_forgotten(record)
                 for life in self.lives(record, wipes):
                     self.check_runs(life)
                     self.check_answers(life)
@@ -123,12 +132,13 @@ class Checker:
         return self.report
 
     def lives(self, record, wipes):
-        """The record's parts between the moments at which the store was emptied.
+        """The record's parts between the moments at which the store was emptied, or the record forgotten.
 
-        What was under way at such a moment may run again: a store that forgets is not Semel's to mend. The part that
-        begins there is left out then, and that is counted.
+        What was under way at such a moment may run again: a store that forgets, or an operator who does, is not Semel's
+        to mend. The part that begins there is left out then, and that is counted.
         """
         begun, at = record.span
+        wipes = self.merged([*wipes, *map(self.edge, self.forgets[record.name])])
         edges = [wipe for wipe in wipes if begun - settings.LONGEST_FLIGHT < wipe[1] and wipe[0] < at]
         if not edges:
             return [record]
@@ -138,10 +148,52 @@ class Checker:
             if life.deliveries and is_clean:
                 lives.append(life)
             elif life.deliveries:
-                self.report.excused["under way when the store forgot"] += 1
+                self.report.excused["under way when the store, or an operator, forgot"] += 1
+                self.check_ended(life)
             is_clean = record.is_quiet(fell - settings.LONGEST_FLIGHT, rose)
             start = rose
         return lives
+
+    @staticmethod
+    def edge(forget):
+        """When a record may have been forgotten; without a clear response, also later."""
+        return forget["begun"], forget["at"] + (SLACK if forget["status"] in (200, 404) else FORGET_LATE)
+
+    @staticmethod
+    def merged(edges):
+        merged = []
+        for fell, rose in sorted(edges):
+            if merged and fell <= merged[-1][1]:
+                merged[-1] = merged[-1][0], max(rose, merged[-1][1])
+            else:
+                merged.append((fell, rose))
+        return merged
+
+    # 6: what was forgotten
+
+    def check_forgotten(self, record):
+        """Whoever comes after a forget is told of no run that was sent before it."""
+        for forget in self.forgets[record.name]:
+            if forget["status"] != 200:
+                continue
+            for each in record.outcomes():
+                ran = self.serials.get(each.get("serial"))
+                if ran and each["begun"] > forget["at"] + SLACK and self.sent_at(record, ran) < forget["begun"]:
+                    self.check_told_late(record, forget, each)
+
+    def check_told_late(self, record, forget, told):
+        cuts = [name for name in self.faults if name.startswith("redis relay")]
+        names = [*cuts, "freeze", "thaw", "pause", "kill", "reload", "drain"]
+        is_soon = told["begun"] < forget["at"] + CACHE_LATE
+        if is_soon and self.happened(names, forget["begun"] - CACHE_LATE, told["at"]):
+            self.report.excused["told from a cache that the forget had not reached"] += 1
+        else:
+            self.report.violation(6, record.name, f"run {told['serial']} was told after it had been forgotten")
+
+    @staticmethod
+    def sent_at(record, ran):
+        sendings = [s["at"] for s in record.sent if s["attempt"] == ran["attempt"] and s["at"] <= ran["at"]]
+        return sendings[-1] if sendings else float("inf")
 
     # 1 and 4: what ran
 
@@ -224,6 +276,11 @@ class Checker:
             self.report.violation(3, record.name, "is held as unknown, where its rule says retry")
         elif not self.is_in_doubt(record):
             self.check_without_doubt(record)
+
+    def check_ended(self, record):
+        last = record.last()
+        if last and last["retryable"]:
+            self.report.violation(3, record.name, f"did not end: {last['status']} {last['word']}")
 
     def check_lost(self, record, outcomes):
         """Only where the store had failed may an outcome be told that is not stored, and only a node's end lose it."""

@@ -118,6 +118,15 @@ async def pause_redis(rig):
         rig.log("goes on", rig.redis)
 
 
+@repeated(0.25)
+async def forget(rig):
+    """An operator forgets a record, whatever state it is in, mostly one that is under way."""
+    recent = [entry for entry in rig.journal.entries[-300:] if entry["kind"] in ("sent", "ran")]
+    if recent:
+        entry = rig.dice.choice(recent[-20:])
+        await rig.dice.choice(rig.nodes).forget(entry["id"], entry["record"], rig.journal)
+
+
 def troubled(relays, trouble):
     """Waves of trouble on some relays, so that there is peace between them."""
 
@@ -211,6 +220,7 @@ ALONE = {
     "node frozen": [freeze],
     "node drained": [drain],
     "SIGHUP": [reload],
+    "operator forgets": [forget],
     "client's network": [client_network],
     "backend": [backend_of(lambda rig: rig.backend.sick), refuse],
     "backend speaks out of turn": [backend_of(lambda rig: rig.backend.unasked)],
@@ -229,5 +239,6 @@ ON_HTTP2 = {"streams refused": [backend_of(lambda _: backend.REFUSING)]}
 # For the planted bugs alone: the weather in which each shows soon.
 WEATHER = {
     "slow, and frozen": [backend_of(lambda _: {"slow": 80}), freeze_long],
+    "slow, rejected, and forgotten": [backend_of(lambda _: {"slow": 50, "rejected": 35}), forget, forget, forget],
     "busy, and haunted": [backend_of(lambda _: {"busy": 80}), haunt_redis],
 }

@@ -14,6 +14,7 @@ class Journal:
     answered   the backend has written the run's whole answer
     lost       it cut the connection so soon after that the answer may be lost
     refused    the backend told the node that it has not taken what was sent
+    forgotten  an operator's wish to forget a record was under way from `begun` to `at`; `status` is its response
     fault      something was broken or mended
     calm       no more faults; every intent has to end now
     """

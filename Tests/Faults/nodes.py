@@ -99,6 +99,20 @@ class Node(Process):
         except (OSError, asyncio.TimeoutError):
             return False
 
+    async def forget(self, id_, record, journal):
+        """Asks its admin listener to forget a record. Without a response it may have done so, or may yet."""
+        begun, status = time.monotonic(), 0
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.admin)
+            head = f"DELETE /v1/records/{id_} HTTP/1.1\r\nHost: 127.0.0.1:{self.admin}\r\n"
+            writer.write((head + "Content-Type: application/json\r\nConnection: close\r\n\r\n").encode())
+            line = await asyncio.wait_for(reader.readline(), 3)
+            status = int(line.split()[1]) if line else 0
+            writer.close()
+        except (OSError, asyncio.TimeoutError, IndexError):
+            pass
+        journal.add("forgotten", record=record, begun=begun, status=status)
+
     async def drain(self):
         """SIGTERM. False where it does not end within its grace."""
         self.is_meant_to_run = False

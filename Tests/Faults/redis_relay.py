@@ -17,6 +17,7 @@ PLANTED = {
         ("' in_flight ' .. ARGV[2]", "'PX', ARGV[4])", "'PX', string.match(ARGV[3], '^%d+'))"),
     ],
     "release-on-error": [("' unknown '", "' unknown ' .. ARGV[2]", "' released ' .. ARGV[2]")],
+    "fence-deleted": [("' forgotten ' .. first", "ARGV[2] == 'deleted' and fence > 0", "false")],
     "no-deadline": [
         ("now >= tonumber(ARGV[2])", "if now >= tonumber(ARGV[2]) then return {now, 'late'} end", ""),
         ("now >= tonumber(ARGV[2])", "if owner == ARGV[1] then return {now, 'late'} end", ""),

@@ -19,6 +19,7 @@ PLANTED = [
     ("lease-as-ttl", "node killed", 600, {1, 2}),
     ("release-on-error", "backend", 400, {1, 2}),
     ("no-deadline", "busy, and haunted", 1000, {3}),
+    ("fence-deleted", "slow, rejected, and forgotten", 1500, {6}),
     ("re-send", "backend", 400, {1}),
     ("stale-send", "none", 400, {1}),
 ]
@@ -210,6 +211,50 @@ class MadeUp(unittest.TestCase):
         self.calm(caller="b")
         self.assertEqual(self.rules(), {4})
 
+    def forget(self, status=200):
+        self.add("forgotten", 0.5, record="a|/hold|k", begun=self.at + 0.4, status=status)
+        self.at += 0.5
+
+    def test_what_was_forgotten_may_run_again(self):
+        self.once()
+        self.at += 5
+        self.forget()
+        self.send(2)
+        self.run_(2, 2)
+        self.tell(serial=2, answer="y")
+        self.calm(serial=2, answer="y")
+        self.assertEqual(self.rules(), set())
+
+    def test_what_was_forgotten_under_way_may_run_again_at_once(self):
+        self.send()
+        self.forget()
+        self.send(2)
+        self.run_(1, 1)
+        self.run_(2, 2)
+        self.calm(serial=2)
+        self.assertEqual(self.rules(), set())
+
+    def test_a_second_run_after_one_forget_is_found(self):
+        self.once()
+        self.at += 5
+        self.forget()
+        for serial in (2, 3):
+            self.send(serial, after=1)
+            self.run_(serial, serial)
+        self.tell(serial=2)
+        self.calm(serial=2)
+        self.assertEqual(self.rules(), {1})
+
+    def test_a_forgotten_outcome_that_is_told_is_found(self):
+        for status, rules in [(200, {6}), (0, set())]:
+            with self.subTest(status):
+                self.setUp()
+                self.send()
+                self.forget(status)
+                self.run_()
+                self.calm()
+                self.assertEqual(self.rules(), rules)
+
     def test_an_outcome_that_was_told_and_lost_is_found(self):
         self.once()
         self.calm(word="outcome_unknown", serial=None, status=409)
@@ -236,7 +281,7 @@ class Planted(unittest.TestCase):
 
     def test_without_a_bug_nothing_is_found(self):
         """In this weather Semel once gave a claim back before its ghost came, and began attempts anew."""
-        for faults in ["busy, and haunted", "slow, and frozen"]:
+        for faults in ["busy, and haunted", "slow, and frozen", "slow, rejected, and forgotten"]:
             with self.subTest(faults):
                 self.assertEqual(self.violations(None, faults, 1000), [])
 

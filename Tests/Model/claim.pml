@@ -10,9 +10,14 @@
  * The model leaves out what Semel cannot prevent: a freeze between the permit's check and the first byte, a store that
  * forgets, an operator who is wrong.
  *
- * -D RETRY: on_unknown is `retry`, else `hold`. Each of the other macros plants a bug, which the search must find:
- * NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR, NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE,
- * LATE_DELETE.
+ * -D RETRY: on_unknown is `retry`, else `hold`. -D FORGET: an operator forgets the record once, at any moment, and what
+ * is completed after that may end before the owner from before it does. What was forgotten may then run again; but no
+ * owner from before may make its record anew. The fence is modelled without an end, since its span outlasts every owner.
+ * Then no operator resolves, and claims are not copied, which keeps the search short.
+ *
+ * Each of the other macros plants a bug, which the search must find: NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR,
+ * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE; with FORGET: NO_FENCE, FENCE_DELETED,
+ * FENCE_ENDS.
  */
 
 #ifndef N
@@ -26,7 +31,11 @@
 #define PERMIT (LEASE - 1)
 #endif
 #define SETTLE 1
-#define COPIES 2   /* Of a claim under way at once. */
+#ifdef FORGET
+#define COPIES 1   /* Of a claim under way at once. */
+#else
+#define COPIES 2
+#endif
 
 mtype = { absent, in_flight, unknown, released, completed };
 mtype = { none, granted, late, held, ended, renewed, done, lost };
@@ -34,6 +43,8 @@ mtype = { none, granted, late, held, ended, renewed, done, lost };
 /* The record, as the store has it. A lease of 0 has lapsed. */
 mtype state = absent;
 byte owner, attempt, lease, settle, outcome;
+bit isFresh;       /* It has met mere rejections so far. */
+bit isFenced;      /* Absent, it is the fence of a forgotten record; else it carries that. */
 
 /* Of each delivery: its commands under way, the last reply, its clocks, and what it knows. */
 typedef Delivery {
@@ -46,13 +57,15 @@ typedef Delivery {
   bit deletes;     /* Its releases delete the record. */
   bit isRepeated;  /* Its claim was sent a second time. */
   bit isOver;      /* The store has confirmed that it gave the record back. */
+  bit isFirst;     /* What it was granted had met mere rejections. */
+  bit isUnderWay;  /* The backend may yet run its request. */
+  bit isForgotten; /* An operator has forgotten what it had. */
 }
 Delivery d[N + 1];
 
 /* What really happened. */
 byte begun;        /* Deliveries that have come. */
 byte ran;          /* The delivery whose request had, or may have had, an effect. */
-byte underWay;     /* Requests that the backend may yet run. */
 byte lastAttempt;  /* The greatest attempt number that the backend was shown. */
 byte told;         /* The outcome that a client was given. */
 byte missed;       /* Ticks until the owners' clocks may miss another. */
@@ -63,6 +76,7 @@ byte missed;       /* Ticks until the owners' clocks may miss another. */
 #else
 #define mayEnd(i) isOwn(i)
 #endif
+#define underWay (d[1].isUnderWay + d[N].isUnderWay + d[(N + 1) / 2].isUnderWay)
 #define isHeld (state == in_flight || state == unknown)
 #define tell(word) if :: d[i].reply = word :: skip fi /* Or the reply is lost. */
 #define countDown(counter) counter = (counter > 0 -> counter - 1 : 0)
@@ -73,17 +87,23 @@ inline put(newState) {
   state = newState
 }
 
+/* What was forgotten stays so. */
+#define makeAnew noGhost; assert(!d[i].isForgotten)
+#define isLost (state == absent && !isFenced)
+
 /* Nobody is left to give it back: no ghost may get the record, nor make it anew. */
 #define noGhost assert(!d[i].isOver)
 
 inline grant(next) {
   noGhost;
+  isFresh = (state == absent -> 1 : (state == in_flight && isOwn(i) -> isFresh : 0));
   put(in_flight);
+  d[i].isForgotten = 0;
   owner = i;
   attempt = next;
   lease = LEASE;
   settle = 0;
-  if :: d[i].reply = granted; d[i].number = attempt :: skip fi
+  if :: d[i].reply = granted; d[i].number = attempt; d[i].isFirst = isFresh :: skip fi
 }
 
 inline runClaim() {
@@ -96,7 +116,7 @@ inline runClaim() {
   :: true ->
 #endif
     if
-    :: state == absent -> grant(1)
+    :: state == absent -> grant(attempt + 1)
     :: state == in_flight && isOwn(i) -> grant(attempt)
     :: state == released && isOwn(i) -> tell(late)
     :: state == released && !isOwn(i) -> grant(attempt + 1)
@@ -115,7 +135,7 @@ inline runClaim() {
 inline runRenewal() {
   d[i].renewals--;
   if
-  :: state == absent -> noGhost; put(in_flight); owner = i; attempt = d[i].number; lease = LEASE; tell(renewed)
+  :: isLost -> makeAnew; put(in_flight); owner = i; attempt = d[i].number; lease = LEASE; tell(renewed)
   :: state == in_flight && isOwn(i) -> lease = LEASE; settle = 0; tell(renewed)
   :: else
   fi
@@ -124,7 +144,7 @@ inline runRenewal() {
 inline runMark() {
   d[i].marks--;
   if
-  :: state == absent -> noGhost; put(unknown); owner = i; attempt = d[i].number; settle = SETTLE
+  :: isLost -> makeAnew; put(unknown); owner = i; attempt = d[i].number; settle = SETTLE
   :: state == in_flight && isOwn(i) -> put(unknown); settle = (lease > 0 -> SETTLE : settle); lease = 0
   :: else
   fi
@@ -133,7 +153,7 @@ inline runMark() {
 inline runCompletion() {
   d[i].completions--;
   if
-  :: state == absent -> put(completed); owner = i; attempt = d[i].number; outcome = i; tell(done)
+  :: isLost -> assert(!d[i].isForgotten); put(completed); owner = i; attempt = d[i].number; outcome = i; tell(done)
   :: state == completed && isOwn(i) -> tell(done)
 #ifdef NO_OWNER_CHECK
   :: state == completed && !isOwn(i) -> put(completed)
@@ -147,9 +167,14 @@ inline runRelease() {
   d[i].releases--;
   if
   :: state == absent || state == released && isOwn(i) -> tell(done)
-  :: isHeld && mayEnd(i) && !d[i].deletes -> put(released); lease = 0; settle = 0; tell(done)
+  :: isHeld && mayEnd(i) && !d[i].deletes -> put(released); isFresh = 0; lease = 0; settle = 0; tell(done)
   :: isHeld && mayEnd(i) && d[i].deletes ->
-    put(absent); owner = 0; attempt = 0; lease = 0; settle = 0; lastAttempt = 0; tell(done)
+#ifdef FENCE_DELETED
+    isFenced = 0;
+#endif
+    put(absent); owner = 0; lease = 0; settle = 0; isFresh = 0;
+    if :: isFenced :: else -> attempt = 0; lastAttempt = 0 fi;
+    tell(done)
   :: else -> tell(lost)
   fi
 }
@@ -188,11 +213,26 @@ inline runAny() {
   fi
 }
 
+/* The record goes, with all that its outcome was: what begins now may run it anew. */
+inline remove() {
+  state = absent; owner = 0; lease = 0; settle = 0; outcome = 0; isFresh = 0;
+  ran = 0; told = 0;
+  i = 1;
+  do
+  :: i <= begun -> d[i].isUnderWay = 0; d[i].isForgotten = 1; i++
+  :: else -> break
+  od
+}
+
 /* The store runs any command that is under way, time goes on, and an operator resolves what is unknown, once, and
  * tells the truth; the new token is nobody's. */
 proctype World() {
   byte i;
+#ifdef FORGET
+  bit hasForgotten, hasEnded;
+#else
   bit isResolved;
+#endif
 end:
   do
   :: atomic { isBusy(1) -> i = 1; runAny(); i = 0 }
@@ -201,16 +241,33 @@ end:
   :: atomic { isBusy(3) -> i = 3; runAny(); i = 0 }
 #endif
   :: atomic { tick(); i = 0 }
+#ifdef FORGET
+  :: atomic {
+      !hasForgotten && state != absent -> hasForgotten = 1;
+#ifndef NO_FENCE
+      isFenced = 1;
+#endif
+      remove(); i = 0
+    }
+  :: atomic {
+      hasForgotten && !hasEnded && state == completed -> hasEnded = 1;
+#ifdef FENCE_ENDS
+      isFenced = 0;
+#endif
+      remove(); i = 0
+    }
+#else
   :: atomic {
       !isResolved && (ran != 0 || underWay == 0) && (state == unknown || state == in_flight && lease == 0) ->
       isResolved = 1;
       owner = 0;
       settle = 0;
       if
-      :: ran == 0 && underWay == 0 -> put(released)
+      :: ran == 0 && underWay == 0 -> put(released); isFresh = 0
       :: ran != 0 -> put(completed); outcome = ran
       fi
     }
+#endif
   od
 }
 
@@ -225,9 +282,11 @@ end:
 #define again(command) d[me].command == 0 -> d[me].reply = none; d[me].command = 1
 
 inline tellClient(what) {
-  /* All answers that carry an outcome agree. */
-  assert(told == 0 || told == what);
-  told = what
+  /* All answers that carry an outcome agree. What was forgotten is told to those alone who came before that. */
+  if
+  :: d[me].isForgotten
+  :: else -> assert(told == 0 || told == what); told = what
+  fi
 }
 
 /* Whoever hears that another has the record does not look whether a copy of its own claim may get it next. */
@@ -236,6 +295,15 @@ inline tellClient(what) {
 #else
 #define MAY_LEAVE false
 #endif
+
+/* The backend has run it; and it cannot any more. */
+inline execute() {
+  if
+  :: d[me].isUnderWay -> d[me].isUnderWay = 0; ran = me
+  :: else /* Of what was forgotten nothing counts. */
+  fi
+}
+#define stop d[me].isUnderWay = 0
 
 proctype Deliver(byte me) {
   bit hasRenewed;
@@ -272,16 +340,22 @@ owning:
   :: atomic {
 #ifndef SEND_STALE
       d[me].permit > 0 ->
+#else
+      true ->
 #endif
-      /* At the moment of the sending nobody else's claim is live, and the attempts grow. */
-      assert(isOwn(me) && state == in_flight && lease > 0);
-      assert(d[me].number > lastAttempt);
-      lastAttempt = d[me].number;
+      if
+      :: d[me].isForgotten /* Whoever forgets what is in flight lets it run twice. */
+      :: else ->
+        /* At the moment of the sending nobody else's claim is live, and the attempts grow. */
+        assert(isOwn(me) && state == in_flight && lease > 0);
+        assert(d[me].number > lastAttempt);
+        lastAttempt = d[me].number;
 #ifndef RETRY
-      assert(ran == 0);
+        assert(ran == 0);
 #endif
+        d[me].isUnderWay = 1
+      fi;
       d[me].reply = none; d[me].permit = 0; d[me].asked = 0;
-      underWay++;
       goto sent
     }
   :: atomic { d[me].permit == 0 -> goto givingBack }
@@ -299,13 +373,13 @@ owning:
 sent:
   if
   :: atomic { again(renewals); hasRenewed = 1; goto sent }
-  :: atomic { underWay--; ran = me; goto answered }
-  :: atomic { underWay--; ran = me; goto unanswered }
-  :: atomic { underWay--; goto unanswered }            /* Cut before the backend has read it. */
-  :: atomic { underWay--; ran = me; goto finished }    /* It dies. */
-  :: atomic { underWay--; goto givingBack }            /* An outcome of the class `retry`. */
+  :: atomic { true -> execute(); goto answered }
+  :: atomic { true -> execute(); goto unanswered }
+  :: atomic { stop; goto unanswered }                  /* Cut before the backend has read it. */
+  :: atomic { true -> execute(); goto finished }                   /* It dies. */
+  :: atomic { stop; goto givingBack }                  /* An outcome of the class `retry`. */
   :: atomic {                                          /* 401, 403 or 429. */
-      d[me].number == 1 && mayDelete -> d[me].deletes = 1; underWay--; goto givingBack
+      d[me].isFirst && mayDelete -> d[me].deletes = 1; stop; goto givingBack
     }
   fi;
 
@@ -315,11 +389,11 @@ unanswered:
 #endif
   d[me].marks = 1;
   if
-  :: atomic { ran == me -> goto answered } /* Late. */
+  :: atomic { ran == me || d[me].isForgotten -> goto answered } /* Late. */
 #ifdef LATE_DELETE
-  :: atomic { ran == 0 && d[me].number == 1 -> d[me].deletes = 1; goto givingBack }
+  :: atomic { ran == 0 && d[me].isFirst -> d[me].deletes = 1; goto givingBack }
 #endif
-  :: atomic { ran == 0 -> goto givingBack } /* Late, and of the class `retry`. */
+  :: atomic { ran == 0 || d[me].isForgotten -> goto givingBack } /* Late, and of the class `retry`. */
   :: goto finished
   fi;
 
@@ -329,7 +403,7 @@ answered:
   :: atomic { hears(done) -> tellClient(me) }
   :: atomic { hears(lost) -> if :: state == completed -> tellClient(outcome) :: else fi }
 #ifndef RETRY
-  :: tellClient(me)                    /* The store is silent: told now, stored when it is back. */
+  :: atomic { true -> tellClient(me) } /* The store is silent: told now, stored when it is back. */
 #endif
   :: goto finished                     /* It dies. */
   fi;

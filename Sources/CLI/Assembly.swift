@@ -98,7 +98,8 @@ struct Assembly {
         let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
         watch.follow(try await begin(namespace))
         try await serve(
-          contexts, group, metrics, services + [watch], readiness, facts, namespace, board: RedisCensus(stores[0])
+          contexts, group, metrics, services + [watch], readiness, facts, namespace,
+          board: RedisCensus(stores[0])
         ) { index in
           let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)

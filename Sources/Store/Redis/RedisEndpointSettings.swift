@@ -20,6 +20,8 @@ public struct RedisEndpointSettings: Sendable, Equatable {
   public var requireDurable = false
   /// Whether no claim is granted before `RedisStore.admit`.
   public var awaitsAdmission = false
+  /// A setting of a live Redis that lets it lose records, or keeps this node from publishing, is noticed after so long.
+  public var inspectionInterval: Milliseconds = .seconds(3)
 
   public init(address: Address) { self.address = address }
 }

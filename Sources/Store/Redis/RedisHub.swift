@@ -36,8 +36,6 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
 
   /// A dead connection is found within two of these: so long a cache may answer what was forgotten elsewhere.
   private static let beatInterval: TimeAmount = .seconds(1)
-  /// A setting of a live Redis that lets it lose records, or keeps this node from publishing, is noticed after so long.
-  private static let inspectionInterval: TimeAmount = .seconds(3)
   /// The same warning comes from every loop's connection, at each reconnection: once in this time is enough.
   private static let warningInterval = Milliseconds.seconds(60)
 
@@ -132,9 +130,10 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
     heartbeat = context.loop.scheduleRepeatedTask(initialDelay: Self.beatInterval, delay: Self.beatInterval) {
       _ in self.beat()
     }
-    inspections = context.loop.scheduleRepeatedTask(
-      initialDelay: Self.inspectionInterval, delay: Self.inspectionInterval
-    ) { _ in self.inspect() }
+    let interval = TimeAmount.milliseconds(link.settings.inspectionInterval.count)
+    inspections = context.loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
+      self.inspect()
+    }
   }
 
   private func beat() {

@@ -11,6 +11,7 @@ import Testing
       "--user", "quiet", "on", ">word", "~*", "&*", "+@all", "-publish",
     ])
     var settings = RedisEndpointSettings.on(server)
+    settings.inspectionInterval = 200
     settings.user = "quiet"
     settings.password = "word"
     let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
@@ -34,6 +35,7 @@ import Testing
   {
     let server = try await RedisServer(arguments: ["--maxmemory", "100mb"], appendOnly: true)
     var settings = RedisEndpointSettings.on(server)
+    settings.inspectionInterval = 200
     settings.requireDurable = true
     try await RedisNode.run(settings) { node in
       _ = try await node.store.granted(Samples.request())
@@ -59,6 +61,7 @@ import Testing
   func `a store that came back empty is reported before the first claim`(_ isRequired: Bool) async throws {
     let server = try await RedisServer(arguments: ["--maxmemory", "100mb"], appendOnly: isRequired)
     var settings = RedisEndpointSettings.on(server)
+    settings.inspectionInterval = 200
     settings.requireDurable = isRequired
     let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
     try await RedisNode.run(settings) { node in

@@ -15,12 +15,16 @@ struct RedisNode: Sendable {
   /// - Parameters:
   ///   - relayed: the port on which the store, and it alone, meets its Redis.
   ///   - way: how it is asked for claims.
-  init(_ settings: RedisEndpointSettings, relayed: Int? = nil, way: ClaimWay = .task) {
+  ///   - group: the event loops; those of everybody where none are given.
+  init(
+    _ settings: RedisEndpointSettings, relayed: Int? = nil, way: ClaimWay = .task,
+    group: MultiThreadedEventLoopGroup? = nil
+  ) {
     self.settings = settings
     log = LogRecorder()
     let recorder = log
     let logger = Logger(label: "redis") { _ in recorder }
-    let group = MultiThreadedEventLoopGroup.singleton
+    let group = group ?? .singleton
     hub = RedisHub(context: EventLoopContext(loop: group.next()), settings: settings, logger: logger)
     let context = EventLoopContext(loop: group.next())
     var storeSettings = settings
@@ -34,9 +38,9 @@ struct RedisNode: Sendable {
   /// Runs a test on a node of its own.
   static func run(
     _ settings: RedisEndpointSettings, relayed: Int? = nil, way: ClaimWay = .task,
-    _ test: (RedisNode) async throws -> Void
+    group: MultiThreadedEventLoopGroup? = nil, _ test: (RedisNode) async throws -> Void
   ) async throws {
-    let node = RedisNode(settings, relayed: relayed, way: way)
+    let node = RedisNode(settings, relayed: relayed, way: way, group: group)
     do {
       try await test(node)
     } catch {
@@ -60,6 +64,8 @@ extension RedisEndpointSettings {
   static func on(_ server: RedisServer, timeout: Milliseconds = .seconds(10)) -> RedisEndpointSettings {
     var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: server.port))
     settings.timeout = timeout
+    // Where a test counts commands, or loses one, no other may come between.
+    settings.inspectionInterval = .seconds(3600)
     settings.namespace = "test-\(UInt64.random(in: 0...UInt64.max))"
     return settings
   }

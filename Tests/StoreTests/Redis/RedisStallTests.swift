@@ -17,15 +17,17 @@ import Testing
 #endif
 
 /// A loop that stood still finds its replies in the socket: that says nothing of Redis.
-@Suite struct RedisStallTests {
+@Suite(.serialized) struct RedisStallTests {
   private static let timeout: Milliseconds = 400
+  /// Of its own, since its loops stand still: one test at a time, a loop for the hub and one for the store.
+  private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
   /// Twice the time of a call.
   private static let stall: UInt32 = 800_000
 
   @Test(arguments: ClaimWay.allCases)
   func `a reply that came during a stall counts`(_ way: ClaimWay) async throws {
     let server = try await RedisServer()
-    try await RedisNode.run(.on(server, timeout: Self.timeout), way: way) { node in
+    try await RedisNode.run(.on(server, timeout: Self.timeout), way: way, group: Self.group) { node in
       try await node.store.eventually()
       let counters = node.store.store.counters
       let before = counters.roundTrips
@@ -47,7 +49,7 @@ import Testing
 
   @Test func `a command that a stall kept from being written is asked anew`() async throws {
     let server = try await SharedRedis.server
-    try await RedisNode.run(.on(server, timeout: Self.timeout)) { node in
+    try await RedisNode.run(.on(server, timeout: Self.timeout), group: Self.group) { node in
       try await node.store.eventually()
       let store = node.store.store
       let (outcomes, continuation) = AsyncStream<Result<ClaimOutcome, StoreError>>.makeStream()
@@ -65,7 +67,7 @@ import Testing
 
   @Test func `a pong that came during a stall counts`() async throws {
     let server = try await SharedRedis.server
-    let context = EventLoopContext(loop: MultiThreadedEventLoopGroup.singleton.next())
+    let context = EventLoopContext(loop: Self.group.next())
     let log = LogRecorder()
     let hub = RedisHub(context: context, settings: .on(server), logger: .init(label: "redis") { _ in log })
     let (stalls, continuation) = AsyncStream<Void>.makeStream()

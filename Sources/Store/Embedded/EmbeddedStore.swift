@@ -21,7 +21,7 @@ public final class EmbeddedStore: RecordStore {
   ///   - timeout: how long a command may take.
   ///   - isWallTrusted: whether the operator vouches for the wall clock, whatever the file tells of time.
   public init(
-    path: String, timeout: Milliseconds = 500, isWallTrusted: Bool = false, logger: Logger
+    path: String, timeout: Milliseconds = .seconds(10), isWallTrusted: Bool = false, logger: Logger
   ) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path)

@@ -25,7 +25,8 @@ public struct OpenRecord: Sendable, Equatable {
   }
 }
 
-/// A part of a list: what is open, and what this version cannot read. A record that was there all the while stands in some part of it, and may stand in two.
+/// A part of a list: what is open, and what this version cannot read. A record that was there all the while stands in
+/// some part of it, and may stand in two.
 public struct OpenRecords: Sendable, Equatable {
   /// Maybe none, also where more follow.
   public var records: [OpenRecord]

@@ -4,8 +4,8 @@ extension RecordRules {
     entry?.standing(now: now) ?? .absent
   }
 
-  /// Removes the record and leaves a fence, which every owner that comes after it hands on. A fence that stands already stays for the longer of the two
-  /// spans.
+  /// Removes the record and leaves a fence, which every owner that comes after it hands on. A fence that stands already
+  /// stays for the longer of the two spans.
   public static func forget(_ entry: StoredEntry?, fence: Milliseconds, now: StoreInstant) -> RecordStep<
     Bool
   > {

@@ -73,7 +73,10 @@ struct Assembly {
         metrics.tell(of: cache)
         let readiness = StoreReadiness(of: settings.store, [store.monitor])
         let namespace = NamespaceGuard(settings, facts: store, isShared: false, logger: logger)
-        try await begin(namespace)
+        // Nothing compares later: the store is this process's alone, and cannot be reached otherwise than now.
+        if case .pending(let reason) = try await begin(namespace) {
+          throw NamespaceUnreadable(reason: reason)
+        }
         try await serve(contexts, group, metrics, services, readiness, store, namespace) { index in
           let store = MeasuredStore(store, metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)

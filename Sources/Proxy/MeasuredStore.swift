@@ -122,18 +122,10 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
   }
 }
 
-extension StoreError {
-  fileprivate var text: String {
-    switch self {
-    case .unavailable(let text), .fateUnknown(let text), .unreadable(let text): text
-    }
-  }
-}
-
 extension StoreFailure {
   fileprivate init(_ error: StoreError) {
     switch error {
-    case .unavailable: self = .unavailable
+    case .unavailable, .refused: self = .unavailable
     case .fateUnknown: self = .fateUnknown
     case .unreadable: self = .unreadable
     }

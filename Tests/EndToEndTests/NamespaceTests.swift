@@ -53,10 +53,37 @@ struct NamespaceTests {
     }
   }
 
-  @Test func `an identity that proves another one late serves no protected request`() async throws {
-    try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
+  @Test func `a start that cannot ask a locked file what it remembers ends`() async throws {
+    try await Rig.run { rig in
       expectExecuted(try await rig.order("k"))
       try await restart(rig) { $0.route["caller"] = "{parts: [address]}" }
+      let holder = try ManagedProcess([
+        "python3", "-u", "-c",
+        """
+        import sqlite3, sys, time
+        database = sqlite3.connect(sys.argv[1], isolation_level=None)
+        database.execute("begin exclusive")
+        print("locked")
+        time.sleep(60)
+        """, try #require(rig.storePath),
+      ])
+      try await holder.line(containing: "locked")
+      let stopped = try rig.semel.launch()
+      #expect(try await stopped.exit() == .code(1))
+      #expect(stopped.errors.contains("start Semel again once the store can be used"), "\(stopped.errors)")
+      try await holder.kill()
+      #expect(try await rig.semel.launch().exit() == .code(78))
+    }
+  }
+
+  @Test(arguments: ["closed", "open"])
+  func `an identity that proves another one late serves no protected request`(_ mode: String) async throws {
+    try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
+      expectExecuted(try await rig.order("k"))
+      try await restart(rig) {
+        $0.route["caller"] = "{parts: [address]}"
+        $0.route["on_store_failure"] = mode
+      }
       rig.redis?.stop()
       try rig.semel.launch()
       try await rig.semel.page("/readyz", becomes: 503)

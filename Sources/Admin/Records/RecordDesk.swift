@@ -139,7 +139,7 @@ public struct RecordDesk: Sendable {
       return try await context.run(ask)
     } catch {
       switch error {
-      case .unavailable(let reason): throw AdminError(.serviceUnavailable, reason)
+      case .unavailable(let reason), .refused(let reason): throw AdminError(.serviceUnavailable, reason)
       case .fateUnknown(let reason):
         throw AdminError(
           .badGateway, "whether it was done is not known, look before you repeat it: \(reason)")

@@ -52,7 +52,7 @@ actor NamespaceGuard {
       let changes = try await enter(settings)
       state.withLock { $0 = changes.isEmpty ? .admitted : .refused(changes) }
     } catch {
-      state.withLock { $0 = .pending("\(error)") }
+      state.withLock { $0 = .pending(error.text) }
     }
     return standing
   }

@@ -50,3 +50,13 @@ struct IdentityRefusal: Error {
   /// Each with its member and what to do.
   let reasons: [String]
 }
+
+/// The end of a start at which the store of this one process could not be asked what identified requests before.
+struct NamespaceUnreadable: Error, CustomStringConvertible {
+  let reason: String
+
+  var description: String {
+    "the store could not be asked what identified requests before, so that a retry might run again (\(reason)); "
+      + "start Semel again once the store can be used"
+  }
+}

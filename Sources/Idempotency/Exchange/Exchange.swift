@@ -103,6 +103,7 @@ extension Exchange {
     let mayOwn: Bool
     switch error {
     case .unreadable: return .refuse(.storeUnreadable(retryAfter: Self.pause))
+    case .refused: return .refuse(.storeUnavailable(retryAfter: Self.pause))
     case .unavailable: mayOwn = false
     case .fateUnknown: mayOwn = true
     }

@@ -53,4 +53,7 @@ struct RedisCopies {
   /// Why there is no answer: for this reason, unless a copy was lost before.
   @inline(never)
   func error(_ reason: String) -> StoreError { lost.map { .fateUnknown($0) } ?? .unavailable(reason) }
+
+  /// Why no copy is written any more, unless one was lost before.
+  func refused(_ reason: String) -> StoreError { lost.map { .fateUnknown($0) } ?? .refused(reason) }
 }

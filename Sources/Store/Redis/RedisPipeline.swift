@@ -124,7 +124,7 @@ extension RedisPipeline {
         throw copies.error("Redis was too slow to take the command")
       }
       try await connection(by: copies.deadline, copies)
-      if script == .claim, let refusal = hold ?? refusal { throw copies.error(refusal) }
+      if script == .claim, let refusal = hold ?? refusal { throw copies.refused(refusal) }
       var answer = await withUnsafeContinuation { waiter in
         append(script, id, capacity, copies.deadline, .task(waiter), isWhole: copies.sendsWhole, write)
       }

@@ -127,6 +127,11 @@ import Testing
     }
   }
 
+  @Test func `a store that is there and must not be used opens no route`() {
+    var exchange = Exchange(route: .sample { $0.onStoreFailure = .open })
+    expectRefusal(exchange.claimFailed(.refused("it may lose records")))
+  }
+
   /// What a store may report to a delivery that asks on.
   @Test(
     arguments: [

@@ -227,7 +227,7 @@ import Testing
           return
         }
         let error = await #expect(throws: StoreError.self) { try await node.store.claim(Samples.request()) }
-        guard case .unavailable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
+        guard case .refused(let text) = error else { throw Unexpected(what: "\(error as Any)") }
         #expect(text.contains("require_durable"))
         #expect(try await node.store.find(Samples.id()) == .absent)
       }

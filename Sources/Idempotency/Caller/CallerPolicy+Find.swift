@@ -56,8 +56,10 @@ extension CallerPolicy {
     _ part: CallerPart, _ kind: Caller.Kind, name: String, value: UnsafeRawBufferPointer?,
     to builder: inout Caller.Builder
   ) -> CallerFault? {
-    if anonymous == .refuse, value?.isEmpty ?? true { return .missing(part) }
-    builder.part(kind, name: name, value: value)
+    let isMissing = value?.isEmpty ?? true
+    if anonymous == .refuse, isMissing { return .missing(part) }
+    // A part that is empty and one that is not there are the same anonymous caller.
+    builder.part(kind, name: name, value: isMissing ? nil : value)
     return nil
   }
 }

@@ -86,12 +86,12 @@ struct CallerTests {
     }
   }
 
-  @Test func `anonymous callers are told apart where they are allowed`() throws {
+  @Test func `a part that is not there is an empty one where anonymous callers are allowed`() throws {
     let absent = try caller([.header("a")], [], anonymous: .allow)
     let empty = try caller([.header("a")], [("a", "")], anonymous: .allow)
     let zero = try caller([.header("a")], [("a", "\u{0}")], anonymous: .allow)
-    #expect(Set([absent, empty, zero]).count == 3)
-    #expect(try caller([.header("a")], [], anonymous: .allow) == absent)
+    #expect(absent == empty)
+    #expect(zero != absent)
   }
 
   @Test(arguments: [CallerPolicy.Anonymous.refuse, .allow])

@@ -62,6 +62,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   }
   /// Why none may be granted yet, whatever the connection.
   private var hold: String?
+  /// Whether that is for good, so that it counts also while Redis is away.
+  private var isAdmissionRefused = false
 
   init(context: EventLoopContext, link: RedisLink, hub: RedisHub) {
     self.context = context
@@ -74,7 +76,10 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   }
 
   /// Lets claims be granted, or says why they are not.
-  func admit(unless reason: String?) { hold = reason }
+  func admit(unless reason: String?) {
+    hold = reason
+    isAdmissionRefused = reason != nil
+  }
 
   func start() {
     link.start()
@@ -123,6 +128,7 @@ extension RedisPipeline {
       guard copies.areNone || Self.now < copies.deadline else {
         throw copies.error("Redis was too slow to take the command")
       }
+      if script == .claim, isAdmissionRefused, let hold { throw copies.refused(hold) }
       try await connection(by: copies.deadline, copies)
       if script == .claim, let refusal = hold ?? refusal { throw copies.refused(refusal) }
       var answer = await withUnsafeContinuation { waiter in

@@ -6,7 +6,7 @@ import Wire
 ///
 /// Reading the body takes time that grows with it, and needs nothing of the event loop.
 struct AcceptedHead: Sendable {
-  /// What the body adds: all that a claim needs.
+  /// All that a claim needs, once the body has been read.
   struct Reading: Sendable {
     let call: KeyedCall
     let key: IdempotencyKey

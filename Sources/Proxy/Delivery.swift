@@ -41,7 +41,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   private lazy var arrival = Signal(timers: timers)
   private lazy var writability = Signal(timers: timers)
   private var continueIsDue: Bool
-  /// How many interim responses the client was given.
+  /// The number of interim responses that the client was given.
   private var interims = 0
   private let memory: ConnectionMemory
   /// What this delivery holds of the memory for bodies: its own, and beside it the response that is captured for it.

@@ -4,7 +4,7 @@ import Telemetry
 
 /// A client's connection as its event loop sees it, whatever it speaks.
 protocol DownstreamConnection: AnyObject {
-  /// What is under way on it.
+  /// The requests under way on it.
   var deliveries: [Delivery] { get }
   /// Ends it in order: at once where nothing is under way, else after the answers that are due.
   func drain()

@@ -10,7 +10,7 @@ public struct StoreSettings: Hashable, Sendable {
   }
 
   public var place: Place = .embedded(path: "semel.db")
-  /// How long a command may take.
+  /// The time that a command may take.
   public var timeout: Milliseconds = 500
   /// Whether the embedded store believes the wall clock at its start, whatever its file tells of time.
   public var trustsClock = false

@@ -49,17 +49,7 @@ struct EmbeddedStoreTests {
   @Test func `a locked file delays nobody for long, and what it refused is not run`() async throws {
     try await Rig.run(Configuration(storeMembers: ["timeout": "250ms"])) { rig in
       let first = try await rig.order("before")
-      let holder = try ManagedProcess([
-        "python3", "-u", "-c",
-        """
-        import sqlite3, sys, time
-        database = sqlite3.connect(sys.argv[1], isolation_level=None)
-        database.execute("begin exclusive")
-        print("locked")
-        time.sleep(60)
-        """, try #require(rig.storePath),
-      ])
-      try await holder.line(containing: "locked")
+      let holder = try await rig.lockStore()
       let begin = ContinuousClock.now
       expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
       #expect(ContinuousClock.now - begin < .seconds(3))

@@ -57,17 +57,7 @@ struct NamespaceTests {
     try await Rig.run { rig in
       expectExecuted(try await rig.order("k"))
       try await restart(rig) { $0.route["caller"] = "{parts: [address]}" }
-      let holder = try ManagedProcess([
-        "python3", "-u", "-c",
-        """
-        import sqlite3, sys, time
-        database = sqlite3.connect(sys.argv[1], isolation_level=None)
-        database.execute("begin exclusive")
-        print("locked")
-        time.sleep(60)
-        """, try #require(rig.storePath),
-      ])
-      try await holder.line(containing: "locked")
+      let holder = try await rig.lockStore()
       let stopped = try rig.semel.launch()
       #expect(try await stopped.exit() == .code(1))
       #expect(stopped.errors.contains("start Semel again once the store can be used"), "\(stopped.errors)")

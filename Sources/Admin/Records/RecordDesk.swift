@@ -7,7 +7,7 @@ import Loop
 public struct RecordDesk: Sendable {
   /// A page of the list: enough for a screen.
   private static let pageLength = 100
-  /// How long one page walks through the store at most, so that its request ends in time: the store may pace the walk.
+  /// The longest walk of one page through the store, so that its request ends in time: the store may pace the walk.
   private static let pageSpan = Duration.seconds(4)
 
   private let store: any RecordStore

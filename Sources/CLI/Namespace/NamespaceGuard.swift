@@ -7,7 +7,7 @@ import Telemetry
 /// Compares the configuration with those that its namespace remembers: at start, after each reload, and now and then
 /// while other nodes may come with others.
 actor NamespaceGuard {
-  /// How long other nodes' configurations may go unnoticed.
+  /// The pause between two looks at other nodes' configurations.
   static let interval = Duration.seconds(5)
   /// Until the store is reached for the first time.
   static let firstInterval = Duration.milliseconds(250)
@@ -43,7 +43,7 @@ actor NamespaceGuard {
 
   nonisolated var standing: Standing { state.withLock { $0 } }
 
-  /// How many other configurations stand against this one in the namespace, or have since this process began.
+  /// The number of other configurations that stand against this one in the namespace, or have since this process began.
   nonisolated var conflicts: Int { conflictCount.withLock { $0 } }
 
   /// The first comparison, tried once.

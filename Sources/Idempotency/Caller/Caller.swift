@@ -4,7 +4,7 @@ public struct Caller: Hashable, Sendable {
   /// before it.
   public let framed: [UInt8]
 
-  /// What a log may hold of it.
+  /// A keyed digest of it, which a log may hold.
   public func digestText(by digests: LogDigests) -> String { digests.text(framed) }
 }
 

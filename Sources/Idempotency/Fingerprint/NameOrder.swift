@@ -7,7 +7,7 @@ struct NameOrder: ~Copyable {
   /// A name, and what its owner wants back with it. All of it moves when names are sorted, since looking it up
   /// afterwards would miss the processor's cache once for each of a million names.
   struct Entry: BitwiseCopyable {
-    /// Where the name stands in the bytes that hold all of them.
+    /// The name's place in the bytes that hold all of them.
     var start: UInt32
     var length: UInt32
     var payload: UInt64
@@ -42,7 +42,7 @@ struct NameOrder: ~Copyable {
   private let spare: UnsafeMutableBufferPointer<Entry>
   private let counts: UnsafeMutableBufferPointer<UInt32>
   private(set) var count = 0
-  /// What is not sorted yet.
+  /// The ranges that are not sorted yet.
   private var pending: [Group] = []
   /// Whether no two names are equal, once they are sorted.
   private(set) var isUnique = true

@@ -78,7 +78,7 @@ enum WitnessPath {
     }
   }
 
-  /// How many segments the paths have; `nil` where no path fits both.
+  /// The number of the paths' segments; `nil` where no path fits both.
   private static func counts(_ first: Shape, _ second: Shape, longest: Int) -> ClosedRange<Int>? {
     let least = max(first.literals.count, second.literals.count)
     let both = zip(first.literals, second.literals)

@@ -4,7 +4,7 @@ public struct IdempotencyKey: Hashable, Sendable {
 
   init(checked bytes: [UInt8]) { self.bytes = bytes }
 
-  /// What a log may hold of it.
+  /// A keyed digest of it, which a log may hold.
   public func digestText(by digests: LogDigests) -> String { digests.text(bytes) }
 }
 

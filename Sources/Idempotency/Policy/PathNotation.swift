@@ -35,7 +35,7 @@ enum PathNotation {
     return segments + [text[start...]]
   }
 
-  /// What a segment of another notation stands for; `nil` for one of Semel's own.
+  /// The right form of a segment in another notation; `nil` for one of Semel's own.
   private static func parameter(_ segment: Substring) -> (name: String, isRest: Bool)? {
     if segment.hasPrefix(":") {
       return (name(in: segment), segment.hasSuffix("*") || segment.hasSuffix("+"))

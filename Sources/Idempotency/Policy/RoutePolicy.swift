@@ -1,7 +1,7 @@
 /// All that one route says: which requests it is for, and what Semel does with them. Made once from the configuration.
 public struct RoutePolicy: Hashable, Sendable {
   public enum Idempotency: String, Sendable, CaseIterable { case required, optional, off }
-  /// How strictly a request's path must be spelt to match.
+  /// The strictness with which a request's path must be spelt to match.
   public enum Spelling: String, Sendable, CaseIterable {
     /// Repeated slashes count as one; a trailing slash and the parameters of a segment do not count.
     case lenient

@@ -19,7 +19,7 @@ final class GreetingRoom: Sendable {
 
   private let state = Mutex(State())
 
-  /// How many may be unfinished at once.
+  /// The number that may be unfinished at once.
   static func share(of maxConnections: Int) -> Int { max(maxConnections / 4, 2) }
 
   /// Lets one in, in the place of the oldest where there is no room.

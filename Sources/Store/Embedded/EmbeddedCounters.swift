@@ -13,7 +13,7 @@ final class EmbeddedCounters: Sendable {
   let isAvailable = Atomic<Bool>(true)
 }
 
-/// What there is to report of the embedded store.
+/// The figures of the embedded store.
 public struct EmbeddedFigures: Equatable, Sendable {
   /// The lengths of the database and of SQLite's log, and what of the database is free.
   public let databaseBytes: Int

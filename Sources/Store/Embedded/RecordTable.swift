@@ -31,7 +31,7 @@ final class RecordTable {
   }
 
   let statements: RecordStatements
-  /// How far expiry is held back at the moment; `nil`: not at all.
+  /// The span by which expiry is held back at the moment; `nil`: not at all.
   var hold: ExpiryHold?
   /// Recipes that were read, by their text: a configuration has a handful.
   var recipes: [String: Recipe] = [:]

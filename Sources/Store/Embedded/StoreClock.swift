@@ -116,7 +116,7 @@ struct StoreClock: Sendable {
   }
 }
 
-/// What a store's file tells of time.
+/// The times that a store's file holds.
 struct ClockHistory: Equatable, Sendable {
   /// The latest time that is certain; 0 in a new file.
   var latest: StoreInstant

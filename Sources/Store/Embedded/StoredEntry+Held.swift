@@ -1,6 +1,6 @@
 import Idempotency
 
-/// How far expiry is held back while the clock is in doubt. See `StoreClock`.
+/// The span by which expiry is held back while the clock is in doubt. See `StoreClock`.
 struct ExpiryHold: Equatable {
   /// The later time, by which the rules are asked.
   var now: StoreInstant

@@ -42,7 +42,7 @@ extension RedisCommandWriter {
     512 + request.fingerprint.recipe.text.utf8.count
   }
 
-  /// How long a key lives: the sum of the spans, and at least as long as the fence stands and as Redis accepts.
+  /// The life of a key: the sum of the spans, and at least as long as the fence stands and as Redis accepts.
   mutating func timeToLive(
     _ first: Milliseconds, _ second: Milliseconds = 0, _ third: Milliseconds = 0, over fence: Fence? = nil
   ) {

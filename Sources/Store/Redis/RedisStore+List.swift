@@ -3,7 +3,7 @@ import Loop
 
 /// Open records, by a walk over Redis' keys: an index would cost every request, and this list nobody asks for often.
 extension RedisStore {
-  /// How many keys a step meets: everybody waits for it, so it takes Redis a small part of a millisecond.
+  /// The number of keys that a step meets: everybody waits for it, so it takes Redis a small part of a millisecond.
   private static let stepLength: Int64 = 100
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {

@@ -11,9 +11,9 @@ final class TLSRecords: ChannelInboundHandler {
   /// Set by the connection above.
   var didRead: (() -> Void)?
   private var context: ChannelHandlerContext?
-  /// How much of the record under way is still to come.
+  /// The bytes of the record under way that are still to come.
   private var bodyLeft = 0
-  /// How much of a header has come.
+  /// The bytes of a header that have come.
   private var headerRead = 0
   private var length = 0
 

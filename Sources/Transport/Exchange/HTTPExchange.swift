@@ -29,7 +29,7 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   /// Whether every byte of the response has come.
   private(set) var isWhole = false
   public private(set) var trailers = ByteBuffer()
-  /// What has come of the body and was not taken yet.
+  /// The part of the body that has come and was not taken yet.
   var body = ByteBuffer()
   /// From here on reading pauses; `collect` raises it.
   var pauseAt = highWater
@@ -65,7 +65,7 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
 }
 
 extension HTTPExchange {
-  /// How much of a body is taken from the backend while nobody reads it.
+  /// The bytes of a body that are taken from the backend while nobody reads it.
   static let highWater = 256 << 10
 
   /// Holds the backend back while nobody reads, and lets it go on.

@@ -36,13 +36,13 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   private(set) var isUnread = false
   private var liveness = Liveness()
   private var isTicking = false
-  /// How often anything was read.
+  /// The number of reads.
   private(set) var reads = 0
-  /// How often anything of a stream was.
+  /// The number of reads that brought something of a stream.
   private var answers = 0
-  /// How much of a body a new stream may send.
+  /// The bytes of a body that a new stream may send.
   private var streamWindow = usualWindow
-  /// How much all streams together may send. No less is open: what NIO was given counts as sent.
+  /// The bytes that all streams together may send. No less is open: what NIO was given counts as sent.
   private var connectionWindow = usualWindow
   /// Runs while somebody would use it once it is clear.
   private var glance: LoopTimers.Token?

@@ -18,13 +18,13 @@ struct Liveness {
   /// follow. Backends of gRPC end a connection with the third one within five minutes that comes without cause, while a
   /// stream may well say nothing for hours.
   private static let pauses = [2, 10, 60, 330]
-  /// How many seconds a PING may stay without a word; a backend that was frozen for less keeps its streams.
+  /// The seconds for which a PING may stay without a word; a backend that was frozen for less keeps its streams.
   private static let patience = 10
 
   /// Whether a PING is under way since which nothing was heard: no stream is to be opened until then.
   private(set) var isAsking = false
   private var silence = 0
-  /// How many PINGs nothing but acknowledgements followed.
+  /// The number of PINGs that nothing but acknowledgements followed.
   private var asked = 0
   private var lastRead = 0
   private var lastAnswer = 0

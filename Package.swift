@@ -20,9 +20,9 @@ let strict: [SwiftSetting] = [
       ["-cross-module-optimization", "-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
-/// A module of Semel's own.
-func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: strict)
+/// A module of Semel's own. `exclude` names the pages among its sources.
+func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: strict)
 }
 
 /// The tests of one module.
@@ -72,7 +72,7 @@ let package = Package(
     .systemLibrary(name: "CHiredis", pkgConfig: "hiredis", providers: [.apt(["libhiredis-dev"])]),
 
     module("Wire", [nioCore]),
-    module("Idempotency", ["Wire", nioCore, crypto]),
+    module("Idempotency", ["Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
     module("Loop", [nioCore]),
     module("TLS", ["Idempotency", asn1, nioSSL, x509]),
     module("Settings", ["Idempotency", "TLS", .product(name: "Yams", package: "Yams")]),

@@ -131,7 +131,7 @@ class Redis(Process):
         self.data = os.path.join(directory, "redis")
         os.makedirs(self.data)
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.data]
-        # A kill must lose nothing that was acknowledged, as the README asks of a store.
+        # A kill must lose nothing that was acknowledged, as the operator's manual asks of a store.
         command += ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
         super().__init__("redis", command, directory)
 

@@ -26,6 +26,7 @@ public struct AdminServer: Service {
   private let surroundings: @Sendable () async -> [String]
   private let desk: RecordDesk
   private let settings: @Sendable () async -> String
+  private let onListening: @Sendable () -> Void
   private let logger: Logger
 
   /// - Parameters:
@@ -33,13 +34,15 @@ public struct AdminServer: Service {
   ///   - configuration: what `/readyz` tells of it; `nil` where there is no file.
   ///   - surroundings: what else `/readyz` names, a line each.
   ///   - settings: the configuration at work as JSON, without its secrets.
+  ///   - onListening: called once it takes connections.
   ///   - token: what `Authorization: Bearer …` must say, for everything but the probes; `nil`: nothing is asked.
   public init(
     host: String, port: Int, names: [String], token: Secret?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStanding?,
     surroundings: @escaping @Sendable () async -> [String], desk: RecordDesk,
-    settings: @escaping @Sendable () async -> String, logger: Logger
+    settings: @escaping @Sendable () async -> String, onListening: @escaping @Sendable () -> Void,
+    logger: Logger
   ) {
     self.host = host
     self.port = port
@@ -51,15 +54,17 @@ public struct AdminServer: Service {
     self.surroundings = surroundings
     self.desk = desk
     self.settings = settings
+    self.onListening = onListening
     self.logger = logger
   }
 
   public func run() async throws {
     var quiet = logger
-    quiet.logLevel = max(logger.logLevel, .warning)
+    // Errors are thrown, too, and told of once, where they end the process.
+    quiet.logLevel = .critical
     let application = Application(
       router: router(), configuration: .init(address: .hostname(host, port: port), serverName: nil),
-      logger: quiet)
+      onServerRunning: { [onListening] _ in onListening() }, logger: quiet)
     do {
       try await application.runService(gracefulShutdownSignals: [])
     } catch let error as IOError {

@@ -74,10 +74,15 @@ struct Assembly {
         let readiness = StoreReadiness(of: settings.store, [store.monitor])
         let namespace = NamespaceGuard(settings, facts: store, isShared: false, logger: logger)
         // Nothing compares later: the store is this process's alone, and cannot be reached otherwise than now.
-        if case .pending(let reason) = try await begin(namespace) {
-          throw NamespaceUnreadable(reason: reason)
-        }
-        try await serve(contexts, group, metrics, services, readiness, store, namespace) { index in
+        if let reason = try await compare(namespace) { throw NamespaceUnreadable(reason: reason) }
+        try await serve(
+          contexts, group, metrics, services, readiness, store, namespace,
+          enter: {
+            if case .pending(let reason) = try await Self.begin(namespace) {
+              throw NamespaceUnreadable(reason: reason)
+            }
+          }
+        ) { index in
           let store = MeasuredStore(store, metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)
         }
@@ -99,10 +104,10 @@ struct Assembly {
         let facts = stores[0].facts
         let namespace = NamespaceGuard(settings, facts: facts, isShared: true, logger: logger)
         let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
-        watch.follow(try await begin(namespace))
+        _ = try await compare(namespace)
         try await serve(
           contexts, group, metrics, services + [watch], readiness, facts, namespace,
-          board: RedisCensus(stores[0])
+          board: RedisCensus(stores[0]), enter: { watch.follow(try await Self.begin(namespace)) }
         ) { index in
           let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)
@@ -123,9 +128,17 @@ struct Assembly {
     logger.info("semel has stopped")
   }
 
-  /// Compares the configuration with its namespace before anything listens, where the store can be reached.
-  @discardableResult
-  private func begin(_ namespace: NamespaceGuard) async throws -> NamespaceGuard.Standing {
+  /// Compares the configuration with its namespace before anything listens; the reason where that cannot be asked.
+  private func compare(_ namespace: NamespaceGuard) async throws -> String? {
+    switch await namespace.compare() {
+    case .accepted: return nil
+    case .unreached(let reason): return reason
+    case .refused(let reasons): throw IdentityRefusal(reasons: reasons)
+    }
+  }
+
+  /// Enters the configuration in its namespace, where the store can be reached.
+  private static func begin(_ namespace: NamespaceGuard) async throws -> NamespaceGuard.Standing {
     let standing = await namespace.begin()
     if case .refused(let reasons) = standing { throw IdentityRefusal(reasons: reasons) }
     return standing
@@ -135,6 +148,7 @@ struct Assembly {
     _ contexts: [EventLoopContext], _ group: MultiThreadedEventLoopGroup, _ metrics: Metrics,
     _ services: [any Service], _ readiness: StoreReadiness, _ facts: any NamespaceFacts,
     _ namespace: NamespaceGuard, board: (any CensusBoard)? = nil,
+    enter: @escaping @Sendable () async throws -> Void,
     store: (Int) -> Records
   ) async throws {
     metrics.tell(of: namespace)
@@ -151,9 +165,14 @@ struct Assembly {
         generation: generation, metrics: metrics.loops[index])
     }
     let server = ProxyServer(workers: workers, environment: environment, group: group)
+    let adminStands = OperatorGate(isNeeded: settings.admin != nil)
     let proxy = ProxyService(
       server: server, listeners: try settings.listen.map(Listener.init),
-      patience: ProxyPatience(settings), onListening: onListening, logger: logger)
+      patience: ProxyPatience(settings),
+      onBound: {
+        try await adminStands.opened()
+        try await enter()
+      }, onListening: onListening, logger: logger)
     let reload = file.map { file in
       ConfigurationReload(
         of: file, counters: metrics.counters, logger: logger, check: { await namespace.adopt($0) }
@@ -181,7 +200,7 @@ struct Assembly {
       configuration: { await reload?.standing },
       surroundings: {
         [readiness.line] + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
-      })
+      }, onListening: { adminStands.open() })
     {
       let census = RecordCensus(desk: desk, board: board)
       metrics.source { census.figures }
@@ -212,10 +231,10 @@ struct Assembly {
       passesUnderscores: settings.underscores == .pass)
   }
 
-  /// The lifecycle's own log tells of services and signals; only its complaints are of use to an operator.
+  /// The lifecycle's own log tells of services and signals, and once more of the error that ends the process.
   private var quiet: Logger {
     var quiet = logger
-    quiet.logLevel = max(logger.logLevel, .error)
+    quiet.logLevel = .critical
     return quiet
   }
 
@@ -223,7 +242,7 @@ struct Assembly {
     _ metrics: Metrics, _ desk: RecordDesk, _ settings: @escaping @Sendable () async -> Settings,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStanding?,
-    surroundings: @escaping @Sendable () async -> [String]
+    surroundings: @escaping @Sendable () async -> [String], onListening: @escaping @Sendable () -> Void
   ) throws -> AdminServer? {
     guard let admin = self.settings.admin else { return nil }
     return AdminServer(
@@ -231,6 +250,6 @@ struct Assembly {
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)),
       metrics: metrics, readiness: readiness, configuration: configuration, surroundings: surroundings,
       desk: desk,
-      settings: { await settings().shownJSON }, logger: logger)
+      settings: { await settings().shownJSON }, onListening: onListening, logger: logger)
   }
 }

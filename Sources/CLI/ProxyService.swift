@@ -22,18 +22,23 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private let server: ProxyServer<Store, Backend>
   private let listeners: [Listener]
   private let patience: Mutex<ProxyPatience>
+  private let onBound: @Sendable () async throws -> Void
   private let onListening: @Sendable () -> Void
   private let logger: Logger
   private let stage = Mutex(Stage.starting)
 
-  /// - Parameter onListening: called once every listener takes connections.
+  /// - Parameters:
+  ///   - onBound: called once every address is had, and before a connection is taken; its error ends the start.
+  ///   - onListening: called once every listener takes connections.
   init(
     server: ProxyServer<Store, Backend>, listeners: [Listener], patience: ProxyPatience,
+    onBound: @escaping @Sendable () async throws -> Void,
     onListening: @escaping @Sendable () -> Void, logger: Logger
   ) {
     self.server = server
     self.listeners = listeners
     self.patience = Mutex(patience)
+    self.onBound = onBound
     self.onListening = onListening
     self.logger = logger
   }
@@ -54,16 +59,18 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
 
   func run() async throws {
     var channels: [any Channel] = []
-    for listener in listeners {
-      let channel: any Channel
-      do {
-        channel = try await server.listen(on: listener)
-      } catch {
-        throw ListenError(address: "\(listener)", error)
+    do {
+      for listener in listeners { channels.append(try await bind(listener)) }
+      try await onBound()
+      for (channel, listener) in zip(channels, listeners) {
+        try await server.startAccepting(on: channel)
+        logger.info(
+          "listening", metadata: ["address": "\(channel.localAddress?.plainText ?? "\(listener)")"])
       }
-      logger.info(
-        "listening", metadata: ["address": "\(channel.localAddress?.plainText ?? "\(listener)")"])
-      channels.append(channel)
+    } catch {
+      // Removes the files of unix sockets.
+      for channel in channels { try? await channel.close() }
+      throw error
     }
     stage.withLock { $0 = .serving }
     onListening()
@@ -75,6 +82,14 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
     for channel in channels { try? await channel.close() }
     await server.drain()
     await finish(within: patience.grace)
+  }
+
+  private func bind(_ listener: Listener) async throws -> any Channel {
+    do {
+      return try await server.bind(listener)
+    } catch {
+      throw ListenError(address: "\(listener)", error)
+    }
   }
 
   /// Until the stop is asked for, takes renewed certificates into use.

@@ -26,13 +26,15 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     self.group = group
   }
 
-  /// Listens; throws where the address cannot be had.
-  public func listen(on listener: Listener) async throws -> any Channel {
+  /// Takes the listener's address, and no connection yet; throws where the address cannot be had.
+  public func bind(_ listener: Listener) async throws -> any Channel {
     if let certificate = listener.certificate { certificates.withLock { $0.append(certificate) } }
     let backlog: Int32 = 4096
     let bootstrap = ServerBootstrap(group: group)
       .serverChannelOption(.backlog, value: backlog)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      // Whoever connects waits in the backlog until `startAccepting`.
+      .serverChannelOption(.autoRead, value: false)
       // One read a wake-up: a request is mostly one read, and asking again costs a system call.
       .childChannelOption(.maxMessagesPerRead, value: 1)
       .childChannelOption(.allowRemoteHalfClosure, value: true)
@@ -55,6 +57,11 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
       channel.closeFuture.whenComplete { _ in socket.removeFile() }
       return channel
     }
+  }
+
+  /// Takes connections from now on, those that wait first.
+  public func startAccepting(on channel: any Channel) async throws {
+    try await channel.setOption(.autoRead, value: true).get()
   }
 
   private func accept(_ channel: any Channel, at listener: Listener) throws {

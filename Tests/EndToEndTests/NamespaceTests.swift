@@ -42,6 +42,34 @@ struct NamespaceTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases, ["listener", "admin"])
+  func `a start that finds an address taken enters no identity`(store: StoreKind, taken: String) async throws
+  {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let first = try await rig.order("k")
+      expectExecuted(first)
+      try await rig.semel.kill()
+      var changed = rig.configuration
+      changed.route["caller"] = "{parts: [address]}"
+      changed.top["allow_identity_change"] = "true"
+      let port = taken == "admin" ? rig.semel.ports.admin : rig.semel.ports.proxy
+      try rig.semel.configure(
+        rig.text(of: changed).replacing("127.0.0.1:\(port)", with: "127.0.0.1:\(rig.backend.port)"))
+      let failed = try rig.semel.launch()
+      #expect(try await failed.exit() == .code(1))
+      #expect(failed.errors.contains("cannot listen on 127.0.0.1:\(rig.backend.port)"), "\(failed.errors)")
+      #expect(failed.errors.split(separator: "\n").count == 1, "\(failed.errors)")
+      let entries = failed.output.split(separator: "\n").filter {
+        $0.contains(#""level":"error""#) || $0.contains(#""level":"critical""#)
+      }
+      #expect(entries.count == 1, "\(failed.output)")
+
+      try rig.semel.configure(rig.text(of: rig.configuration))
+      try await rig.semel.start()
+      expectReplayed(try await rig.order("k"), of: first)
+    }
+  }
+
   @Test func `a route that is switched off by a restart is noticed`() async throws {
     try await Rig.run { rig in
       try await restart(rig) {

@@ -21,6 +21,15 @@ actor NamespaceGuard {
     case refused([String])
   }
 
+  /// The namespace's word on a configuration that has not been entered.
+  enum Verdict: Sendable, Equatable {
+    /// The store could not be asked, for the reason told.
+    case unreached(String)
+    case accepted
+    /// All reasons against it.
+    case refused([String])
+  }
+
   private let facts: any NamespaceFacts
   private let namespace: String
   private let isShared: Bool
@@ -28,6 +37,8 @@ actor NamespaceGuard {
   private let state: Mutex<Standing> = Mutex(.pending("the store has not been reached yet"))
   private let conflictCount = Mutex(0)
   private var settings: Settings
+  /// Whether the listeners stand, so that the configuration may be entered.
+  private var mayEnter = false
   /// Whether `settings` have been entered in the namespace.
   private var isEntered = false
   private var warned: Set<String> = []
@@ -46,8 +57,22 @@ actor NamespaceGuard {
   /// The number of other configurations that stand against this one in the namespace, or have since this process began.
   nonisolated var conflicts: Int { conflictCount.withLock { $0 } }
 
-  /// The first comparison, tried once.
+  /// A comparison that enters nothing: a start that fails after it leaves the namespace as it was.
+  func compare() async -> Verdict {
+    do throws(StoreError) {
+      let judgement = judge(settings, in: try await facts.fact(.configurations))
+      guard !settings.allowsIdentityChange, !judgement.changes.isEmpty else { return .accepted }
+      return .refused(judgement.changes.map(\.description))
+    } catch {
+      state.withLock { $0 = .pending(error.text) }
+      return .unreached(error.text)
+    }
+  }
+
+  /// The comparison that enters the configuration, tried once. Called when every listener stands, and before the first
+  /// request is taken.
   func begin() async -> Standing {
+    mayEnter = true
     do throws(StoreError) {
       let changes = try await enter(settings)
       state.withLock { $0 = changes.isEmpty ? .admitted : .refused(changes) }
@@ -56,6 +81,9 @@ actor NamespaceGuard {
     }
     return standing
   }
+
+  /// `begin` once more, where it has been called before.
+  func beginAgain() async -> Standing { mayEnter ? await begin() : standing }
 
   /// The reasons against a configuration that is about to be put to work; none where the store cannot be asked now.
   func adopt(_ settings: Settings) async -> [String] {
@@ -86,11 +114,9 @@ actor NamespaceGuard {
 
   /// Enters a configuration; the reasons against it where it is not entered.
   private func enter(_ settings: Settings) async throws(StoreError) -> [String] {
-    let own = KnownConfiguration(settings)
     var text = try await facts.fact(.configurations)
     while true {
-      let judgement = NamespaceRegister.judge(own, in: text, isShared: isShared)
-      report(judgement)
+      let judgement = judge(settings, in: text)
       guard settings.allowsIdentityChange || judgement.changes.isEmpty else {
         return judgement.changes.map(\.description)
       }
@@ -109,10 +135,15 @@ actor NamespaceGuard {
   /// The differences to a configuration that has taken this one's place; where none has, it is entered again.
   private func look() async throws(StoreError) -> [String] {
     let text = try await facts.fact(.configurations)
-    let judgement = NamespaceRegister.judge(KnownConfiguration(settings), in: text, isShared: isShared)
-    report(judgement)
+    let judgement = judge(settings, in: text)
     guard judgement.text != nil, judgement.followsNone else { return judgement.changes.map(\.description) }
     return try await enter(settings)
+  }
+
+  private func judge(_ settings: Settings, in text: String?) -> NamespaceRegister.Judgement {
+    let judgement = NamespaceRegister.judge(KnownConfiguration(settings), in: text, isShared: isShared)
+    report(judgement)
+    return judgement
   }
 
   private func report(_ judgement: NamespaceRegister.Judgement) {

@@ -24,7 +24,7 @@ struct NamespaceService: Service {
 
   private func step() async {
     guard case .pending = namespace.standing else { return await namespace.review() }
-    follow(await namespace.begin())
+    follow(await namespace.beginAgain())
   }
 
   /// Does what the first comparison says; once.

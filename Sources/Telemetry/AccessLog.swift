@@ -1,16 +1,18 @@
 import Synchronization
 
-/// Writes the access log.
+/// Writes one entry per request to the access log.
 public struct AccessLog: Sendable {
   private let sink: LogSink
   private let format: LogFormat
   public let isEnabled: Bool
-  /// Of so many replays one is written; 0: none.
+  /// The sampling interval of replays: one of this many is written. 0 writes none.
   private let replaySample: Int
   private let replays = ReplayCount()
 
-  /// - Parameters:
-  ///   - replaySample: of so many replays one is written; 0: none. All else is written always.
+  /// Creates an access log.
+  ///
+  /// - Parameter replaySample: The sampling interval of replays: one of this many is written, and 0 writes none.
+  ///   Requests with any other outcome are always written.
   public init(sink: LogSink, format: LogFormat, isEnabled: Bool, replaySample: Int = 1) {
     self.sink = sink
     self.format = format
@@ -53,7 +55,7 @@ public struct AccessLog: Sendable {
   }
 }
 
-/// Counts replays for their sampling.
+/// The number of replays so far, which decides the sampling.
 private final class ReplayCount: Sendable {
   private let count = Atomic<Int>(0)
 

@@ -1,9 +1,9 @@
 import CoreMetrics
 import Synchronization
 
-/// What is counted and bounded over all event loops at once: connections, and what is under way.
+/// The counters and gauges that all event loops share.
 public final class Counters: Sendable {
-  /// What only grows, by one for a connection or more rarely: told through swift-metrics.
+  /// Counters that only grow, by one per connection or less often. They are kept as swift-metrics counters.
   public enum Name: Int, CaseIterable, Sendable {
     case connections, connectionsRefused, framingErrors, hangUps, slowReaders, reloads, reloadsRefused
 
@@ -20,8 +20,9 @@ public final class Counters: Sendable {
     }
   }
 
-  /// What is so at this moment, and decides what is let in: whoever changes it is told what it has become, which
-  /// swift-metrics' gauges cannot.
+  /// Numbers of the present moment, on which the decision to admit a request or a connection depends.
+  ///
+  /// They are not swift-metrics gauges, because whoever changes one needs its new value.
   public enum Gauge: Int, CaseIterable, Sendable {
     case inFlight, openConnections, waiting, bodyBytes
 
@@ -35,7 +36,7 @@ public final class Counters: Sendable {
     }
   }
 
-  /// One number, alone on its cache line's worth of object, so that loops do not disturb each other.
+  /// One number in an object of its own, so that event loops do not contend for a cache line.
   private final class Cell: Sendable {
     let value = Atomic<Int>(0)
   }
@@ -43,13 +44,14 @@ public final class Counters: Sendable {
   private let counts: [Counter]
   private let gauges = Gauge.allCases.map { _ in Cell() }
 
-  /// - Parameters:
-  ///   - registry: where its counters are told; they stand on its page from now on.
+  /// Creates the counters.
+  ///
+  /// - Parameter registry: The registry of the counters, which are on its page from now on.
   public init(registry: MetricRegistry) { counts = Name.allCases.map { registry.counter($0.family) } }
 
   public func add(_ name: Name) { counts[name.rawValue].increment() }
 
-  /// Changes a gauge and says what it is now.
+  /// Changes a gauge and returns its new value.
   @discardableResult
   public func change(_ gauge: Gauge, by count: Int) -> Int {
     gauges[gauge.rawValue].value.wrappingAdd(count, ordering: .relaxed).newValue

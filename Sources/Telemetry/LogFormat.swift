@@ -1,7 +1,9 @@
-/// How a log line is written.
+/// The format of log entries: one JSON object, or `name=value` pairs, per line.
 public enum LogFormat: String, Sendable, CaseIterable { case json, text }
 
-/// One log line in the making: members in order, escaped so that what strangers send cannot forge a line.
+/// A log entry under construction.
+///
+/// Members keep their order and are escaped, so that data from a client cannot forge an entry.
 public struct LogLine {
   public private(set) var bytes: [UInt8] = []
   private let format: LogFormat
@@ -12,7 +14,7 @@ public struct LogLine {
     if format == .json { bytes.append(UInt8(ascii: "{")) }
   }
 
-  /// A member whose value is text.
+  /// Adds a member whose value is text.
   public mutating func add(_ name: StaticString, _ value: some StringProtocol) {
     begin(name)
     bytes.append(UInt8(ascii: "\""))
@@ -20,7 +22,7 @@ public struct LogLine {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// A member named at run time.
+  /// Adds a member whose name is known only at run time.
   public mutating func add(named name: String, _ value: String) {
     separate()
     if format == .json { bytes.append(UInt8(ascii: "\"")) }
@@ -37,7 +39,7 @@ public struct LogLine {
     bytes.append(contentsOf: String(value).utf8)
   }
 
-  /// A span in milliseconds with three decimals.
+  /// Adds a duration, given in microseconds, as milliseconds with three decimals.
   public mutating func add(_ name: StaticString, microseconds: Int64) {
     begin(name)
     bytes.append(contentsOf: String(microseconds / 1000).utf8)
@@ -47,7 +49,7 @@ public struct LogLine {
     bytes.append(contentsOf: rest.utf8)
   }
 
-  /// The finished line with its line feed.
+  /// Returns the finished entry, which ends in a line feed.
   public consuming func end() -> [UInt8] {
     if format == .json { bytes.append(UInt8(ascii: "}")) }
     bytes.append(UInt8(ascii: "\n"))
@@ -75,7 +77,7 @@ public struct LogLine {
 }
 
 extension [UInt8] {
-  /// Appends what stands between the quotes of a JSON string.
+  /// Appends text with the escapes that it needs between the quotes of a JSON string.
   mutating func appendEscaped(_ text: some Sequence<UInt8>) {
     for byte in text {
       switch byte {

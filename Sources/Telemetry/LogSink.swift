@@ -8,36 +8,40 @@ import Synchronization
   import Darwin
 #endif
 
-/// Takes whole log lines from any thread and writes them to a file descriptor from a thread of its own.
+/// Takes whole log entries from any thread and writes them to a file descriptor from a thread of its own.
 ///
-/// A line costs its copy and a short lock; a slow reader of the log never holds a request. Lines past `capacity`, and
-/// lines that the descriptor does not take, are dropped and counted; the next line that is written tells their number.
+/// An entry costs its copy and a short lock; a slow reader of the log never delays a request. Entries that exceed
+/// `capacity`, and entries that the descriptor refuses, are dropped and counted; the next batch ends in an entry with
+/// their number.
 public final class LogSink: @unchecked Sendable {
   private struct Pending {
     var bytes: [UInt8] = []
     var dropped = 0
     var droppedInAll = 0
-    /// The number of sleeps for want of room.
+    /// The number of sleeps because the descriptor had no room.
     var sleeps = 0
   }
 
-  /// The longest sleep between two looks at a descriptor that takes nothing, in milliseconds.
+  /// The longest sleep between two attempts to write to a descriptor that takes nothing, in milliseconds.
   private static let maxPollMilliseconds: Int32 = 1000
 
   private let descriptor: Int32
   private let capacity: Int
-  /// Guarded by `lock`; a condition variable is what the writer sleeps on.
+  /// The bytes that wait. Guarded by `lock`; the writing thread sleeps on a condition variable.
   private var pending = Pending()
   private var isWriting = false
-  /// Whether the last line that was written lacks its end. Of the writing thread alone.
+  /// Whether the last line written lacks its line feed. Used by the writing thread alone.
   private var isMidLine = false
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
   private let filled: UnsafeMutablePointer<pthread_cond_t>
   private let emptied: UnsafeMutablePointer<pthread_cond_t>
 
+  /// Creates a sink and starts its writing thread.
+  ///
   /// - Parameters:
-  ///   - descriptor: where lines go; standard output by default.
-  ///   - capacity: how many bytes may wait: 8 MiB, some 30,000 lines.
+  ///   - descriptor: The file descriptor that entries are written to; standard output by default.
+  ///   - capacity: The maximum number of bytes that wait to be written; 8 MiB, which is some 30,000 entries, by
+  ///     default.
   public init(descriptor: Int32 = STDOUT_FILENO, capacity: Int = 8 << 20) {
     self.descriptor = descriptor
     self.capacity = capacity
@@ -53,7 +57,7 @@ public final class LogSink: @unchecked Sendable {
     pthread_detach(thread)
   }
 
-  /// Takes one line, which ends in a line feed.
+  /// Takes one entry, which ends in a line feed.
   public func write(_ line: some Collection<UInt8>) {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
@@ -67,21 +71,23 @@ public final class LogSink: @unchecked Sendable {
     if wasEmpty { pthread_cond_signal(filled) }
   }
 
-  /// The number of lines that found no room, or that the descriptor did not take.
+  /// The number of entries for which there was no room, or which the descriptor refused.
   public var dropped: Int {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
     return pending.droppedInAll
   }
 
-  /// The number of times that the writing thread slept until a descriptor that does not block had room.
+  /// The number of times that the writing thread slept until a non-blocking descriptor had room.
   var sleeps: Int {
     pthread_mutex_lock(lock)
     defer { pthread_mutex_unlock(lock) }
     return pending.sleeps
   }
 
-  /// Returns once all lines have been written. False where the descriptor did not take them within `seconds`.
+  /// Waits until all entries are written.
+  ///
+  /// - Returns: False if the descriptor did not take them within `seconds`.
   @discardableResult
   public func flush(within seconds: Int = 5) -> Bool {
     var end = timespec()
@@ -134,7 +140,7 @@ public final class LogSink: @unchecked Sendable {
     }
   }
 
-  /// Sleeps until a descriptor that does not block has room again.
+  /// Sleeps until a non-blocking descriptor has room again.
   private func awaitRoom() {
     pthread_mutex_lock(lock)
     pending.sleeps += 1
@@ -143,7 +149,7 @@ public final class LogSink: @unchecked Sendable {
     _ = poll(&entry, 1, Self.maxPollMilliseconds)
   }
 
-  /// Gives up lines that the descriptor refuses: a full disk, or a pipe that nobody reads any more.
+  /// Drops and counts entries that the descriptor refuses: the disk is full, or the pipe has no reader any more.
   private func drop(_ lines: Slice<UnsafeRawBufferPointer>) {
     let count = lines.count { $0 == UInt8(ascii: "\n") }
     pthread_mutex_lock(lock)

@@ -1,8 +1,9 @@
 import Logging
 import Synchronization
 
-/// The least severe level that the process logs: one for all its loggers, so that a reload reaches the copies that each
-/// part of it keeps.
+/// The least severe level that the process logs.
+///
+/// All loggers of the process share one threshold, so that a reload also reaches the copies that its parts keep.
 public final class LogThreshold: Sendable {
   private static let levels = Logger.Level.allCases
 

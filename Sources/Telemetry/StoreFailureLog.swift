@@ -1,9 +1,10 @@
 import Logging
 import Synchronization
 
-/// Logs the failures of store commands once per change of state, and with a count per minute while they last.
+/// Logs failed store commands: the first failure at once, then a count at most every minute while they last, and their
+/// end.
 ///
-/// One for the process, whatever the number of event loops. A success costs one relaxed load.
+/// The process has one such log, whatever the number of event loops. A successful command costs one relaxed load.
 public final class StoreFailureLog: Sendable {
   private let state = Mutex(StoreFailureState())
   private let isFailing = Atomic<Bool>(false)
@@ -11,9 +12,11 @@ public final class StoreFailureLog: Sendable {
 
   public init(logger: Logger) { self.logger = logger }
 
+  /// Logs or counts a failure.
+  ///
   /// - Parameters:
-  ///   - error: the store's text; never a key or a body.
-  ///   - now: a monotonic clock, in nanoseconds.
+  ///   - error: The store's error text, which never contains a key or a body.
+  ///   - now: The time of a monotonic clock, in nanoseconds.
   public func failed(_ command: StoreCommand, _ failure: StoreFailure, _ error: String, now: UInt64) {
     let entry = state.withLock { state in
       isFailing.store(true, ordering: .relaxed)
@@ -40,16 +43,16 @@ public final class StoreFailureLog: Sendable {
   }
 }
 
-/// Decides which failures of the store are logged.
+/// The decision which store failures are logged. Pure.
 struct StoreFailureState {
-  /// An error's text, and its failures since its last log entry.
+  /// The state of one error text.
   private struct Entry {
     var count = 0
     var loggedAt: UInt64?
   }
 
   struct LogEntry: Equatable {
-    /// The failures since the last entry, this one included.
+    /// The number of failures since the last entry, this one included.
     var count: Int
   }
 
@@ -57,13 +60,13 @@ struct StoreFailureState {
   static let pause: UInt64 = 60_000_000_000
   /// The time without a failure after which a success means that the failures are over, in nanoseconds.
   static let quiet: UInt64 = 5_000_000_000
-  /// The number of errors that are told apart; the others share one entry, since a text may hold a number.
+  /// The maximum number of distinct errors; the others share one entry, since a text may contain a changing number.
   static let maxErrors = 16
   private static let others = ""
 
   private var entries: [String: Entry] = [:]
   private var lastFailureAt: UInt64?
-  /// The failures since the last success that was logged.
+  /// The number of failures since the last success that was logged.
   private var failedInAll = 0
 
   mutating func failed(_ error: String, now: UInt64) -> LogEntry? {
@@ -80,7 +83,7 @@ struct StoreFailureState {
     return due
   }
 
-  /// The number of failures that are over; `nil` while they may go on.
+  /// Returns the number of failures that are over; `nil` if there were none, or if they may still continue.
   mutating func succeeded(now: UInt64) -> Int? {
     guard let last = lastFailureAt, now > last, now - last >= Self.quiet else { return nil }
     lastFailureAt = nil

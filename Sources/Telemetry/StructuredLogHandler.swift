@@ -1,9 +1,9 @@
 import Logging
 
-/// Writes the log of `swift-log` as one structured line a message.
+/// A `swift-log` handler that writes one structured entry per message.
 public struct StructuredLogHandler: LogHandler {
   public var metadata: Logger.Metadata = [:]
-  /// What is set on one logger can only raise what the process says.
+  /// The least severe level that is logged. A single logger can only be less verbose than the process.
   public var logLevel: Logger.Level {
     get { max(own, threshold.level) }
     set { own = newValue }

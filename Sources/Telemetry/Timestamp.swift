@@ -6,16 +6,16 @@
   import Darwin
 #endif
 
-/// The wall clock, as log lines tell it.
+/// The wall clock, in the formats of log entries.
 public enum Timestamp {
-  /// Milliseconds since 1970.
+  /// Returns the milliseconds since 1970.
   public static func milliseconds() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// RFC 3339 in UTC with milliseconds: `2026-01-31T08:15:30.042Z`.
+  /// Returns the time as RFC 3339 in UTC with milliseconds: `2026-01-31T08:15:30.042Z`.
   public static func now() -> String { text(milliseconds: milliseconds()) }
 
   public static func text(milliseconds: Int64) -> String {

@@ -1,15 +1,15 @@
-/// The upper bounds of a histogram's buckets, in the unit in which it is counted, and as the page writes them.
+/// The upper bounds of a histogram's buckets, in the counted unit and as the page writes them.
 struct Buckets: Sendable {
   let bounds: [Int]
-  /// In the page's unit.
+  /// The bounds as text, in the page's unit.
   let texts: [String]
-  /// How many of the counted unit make one of the page's, which for durations is a second.
+  /// The number of counted units in one unit of the page, which is the second for durations.
   let scale: Double
 
-  /// How many cells a histogram takes: one a bound, one for what lies beyond, and the sum.
+  /// The number of cells of a histogram: one per bound, one for the values beyond, and one for the sum.
   var cells: Int { bounds.count + 2 }
 
-  /// For durations, counted in microseconds: from a replay out of the cache to the longest time-outs.
+  /// Buckets for durations, counted in microseconds: from a replay out of the cache to the longest time-outs.
   static let durations = Buckets(
     scale: 1_000_000,
     bounds: [
@@ -17,7 +17,7 @@ struct Buckets: Sendable {
       1_000_000, 2_500_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000,
     ])
 
-  /// For times across attempts, counted in milliseconds: from one fast attempt to a day of retries.
+  /// Buckets for times across attempts, counted in milliseconds: from one fast attempt to a day of retries.
   static let attempts = Buckets(
     scale: 1_000,
     bounds: [
@@ -25,8 +25,10 @@ struct Buckets: Sendable {
       14_400_000, 86_400_000,
     ])
 
-  /// For what libraries record, whose unit nobody tells: from 1 to 2³⁰ in steps of four, which gives counts and bytes
-  /// their order of magnitude. Fractions stand in the first bucket, and sum and count give their mean.
+  /// Buckets for the values that libraries record, in a unit that they do not name.
+  ///
+  /// The bounds go from 1 to 2³⁰ in steps of four, which shows the order of magnitude of counts and bytes. Fractions
+  /// fall into the first bucket; the sum and the count give their mean.
   static let values = Buckets(scale: 1, bounds: (0...15).map { 1 << (2 * $0) })
 
   private init(scale: Double, bounds: [Int]) {
@@ -38,7 +40,9 @@ struct Buckets: Sendable {
     }
   }
 
-  /// Which cell counts this value. Most values stand in the first few.
+  /// The index of the cell that counts a value.
+  ///
+  /// The search is linear, because most values fall into the first few buckets.
   func index(of value: Int) -> Int {
     bounds.withUnsafeBufferPointer { bounds in
       var index = 0
@@ -47,20 +51,20 @@ struct Buckets: Sendable {
     }
   }
 
-  /// The same for one between two of the counted unit.
+  /// The index of the cell that counts a value with a fraction.
   func index(of value: Double) -> Int {
     bounds.firstIndex { value <= Double($0) } ?? bounds.count
   }
 }
 
 extension String {
-  /// `25` as `2.5`, `600` as `60`.
+  /// The text of a number of tenths: `25` becomes `2.5`, and `600` becomes `60`.
   fileprivate var tenths: String {
     let whole = String(dropLast())
     return last == "0" ? whole : "\(whole).\(last ?? "0")"
   }
 
-  /// `2.5e-05` as `0.000025`.
+  /// The text without an exponent: `2.5e-05` becomes `0.000025`.
   fileprivate var withoutExponent: String {
     guard let mark = firstIndex(of: "e"), let exponent = Int(self[index(after: mark)...]), exponent < 0 else {
       return self

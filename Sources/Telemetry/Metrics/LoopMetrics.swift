@@ -1,7 +1,9 @@
-/// What one event loop counts. Written on that loop alone.
+/// The counts of one event loop. Only that loop writes them; any thread reads them.
 public final class LoopMetrics: @unchecked Sendable {
   let own = MetricCells(count: LoopLayout.size)
-  /// A route's row by its number. A place is written once, before the loop hears of the route.
+  /// The row of each route, by the route's number.
+  ///
+  /// A row is stored once, before the loop sees a request of the route.
   private let rows: UnsafeMutablePointer<MetricCells?>
 
   init(mostRoutes: Int) {
@@ -24,12 +26,12 @@ public final class LoopMetrics: @unchecked Sendable {
     own.observe(Int(microseconds), in: .durations, at: LoopLayout.lag)
   }
 
-  /// The store has answered a command.
+  /// Records the duration of a store command that got its reply.
   public func asked(_ command: StoreCommand, microseconds: Int64) {
     own.observe(Int(microseconds), in: .durations, at: LoopLayout.command(command))
   }
 
-  /// The store has given a command no answer.
+  /// Counts a store command that got no reply.
   public func failed(_ command: StoreCommand, _ failure: StoreFailure) {
     own.add(1, at: LoopLayout.error(command, failure))
   }
@@ -38,7 +40,7 @@ public final class LoopMetrics: @unchecked Sendable {
     row(route).add(1, at: RouteLayout.count(count))
   }
 
-  /// A request that could not even be read was refused.
+  /// Counts a request that was refused because it could not even be read.
   public func refusedUnread(_ reason: RefusalReason) {
     let row = row(0)
     row.add(1, at: RouteLayout.refusal(reason))
@@ -48,7 +50,7 @@ public final class LoopMetrics: @unchecked Sendable {
 }
 
 extension LoopMetrics {
-  /// Counts a request that has ended, with all that is known of it.
+  /// Counts a request that has ended.
   public func ended(_ record: AccessRecord) {
     let row = row(record.routeNumber)
     row.observe(

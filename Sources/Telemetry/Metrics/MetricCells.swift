@@ -2,7 +2,7 @@ import Synchronization
 
 /// A row of numbers that one event loop writes and any thread reads.
 ///
-/// With one writer a number is raised by a plain load and store, which costs a nanosecond where an atomic addition
+/// With only one writer, an addition is a plain load and store, which takes one nanosecond where an atomic addition
 /// takes five. The row lives as long as the process.
 struct MetricCells: @unchecked Sendable {
   private let cells: UnsafeMutablePointer<Atomic<Int>>
@@ -12,12 +12,12 @@ struct MetricCells: @unchecked Sendable {
     for index in 0..<count { (cells + index).initialize(to: Atomic(0)) }
   }
 
-  /// Called by the one writer.
+  /// Adds to a number. Called on the writing loop only.
   func add(_ count: Int, at index: Int) {
     cells[index].store(cells[index].load(ordering: .relaxed) &+ count, ordering: .relaxed)
   }
 
-  /// Called by the one writer.
+  /// Adds a value to a histogram. Called on the writing loop only.
   func observe(_ value: Int, in buckets: Buckets, at start: Int) {
     add(1, at: start + buckets.index(of: value))
     add(value, at: start + buckets.cells - 1)
@@ -26,12 +26,12 @@ struct MetricCells: @unchecked Sendable {
   subscript(index: Int) -> Int { cells[index].load(ordering: .relaxed) }
 }
 
-/// A histogram as it was read, the cells of all event loops added up.
+/// A histogram as read: the sum of the cells of all event loops.
 struct HistogramFigures {
   let buckets: Buckets
-  /// One for each bound, and one beyond.
+  /// The number of values per bucket: one element per bound, and one for the values beyond.
   private var counts: [Int]
-  /// Of all values, in the unit in which they are counted.
+  /// The sum of all values, in the counted unit.
   private var total = 0.0
 
   init(_ buckets: Buckets) {
@@ -51,10 +51,10 @@ struct HistogramFigures {
   }
 
   var count: Int { counts.reduce(0, +) }
-  /// In the page's unit.
+  /// The sum of all values, in the page's unit.
   var sum: Double { total / buckets.scale }
 
-  /// How many values lay at or below each bound.
+  /// The number of values at or below each bound.
   var cumulative: [Int] {
     var sum = 0
     return counts.dropLast().map { count in

@@ -1,4 +1,4 @@
-/// One family of the metrics page: its name with its unit, what kind it is, and what it means.
+/// One family of the metrics page: its name with its unit, its kind, and its help text.
 public struct MetricFamily: Sendable, Hashable {
   public enum Kind: String, Sendable { case counter, gauge, histogram }
 
@@ -12,7 +12,7 @@ public struct MetricFamily: Sendable, Hashable {
     self.help = help
   }
 
-  /// What a library tells through swift-metrics, which knows of no meaning.
+  /// Creates the family of a metric that a library records through swift-metrics, which carries no help text.
   init(_ kind: Kind, _ name: String, toldAs label: String) {
     self.name = name
     self.kind = kind
@@ -21,7 +21,7 @@ public struct MetricFamily: Sendable, Hashable {
   }
 }
 
-// Every name of Semel's own on the page, in the page's order.
+// Semel's own families, in the page's order.
 extension MetricFamily {
   public static let build = MetricFamily(.gauge, "build_info", "Always 1; the version is its label.")
   public static let requests = MetricFamily(
@@ -177,7 +177,7 @@ extension MetricFamily {
   public static let processStart = MetricFamily(
     .gauge, "process_start_time_seconds", "When the process started, in seconds since 1970.")
 
-  /// All of them, in the order of the page.
+  /// All of Semel's own families, in the page's order.
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
     retries, failures, lateAnswers, losses, unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
@@ -194,7 +194,7 @@ extension MetricFamily {
   ]
 }
 
-/// A closed list of values of one label: what bounds the page.
+/// A label with a closed list of values, which bounds the size of the page.
 public protocol MetricLabel: CaseIterable, Hashable, RawRepresentable<Int>, Sendable {
   /// The label's name on the page.
   static var key: String { get }
@@ -206,12 +206,12 @@ extension MetricLabel {
   public var text: String { Self.values[rawValue] }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 public enum RequestOutcome: Int, MetricLabel {
   case executed, replayed, notStored, unknown, passed, ignored, unprotected, refused
-  /// The connection was handed to another protocol, such as WebSocket.
+  /// The connection was handed over to another protocol, such as WebSocket.
   case upgraded
-  /// The client went away, or its answer had to be cut off.
+  /// The client disconnected, or Semel had to cut off the response.
   case cut
 
   public static let key = "outcome"
@@ -222,7 +222,7 @@ public enum RequestOutcome: Int, MetricLabel {
   ]
 }
 
-/// Why Semel refused: the codes of problem documents.
+/// The reason for which Semel refused a request: the code of its problem document.
 public enum RefusalReason: Int, MetricLabel {
   case badRequest, keyMissing, keyInvalid, callerUnknown, payloadMismatch, inFlight, outcomeUnknown,
     responseNotKept, keyExpired, requestTooLarge, requestTimeout, storeUnavailable, storeUnreadable,
@@ -237,7 +237,7 @@ public enum RefusalReason: Int, MetricLabel {
   ]
 }
 
-/// Where a replayed outcome came from.
+/// The source of a replayed outcome.
 public enum ReplaySource: Int, MetricLabel {
   case cache, store, wait
 
@@ -245,7 +245,7 @@ public enum ReplaySource: Int, MetricLabel {
   public static let values = ["cache", "store", "wait"]
 }
 
-/// What became of a delivery that would have run an intent again.
+/// The way in which Semel prevented a second execution of an intent.
 public enum Prevention: Int, MetricLabel {
   case replay, wait, refusal
 
@@ -253,20 +253,20 @@ public enum Prevention: Int, MetricLabel {
   public static let values = ["replay", "wait", "refusal"]
 }
 
-/// What ended the attempt before this one.
+/// The way in which the previous attempt ended.
 public enum RetryCause: Int, MetricLabel {
-  /// Its outcome was lost, and this one took the record over.
+  /// The previous attempt's outcome was lost, and this attempt took over the record.
   case unknown
-  /// Nothing was executed, or the backend asked for a retry.
+  /// The previous attempt executed nothing, or the backend requested a retry.
   case released
-  /// An operator forgot the record.
+  /// An operator removed the record with *forget*.
   case forgotten
 
   public static let key = "after"
   public static let values = ["unknown", "released", "forgotten"]
 }
 
-/// Whose failure it was.
+/// The party whose failure it was.
 public enum FailureCategory: Int, MetricLabel {
   case transport, auth, validation, backend, store, overload
 
@@ -274,7 +274,7 @@ public enum FailureCategory: Int, MetricLabel {
   public static let values = ["transport", "auth", "validation", "backend", "store", "overload"]
 }
 
-/// The parts of a request's time.
+/// The parts of a request's duration.
 public enum RequestPart: Int, MetricLabel {
   case claim, backend, record
 
@@ -292,7 +292,7 @@ public enum StoreCommand: Int, MetricLabel {
   ]
 }
 
-/// Why the store gave no answer.
+/// The reason for which a store command got no reply.
 public enum StoreFailure: Int, MetricLabel {
   case unavailable, fateUnknown, unreadable
 
@@ -300,7 +300,7 @@ public enum StoreFailure: Int, MetricLabel {
   public static let values = ["unavailable", "fate_unknown", "unreadable"]
 }
 
-/// How an open record stands.
+/// The state of a record that has no outcome yet.
 public enum OpenState: Int, MetricLabel {
   case inFlight, unknown
 

@@ -1,6 +1,6 @@
-/// The page in the making: samples by family, written in the catalogue's order.
+/// The metrics page under construction: samples by family, written in the order of `MetricFamily.all`.
 struct MetricPage {
-  /// How a request that met no route is called; no configured name has parentheses.
+  /// The route label of requests that match no route. A configured name cannot contain parentheses.
   private static let unrouted = "(none)"
 
   private var samples: [MetricFamily: String] = [:]
@@ -27,7 +27,7 @@ struct MetricPage {
     add(family, histogram, labels: Self.text(of: labels))
   }
 
-  /// One without a value is left out: routes times outcomes are many.
+  /// Adds a histogram. One without values is omitted, because routes × outcomes make many.
   mutating func add(_ family: MetricFamily, _ histogram: HistogramFigures, labels: String) {
     guard histogram.count > 0 else { return }
     let bucket = labels.isEmpty ? "" : labels + ","
@@ -39,7 +39,7 @@ struct MetricPage {
     sample(family, family.name + "_count", labels, "\(histogram.count)")
   }
 
-  /// The catalogue in its order, also what has no sample, and after it what libraries tell.
+  /// The page's text: all families of `MetricFamily.all`, also those without samples, and then those of libraries.
   var text: String {
     let told = Set(samples.keys).subtracting(MetricFamily.all).sorted { $0.name < $1.name }
     return (MetricFamily.all + told).map { family in
@@ -48,7 +48,7 @@ struct MetricPage {
     }.joined()
   }
 
-  /// Labels as they stand between the braces.
+  /// Labels as they are written between the braces.
   static func text(of labels: [(key: String, value: String)]) -> String {
     labels.map { "\($0.key)=\"\(escaped($0.value))\"" }.joined(separator: ",")
   }

@@ -1,21 +1,22 @@
 import Synchronization
 
-/// All figures of the process: the rows that event loops count in, what is told through swift-metrics, and sources that
-/// are asked when a page is made.
+/// All metrics of the process: the rows that event loops count in, the swift-metrics registry, and the sources that are
+/// read each time a page is made.
 public final class Metrics: Sendable {
-  /// Routes of different names in the life of a process, over all reloads; those beyond share the last row.
+  /// The maximum number of distinct route names in the life of a process, over all reloads. Routes beyond it share the
+  /// last row.
   private static let mostRoutes = 4096
 
   private struct State {
-    /// Route names by their numbers; 0 is for requests that meet no route.
+    /// Route names by number. Number 0 stands for requests that match no route.
     var routes: [String] = []
     var sources: [@Sendable () async -> [MetricFigure]] = []
   }
 
-  /// One for each event loop.
+  /// The rows of each event loop.
   public let loops: [LoopMetrics]
   public let counters: Counters
-  /// What is told through swift-metrics.
+  /// The metrics that are recorded through swift-metrics.
   public let registry: MetricRegistry
   private let state = Mutex(State())
 
@@ -26,8 +27,9 @@ public final class Metrics: Sendable {
     _ = number(ofRoute: "")
   }
 
-  /// The number under which a route's figures are kept: always the same for the same name. Must be asked for before
-  /// the event loops hear of the route.
+  /// Returns the number under which a route's metrics are kept. It is always the same for the same name.
+  ///
+  /// Call it before the event loops see a request of the route.
   public func number(ofRoute name: String) -> Int {
     state.withLock { state in
       if let number = state.routes.firstIndex(of: name) { return number }
@@ -38,12 +40,12 @@ public final class Metrics: Sendable {
     }
   }
 
-  /// Adds what knows its own figures; it is asked each time a page is made.
+  /// Adds a source of numbers, which is read each time a page is made.
   public func source(_ figures: @escaping @Sendable () async -> [MetricFigure]) {
     state.withLock { $0.sources.append(figures) }
   }
 
-  /// The page in Prometheus's text format.
+  /// Returns the page in Prometheus's text format.
   public func page() async -> String {
     let (routes, sources) = state.withLock { ($0.routes, $0.sources) }
     var page = MetricPage()
@@ -58,7 +60,7 @@ public final class Metrics: Sendable {
   }
 }
 
-/// One number of a source's.
+/// One number of a source.
 public struct MetricFigure: Sendable {
   let family: MetricFamily
   let labels: [(key: String, value: String)]

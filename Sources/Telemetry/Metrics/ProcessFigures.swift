@@ -6,7 +6,7 @@
   import Darwin
 #endif
 
-/// What the kernel knows of this process.
+/// The kernel's numbers about this process.
 enum ProcessFigures {
   static func read() -> [MetricFigure] {
     var figures = [MetricFigure(.processCPU, cpuSeconds())]
@@ -18,7 +18,7 @@ enum ProcessFigures {
     return figures
   }
 
-  /// When this was first asked, which is at the start of the process.
+  /// The time of the first access to this constant, which is at the start of the process, in seconds since 1970.
   static let started = Double(Timestamp.milliseconds()) / 1000
 
   private static func cpuSeconds() -> Double {
@@ -32,7 +32,7 @@ enum ProcessFigures {
     defer { closedir(folder) }
     var count = 0
     while readdir(folder) != nil { count += 1 }
-    // Not the two dots, nor the folder itself.
+    // Without `.`, `..` and the folder's own descriptor.
     return max(0, count - 3)
   }
 

@@ -1,4 +1,4 @@
-/// What is counted for a route by itself, besides its histograms.
+/// The single counts of a route, which it has besides its histograms.
 public enum RouteCount: Int, CaseIterable, Sendable {
   case replayFromCache, replayFromStore, replayAfterWait
   case retryAfterUnknown, retryAfterRelease, retryAfterForget
@@ -6,7 +6,7 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case duplicateRefused, lateAnswers, outcomesLost, requestBytes, responseBytes, unprotectedKeys
 }
 
-/// Where in a route's row of cells each figure stands.
+/// The position of each number in a route's row of cells.
 enum RouteLayout {
   private static let durations = Buckets.durations.cells
   private static let parts = RequestOutcome.allCases.count * durations
@@ -22,12 +22,12 @@ enum RouteLayout {
   static func count(_ count: RouteCount) -> Int { counts + count.rawValue }
 }
 
-/// What an event loop counts for the whole process.
+/// The counts of an event loop that belong to no route.
 public enum LoopCount: Int, CaseIterable, Sendable {
   case leasesRenewed, leasesLapsed, claimsLost, zombies, keysUnderOtherCaller
 }
 
-/// Where in an event loop's own row of cells each figure stands.
+/// The position of each number in an event loop's own row of cells.
 enum LoopLayout {
   private static let durations = Buckets.durations.cells
   private static let errors = (1 + StoreCommand.allCases.count) * durations

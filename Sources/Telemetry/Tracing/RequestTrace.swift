@@ -1,17 +1,17 @@
-/// A request's part of a trace, while it is under way.
+/// A request's part of a trace, while the request is in progress.
 public struct RequestTrace: Sendable {
-  /// The trace, as the request's own span says it; where nothing is exported, as the client said it.
+  /// The trace and the request's own span; the client's span if nothing is exported.
   public var context: TraceContext
-  /// The client's span, 0 where the trace begins here.
+  /// The client's span; 0 if the trace begins here.
   public var parent: UInt64 = 0
-  /// Whether spans are made of it. Without that it is only told in the log.
+  /// Whether spans are exported. If not, the trace appears only in the log.
   public var isExported = false
-  /// The span that the backend's own become children of.
+  /// The span that is the parent of the backend's spans.
   public var forwardSpan: UInt64 = 0
-  /// Of a replay: the trace in which the request first ran.
+  /// For a replay, the trace in which the request was executed.
   public var origin: TraceContext?
-  /// When the parts began, by the clock of `NIODeadline`, in nanoseconds; 0 where they did not. Of a claim that is
-  /// asked for again after waiting, the first.
+  /// The time of the claim, by the clock of `NIODeadline`, in nanoseconds; 0 if there was none. If the claim was
+  /// repeated after a wait, the first one counts. The next two members are the times of the sending and of the storing.
   public var claimAt: UInt64 = 0
   public var forwardAt: UInt64 = 0
   public var recordAt: UInt64 = 0
@@ -19,17 +19,17 @@ public struct RequestTrace: Sendable {
   public init(context: TraceContext) { self.context = context }
 }
 
-/// One finished piece of work.
+/// One finished operation of a trace.
 public struct Span: Sendable {
   public enum Kind: Int, Sendable { case `internal` = 1, server, client }
   public enum Value: Sendable { case text(String), number(Int) }
 
   var name: String
   var kind: Kind
-  /// Trace and own span.
+  /// The trace, and the span's own ID.
   var context: TraceContext
   var parent: UInt64
-  /// In nanoseconds since 1970.
+  /// The start in nanoseconds since 1970.
   var start: UInt64
   var end: UInt64
   var attributes: [(String, Value)] = []
@@ -38,12 +38,13 @@ public struct Span: Sendable {
 }
 
 extension RequestTrace {
-  /// The span tree of an ended request: request; claim, forward, record.
+  /// Returns the spans of an ended request: the request itself and its children claim, forward and record.
   ///
   /// - Parameters:
-  ///   - startedAt: when the request's head came, by the clock of the parts.
-  ///   - wallOffset: what makes time since 1970 of that clock.
-  ///   - spans: gives each child a name of its own.
+  ///   - record: The facts about the request.
+  ///   - startedAt: The arrival of the request's head, by the clock of the parts.
+  ///   - wallOffset: The offset that turns a time of that clock into nanoseconds since 1970.
+  ///   - next: Returns a new span ID for each child.
   func spans(
     of record: AccessRecord, startedAt: UInt64, wallOffset: UInt64, next: () -> UInt64
   ) -> [Span] {

@@ -1,4 +1,4 @@
-/// Writes spans as the body of an OTLP/HTTP request in JSON (`ExportTraceServiceRequest`).
+/// The encoder of spans as the body of an OTLP/HTTP request in JSON (`ExportTraceServiceRequest`).
 enum SpanDocument {
   static func encode(_ spans: [Span]) -> [UInt8] {
     var text = #"{"resourceSpans":[{"resource":{"attributes":["#
@@ -14,14 +14,14 @@ enum SpanDocument {
     text += "\"\(TraceContext.hexadecimal(span.context.span))\""
     if span.parent != 0 { text += #","parentSpanId":"\#(TraceContext.hexadecimal(span.parent))""# }
     text += #","name":\#(quoted(span.name)),"kind":\#(span.kind.rawValue)"#
-    // 64-bit numbers are strings in the JSON of Protocol Buffers.
+    // The JSON of Protocol Buffers writes 64-bit numbers as strings.
     text += #","startTimeUnixNano":"\#(span.start)","endTimeUnixNano":"\#(span.end)""#
     text += #","attributes":["# + span.attributes.map(attribute).joined(separator: ",") + "]"
     if let link = span.link {
       let linked = TraceContext.hexadecimal(link.span)
       text += #","links":[{"traceId":"\#(link.traceText)","spanId":"\#(linked)"}]"#
     }
-    // 2 is an error, 0 is not said.
+    // 2 is an error, and 0 is unset.
     text += #","status":{"code":\#(span.isError ? 2 : 0)}}"#
     return text
   }

@@ -1,6 +1,6 @@
-/// Which trace a request belongs to, and which span of it speaks (W3C Trace Context, `traceparent`).
+/// The trace that a request belongs to, and the current span in it (W3C Trace Context, `traceparent`).
 public struct TraceContext: Sendable, Hashable {
-  /// The length of `traceparent` as version 00 writes it.
+  /// The length of `traceparent` in version 00, in bytes.
   public static let textLength = 55
 
   public var traceHigh: UInt64
@@ -15,7 +15,7 @@ public struct TraceContext: Sendable, Hashable {
     self.isSampled = isSampled
   }
 
-  /// Reads `VERSION-TRACE-SPAN-FLAGS` in lower-case hexadecimal; a later version may say more after the flags.
+  /// Parses `VERSION-TRACE-SPAN-FLAGS` in lower-case hexadecimal. A later version may append more after the flags.
   public init?(_ text: UnsafeRawBufferPointer) {
     guard text.count >= Self.textLength, text[2] == 0x2D, text[35] == 0x2D, text[52] == 0x2D,
       let version = Self.number(text[0..<2]), version != 0xFF,
@@ -23,20 +23,20 @@ public struct TraceContext: Sendable, Hashable {
       let span = Self.number(text[36..<52]), let flags = Self.number(text[53..<55])
     else { return nil }
     guard text.count == Self.textLength || version > 0 && text[55] == 0x2D else { return nil }
-    // All zeros name nothing.
+    // An ID of only zeros is invalid.
     guard high | low != 0, span != 0 else { return nil }
     self.init(traceHigh: high, traceLow: low, span: span, isSampled: flags & 1 != 0)
   }
 
-  /// The trace's name: 32 hexadecimal digits.
+  /// The trace's ID: 32 hexadecimal digits.
   public var traceText: String { Self.hexadecimal(traceHigh) + Self.hexadecimal(traceLow) }
 
-  /// The header's value.
+  /// The value of `traceparent`.
   public var text: String {
     "00-\(traceText)-\(Self.hexadecimal(span))-\(isSampled ? "01" : "00")"
   }
 
-  /// The same trace, as another of its spans says it.
+  /// Returns the same trace with another current span.
   public func speaking(as span: UInt64) -> TraceContext {
     var context = self
     context.span = span

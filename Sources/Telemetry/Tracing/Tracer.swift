@@ -9,16 +9,16 @@ import Synchronization
   import Darwin
 #endif
 
-/// Takes finished spans from any thread and hands them to a collector in batches, from a thread of its own.
+/// Takes finished spans from any thread and sends them to a collector in batches, from a thread of its own.
 ///
-/// A request never waits for the collector: what finds no room, or what the collector does not take, is dropped and
-/// counted.
+/// A request never waits for the collector: spans for which there is no room, and spans that the collector refuses, are
+/// dropped and counted.
 public final class Tracer: Sendable {
-  /// How many spans may wait: some 8 MiB.
+  /// The maximum number of spans that wait; some 8 MiB.
   private static let capacity = 16_384
-  /// How many go in one request; so many are sent at once.
+  /// The maximum number of spans in one request to the collector. When so many wait, they are sent at once.
   private static let batch = 512
-  /// How long the last spans of a quiet process wait.
+  /// The longest time that spans wait for a batch to fill.
   private static let interval = DispatchTimeInterval.milliseconds(1000)
 
   private struct State {
@@ -32,13 +32,16 @@ public final class Tracer: Sendable {
   private let wakeUp = DispatchSemaphore(value: 0)
   private let idle = DispatchSemaphore(value: 0)
   private let isTurn = Atomic<Int>(0)
-  /// Of so many traces that begin here one is kept.
+  /// The sampling interval: one of this many traces that begin here is kept.
   private let sample: Int
   private let send: @Sendable ([UInt8]) -> Bool
 
+  /// Creates a tracer and starts its sending thread.
+  ///
   /// - Parameters:
-  ///   - sample: of so many traces that begin here one is kept; of those that clients begin, what they say.
-  ///   - send: hands the collector one request's body, and says whether it was taken. May wait.
+  ///   - sample: The sampling interval: one of this many traces that begin here is kept. For a trace that a client
+  ///     began, the client's own sampling flag decides.
+  ///   - send: Sends one request body to the collector and returns whether the collector took it. May block.
   public init(sample: Int, send: @escaping @Sendable ([UInt8]) -> Bool) {
     self.sample = sample
     self.send = send
@@ -48,16 +51,18 @@ public final class Tracer: Sendable {
     pthread_detach(thread)
   }
 
-  /// Whether the next trace that begins here is kept.
+  /// Whether the next trace that begins here is kept. Advances the sampling.
   public func keepsNext() -> Bool {
     sample <= 1 || isTurn.wrappingAdd(1, ordering: .relaxed).oldValue % sample == 0
   }
 
-  /// Takes an ended request.
+  /// Takes the spans of an ended request.
   ///
   /// - Parameters:
-  ///   - startedAt: when its head came, and `now`, both by the clock of its parts, in nanoseconds.
-  ///   - next: gives each span a name.
+  ///   - record: The facts about the request.
+  ///   - startedAt: The arrival of the request's head, in nanoseconds, by the clock of its parts.
+  ///   - now: The present time by the same clock.
+  ///   - next: Returns a new span ID for each child.
   public func ended(_ record: AccessRecord, startedAt: UInt64, now: UInt64, next: () -> UInt64) {
     guard let trace = record.trace, trace.isExported else { return }
     var time = timespec()
@@ -81,7 +86,7 @@ public final class Tracer: Sendable {
     return [MetricFigure(.spansSent, sent), MetricFigure(.spansDropped, dropped)]
   }
 
-  /// Sends what waits, for at most a few seconds, and takes nothing more.
+  /// Takes no more spans, and sends those that wait, for at most three seconds.
   public func close() {
     state.withLock { $0.isClosed = true }
     wakeUp.signal()

@@ -1,15 +1,15 @@
 import CoreMetrics
 import Synchronization
 
-/// A counter that any thread raises, by whole numbers and by fractions.
+/// A counter that any thread raises, by whole numbers or by fractions.
 final class CounterSeries: CounterHandler, FloatingPointCounterHandler {
-  /// Apart from the fractions, so that it takes one atomic addition.
+  /// The whole numbers. They are separate from the fractions so that an increment is one atomic addition.
   private let whole = Atomic<Int64>(0)
   private let fractions = Atomic<Double>(0)
 
   var value: Double { Double(whole.load(ordering: .relaxed)) + fractions.load(ordering: .relaxed) }
 
-  /// A counter only grows: what would lower it is ignored, as is what is no number.
+  /// Raises the counter. A counter only grows: amounts below zero and amounts that are not finite are ignored.
   func increment(by amount: Int64) {
     guard amount > 0 else { return }
     whole.wrappingAdd(amount, ordering: .relaxed)

@@ -10,7 +10,7 @@ final class GaugeSeries: MeterHandler, RecorderHandler {
   func set(_ value: Int64) { set(Double(value)) }
   func set(_ value: Double) { current.store(value, ordering: .relaxed) }
 
-  /// What is no number is ignored: it would never leave again.
+  /// Adds to the number. Amounts that are not finite are ignored, because the number would never become finite again.
   func increment(by amount: Double) {
     guard amount.isFinite else { return }
     current.add(amount)

@@ -1,10 +1,10 @@
 import CoreMetrics
 import Synchronization
 
-/// A histogram that any thread counts in: a timer, or a recorder that aggregates.
+/// A histogram that any thread adds to: a timer, or a recorder that aggregates.
 final class HistogramSeries: RecorderHandler, TimerHandler, @unchecked Sendable {
   private let buckets: Buckets
-  /// One for each bound, and one beyond.
+  /// The number of values per bucket: one element per bound, and one for the values beyond.
   private let counts: UnsafeMutablePointer<Atomic<Int>>
   private let total = Atomic<Double>(0)
 
@@ -19,7 +19,7 @@ final class HistogramSeries: RecorderHandler, TimerHandler, @unchecked Sendable 
     counts.deallocate()
   }
 
-  /// Those of several threads may be read between a count and its share of the sum.
+  /// The counts and the sum. While other threads record, a value may be in the counts and not yet in the sum.
   var figures: HistogramFigures {
     HistogramFigures(
       buckets, counts: (0...buckets.bounds.count).map { counts[$0].load(ordering: .relaxed) },
@@ -28,13 +28,13 @@ final class HistogramSeries: RecorderHandler, TimerHandler, @unchecked Sendable 
 
   func record(_ value: Int64) { record(Double(value)) }
 
-  /// What is no number is ignored: the sum would never be one again.
+  /// Adds a value. One that is not finite is ignored, because the sum would never become finite again.
   func record(_ value: Double) {
     guard value.isFinite else { return }
     counts[buckets.index(of: value)].wrappingAdd(1, ordering: .relaxed)
     total.add(value)
   }
 
-  /// A clock that was set back tells of a duration below zero, which the sum cannot take.
+  /// Adds a duration. A negative one, from a clock that was set back, counts as zero, because the sum must not shrink.
   func recordNanoseconds(_ duration: Int64) { record(Double(max(duration, 0)) / 1000) }
 }

@@ -39,6 +39,6 @@ extension MetricRegistry: MetricsFactory {
   public func destroyRecorder(_ handler: any RecorderHandler) { release(handler) }
   public func destroyTimer(_ handler: any TimerHandler) { release(handler) }
 
-  /// What a label gets that is not kept.
+  /// The handler of a label that is not kept. It does nothing.
   private var unkept: NOOPMetricsHandler { .instance }
 }

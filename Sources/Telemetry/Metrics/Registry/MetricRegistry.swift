@@ -1,15 +1,15 @@
 import CoreMetrics
 import Synchronization
 
-/// What is told through swift-metrics, as a part of the metrics page: what Semel counts once a connection or more
-/// rarely, and what libraries count.
+/// The metrics that are recorded through swift-metrics: Semel's own rare counters, which grow once per connection or
+/// less often, and the metrics of libraries.
 ///
-/// A label stands on the page under a name that Prometheus takes. The same label with the same dimensions, in whatever
-/// order, is the same handler. It stays until each of those who asked for it has destroyed it.
+/// A label appears on the page under a name that Prometheus accepts. The same label with the same dimensions, in any
+/// order, is the same handler. It remains until each of its users has destroyed it.
 ///
-/// What is kept is bounded, so that a library which labels by path cannot eat memory. What comes beyond gets a handler
-/// that does nothing, and is counted in `semel_metric_series_dropped_total`. So is a name that is taken: by a family of
-/// Semel's own, or by another kind that came first.
+/// The number of series is limited, so that a library that labels by path cannot exhaust memory. A series beyond the
+/// limit gets a handler that does nothing, and is counted in `semel_metric_series_dropped_total`. So does a series
+/// whose name is taken by one of Semel's own families, or by an earlier series of another kind.
 public final class MetricRegistry: Sendable {
   private struct State {
     var own: [MetricFamily: CounterSeries] = [:]
@@ -19,12 +19,13 @@ public final class MetricRegistry: Sendable {
 
   private let state: Mutex<State>
 
-  /// - Parameters:
-  ///   - mostSeries: how many series are kept besides Semel's own. Libraries that label by closed lists need some
-  ///     dozens.
+  /// Creates a registry.
+  ///
+  /// - Parameter mostSeries: The maximum number of series besides Semel's own. Libraries that label by closed lists
+  ///   need some dozens.
   public init(mostSeries: Int = 1000) { state = Mutex(State(table: SeriesTable(mostSeries: mostSeries))) }
 
-  /// A counter of Semel's own: on the page from now on, under its family's name and help.
+  /// Returns a counter of Semel's own, which is on the page from now on under its family's name and help text.
   public func counter(_ family: MetricFamily) -> Counter {
     precondition(family.kind == .counter, "MetricRegistry: \(family.name) is no counter")
     let series = state.withLock { state in
@@ -35,7 +36,7 @@ public final class MetricRegistry: Sendable {
     return Counter(label: family.name, dimensions: [], handler: series, factory: self)
   }
 
-  /// The series of a label, which one more user asks for; `nil` where it is not kept.
+  /// Adds a user to the series of a label and returns the series; `nil` if the series is not kept.
   func series(_ kind: SeriesKind, _ label: String, _ dimensions: [(String, String)]) -> MetricSeries? {
     let id = SeriesID(kind, label, dimensions)
     return state.withLock { state in
@@ -45,7 +46,7 @@ public final class MetricRegistry: Sendable {
     }
   }
 
-  /// One user of a handler has let go.
+  /// Removes one user of a handler.
   func release(_ handler: AnyObject) { state.withLock { $0.table.release(ObjectIdentifier(handler)) } }
 
   func add(to page: inout MetricPage) {

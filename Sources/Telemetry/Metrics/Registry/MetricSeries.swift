@@ -1,6 +1,6 @@
-/// What a label is asked for as. The first decides for all that have its name.
+/// The kind of metric that swift-metrics requests for a label. The first request decides for all series of the name.
 enum SeriesKind {
-  /// With or without fractions.
+  /// A counter of whole numbers or of fractions.
   case counter
   /// A meter, or a recorder that does not aggregate.
   case gauge
@@ -14,7 +14,7 @@ enum SeriesKind {
     }
   }
 
-  /// How names of this kind end on the page.
+  /// The ending of the names of this kind on the page.
   var suffix: String {
     switch self {
     case .counter: "_total"
@@ -25,7 +25,7 @@ enum SeriesKind {
 }
 
 extension MetricFamily.Kind {
-  /// The names under which a family's samples stand, and which no other family may have.
+  /// The names of a family's samples, which no other family may use.
   func sampleNames(of name: String) -> [String] {
     switch self {
     case .counter, .gauge: [name]
@@ -34,7 +34,7 @@ extension MetricFamily.Kind {
   }
 }
 
-/// One label with its dimensions, as it is counted.
+/// The storage of one label with its dimensions.
 enum MetricSeries {
   case counter(CounterSeries)
   case gauge(GaugeSeries)

@@ -1,6 +1,6 @@
-/// Where a series stands on the page: its family's name, and its labels as the page writes them.
+/// The identity of a series on the page: its family's name, and its labels as the page writes them.
 struct SeriesID: Hashable, Comparable {
-  /// So long may name and labels be together, in bytes: several times what a closed list of values needs.
+  /// The maximum length of name and labels together, in bytes: several times the need of a closed list of values.
   private static let mostBytes = 1024
 
   let name: String
@@ -8,22 +8,25 @@ struct SeriesID: Hashable, Comparable {
 
   var isShort: Bool { name.utf8.count + labels.utf8.count <= Self.mostBytes }
 
+  /// Creates the identity of a label.
+  ///
   /// - Parameters:
-  ///   - label: with its dimensions, as swift-metrics is told them. Those without a value are left out, which to
-  ///     Prometheus is the same.
+  ///   - label: The label, as swift-metrics passes it.
+  ///   - dimensions: The dimensions, as swift-metrics passes them. Those with an empty value are omitted, which means
+  ///     the same to Prometheus.
   init(_ kind: SeriesKind, _ label: String, _ dimensions: [(String, String)]) {
     let name = label.prometheusName
     self.name = name.hasSuffix(kind.suffix) ? name : name + kind.suffix
     var labels: [(key: String, value: String)] = []
     for (dimension, value) in dimensions where !value.isEmpty {
       var key = dimension.prometheusName
-      // A histogram's buckets have a label of their own, and no label may be there twice.
+      // A histogram's buckets use the label `le`, and no label may appear twice.
       while labels.contains(where: { $0.key == key }) || kind.family == .histogram && key == "le" {
         key += "_"
       }
       labels.append((key, value))
     }
-    // To Prometheus they have no order.
+    // Prometheus gives their order no meaning.
     labels.sort { $0.key < $1.key }
     self.labels = MetricPage.text(of: labels)
   }
@@ -34,8 +37,9 @@ struct SeriesID: Hashable, Comparable {
 }
 
 extension String {
-  /// A valid name of a metric or of a label: `http.server.requests` as `http_server_requests`. Two underscores at the
-  /// beginning are Prometheus's own, colons its recording rules'.
+  /// A valid name of a metric or of a label: `http.server.requests` becomes `http_server_requests`.
+  ///
+  /// Prometheus reserves two leading underscores for itself, and colons for recording rules.
   fileprivate var prometheusName: String {
     var name = utf8.map { byte in
       switch byte {

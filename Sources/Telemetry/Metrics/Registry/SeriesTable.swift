@@ -1,4 +1,4 @@
-/// Which series there are, who uses them, and which names are free.
+/// The series that exist, the number of their users, and the names that are taken.
 struct SeriesTable {
   private struct Entry {
     let kind: SeriesKind
@@ -6,7 +6,7 @@ struct SeriesTable {
     var users = 1
   }
 
-  /// The series of one name.
+  /// All series of one name.
   private struct Family {
     let kind: SeriesKind
     let family: MetricFamily
@@ -15,15 +15,15 @@ struct SeriesTable {
 
   private let mostSeries: Int
   private var entries: [SeriesID: Entry] = [:]
-  /// Where the handler stands that somebody gives back.
+  /// The identity of each handler's series, needed when a user releases the handler.
   private var places: [ObjectIdentifier: SeriesID] = [:]
   private var families: [String: Family] = [:]
-  /// Under which names samples stand on the page, or may come to stand.
+  /// The sample names that are taken: those on the page, and those that may still appear on it.
   private var names = Set(MetricFamily.all.flatMap { $0.kind.sampleNames(of: $0.name) })
 
   init(mostSeries: Int) { self.mostSeries = mostSeries }
 
-  /// The one that is there, or a new one, with one user more; `nil` where there is no room or the name is taken.
+  /// Returns the existing series, or a new one, and adds a user to it; `nil` if there is no room or the name is taken.
   mutating func series(_ kind: SeriesKind, _ id: SeriesID, label: String) -> MetricSeries? {
     if let entry = entries[id] {
       guard entry.kind == kind else { return nil }
@@ -38,7 +38,7 @@ struct SeriesTable {
     return series
   }
 
-  /// One user of a handler less. Nothing happens where it is not, or no longer, that of an entry.
+  /// Removes one user of a handler. Does nothing if the handler belongs to no entry, or no longer to one.
   mutating func release(_ handler: ObjectIdentifier) {
     guard let id = places[handler], let entry = entries[id] else { return }
     entries[id]?.users -= 1
@@ -51,14 +51,15 @@ struct SeriesTable {
     names.subtract(family.family.kind.sampleNames(of: id.name))
   }
 
-  /// All of them, by their names and then by their labels.
+  /// All series, sorted by name and then by labels.
   var inOrder: [(family: MetricFamily, labels: String, series: MetricSeries)] {
     entries.sorted { $0.key < $1.key }.compactMap { id, entry in
       families[id.name].map { ($0.family, id.labels, entry.series) }
     }
   }
 
-  /// Whether a name may have series of a kind: it has some already, or nothing else stands under it.
+  /// Whether a name may have series of a kind: it already has some, or no other family uses its sample names. Reserves
+  /// those names.
   private mutating func mayHave(_ kind: SeriesKind, _ name: String, label: String) -> Bool {
     if let family = families[name] { return family.kind == kind }
     let samples = kind.family.sampleNames(of: name)

@@ -4,13 +4,13 @@ import SwiftASN1
 import X509
 
 extension CertificateIdentity {
-  /// Whom a certificate names whose signature has been checked; `nil` where it cannot be told plainly.
+  /// Reads the identity in a certificate whose signature has been checked; `nil` if it is not unambiguous.
   public init?(_ certificate: NIOSSLCertificate) {
     guard let bytes = try? certificate.toDERBytes(), let parsed = try? Certificate(derEncoded: bytes),
       let alternatives = try? parsed.extensions.subjectAlternativeNames ?? SubjectAlternativeNames()
     else { return nil }
     let names = Self.names(alternatives)
-    // It would end a name early for whoever reads it in C.
+    // C code would take a NUL for the end of the name.
     guard names.allSatisfy({ !$0.utf8.contains(0) }) else { return nil }
     self.init(subject: parsed.subject.description, names: names)
   }

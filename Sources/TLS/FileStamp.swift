@@ -6,7 +6,7 @@
   import Darwin
 #endif
 
-/// What tells one state of a file from the next without reading it.
+/// Metadata that differs between two states of a file, so that a change is seen without reading the file.
 public struct FileStamp: Equatable, Sendable {
   private let device: UInt64
   private let inode: UInt64
@@ -14,7 +14,7 @@ public struct FileStamp: Equatable, Sendable {
   private let seconds: Int
   private let nanoseconds: Int
 
-  /// `nil` where the file cannot be read.
+  /// Reads the metadata of a file; `nil` if the file cannot be read.
   public init?(_ path: String) {
     var found = stat()
     guard access(path, R_OK) == 0, stat(path, &found) == 0 else { return nil }

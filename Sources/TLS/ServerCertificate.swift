@@ -1,11 +1,11 @@
 import NIOSSL
 import Synchronization
 
-/// A listener's certificate in use, renewed from its files while connections come and go.
+/// The certificate that a listener uses, renewed from its files while connections come and go.
 public final class ServerCertificate: Sendable {
   private struct State {
     var context: NIOSSLContext
-    /// Of the files when they were last looked at.
+    /// The files' stamps when they were last checked.
     var stamps: [FileStamp?]
   }
 
@@ -14,15 +14,15 @@ public final class ServerCertificate: Sendable {
 
   public init(_ files: TLSFiles) throws(TLSFault) {
     self.files = files
-    // Looked at before they are read: what changes in between is seen as a change.
+    // The stamps are taken before the files are read, so that a change in between is noticed at the next check.
     let stamps = Self.stamps(of: files)
     state = Mutex(State(context: try files.context(), stamps: stamps))
   }
 
-  /// What a new connection is secured with.
+  /// The TLS context for new connections.
   public var context: NIOSSLContext { state.withLock { $0.context } }
 
-  /// Reads the files again; those who connect from now on get what they hold. Where they are bad, all stays as it is.
+  /// Reads the files again and uses their contents for new connections. On an error, the context in use stays the same.
   public func reload() throws(TLSFault) {
     let stamps = Self.stamps(of: files)
     state.withLock { $0.stamps = stamps }
@@ -30,7 +30,9 @@ public final class ServerCertificate: Sendable {
     state.withLock { $0.context = context }
   }
 
-  /// Reads the files again where they changed since they were last looked at, good or bad. True where it did.
+  /// Reads the files again if they changed, for good or bad, since they were last checked.
+  ///
+  /// - Returns: true if they changed and were read.
   public func reloadIfChanged() throws(TLSFault) -> Bool {
     let stamps = Self.stamps(of: files)
     guard state.withLock({ $0.stamps != stamps }) else { return false }

@@ -1,11 +1,11 @@
 import NIOSSL
 
-/// The files of a listener's TLS, all in PEM.
+/// The paths of a listener's TLS files, all in PEM.
 public struct TLSFiles: Hashable, Sendable {
-  /// The server's certificate, and those that lead to its root.
+  /// The server's certificate, followed by those that lead to its root.
   public var certificate: String
   public var key: String
-  /// The roots of the clients' certificates; `nil`: clients are not asked for one.
+  /// The root certificates for clients' certificates; `nil` if clients are not asked for a certificate.
   public var clientCA: String?
 
   public init(certificate: String, key: String, clientCA: String? = nil) {
@@ -15,24 +15,24 @@ public struct TLSFiles: Hashable, Sendable {
   }
 }
 
-/// Why TLS cannot be spoken with these files.
+/// The reason why TLS cannot be used with these files.
 public struct TLSFault: Error, Hashable, CustomStringConvertible {
   public enum File: String, Sendable { case certificate, key, clientCA = "client_ca" }
 
-  /// The member at fault.
+  /// The setting whose file is at fault.
   public var file: File
-  /// Says what is wrong, and nothing of the file's content.
+  /// A description of the fault, without anything of the file's content.
   public var message: String
 
   public var description: String { "\(file.rawValue): \(message)" }
 }
 
 extension TLSFiles {
-  /// Authenticated encryption under keys that are forgotten: what HTTP/2 demands of TLS 1.2 (RFC 9113, appendix A).
-  /// TLS 1.3 has no others.
+  /// The cipher suites for TLS 1.2: authenticated encryption with forward secrecy, as HTTP/2 requires (RFC 9113,
+  /// appendix A). TLS 1.3 has no others.
   private static let cipherSuites = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
-  /// Reads the files and makes what connections are secured with.
+  /// Reads the files and creates the TLS context for connections.
   public func context() throws(TLSFault) -> NIOSSLContext {
     let chain = try certificates(at: certificate, .certificate)
     let privateKey: NIOSSLPrivateKey
@@ -49,7 +49,8 @@ extension TLSFiles {
     configuration.applicationProtocols = ["h2", "http/1.1"]
     if let clientCA {
       configuration.trustRoots = .certificates(try certificates(at: clientCA, .clientCA))
-      // Who has none is refused where a route asks for it; a bad one ends the handshake.
+      // A client without a certificate is refused only on a route that requires one; an invalid certificate ends the
+      // handshake.
       configuration.certificateVerification = .optionalVerification
       configuration.sendCANameList = true
     }

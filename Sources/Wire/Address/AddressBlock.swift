@@ -1,11 +1,12 @@
-/// The addresses that begin with the same bits: a block of CIDR notation (RFC 4632).
+/// A block of addresses that begin with the same bits, as in CIDR notation (RFC 4632).
 public struct AddressBlock: Hashable, Sendable {
-  /// Its first address.
+  /// The first address of the block.
   public let first: IPAddress
-  /// How many bits of the 128 are the same; of a block of IPv4, 96 more than are written.
+  /// The number of leading bits, of 128, that all addresses of the block share. For an IPv4 block this is the written
+  /// prefix length plus 96.
   public let prefix: Int
 
-  /// `nil` where the address has bits behind the prefix.
+  /// Creates the block with a first address and a prefix length; `nil` if the address has bits set behind the prefix.
   ///
   /// - Parameter prefix: from 0 to 128.
   public init?(_ address: IPAddress, prefix: Int) {
@@ -16,7 +17,7 @@ public struct AddressBlock: Hashable, Sendable {
 
   public func contains(_ address: IPAddress) -> Bool { Self.masked(address, prefix) == first }
 
-  /// The first address of the block of this size that an address lies in.
+  /// The first address of the block with this prefix length that contains the address.
   public static func masked(_ address: IPAddress, _ prefix: Int) -> IPAddress {
     IPAddress(
       high: address.high & mask(of: min(prefix, 64)), low: address.low & mask(of: max(prefix - 64, 0)))

@@ -6,8 +6,8 @@
   import Darwin
 #endif
 
-/// An IP address as its 128 bits. One of IPv4 is what IPv6 maps it to (RFC 4291, section 2.5.5.2), so that a machine
-/// has one address whatever kind of socket it comes by.
+/// An IP address as 128 bits. An IPv4 address is stored as its IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2), so
+/// that a machine has one address whatever kind of socket it connects by.
 public struct IPAddress: Hashable, Sendable {
   public let high: UInt64
   public let low: UInt64
@@ -19,9 +19,9 @@ public struct IPAddress: Hashable, Sendable {
 
   public var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
-  /// Reads an address as text, without port, brackets or zone.
+  /// Parses an address in text form, without port, brackets or zone.
   public init?(_ text: String) {
-    // To C the text ends there.
+    // `inet_pton` would take a NUL for the end of the text.
     guard !text.utf8.contains(0) else { return nil }
     if text.utf8.contains(UInt8(ascii: ":")) {
       var address = in6_addr()
@@ -40,7 +40,7 @@ public struct IPAddress: Hashable, Sendable {
     }
   }
 
-  /// The one spelling that is compared and written: dotted for IPv4, else by RFC 5952.
+  /// The canonical text of the address, for comparing and writing: dotted for IPv4, else as in RFC 5952.
   public var text: String {
     if isIPv4 {
       return (0..<4).map { String(low >> UInt64(24 - 8 * $0) & 0xFF) }.joined(separator: ".")

@@ -1,7 +1,7 @@
-/// Whose word about a client is believed: `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
+/// The proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed.
 public struct TrustedProxies: Hashable, Sendable {
   public var blocks: [AddressBlock] = []
-  /// Whether those are believed that come by a unix socket, which have no address.
+  /// Whether peers on Unix sockets, which have no address, are trusted.
   public var includesUnixSockets = false
 
   public init(blocks: [AddressBlock] = [], includesUnixSockets: Bool = false) {
@@ -11,20 +11,22 @@ public struct TrustedProxies: Hashable, Sendable {
 
   public var isEmpty: Bool { blocks.isEmpty && !includesUnixSockets }
 
+  /// Whether the peer is a trusted proxy.
+  ///
   /// - Parameter peer: `nil` for a unix socket.
   public func trusts(_ peer: IPAddress?) -> Bool {
     guard let peer else { return includesUnixSockets }
     return blocks.contains { $0.contains(peer) }
   }
 
-  /// The address of the client behind a trusted peer: the right-most of `X-Forwarded-For` that is not a trusted
-  /// proxy's own; where all are, the left-most.
+  /// The address of the client behind a trusted peer: the right-most address in `X-Forwarded-For` that is not a trusted
+  /// proxy's own, or the left-most if all are.
   ///
-  /// Each proxy vouches for the address that it appended, so the walk goes from the right and ends where trust ends. An
-  /// entry that is no address (`unknown`, a name, a typing error) ends it too: a proxy that is trusted says that it does
-  /// not know the client. So does one that says nothing.
+  /// Each proxy vouches for the address that it appended, so the search goes from right to left and ends at the first
+  /// address that is not trusted. An entry that is not an address (`unknown`, a name, a typing error) ends the search
+  /// without a result, because it means that a trusted proxy does not know the client. A missing field means the same.
   ///
-  /// - Returns: `nil` for an unknown client.
+  /// - Returns: `nil` if the client is unknown.
   public func client(in head: MessageHead) -> IPAddress? {
     var client: IPAddress?
     for field in head.fields.reversed() where field.name == .xForwardedFor {
@@ -40,8 +42,8 @@ public struct TrustedProxies: Hashable, Sendable {
     return client
   }
 
-  /// An entry's address: `192.0.2.1`, `2001:db8::1` or `[2001:db8::1]`, with a port behind it where some proxy adds
-  /// that.
+  /// The address in an entry: `192.0.2.1`, `2001:db8::1` or `[2001:db8::1]`, each with or without a port, which some
+  /// proxies add.
   static func address(_ entry: String) -> IPAddress? {
     if entry.hasPrefix("[") {
       guard let end = entry.firstIndex(of: "]") else { return nil }

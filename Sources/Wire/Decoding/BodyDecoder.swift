@@ -1,25 +1,25 @@
 import NIOCore
 
-/// Cuts a body out of a stream by its framing. Pieces are slices of the input.
+/// Extracts a body from a stream of bytes according to its framing. The pieces are slices of the input.
 struct BodyDecoder: Sendable {
   enum Part {
-    /// Never empty.
+    /// Bytes of the body, at least one.
     case piece(ByteBuffer)
     case end(trailers: ByteBuffer)
   }
 
   private enum State {
-    /// So many bytes are left of a body whose length is known. Followed by the end.
+    /// This number of bytes is left of a body of known length. Followed by the end.
     case counted(Int)
-    /// A chunk's size line comes next. Followed by `chunk` or, after a size of 0, by `trailers`.
+    /// The next bytes are a chunk's size line. Followed by `chunk` or, after a size of 0, by `trailers`.
     case chunkLine
-    /// So many bytes are left of a chunk. Followed by `chunkEnd`.
+    /// This number of bytes is left of a chunk. Followed by `chunkEnd`.
     case chunk(Int)
-    /// The CRLF after a chunk's bytes comes next. Followed by `chunkLine`.
+    /// The next bytes are the CRLF after a chunk. Followed by `chunkLine`.
     case chunkEnd
     /// Within the trailer section. Followed by the end.
     case trailers
-    /// All there is until the connection ends; only an answer has that.
+    /// The body lasts until the connection ends. Only a response can have such a body.
     case untilClose
   }
 
@@ -39,19 +39,19 @@ struct BodyDecoder: Sendable {
       }
   }
 
-  /// A body that ends where its connection does.
+  /// Creates a decoder of a body that ends with its connection.
   init(untilCloseWithin limits: HeadLimits) {
     scanner = FieldScanner(limits: limits)
     isOfResponse = true
     state = .untilClose
   }
 
-  /// Whether the end of input ends the body as it should.
+  /// Whether the end of input is the regular end of the body.
   var endsAtClose: Bool {
     if case .untilClose = state { true } else { false }
   }
 
-  /// The next part; `nil` where more bytes are needed. Must not be called after the end.
+  /// The next part; `nil` if more bytes are needed. Must not be called after `end`.
   mutating func next(_ input: inout ByteBuffer) throws(WireError) -> Part? {
     while true {
       switch state {

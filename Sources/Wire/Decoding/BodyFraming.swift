@@ -1,10 +1,10 @@
-/// How the end of a request's body is told.
+/// The framing of a request's body, which determines its end.
 public enum BodyFraming: Equatable, Sendable {
   /// There is no body, and no `Content-Length`.
   case none
-  /// As many bytes as `Content-Length` says, perhaps 0.
+  /// The length that `Content-Length` declares, in bytes; may be 0.
   case length(Int)
-  /// Chunks; the length is not known beforehand.
+  /// Chunks, whose total length is not known beforehand.
   case chunked
 
   /// Whether nothing follows the head.

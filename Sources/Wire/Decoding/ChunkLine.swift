@@ -1,19 +1,19 @@
 /// The line before a chunk: its size in hexadecimal, and extensions, which are checked and dropped.
 ///
-/// Extensions are accepted because RFC 9112, section 7.1.1, has recipients ignore those they do not know, but
-/// only in the plain grammar: no white space in them, so that nobody can take a part of one for a line's end.
+/// Extensions are accepted because RFC 9112, section 7.1.1, requires recipients to ignore unknown ones. Only the plain
+/// grammar is accepted, without white space, so that no reader can take a part of an extension for the end of the line.
 struct ChunkLine {
   let size: Int
   let extensionBytes: Int
-  /// With its CRLF.
+  /// The length of the line with its CRLF, in bytes.
   let length: Int
 
-  /// `nil` where more bytes are needed.
+  /// Parses the line at the start of `bytes`; `nil` if more bytes are needed.
   init?(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
     var at = 0
     var size = 0
     while at < bytes.count, let digit = ASCII.hexValue(bytes[at]) {
-      // 2^59 is more than any transfer and leaves room for a digit.
+      // The limit of 2^59 is more than any transfer, and leaves room for one more digit.
       guard at < Self.maxDigits, size < 1 << 55 else { throw .badChunk }
       size = size << 4 | Int(digit)
       at += 1
@@ -35,10 +35,11 @@ struct ChunkLine {
     length = at + 2
   }
 
-  /// Sixteen digits spell any 64-bit number; more are leading zeros, which only a filter evader needs.
+  /// The maximum number of digits. Sixteen spell any 64-bit number; more are leading zeros, which serve only to evade
+  /// filters.
   private static let maxDigits = 16
 
-  /// `*( ";" token [ "=" ( token / quoted-string ) ] )`.
+  /// Whether the bytes are chunk extensions: `*( ";" token [ "=" ( token / quoted-string ) ] )`.
   private static func areExtensions(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var at = 0
     while at < bytes.count {
@@ -58,7 +59,7 @@ struct ChunkLine {
     return at > start
   }
 
-  /// A quoted string without escapes.
+  /// Skips a quoted string; false if there is none, or if it contains an escape.
   private static func skipQuoted(_ bytes: UnsafeRawBufferPointer, _ at: inout Int) -> Bool {
     guard at < bytes.count, bytes[at] == 0x22 else { return false }
     at += 1

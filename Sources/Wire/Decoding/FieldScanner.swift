@@ -8,27 +8,27 @@ import NIOCore
   import Darwin
 #endif
 
-/// Reads a start line and field lines up to the empty line, resuming where it stopped for want of bytes.
+/// Reads a start line and field lines up to the empty line, and resumes where it ran out of bytes.
 ///
-/// Each line is parsed once, when its line feed is there; the search for that goes on where it ended. So the
-/// verdict depends on the bytes alone and never on how they were cut, and bytes that trickle in cost no more
-/// than a whole head.
+/// Each line is parsed once, when its line feed has arrived, and the search for the line feed resumes where it ended.
+/// So the result depends on the bytes alone, never on how they were divided, and bytes that arrive one by one cost no
+/// more than a whole head.
 struct FieldScanner {
   private let limits: HeadLimits
   private(set) var fields: [MessageHead.Field] = []
-  /// Where the first line begins that is not parsed yet.
+  /// The offset of the first line that is not parsed yet.
   private var lineStart = 0
-  /// Up to where no line feed stands in the unfinished line.
+  /// The offset up to which the unfinished line contains no line feed.
   private var scanned = 0
 
   init(limits: HeadLimits) {
     self.limits = limits
   }
 
-  /// Whether nothing of the section was looked at yet.
+  /// Whether no byte of the section has been scanned yet.
   var isAtStart: Bool { scanned == 0 }
 
-  /// Gives the fields away and is ready for another section.
+  /// Returns the fields found and resets the scanner for another section.
   mutating func takeFields() -> [MessageHead.Field] {
     var taken: [MessageHead.Field] = []
     swap(&taken, &fields)
@@ -37,13 +37,12 @@ struct FieldScanner {
     return taken
   }
 
-  /// Finds the end of the first line, the start line: the offset of its CR; `nil` where more bytes are
-  /// needed.
+  /// The offset of the CR that ends the first line, the start line; `nil` if more bytes are needed.
   mutating func startLine(in bytes: UnsafeRawBufferPointer) throws(WireError) -> Int? {
     try nextLine(in: bytes, orElse: .targetTooLong)
   }
 
-  /// Parses field lines; the length of the whole section with its empty line, `nil` where more bytes are
+  /// Parses field lines and returns the length of the whole section with its empty line; `nil` if more bytes are
   /// needed.
   mutating func section(in bytes: UnsafeRawBufferPointer) throws(WireError) -> Int? {
     while true {
@@ -54,7 +53,7 @@ struct FieldScanner {
     }
   }
 
-  /// The offset of the next line's CR, and steps over the line.
+  /// Steps over the next line and returns the offset of its CR; `nil` if more bytes are needed.
   private mutating func nextLine(
     in bytes: UnsafeRawBufferPointer, orElse tooLong: WireError
   ) throws(WireError) -> Int? {
@@ -84,7 +83,7 @@ struct FieldScanner {
     guard colon - start <= UInt16.max else { throw .headTooLarge }
     let name = UnsafeRawBufferPointer(rebasing: bytes[start..<colon])
     let known = FieldName.recognise(name)
-    // A name that is known is a token.
+    // Known names are tokens, so only other names are checked.
     if known == .other, !name.allSatisfy(ASCII.isTokenByte) { throw Self.nameFault(in: bytes, start, end) }
     var first = colon + 1
     var last = end
@@ -99,10 +98,10 @@ struct FieldScanner {
         nameLength: UInt16(truncatingIfNeeded: colon - start), name: known))
   }
 
-  /// A browser behind a gateway sends about 20; the index of so many takes 384 bytes.
+  /// The initial capacity of the index. A browser behind a gateway sends about 20 fields; 24 entries take 384 bytes.
   private static let usualFields = 24
 
-  /// The offset of a line's first colon.
+  /// The offset of the first colon in a line.
   private static func colon(in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> Int? {
     var at = start
     while at + 8 <= end {
@@ -113,7 +112,7 @@ struct FieldScanner {
     return at < end ? at : nil
   }
 
-  /// What is wrong with a line that does not begin with a token and a colon.
+  /// The error of a line that does not begin with a token and a colon.
   private static func nameFault(in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> WireError {
     var at = start
     while at < end, ASCII.isTokenByte(bytes[at]) { at += 1 }
@@ -123,7 +122,7 @@ struct FieldScanner {
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == ASCII.space || byte == ASCII.tab }
 
-  /// Whether the bytes may be a field's value: no control byte but tab (RFC 9110, section 5.5).
+  /// Whether the bytes are valid in a field value: no control byte except tab (RFC 9110, section 5.5).
   static func isValue(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> Bool {
     var at = start
     while at + 8 <= end {

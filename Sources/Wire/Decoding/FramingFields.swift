@@ -1,8 +1,7 @@
-/// What the fields of a head say about framing, connection and host, each checked for being said once and
-/// plainly.
+/// The fields of a head that concern framing, connection and host, each checked to be unique and unambiguous.
 ///
-/// Smuggling lives on two readers of one head that disagree: whatever could be read in two ways is refused
-/// (RFC 9112, sections 6.1, 6.3 and 11.2).
+/// Request smuggling needs two readers that understand one head differently, so a head that can be read in two ways is
+/// refused (RFC 9112, sections 6.1, 6.3 and 11.2).
 struct FramingFields {
   private(set) var contentLength: Int?
   private(set) var isChunked = false
@@ -30,8 +29,9 @@ struct FramingFields {
     if contentLength != nil && isChunked { throw .lengthAndTransferCoding }
   }
 
-  /// Whether the white space around the value is of spaces alone. Tabs there are allowed, but not everybody takes
-  /// them off, and a reader that does not sees another framing.
+  /// Whether the white space around the value consists of spaces alone.
+  ///
+  /// Tabs are allowed there, but not every reader removes them, and a reader that does not sees another framing.
   private static func hasNoTabs(around field: MessageHead.Field, in bytes: UnsafeRawBufferPointer) -> Bool {
     if bytes[field.nameRange.upperBound..<field.valueRange.lowerBound].contains(ASCII.tab) { return false }
     var at = field.valueRange.upperBound
@@ -57,8 +57,8 @@ struct FramingFields {
     }
   }
 
-  /// `chunked`, once and alone. With another coding before it, the body has an end and a form that we do not know;
-  /// without it as the last one, not even an end (RFC 9112, section 6.3).
+  /// Accepts `chunked`, once and alone. With another coding before it, the end of the body is known but not its form;
+  /// without `chunked` as the last coding, not even its end (RFC 9112, section 6.3).
   private mutating func transferCoding(_ value: UnsafeRawBufferPointer) throws(WireError) {
     guard !isChunked else { throw .badTransferCoding }
     if ASCII.equalsIgnoringCase(value, "chunked") {
@@ -90,7 +90,7 @@ struct FramingFields {
     }
   }
 
-  /// Whether the connection outlives this message: in HTTP/1.1 unless told otherwise, in 1.0 only if told so.
+  /// Whether the connection persists after this message: by default in HTTP/1.1, only with `keep-alive` in HTTP/1.0.
   func isPersistent(minorVersion: UInt8) -> Bool {
     !closes && (minorVersion >= 1 || keepsAlive)
   }

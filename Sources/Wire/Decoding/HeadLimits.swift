@@ -1,28 +1,28 @@
-/// How much of a message's head is held before it is refused.
+/// The limits on a message's head, beyond which it is refused.
 public struct HeadLimits: Sendable, Equatable {
-  /// The whole head, from the start line's first byte to the empty line. The trailer section has as much
-  /// again.
+  /// The maximum size of the whole head in bytes, from the first byte of the start line to the empty line. The trailer
+  /// section has the same limit.
   public var headBytes: Int
-  /// Field lines in a head. 100 is what Apache and hyper allow; clients and gateways send 10 to 40.
+  /// The maximum number of field lines in a head. Apache and hyper allow 100; clients and gateways send 10 to 40.
   public var maxFields: Int
-  /// One line of it, with its end.
+  /// The maximum length of one line of the head in bytes, with its end.
   public var lineBytes: Int
 
-  /// - Parameter lineBytes: `nil`: as much as the whole head.
+  /// - Parameter lineBytes: `nil` means as much as the whole head.
   public init(headBytes: Int = 64 * 1024, maxFields: Int = 100, lineBytes: Int? = nil) {
     self.headBytes = headBytes
     self.maxFields = maxFields
     self.lineBytes = lineBytes ?? headBytes
   }
 
-  /// Empty lines before a request line. Old clients end a body with one that its length does not count
-  /// (RFC 9112, section 2.2); a second is patience enough.
+  /// The maximum number of empty lines before a request line. Old clients end a body with one that its length does not
+  /// count (RFC 9112, section 2.2); the second is a reserve.
   static let emptyLines = 2
-  /// A chunk-size line: 16 digits and room for an extension or two.
+  /// The maximum length of a chunk-size line in bytes: 16 digits and room for an extension or two.
   static let chunkLineBytes = 256
-  /// All chunk extensions of one message, so that tiny chunks with large extensions cost their sender more
-  /// than us.
+  /// The maximum size of all chunk extensions of one message in bytes, so that tiny chunks with large extensions cost
+  /// their sender more than the receiver.
   static let chunkExtensionBytes = 16 * 1024
-  /// Options that the `Connection` lines may list: each costs a look at every field.
+  /// The maximum number of options in the `Connection` lines. Each is compared with every field.
   static let connectionOptions = 32
 }

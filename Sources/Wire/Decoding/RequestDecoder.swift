@@ -1,23 +1,23 @@
 import NIOCore
 
-/// Makes requests out of a client's bytes, strictly by RFC 9112. Decides; reads and writes nothing.
+/// Decodes requests from a client's bytes, strictly by RFC 9112. Performs no I/O.
 ///
-/// `next` is called until it says `nil`, then again when more bytes were appended to the same buffer. Heads
-/// and pieces of bodies are slices of that buffer. After an error the decoder only repeats it.
+/// Call `next` until it returns `nil`, and again when more bytes have been appended to the same buffer. Heads and
+/// pieces of bodies are slices of that buffer. After an error, every call throws the same error.
 public struct RequestDecoder: Sendable {
   public enum Event: Sendable {
     case head(RequestHead)
-    /// A piece of the body, never empty.
+    /// A piece of the body, at least one byte long.
     case body(ByteBuffer)
-    /// The message is complete; the next call begins the next one. `trailers` are end-to-end lines, each
-    /// ended by CRLF.
+    /// The message is complete, and the next call begins the next message. `trailers` holds the end-to-end field lines,
+    /// each ended by CRLF.
     case end(trailers: ByteBuffer)
   }
 
   private enum State {
     /// Between messages, or within a head. Followed by `body` or `failed`.
     case head
-    /// The head was given out. Followed by `head` when the message ends, or by `failed`.
+    /// The head has been returned. Followed by `head` when the message ends, or by `failed`.
     case body
     case failed(WireError)
   }
@@ -35,19 +35,19 @@ public struct RequestDecoder: Sendable {
     body = BodyDecoder(.none, limits: limits)
   }
 
-  /// Whether no byte of a next request was looked at yet: the end of input is then a clean one.
+  /// Whether no byte of a next request has been scanned yet, so that the end of input is a regular one.
   public var isBetweenMessages: Bool {
     if case .head = state { scanner.isAtStart } else { false }
   }
 
-  /// Takes other limits, which hold from the next message on; within one, nothing changes.
+  /// Replaces the limits between messages. Within a message, the call has no effect.
   public mutating func adopt(_ limits: HeadLimits) {
     guard isBetweenMessages else { return }
     self.limits = limits
     scanner = FieldScanner(limits: limits)
   }
 
-  /// The next event; `nil` where more bytes are needed.
+  /// The next event; `nil` if more bytes are needed.
   public mutating func next(_ input: inout ByteBuffer) throws(WireError) -> Event? {
     do throws(WireError) {
       switch state {
@@ -99,7 +99,7 @@ public struct RequestDecoder: Sendable {
       expectsContinue: said.expectsContinue && head.minorVersion >= 1)
   }
 
-  /// Whether the input now begins with something else than half an empty line.
+  /// Skips empty lines before the request line; false if the input may be the first half of another one.
   private mutating func skipEmptyLines(_ input: inout ByteBuffer) throws(WireError) -> Bool {
     while input.getInteger(at: input.readerIndex, as: UInt8.self) == ASCII.carriageReturn {
       guard let second = input.getInteger(at: input.readerIndex + 1, as: UInt8.self) else {

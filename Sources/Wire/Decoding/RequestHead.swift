@@ -1,8 +1,8 @@
-/// A request's head and what follows from it for the connection.
+/// The head of a request, and its consequences for the connection.
 public struct RequestHead: Sendable {
   public var head: MessageHead
   public var framing: BodyFraming
-  /// Whether the client will send another request on this connection.
+  /// Whether the connection persists for another request.
   public var keepAlive: Bool
   /// Whether the client waits for a `100 Continue` before it sends the body.
   public var expectsContinue: Bool
@@ -14,6 +14,6 @@ public struct RequestHead: Sendable {
     self.expectsContinue = expectsContinue
   }
 
-  /// Whether bytes of a body may follow; where they do not, the next event is `end` and is there at once.
+  /// Whether bytes of a body may follow. If not, the next event is `end`, and it is available at once.
   public var hasBody: Bool { !framing.isEmpty }
 }

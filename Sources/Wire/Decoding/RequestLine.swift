@@ -1,4 +1,4 @@
-/// Parses `method SP target SP version` (RFC 9112, section 3): one space each, nothing else.
+/// A parsed request line, `method SP target SP version` (RFC 9112, section 3), with exactly one space at each place.
 struct RequestLine {
   let start: MessageHead.StartLine
   let minorVersion: UInt8
@@ -21,18 +21,18 @@ struct RequestLine {
     start = .request(method: known, methodRange: method, target: target)
   }
 
-  /// Visible ASCII but `#`: a fragment is never sent (RFC 9110, section 4.2.5).
+  /// Whether the byte is visible ASCII other than `#`: a fragment is never sent (RFC 9110, section 4.2.5).
   private static func isTargetByte(_ byte: UInt8) -> Bool {
     byte &- 0x21 < 0x5E && byte != 0x23
   }
 }
 
-/// The version in a start line.
+/// The version of HTTP in a start line.
 enum HTTPVersion {
-  /// The minor version of `HTTP/1.0` and `HTTP/1.1`, which must fill the range.
+  /// The minor version of `HTTP/1.0` or `HTTP/1.1`, which must fill the range.
   static func minor(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) throws(WireError) -> UInt8 {
     guard end - start == 8 else { throw .badRequestLine }
-    // "HTTP/1." as it stands in memory; the eighth byte is the minor version.
+    // "HTTP/1." as a little-endian number; the eighth byte is the minor version.
     let word = UInt64(littleEndian: Word.load(bytes, start))
     let digit = UInt8(truncatingIfNeeded: word >> 56)
     if word & 0x00FF_FFFF_FFFF_FFFF == 0x002E_312F_5054_5448, digit == 0x30 || digit == 0x31 {
@@ -46,7 +46,7 @@ enum HTTPVersion {
 }
 
 extension MessageHead.Method {
-  /// Methods are case-sensitive (RFC 9110, section 9.1).
+  /// Recognises a method. Methods are case-sensitive (RFC 9110, section 9.1).
   public init(_ bytes: UnsafeRawBufferPointer) {
     var word: UInt64 = 0
     if bytes.count <= 8 {

@@ -1,35 +1,35 @@
 import NIOCore
 
-/// Makes answers out of a server's bytes, strictly by RFC 9112. Decides; reads and writes nothing.
+/// Decodes responses from a server's bytes, strictly by RFC 9112. Performs no I/O.
 ///
-/// The counterpart of `RequestDecoder`, used in the same way. It has to be told the method of each request,
-/// for that decides whether an answer has a body; so it stops after each answer until `begin` is called.
+/// The counterpart of `RequestDecoder`, used in the same way. The method of the request determines whether the response
+/// has a body, so the decoder stops after each response until `begin` is called with the next method.
 public struct ResponseDecoder: Sendable {
   public enum Event: Sendable {
-    /// The head of an answer. After an interim one comes another head, after every other one body and end.
+    /// The head of a response. After an interim response comes another head; after a final one, the body and `end`.
     case head(ResponseHead)
-    /// A piece of the body, never empty.
+    /// A piece of the body, at least one byte long.
     case body(ByteBuffer)
-    /// The answer is complete. `trailers` are end-to-end lines, each ended by CRLF.
+    /// The response is complete. `trailers` holds the end-to-end field lines, each ended by CRLF.
     case end(trailers: ByteBuffer)
   }
 
-  /// What the end of input means.
+  /// The meaning of the end of input.
   public enum InputEnd: Equatable, Sendable {
-    /// No answer is under way: the connection was idle.
+    /// No response was in progress: the connection was idle.
     case idle
-    /// The body ended with the connection, as its framing says. This is the answer's end.
+    /// The response is complete: its framing lets the body end with the connection.
     case complete
-    /// The answer is not whole, or did not even begin.
+    /// The response is incomplete, or did not begin.
     case truncated
   }
 
   private enum State {
-    /// No answer is expected. Followed by `head`.
+    /// No response is expected. Followed by `head`.
     case idle
-    /// Before or within a head. Followed by `head` after an interim one, by `body` or `failed`.
+    /// Before or within a head. Followed by `head` after an interim response, by `body`, or by `failed`.
     case head
-    /// A final head was given out. Followed by `idle` when the answer ends, or by `failed`.
+    /// A final head has been returned. Followed by `idle` when the response ends, or by `failed`.
     case body
     case failed(WireError)
   }
@@ -41,7 +41,7 @@ public struct ResponseDecoder: Sendable {
   private var line: StatusLineParser?
   private var body: BodyDecoder
 
-  /// Expects the answer to a request of this method.
+  /// Creates a decoder that expects the response to a request of this method.
   public init(limits: HeadLimits = HeadLimits(), method: MessageHead.Method) {
     self.limits = limits
     self.method = method
@@ -49,14 +49,14 @@ public struct ResponseDecoder: Sendable {
     body = BodyDecoder(.none, limits: limits)
   }
 
-  /// Expects the answer to the next request on the connection. The last answer must have ended.
+  /// Begins to expect the response to the next request on the connection. The previous response must have ended.
   public mutating func begin(_ method: MessageHead.Method) {
     guard case .idle = state else { preconditionFailure("An answer is still under way in \(state).") }
     self.method = method
     state = .head
   }
 
-  /// The next event; `nil` where more bytes are needed or no answer is expected.
+  /// The next event; `nil` if more bytes are needed or no response is expected.
   public mutating func next(_ input: inout ByteBuffer) throws(WireError) -> Event? {
     do throws(WireError) {
       switch state {
@@ -81,7 +81,7 @@ public struct ResponseDecoder: Sendable {
     }
   }
 
-  /// Tells the end of input. All bytes must have been taken by `next` before.
+  /// Ends the input and returns what that means. Before the call, `next` must have taken all bytes.
   public mutating func finish() -> InputEnd {
     switch state {
     case .idle: return .idle
@@ -124,7 +124,7 @@ public struct ResponseDecoder: Sendable {
     }
     if said.isChunked && head.minorVersion == 0 { throw .transferCodingInHTTP10 }
     let framing = framing(of: head.status, said)
-    // A body that must not be there may come all the same: what follows could not be trusted.
+    // A forbidden body may still come, and then the bytes that follow cannot be trusted.
     let mayHaveBody =
       head.status >= 200 && head.status != 204 || !said.isChunked && said.contentLength ?? 0 == 0
     let persists = said.isPersistent(minorVersion: head.minorVersion) && framing != .untilClose
@@ -132,7 +132,7 @@ public struct ResponseDecoder: Sendable {
       head: head, framing: framing, keepAlive: persists && mayHaveBody && head.status != 101)
   }
 
-  /// RFC 9112, section 6.3.
+  /// The framing of the response's body (RFC 9112, section 6.3).
   private func framing(of status: Int, _ said: FramingFields) -> ResponseHead.Framing {
     let isTunnel = method == .connect && 200..<300 ~= status
     if method == .head || isTunnel || status < 200 || status == 204 || status == 304 { return .none }

@@ -1,17 +1,17 @@
-/// An answer's head and how its body ends.
+/// The head of a response, and the framing of its body.
 public struct ResponseHead: Sendable {
   public enum Framing: Equatable, Sendable {
-    /// There is no body, whatever the fields say: an answer to HEAD, 1xx, 204, 304.
+    /// There is no body, whatever the fields declare: a response to HEAD, a 2xx response to CONNECT, 1xx, 204 or 304.
     case none
     case length(Int)
     case chunked
-    /// The body ends where the connection does: whether it is whole cannot be told.
+    /// The body ends with the connection, so a truncated body cannot be detected.
     case untilClose
   }
 
   public var head: MessageHead
   public var framing: Framing
-  /// Whether the server will answer another request on this connection.
+  /// Whether the connection persists for another request.
   public var keepAlive: Bool
 
   public init(head: MessageHead, framing: Framing, keepAlive: Bool) {
@@ -20,6 +20,6 @@ public struct ResponseHead: Sendable {
     self.keepAlive = keepAlive
   }
 
-  /// Whether the final answer is yet to come: 1xx but for 101, which ends HTTP on the connection.
+  /// Whether the final response is still to come: any 1xx except 101, which ends HTTP on the connection.
   public var isInterim: Bool { 100..<200 ~= head.status && head.status != 101 }
 }

@@ -1,5 +1,5 @@
-/// Parses `version SP status SP reason` (RFC 9112, section 4). Many servers leave the last space out with the
-/// reason; that is accepted.
+/// A parsed status line, `version SP status SP reason` (RFC 9112, section 4). Many servers omit the last space together
+/// with the reason; that is accepted.
 struct StatusLineParser {
   let start: MessageHead.StartLine
   let minorVersion: UInt8

@@ -1,13 +1,13 @@
 import NIOCore
 
-/// The fields after a chunked body: refused, dropped or kept.
+/// The rules for fields after a chunked body, which are refused, dropped or kept.
 enum Trailers {
-  /// Those that would frame or route the message or end the connection: who sends them wants one reader to see
-  /// something else than another.
+  /// Fields that frame or route the message or end the connection, and that make the whole message refused: their
+  /// sender wants two readers to see different messages.
   private static let refused = FieldNameSet(.connection, .contentLength, .host, .transferEncoding)
 
-  /// Those that must not come so late (RFC 9110, section 6.5.1): of one hop, of authentication, of what the
-  /// content is or of how the request is to be treated.
+  /// Fields that are not allowed in trailers (RFC 9110, section 6.5.1) and are dropped: those of one hop, of
+  /// authentication, of the content's form or of the treatment of the request.
   private static let dropped: FieldNameSet = [
     .hopByHop, .ownRequest, .ownResponse,
     FieldNameSet(
@@ -16,11 +16,13 @@ enum Trailers {
       .location, .prefer, .retryAfter, .setCookie, .via, .xForwardedFor, .xForwardedHost, .xForwardedProto),
   ]
 
-  /// A backend that puts the length behind a body that came whole has said nothing wrong: to refuse its response would
-  /// make the outcome unknown.
+  /// The refused fields in a response's trailers. `Content-Length` is not among them: behind a complete body it does no
+  /// harm, and refusing the response would make the outcome unknown.
   private static let refusedInResponses = FieldNameSet(.connection, .host, .transferEncoding)
 
-  /// The lines that go on, each ended by CRLF. The buffer is the whole section.
+  /// The field lines to forward, each ended by CRLF.
+  ///
+  /// - Parameter bytes: the whole trailer section.
   static func lines(
     _ fields: [MessageHead.Field], in bytes: ByteBuffer, ofResponse: Bool
   ) throws(WireError) -> ByteBuffer {

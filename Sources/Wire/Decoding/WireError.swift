@@ -1,4 +1,4 @@
-/// Why bytes are not an acceptable message. Final: the connection is closed after the answer.
+/// The reason why bytes are not an acceptable message. The connection is closed after the response.
 public enum WireError: UInt8, Error, Equatable, Sendable, CaseIterable {
   case badLineEnd
   case badRequestLine
@@ -31,8 +31,7 @@ public enum WireError: UInt8, Error, Equatable, Sendable, CaseIterable {
 }
 
 extension WireError {
-  /// The status with which a server refuses such a request. Where an upstream's answer is at fault, that is a
-  /// 502.
+  /// The status of the response that refuses such a request. A fault in an upstream's response becomes a 502 instead.
   public var status: Int {
     switch self {
     case .targetTooLong: 414
@@ -44,7 +43,7 @@ extension WireError {
     }
   }
 
-  /// One sentence for the log and for the detail of the refusal. Echoes nothing of the message.
+  /// One sentence for the log and for the detail of the refusal. It contains no part of the message.
   public var sentence: StaticString {
     switch self {
     case .badLineEnd: "A line does not end with CR LF."

@@ -21,14 +21,14 @@ extension ByteBuffer {
     writeStaticString("\r\n")
   }
 
-  /// Writes the line that tells a chunked body.
+  /// Writes `Transfer-Encoding: chunked` and CRLF.
   public mutating func writeChunkedCoding() {
     writeStaticString("Transfer-Encoding: chunked\r\n")
   }
 
   /// Writes the size line of a chunk. The chunk's bytes and `writeChunkEnd` follow.
   ///
-  /// - Parameter length: more than 0, which would be the last chunk.
+  /// - Parameter length: greater than 0, which would make it the last chunk.
   public mutating func writeChunkHeader(_ length: Int) {
     precondition(length > 0, "A chunk of no bytes would end the body.")
     let digits = (Int.bitWidth - length.leadingZeroBitCount + 3) / 4
@@ -43,7 +43,9 @@ extension ByteBuffer {
     writeStaticString("\r\n")
   }
 
-  /// Writes the last chunk, the trailer lines, each ended by CRLF, and the empty line.
+  /// Writes the last chunk, the trailer lines and the empty line.
+  ///
+  /// - Parameter trailers: field lines, each ended by CRLF.
   public mutating func writeLastChunk(trailers: ByteBuffer = ByteBuffer()) {
     guard trailers.readableBytes > 0 else {
       writeStaticString("0\r\n\r\n")
@@ -54,9 +56,9 @@ extension ByteBuffer {
     writeStaticString("\r\n")
   }
 
-  /// Writes a number that is not negative in decimal digits, without a string.
+  /// Writes a non-negative number in decimal digits, without the detour of a string.
   public mutating func writeDecimal(_ number: Int) {
-    // Nineteen digits spell the largest.
+    // The largest number has nineteen digits.
     writeWithUnsafeMutableBytes(minimumWritableBytes: 19) { space in
       var digits = 1
       var rest = number / 10

@@ -1,7 +1,6 @@
-/// A day of the Gregorian calendar, reckoned to and from days since 1970-01-01.
+/// A day of the Gregorian calendar, which converts to and from days since 1970-01-01.
 ///
-/// The years are taken to begin in March, so that the leap day is the last of its year; 400 of them have
-/// 146097 days.
+/// Years are counted from March, so that the leap day is the last day of its year; 400 years have 146097 days.
 struct CivilDate: Equatable {
   let year: Int
   /// 1 to 12.
@@ -15,7 +14,7 @@ struct CivilDate: Equatable {
     self.day = day
   }
 
-  /// 719468 days lie between 0000-03-01 and 1970-01-01.
+  /// The number of days between 0000-03-01 and 1970-01-01.
   private static let epoch = 719_468
 
   init(days: Int) {

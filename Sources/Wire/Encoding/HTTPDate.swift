@@ -1,18 +1,17 @@
 import NIOCore
 
-/// Dates as HTTP writes them: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7), in UTC and whole
-/// seconds.
+/// Dates in the format of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7), in UTC and whole seconds.
 public enum HTTPDate {
-  /// The length of every such date.
+  /// The length of every date, in bytes.
   public static let length = 29
 
   private static let template: StaticString = "Thu, 01 Jan 1970 00:00:00 GMT"
   private static let weekdays: StaticString = "ThuFriSatSunMonTueWed"
   private static let months: StaticString = "JanFebMarAprMayJunJulAugSepOctNovDec"
-  /// 0000-01-01 and the last second of 9999: what four digits can tell.
+  /// The Unix times that a year of four digits can express: from 0000-01-01 to the last second of 9999.
   private static let range = -62_167_219_200...253_402_300_799
 
-  /// Appends the date of a Unix time, held within the years 0 to 9999.
+  /// Appends the date of a Unix time in seconds, clamped to the years 0 to 9999.
   public static func write(_ seconds: Int, into output: inout ByteBuffer) {
     output.writeWithUnsafeMutableBytes(minimumWritableBytes: length) { space in
       fill(space, seconds)
@@ -20,7 +19,7 @@ public enum HTTPDate {
     }
   }
 
-  /// The Unix time of such a date; `nil` for anything else, such as an obsolete format or a wrong weekday.
+  /// The Unix time of a date, in seconds; `nil` for anything else, such as an obsolete format or a wrong weekday.
   public static func parse(_ bytes: UnsafeRawBufferPointer) -> Int? {
     guard bytes.count == length, let year = number(bytes, 12..<16), let day = number(bytes, 5..<7),
       let hour = number(bytes, 17..<19), let minute = number(bytes, 20..<22),
@@ -29,7 +28,7 @@ public enum HTTPDate {
     else { return nil }
     let days = CivilDate(year: year, month: month + 1, day: day).days
     let seconds = days * 86_400 + hour * 3600 + minute * 60 + second
-    // Only what would be written in the same way is such a date: no 31 June, no 25 o'clock.
+    // A valid date is one that would be written in the same way, which excludes 31 June and 25 o'clock.
     return withUnsafeTemporaryAllocation(byteCount: length, alignment: 1) { space in
       fill(space, seconds)
       return space.elementsEqual(bytes) ? seconds : nil

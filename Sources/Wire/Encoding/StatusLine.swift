@@ -1,8 +1,8 @@
 import NIOCore
 
-/// The first line of an answer.
+/// The first line of a response.
 public enum StatusLine {
-  /// The whole line with its CRLF for the codes of IANA's registry, `nil` for others.
+  /// The whole line with its CRLF for a status code in IANA's registry, `nil` for others.
   static func known(_ status: Int) -> StaticString? {
     switch status {
     case 100: "HTTP/1.1 100 Continue\r\n"
@@ -71,7 +71,8 @@ public enum StatusLine {
 }
 
 extension ByteBuffer {
-  /// Writes `HTTP/1.1 201 Created` and CRLF; a code that has no registered reason goes without one.
+  /// Writes a status line such as `HTTP/1.1 201 Created` and CRLF. A code without a registered reason is written
+  /// without one.
   ///
   /// - Parameter status: three digits.
   public mutating func writeStatusLine(_ status: Int) {

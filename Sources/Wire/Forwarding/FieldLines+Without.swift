@@ -1,11 +1,12 @@
 import NIOCore
 
 extension ByteBuffer {
-  /// A block of field lines, each ended by CRLF, without those of these names; the block itself where it has none.
+  /// A block of field lines, each ended by CRLF, without the fields of these names; the block itself if it has none of
+  /// them.
   public func fieldLines(without names: FieldNameSet) -> ByteBuffer {
     let lines = readableBytesView
     var kept: ByteBuffer?
-    // Where the bytes begin that are kept and not copied yet.
+    // The start of the bytes that are kept but not yet copied.
     var pending = lines.startIndex
     var start = lines.startIndex
     while start < lines.endIndex {

@@ -1,6 +1,6 @@
 extension MessageHead {
-  /// Whether the message is of a scheme that authenticates connections instead of requests (`Negotiate`, RFC 4559, and
-  /// `NTLM`): the connection that it goes by may be somebody's from here on.
+  /// Whether the message uses a scheme that authenticates connections instead of requests (`Negotiate`, RFC 4559, and
+  /// `NTLM`), so that its connection may belong to one user from now on.
   public var bindsConnection: Bool {
     fields.contains { field in
       (field.name == .authorization || field.name == .wwwAuthenticate)
@@ -8,7 +8,7 @@ extension MessageHead {
     }
   }
 
-  /// Whether one of the two stands where a scheme may, in a list of challenges or alone.
+  /// Whether `Negotiate` or `NTLM` stands in the place of a scheme, in a list of challenges or alone.
   private static func namesBindingScheme(_ value: UnsafeRawBufferPointer) -> Bool {
     var elements = ListElements(value)
     while let element = elements.next() {

@@ -3,8 +3,8 @@ import NIOCore
 extension MessageHead {
   /// Appends the end-to-end field lines to a buffer, each as `Name: value` and CRLF.
   ///
-  /// Left out are the fields of one hop, those that `Connection` names, those in `omitted` and those that `underscored`
-  /// excludes. Neighbouring lines that stand as they are to be written are copied as one range.
+  /// The fields of one hop, those that `Connection` names, those in `omitted` and those that `underscored` excludes are
+  /// left out. Neighbouring lines that are already in the written form are copied as one range.
   public func copyFields(
     into output: inout ByteBuffer, omitting omitted: FieldNameSet = [],
     underscored: UnderscoredFields = .kept(except: [])
@@ -30,7 +30,8 @@ extension MessageHead {
     }
   }
 
-  /// The range of a line with its CRLF where it stands as it is to be written: one space, nothing after the value.
+  /// The range of a line with its CRLF; `nil` unless it is already in the written form, with one space before the value
+  /// and nothing after it.
   private static func writtenLine(_ all: UnsafeRawBufferPointer, _ field: Field) -> Range<Int>? {
     let start = Int(field.nameStart)
     let nameEnd = start + Int(field.nameLength)
@@ -49,7 +50,7 @@ extension MessageHead {
     output.writeStaticString("\r\n")
   }
 
-  /// Whether `Connection` lists anything besides the options that every client sends.
+  /// Whether `Connection` lists an option besides `keep-alive` and `close`, which every client sends.
   private func connectionNamesMore(_ all: UnsafeRawBufferPointer) -> Bool {
     for field in fields where field.name == .connection {
       let value = UnsafeRawBufferPointer(rebasing: all[field.valueRange])
@@ -61,7 +62,7 @@ extension MessageHead {
     return false
   }
 
-  /// Whether a `Connection` line names the field whose name stands at the range.
+  /// Whether `Connection` names the field with the name at this range.
   private func connectionNames(_ all: UnsafeRawBufferPointer, _ name: Range<Int>) -> Bool {
     let name = UnsafeRawBufferPointer(rebasing: all[name])
     for field in fields where field.name == .connection {

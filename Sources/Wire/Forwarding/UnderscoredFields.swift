@@ -1,12 +1,12 @@
 /// The treatment of fields whose names contain an underscore.
 ///
-/// Backends that hand fields over as CGI does (RFC 3875, section 4.1.18) read `Idempotency_Key` as `Idempotency-Key`.
+/// Backends that pass fields on as CGI does (RFC 3875, section 4.1.18) read `Idempotency_Key` as `Idempotency-Key`.
 public enum UnderscoredFields: Sendable {
   case dropped
-  /// Kept, except for those that spell one of these names.
+  /// Kept, except for those that spell one of these names with underscores.
   case kept(except: FieldNameSet)
 
-  /// Whether the field whose name stands at the range is left out.
+  /// Whether the field with the name at this range is left out.
   func excludes(_ all: UnsafeRawBufferPointer, _ range: Range<Int>) -> Bool {
     if case .kept(let names) = self, names.isEmpty { return false }
     let name = UnsafeRawBufferPointer(rebasing: all[range])
@@ -17,7 +17,7 @@ public enum UnderscoredFields: Sendable {
     }
   }
 
-  /// The name that it is with hyphens for the underscores.
+  /// The field name with hyphens instead of underscores.
   private static func hyphenated(_ name: UnsafeRawBufferPointer) -> FieldName {
     withUnsafeTemporaryAllocation(byteCount: name.count, alignment: 1) { copy in
       for index in 0..<name.count { copy[index] = name[index] == 0x5F ? 0x2D : name[index] }

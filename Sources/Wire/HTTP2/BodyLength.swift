@@ -1,4 +1,4 @@
-/// Holds the bytes of a body to the length that its head told, where the frames themselves tell the end.
+/// Checks the length of a body against its head's declaration in HTTP/2, whose frames mark the end themselves.
 public struct BodyLength: Sendable {
   private var left: Int?
 

@@ -1,10 +1,11 @@
 import NIOCore
 
 extension ByteBuffer {
-  /// Reads a block of field lines, each ended by CRLF, in the form that HTTP/2 has for them: names in lower case, and
-  /// values as text without the white space around them.
+  /// Calls `body` for each line of a block of field lines, each ended by CRLF, in the form of HTTP/2: the name in lower
+  /// case, and the value as text without the white space around it.
   ///
-  /// What is not UTF-8 is taken for ISO 8859-1, as HTTP once said: the codec of HTTP/2 knows text alone.
+  /// Values that are not UTF-8 are read as ISO 8859-1, which HTTP once prescribed, because the HTTP/2 codec accepts
+  /// text alone.
   public func eachFieldLine(_ body: (_ name: String, _ value: String) -> Void) {
     withUnsafeReadableBytes { all in
       for line in all.split(separator: ASCII.lineFeed) {

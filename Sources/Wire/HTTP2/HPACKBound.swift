@@ -1,14 +1,14 @@
-/// How large a head can be once HPACK has coded it. NIO splits no head over frames, and fails the whole connection over
-/// one that is too large, with the requests of others on it.
+/// An upper bound on the size of a head after HPACK coding. NIO does not split a head over frames, and a head that is
+/// too large fails the whole connection, with the requests of others on it.
 public enum HPACKBound {
-  /// The least that every peer takes as one frame (RFC 9113, section 6.5.2).
+  /// The frame size that every peer accepts, in bytes (RFC 9113, section 6.5.2).
   public static let frameBytes = 16 << 10
-  /// What tells a field's form and lengths takes no more.
+  /// The maximum number of bytes for a field's form and lengths.
   public static let fieldBytes = 10
-  /// No byte of a text takes more.
+  /// The maximum number of bytes for one byte of text.
   public static let byteBytes = 8
 
-  /// What a byte may grow to by Huffman's code (RFC 7541, appendix B), which NIO always uses.
+  /// The maximum number of bytes for a byte in the Huffman code (RFC 7541, appendix B), which NIO always uses.
   public static func mostBytes(for byte: UInt8) -> Int {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -17,7 +17,7 @@ public enum HPACKBound {
       1
     // At most 19 bits.
     case 0x21...0x7E: 3
-    // At most 30 bits, and two bytes where it is taken for ISO 8859-1.
+    // At most 30 bits, for each of two bytes if the text is read as ISO 8859-1.
     default: byteBytes
     }
   }

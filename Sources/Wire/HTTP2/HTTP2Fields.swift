@@ -1,12 +1,12 @@
 import NIOCore
 
-/// The rules for single fields of HTTP/2 (RFC 9113, section 8.2), besides those that hold for all versions.
+/// The rules for single fields in HTTP/2 (RFC 9113, section 8.2), besides those for all versions.
 enum HTTP2Fields {
   static func check(name: String, value: String) throws(WireError) {
     try check(name: name)
     guard name != "te" || value == "trailers" else { throw .badConnection }
     guard !isSpace(value.utf8.first), !isSpace(value.utf8.last) else { throw .badFieldValue }
-    // The decoder has put U+FFFD for bytes that are no UTF-8: two keys or callers may have become one.
+    // The decoder puts U+FFFD for bytes that are not UTF-8, so two different keys or callers may have become one.
     guard !value.unicodeScalars.contains("\u{FFFD}") else { throw .badFieldValue }
   }
 
@@ -19,7 +19,7 @@ enum HTTP2Fields {
     }
   }
 
-  /// By the count of RFC 9113, section 6.5.2: 32 bytes more for each field.
+  /// Checks a head against the limits. The size counts 32 bytes more for each field, as in RFC 9113, section 6.5.2.
   static func checkSize(_ fields: [(name: String, value: String)], limits: HeadLimits) throws(WireError) {
     guard fields.count <= limits.maxFields else { throw .tooManyFields }
     var size = 0
@@ -30,9 +30,9 @@ enum HTTP2Fields {
   private static func isSpace(_ byte: UInt8?) -> Bool { byte == ASCII.space || byte == ASCII.tab }
 }
 
-/// The trailers of a request of HTTP/2.
+/// The trailers of an HTTP/2 request.
 public enum HTTP2Trailers {
-  /// Those that go on, as lines, each ended by CRLF, by the same rules as the trailers of HTTP/1.1.
+  /// The field lines to forward, each ended by CRLF, by the same rules as the trailers of HTTP/1.1.
   public static func lines(
     _ fields: [(name: String, value: String)], limits: HeadLimits = HeadLimits()
   ) throws(WireError) -> ByteBuffer {

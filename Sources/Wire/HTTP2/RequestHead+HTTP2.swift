@@ -1,10 +1,10 @@
 import NIOCore
 
 extension RequestHead {
-  /// The head of a request of HTTP/2 (RFC 9113, section 8.3) in the form of one of HTTP/1.1: what routes, fingerprints
-  /// and forwards a request need not know which it was.
+  /// Creates the head of an HTTP/2 request (RFC 9113, section 8.3) in the form of HTTP/1.1, so that routing,
+  /// fingerprints and forwarding need not know the version.
   ///
-  /// `:authority` stands as `Host`, and cookies that were sent in crumbs as one field.
+  /// `:authority` becomes `Host`, and the pieces of a divided `Cookie` become one field.
   ///
   /// - Parameters:
   ///   - fields: as they were decoded, pseudo-header fields first.
@@ -22,7 +22,7 @@ extension RequestHead {
       guard host == nil else { throw .repeatedHost }
       host = value
     }
-    // Whoever reads one of two that differ and is asked for the other is fooled.
+    // If the two differ, readers of one and readers of the other see different hosts.
     if let host, let authority = pseudo.authority, host.lowercased() != authority.lowercased() {
       throw .badHost
     }
@@ -37,7 +37,7 @@ extension RequestHead {
       }
     }
     if !cookies.isEmpty {
-      // An empty crumb at the end would leave a space there, which no value of HTTP/1.1 has.
+      // An empty piece at the end would leave a space at the end of the value, which no value in HTTP/1.1 has.
       let crumbs = cookies.filter { !$0.isEmpty }
       try head.append(name: "cookie", value: crumbs.joined(separator: "; "))
     }
@@ -56,12 +56,12 @@ extension RequestHead {
   }
 }
 
-/// The fields of a request of HTTP/2 that begin with a colon: what a request line says in HTTP/1.1.
+/// The pseudo-header fields of an HTTP/2 request, which correspond to the request line of HTTP/1.1.
 private struct PseudoFields {
   let method: String
   let target: String
   let authority: String?
-  /// How many there are; the others follow.
+  /// The number of pseudo-header fields. The other fields follow them.
   let count: Int
 
   init(_ fields: [(name: String, value: String)]) throws(WireError) {

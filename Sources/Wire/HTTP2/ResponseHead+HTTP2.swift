@@ -1,16 +1,16 @@
 import NIOCore
 
 extension ResponseHead {
-  /// The head of an answer of HTTP/2 (RFC 9113, section 8.3.2) in the form of one of HTTP/1.1. Its body ends with its
-  /// stream, which `chunked` stands for where no length is told.
+  /// Creates the head of an HTTP/2 response (RFC 9113, section 8.3.2) in the form of HTTP/1.1. The body ends with its
+  /// stream; without a declared length its framing is `chunked`.
   ///
-  /// A refused answer is an outcome unknown, so values are read more generously than a stranger's: white space around
-  /// one is taken off, and bytes that are no UTF-8 pass as the decoder replaced them.
+  /// Refusing a response makes the outcome unknown, so values are checked less strictly than a client's: white space
+  /// around a value is removed, and bytes that are not UTF-8 pass as the decoder replaced them.
   ///
   /// - Parameters:
   ///   - fields: as they were decoded, `:status` first.
-  ///   - isEnd: whether the stream ends with it.
-  ///   - method: that of the request.
+  ///   - isEnd: whether the stream ends with this head.
+  ///   - method: the method of the request.
   public init(
     http2 fields: [(name: String, value: String)], isEnd: Bool, method: MessageHead.Method, limits: HeadLimits
   ) throws(WireError) {
@@ -31,7 +31,7 @@ extension ResponseHead {
       keepAlive: true)
   }
 
-  /// Three digits. Protocols are not switched in HTTP/2.
+  /// The status code; `nil` unless it has three digits. 101 is refused, because HTTP/2 does not switch protocols.
   private static func status(_ text: String) -> Int? {
     guard text.utf8.count == 3, text.utf8.allSatisfy({ $0 &- 0x30 < 10 }), let status = Int(text),
       status >= 100, status != 101
@@ -41,7 +41,8 @@ extension ResponseHead {
 }
 
 extension HTTP2Trailers {
-  /// Those of an answer, by the rules of those of a request, but for the values: see `ResponseHead`.
+  /// The field lines of a response's trailers to forward. The rules are those for a request, but values are checked
+  /// less strictly, as in `ResponseHead`.
   public static func answerLines(
     _ fields: [(name: String, value: String)], limits: HeadLimits
   ) throws(WireError) -> ByteBuffer {
@@ -53,7 +54,7 @@ extension HTTP2Trailers {
 }
 
 extension MessageHead {
-  /// An answer's head that is made. HTTP/2 has no reason phrase.
+  /// Creates the head of a response without fields. HTTP/2 has no reason phrase.
   fileprivate init(status: Int) {
     var bytes = ByteBufferAllocator().buffer(capacity: 512)
     bytes.writeStaticString("HTTP/1.1 ")

@@ -1,4 +1,4 @@
-/// Comparisons and classes of bytes as HTTP defines them (RFC 9110, section 5.6).
+/// Comparison and classification of bytes as HTTP defines them (RFC 9110, section 5.6).
 public enum ASCII {
   public static let carriageReturn: UInt8 = 0x0D
   public static let lineFeed: UInt8 = 0x0A
@@ -7,19 +7,19 @@ public enum ASCII {
   public static let colon: UInt8 = 0x3A
   public static let comma: UInt8 = 0x2C
 
-  /// The byte in lower case where it is a letter A to Z.
+  /// The byte in lower case if it is a letter A to Z, else the byte itself.
   public static func lowercased(_ byte: UInt8) -> UInt8 {
     byte &- 0x41 < 26 ? byte | 0x20 : byte
   }
 
-  /// Whether `bytes` reads as `lowercased`, which is in lower case, in any letter case.
+  /// Whether `bytes` equals `lowercased`, which must be in lower case, in any letter case.
   public static func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {
     equalsIgnoringCase(
       bytes,
       UnsafeRawBufferPointer(start: lowercased.utf8Start, count: lowercased.utf8CodeUnitCount))
   }
 
-  /// Whether the two are the same in any letter case.
+  /// Whether the two are equal in any letter case.
   public static func equalsIgnoringCase(
     _ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer
   ) -> Bool {
@@ -40,7 +40,7 @@ public enum ASCII {
     return true
   }
 
-  /// Whether the byte may stand in a token: a method or a field name (RFC 9110, section 5.6.2).
+  /// Whether the byte is allowed in a token, such as a method or a field name (RFC 9110, section 5.6.2).
   public static func isTokenByte(_ byte: UInt8) -> Bool {
     byte < 128 && (byte < 64 ? tokenLow : tokenHigh) & (1 << UInt64(byte & 63)) != 0
   }
@@ -61,7 +61,7 @@ public enum ASCII {
     isLetter(byte) || isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E
   }
 
-  /// The value of a hexadecimal digit in either case.
+  /// The value of a hexadecimal digit in either case; `nil` for other bytes.
   public static func hexValue(_ byte: UInt8) -> UInt8? {
     if isDigit(byte) { return byte - 0x30 }
     let letter = (byte | 0x20) &- 0x61
@@ -73,7 +73,7 @@ public enum ASCII {
     value < 10 ? 0x30 + value : 0x37 + value
   }
 
-  /// The number that plain decimal digits spell: no sign, no space, no overflow, at least one digit.
+  /// The number in plain decimal digits, at least one; `nil` if there is a sign, a space or an overflow.
   public static func decimal(_ bytes: UnsafeRawBufferPointer) -> Int? {
     guard !bytes.isEmpty else { return nil }
     var number = 0

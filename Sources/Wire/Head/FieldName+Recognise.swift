@@ -1,7 +1,7 @@
 extension FieldName {
   /// Recognises a field name in any letter case.
   ///
-  /// Length and first letter leave one candidate, which is compared; nothing is hashed or allocated.
+  /// Length and first letter leave one candidate, which is then compared; nothing is hashed or allocated.
   public static func recognise(_ bytes: UnsafeRawBufferPointer) -> FieldName {
     guard let byte = bytes.first else { return .other }
     let candidate = candidate(bytes, first: byte | 0x20)
@@ -9,7 +9,9 @@ extension FieldName {
     return candidate
   }
 
-  /// The letters are ASCII in lower case.
+  /// The only known name that the bytes can be, by their length and first letter.
+  ///
+  /// - Parameter first: the first letter in lower case.
   private static func candidate(_ bytes: UnsafeRawBufferPointer, first: UInt8) -> FieldName {
     switch (bytes.count, Unicode.Scalar(first)) {
     case (2, "t"): .te
@@ -61,7 +63,7 @@ extension FieldName {
     }
   }
 
-  /// Four names share a length and a beginning; their fourteenth letters differ.
+  /// The only known name that the fourteenth letter, in lower case, leaves of four that share a length and a beginning.
   private static func idempotencyCandidate(_ letter: UInt8) -> FieldName {
     switch Unicode.Scalar(letter) {
     case "t": .idempotencyAttempt

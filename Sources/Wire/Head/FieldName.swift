@@ -1,6 +1,6 @@
 /// The field names that a proxy has to know, recognised once while a head is parsed.
 ///
-/// All others are `other`: they are compared by their bytes where somebody asks for them.
+/// All other names are `other` and are compared by their bytes if needed.
 public enum FieldName: UInt8, Sendable, CaseIterable {
   case other
   case accept
@@ -54,7 +54,7 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
   case xRealIP
   case xShouldRetry
 
-  /// The name in lower case, as it is compared.
+  /// The name in lower case, the form for comparisons.
   public var lowercased: StaticString {
     switch self {
     case .other: ""

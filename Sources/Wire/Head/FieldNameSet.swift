@@ -6,7 +6,7 @@ public struct FieldNameSet: OptionSet, Sendable {
     self.rawValue = rawValue
   }
 
-  /// `other` is never a member: it is not a name.
+  /// Creates a set of names. `other` is never a member, because it is not a name.
   public init(_ names: FieldName...) {
     rawValue = names.reduce(0) { $0 | 1 << UInt64($1.rawValue) } & ~1
   }
@@ -15,29 +15,30 @@ public struct FieldNameSet: OptionSet, Sendable {
     rawValue & (1 << UInt64(name.rawValue)) != 0
   }
 
-  /// Fields that belong to one hop (RFC 9110, sections 7.6.1 and 11.7), whatever `Connection` says.
+  /// Fields that belong to one hop (RFC 9110, sections 7.6.1 and 11.7), whatever `Connection` lists.
   ///
-  /// `Proxy-Authorization` is among them: it was meant for a proxy, and a backend has no use for that secret.
+  /// `Proxy-Authorization` is one of them: it was meant for a proxy, and a backend has no use for that secret.
   public static let hopByHop = FieldNameSet(
     .connection, .keepAlive, .proxyAuthenticate, .proxyAuthorization, .proxyConnection, .te, .trailer,
     .transferEncoding, .upgrade)
 
-  /// What frames a message besides `Transfer-Encoding`; whoever sends the message on writes its own.
+  /// Fields that frame a message, besides `Transfer-Encoding`. Each sender of the message writes its own.
   public static let length = FieldNameSet(.contentLength)
 
-  /// Semel's own request fields: a client's are dropped.
+  /// Semel's own request fields, which are dropped from a client's request.
   public static let ownRequest = FieldNameSet(.idempotencyRequestID, .idempotencyAttempt)
 
-  /// Fields by which a client asks a backend to act as if the request had another method.
+  /// Fields with which a client makes a backend treat the request as one of another method.
   public static let methodOverrides = FieldNameSet(.xHTTPMethod, .xHTTPMethodOverride, .xMethodOverride)
 
-  /// Semel's own response fields, and those with which a backend steers it: a backend's are dropped.
+  /// Semel's own response fields, and those with which a backend controls Semel. They are dropped from a backend's
+  /// response.
   public static let ownResponse = FieldNameSet(
     .idempotencyExpires, .idempotencyOutcome, .idempotencyRecordedAt, .idempotencyRetention,
     .idempotencyStatus,
     .idempotentReplayed)
 
-  /// Fields that speak of one response at one moment: recorded, they would be wrong at every replay.
+  /// Fields that describe one response at one moment. Recorded, they would be wrong in every replay.
   public static let momentary = FieldNameSet(
     .age, .altSvc, .date, .retryAfter, .serverTiming, .xShouldRetry)
 }

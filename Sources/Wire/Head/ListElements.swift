@@ -1,6 +1,6 @@
-/// The elements of a comma-separated list, without the white space around them; empty ones are passed over.
+/// The elements of a comma-separated list, without the white space around them. Empty elements are skipped.
 ///
-/// Quoted strings are not looked for: the lists that a proxy reads hold tokens.
+/// Quoted strings are not recognised: the lists that a proxy reads contain tokens.
 struct ListElements: Sequence, IteratorProtocol {
   private let bytes: UnsafeRawBufferPointer
   private var at = 0

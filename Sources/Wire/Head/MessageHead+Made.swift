@@ -1,9 +1,10 @@
 import NIOCore
 
 extension MessageHead {
-  /// A request's head that is made and not read, such as HTTP/2 hands it over. Fields are appended to it.
+  /// Creates a request's head from parts, as HTTP/2 delivers them, instead of from a parsed message. Fields are
+  /// appended to it.
   ///
-  /// Method and target are held to the same rules as those that are read.
+  /// Method and target must satisfy the same rules as parsed ones.
   public init(method: some StringProtocol, target: some StringProtocol) throws(WireError) {
     var bytes = ByteBufferAllocator().buffer(capacity: 512)
     bytes.writeSubstring(Substring(method))
@@ -16,7 +17,7 @@ extension MessageHead {
     self.init(bytes: bytes, start: line.start, minorVersion: line.minorVersion, fields: [])
   }
 
-  /// Adds a field line to a head that is being made.
+  /// Appends a field line to a head that is made from parts.
   public mutating func append(
     _ name: StaticString, _ value: some StringProtocol, as known: FieldName = .other
   ) {
@@ -25,9 +26,9 @@ extension MessageHead {
     append(nameStart: nameStart, value, as: known)
   }
 
-  /// Adds a field line whose name is known only now, as HTTP/2 and C libraries hand them over.
+  /// Appends a field line whose name is known only at run time, as HTTP/2 and C libraries deliver it.
   ///
-  /// Held to the same rules as a line that is read: neither can smuggle a line's end.
+  /// The line must satisfy the same rules as a parsed one, so neither part can contain a line's end.
   public mutating func append(name: some StringProtocol, value: some StringProtocol) throws(WireError) {
     guard !name.isEmpty, name.utf8.count <= UInt16.max, name.utf8.allSatisfy(ASCII.isTokenByte) else {
       throw .badFieldName

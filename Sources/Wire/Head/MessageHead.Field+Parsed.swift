@@ -1,5 +1,5 @@
 extension MessageHead.Field {
-  /// A field line as a parser outside of this module found it.
+  /// Creates a field from positions that a parser outside this module has found.
   public init(
     nameStart: Int, nameLength: UInt16, valueStart: Int, valueLength: Int, name: FieldName
   ) {

@@ -1,12 +1,11 @@
 import NIOCore
 
-/// The head of a request or an answer: one buffer of bytes and an index of the fields in it.
+/// The head of a request or a response: one buffer of bytes and an index of the fields in it.
 ///
-/// Nothing is copied out of the buffer and nothing is allocated for a field. A position is an offset from the
-/// buffer's own first byte (`bytes.readerIndex` stays 0). Forwarding, recording and replaying copy ranges of
-/// bytes.
+/// Nothing is copied out of the buffer and nothing is allocated for a field. A position is an offset from the buffer's
+/// own first byte (`bytes.readerIndex` stays 0). Forwarding, recording and replaying copy ranges of bytes.
 public struct MessageHead: Sendable {
-  /// One field line: where its name and its value stand, and which name it is.
+  /// The positions of one field line's name and value, and the name if it is known.
   public struct Field: Sendable, Equatable {
     public var nameStart: UInt32
     public var valueStart: UInt32
@@ -16,22 +15,22 @@ public struct MessageHead: Sendable {
 
     public var nameRange: Range<Int> { Int(nameStart)..<Int(nameStart) + Int(nameLength) }
     public var valueRange: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueLength) }
-    /// From the name's first byte to the value's last, without the line's end.
+    /// The range from the name's first byte to the value's last, without the line's end.
     public var lineRange: Range<Int> { Int(nameStart)..<Int(valueStart) + Int(valueLength) }
   }
 
-  /// What stands in the first line.
+  /// The contents of the first line.
   public enum StartLine: Sendable, Equatable {
     case request(method: Method, methodRange: Range<Int>, target: Range<Int>)
     case status(Int, reason: Range<Int>)
   }
 
-  /// The whole head as it came, or as it was made.
+  /// The bytes of the whole head, as received or made.
   public var bytes: ByteBuffer
   public var start: StartLine
-  /// The minor version of HTTP/1: 0 or 1. A head of HTTP/2 says 1.
+  /// The minor version of HTTP/1: 0 or 1. For a head from HTTP/2 it is 1.
   public var minorVersion: UInt8
-  /// The field lines in the order in which they came.
+  /// The field lines in the order of their arrival.
   public var fields: [Field]
 
   public init(bytes: ByteBuffer, start: StartLine, minorVersion: UInt8, fields: [Field]) {
@@ -41,7 +40,7 @@ public struct MessageHead: Sendable {
     self.fields = fields
   }
 
-  /// A new, empty head that `append` fills.
+  /// Creates an empty head, to which `append` adds fields.
   public init(start: StartLine, capacity: Int = 256) {
     self.init(
       bytes: ByteBufferAllocator().buffer(capacity: capacity), start: start, minorVersion: 1, fields: [])
@@ -49,7 +48,7 @@ public struct MessageHead: Sendable {
 }
 
 extension MessageHead {
-  /// The methods that have a meaning here; a request's own spelling stands at `methodRange`.
+  /// The methods that Semel distinguishes. The method's bytes are at `methodRange`.
   public enum Method: UInt8, Sendable {
     case get, head, post, put, patch, delete, options, trace, connect, other
   }
@@ -58,7 +57,7 @@ extension MessageHead {
     if case .request(let method, _, _) = start { method } else { .other }
   }
 
-  /// The status code of an answer, 0 for a request.
+  /// The status code of a response, 0 for a request.
   public var status: Int {
     if case .status(let code, _) = start { code } else { 0 }
   }
@@ -68,25 +67,25 @@ extension MessageHead {
     if case .request(_, let range, _) = start { range } else { 0..<0 }
   }
 
-  /// The position of a request's target, empty for an answer.
+  /// The position of a request's target, empty for a response.
   public var target: Range<Int> {
     if case .request(_, _, let target) = start { target } else { 0..<0 }
   }
 
-  /// The first field of this name.
+  /// The first field of this name; `nil` if there is none.
   public func first(_ name: FieldName) -> Field? {
     for field in fields where field.name == name { return field }
     return nil
   }
 
-  /// How many lines have this name.
+  /// The number of field lines of this name.
   public func count(_ name: FieldName) -> Int {
     var count = 0
     for field in fields where field.name == name { count += 1 }
     return count
   }
 
-  /// Every field of a name that is given in lower case, known or not.
+  /// All fields of this name, which is given in lower case and may be known or not.
   public func fields(named lowercased: String) -> [Field] {
     var lowercased = lowercased
     return lowercased.withUTF8 { wanted in
@@ -99,7 +98,7 @@ extension MessageHead {
     }
   }
 
-  /// Lends the bytes of a range.
+  /// Calls `body` with the bytes of a range, which are valid during the call only.
   public func withBytes<T>(_ range: Range<Int>, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
     try bytes.withUnsafeReadableBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
@@ -109,17 +108,17 @@ extension MessageHead {
     bytes.getSlice(at: bytes.readerIndex + range.lowerBound, length: range.count) ?? ByteBuffer()
   }
 
-  /// The bytes of a range as text; for logs, settings and rare paths.
+  /// The bytes of a range as text, for logs, settings and rare paths.
   public func string(_ range: Range<Int>) -> String {
     withBytes(range) { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The value of the first field of this name as text.
+  /// The value of the first field of this name as text; `nil` if there is none.
   public func string(_ name: FieldName) -> String? {
     first(name).map { string($0.valueRange) }
   }
 
-  /// Whether the comma-separated list in all fields of this name holds the token, given in lower case.
+  /// Whether the comma-separated lists in all fields of this name contain the token, which is given in lower case.
   public func list(_ name: FieldName, contains token: StaticString) -> Bool {
     for field in fields where field.name == name {
       let found = withBytes(field.valueRange) { value in
@@ -130,14 +129,14 @@ extension MessageHead {
     return false
   }
 
-  /// The known names that the head has fields of.
+  /// The known names among the head's fields.
   public var names: FieldNameSet {
     var names: UInt64 = 0
     for field in fields { names |= 1 << UInt64(field.name.rawValue) }
     return FieldNameSet(rawValue: names & ~1)
   }
 
-  /// The elements of the comma-separated lists in all fields of these names, in their order; for rare paths.
+  /// The elements of the comma-separated lists in all fields of these names, in their order, for rare paths.
   public func listElements(of names: FieldNameSet) -> [String] {
     fields.flatMap { field -> [String] in
       guard names.contains(field.name) else { return [] }
@@ -147,7 +146,7 @@ extension MessageHead {
     }
   }
 
-  /// Whether `Connection` names a field, given in lower case. A proxy must then not forward that field.
+  /// Whether `Connection` names a field, whose name is given in lower case. A proxy must then not forward that field.
   public func connectionNames(_ lowercased: String) -> Bool {
     guard first(.connection) != nil else { return false }
     var lowercased = lowercased
@@ -162,12 +161,12 @@ extension MessageHead {
     }
   }
 
-  /// Whether `Connection` names a field that is known here.
+  /// Whether `Connection` names a known field.
   public func connectionNames(_ name: FieldName) -> Bool {
     list(.connection, contains: name.lowercased)
   }
 
-  /// Without the spaces and tabs around it.
+  /// The bytes without the spaces and tabs around them.
   public static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {
     var bytes = bytes
     while let first = bytes.first, first == ASCII.space || first == ASCII.tab { bytes = bytes.dropFirst() }

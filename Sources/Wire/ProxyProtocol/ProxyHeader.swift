@@ -1,18 +1,19 @@
 import NIOCore
 
-/// What a load balancer says of a connection before the client's first byte: the PROXY protocol, versions 1 and 2.
+/// A header of the PROXY protocol, versions 1 and 2: a load balancer's description of a connection, which precedes the
+/// client's first byte.
 public enum ProxyHeader: Equatable, Sendable {
   /// The connection is the balancer's own, such as a health check.
   case local
-  /// The balancer does not know whose connection it is.
+  /// The load balancer does not know the client of the connection.
   case unknown
-  /// The client's IP address in its canonical text; empty for a Unix socket.
+  /// The client's IP address in canonical text, or the empty string for a Unix socket.
   case client(address: String)
 
-  /// The bytes are no such header, or one that is too long.
+  /// The bytes are not a header of the PROXY protocol, or the header is too long.
   public struct Malformed: Error, Equatable, Sendable {}
 
-  /// Takes a header off the front of the bytes; `nil` where more are needed.
+  /// Removes a header from the front of the bytes and returns it; `nil` if more bytes are needed.
   public static func read(_ input: inout ByteBuffer) throws(Malformed) -> ProxyHeader? {
     guard let first = input.getInteger(at: input.readerIndex, as: UInt8.self) else { return nil }
     return first == signature[0] ? try readBinary(&input) : try readText(&input)
@@ -21,7 +22,7 @@ public enum ProxyHeader: Equatable, Sendable {
 
 // Version 1: `PROXY TCP4 192.0.2.1 192.0.2.2 51234 443` and CRLF.
 extension ProxyHeader {
-  /// The longest line, with its CRLF, by the protocol's own count.
+  /// The maximum length of a line with its CRLF, in bytes, as the protocol specifies it.
   private static let longestLine = 107
 
   private static func readText(_ input: inout ByteBuffer) throws(Malformed) -> ProxyHeader? {
@@ -35,7 +36,7 @@ extension ProxyHeader {
     input.moveReaderIndex(to: end + 1)
     let words = line.split(separator: " ", omittingEmptySubsequences: false)
     guard words.count >= 2, words[0] == "PROXY" else { throw Malformed() }
-    // What follows UNKNOWN is to be ignored.
+    // Anything after UNKNOWN is ignored, as the protocol requires.
     if words[1] == "UNKNOWN" { return .unknown }
     guard words.count == 6, let family = family(words[1]), UInt16(words[4]) != nil, UInt16(words[5]) != nil
     else { throw Malformed() }
@@ -51,7 +52,7 @@ extension ProxyHeader {
     }
   }
 
-  /// The address as the system writes it, so that one client has one spelling.
+  /// The address in the system's spelling, so that one client has one spelling.
   private static func address(
     _ text: String, _ family: NIOBSDSocket.ProtocolFamily
   ) throws(Malformed) -> String {
@@ -62,12 +63,13 @@ extension ProxyHeader {
   }
 }
 
-// Version 2: a signature, a command, a family, a length, addresses and more.
+// Version 2: a signature, a command, a family, a length, addresses and extensions.
 extension ProxyHeader {
   private static let signature: [UInt8] = [
     0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,
   ]
-  /// Addresses take 216 bytes at most; the rest is what balancers add, a client's certificate at the longest.
+  /// The maximum length of addresses and extensions, in bytes. Addresses take at most 216; the longest extension that
+  /// load balancers add is a client's certificate.
   private static let longestRest = 4096
 
   private static func readBinary(_ input: inout ByteBuffer) throws(Malformed) -> ProxyHeader? {
@@ -95,7 +97,7 @@ extension ProxyHeader {
     }
   }
 
-  /// The first of two addresses of so many bytes, which two ports follow.
+  /// The first of two addresses of `size` bytes each, which are followed by two ports.
   private static func packed(_ size: Int, _ rest: inout ByteBuffer) throws(Malformed) -> String {
     guard rest.readableBytes >= 2 * size + 4, let bytes = rest.readSlice(length: size),
       let address = try? SocketAddress(packedIPAddress: bytes, port: 0).ipAddress

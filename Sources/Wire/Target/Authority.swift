@@ -1,27 +1,27 @@
-/// `host[:port]` as `Host` and a target have it (RFC 9110, section 7.2), parsed strictly.
+/// A strictly parsed `host[:port]`, as in `Host` and in a target (RFC 9110, section 7.2).
 ///
-/// Letters, digits and `-._~` make a name. The rest of RFC 3986's `reg-name`, percent-encoding above all, is
-/// refused: two spellings of one host would be two identities. So is `user@`.
+/// A name consists of letters, digits and `-._~`. The rest of RFC 3986's `reg-name`, above all percent-encoding, is
+/// refused, because two spellings of one host would be two identities. `user@` is refused too.
 struct Authority {
-  /// The host, an IPv6 address with its brackets, a name without the dot of the root at its end.
+  /// The range of the host: an IPv6 address with its brackets, or a name without the root's dot at its end.
   let host: Range<Int>
-  /// `nil` where none stands there, or nothing after the colon.
+  /// The port; `nil` if there is none, or nothing after the colon.
   let port: UInt16?
   let isIPLiteral: Bool
 
-  /// `nil` for an empty authority, which is what a target without one puts into `Host`.
+  /// Parses an authority; `nil` for an empty one, which is the value of `Host` for a target without an authority.
   init?(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
     guard let first = bytes.first else { return nil }
     let end = first == 0x5B ? try Self.addressEnd(bytes) : try Self.nameEnd(bytes)
     let hostEnd = end > 0 && bytes[end - 1] == 0x2E ? end - 1 : end
-    // A second dot would be left to a name that is another one when it is read again.
+    // With two dots at the end, one would remain, and a second reading would remove it and see another name.
     guard hostEnd > 0, bytes[hostEnd - 1] != 0x2E else { throw .badHost }
     host = 0..<hostEnd
     isIPLiteral = first == 0x5B || Self.isIPv4(UnsafeRawBufferPointer(rebasing: bytes[..<hostEnd]))
     port = try Self.port(bytes, from: end)
   }
 
-  /// A name ends at the colon or with the bytes.
+  /// The offset of the end of a name: the colon or the end of the bytes.
   private static func nameEnd(_ bytes: UnsafeRawBufferPointer) throws(WireError) -> Int {
     var at = 0
     while at < bytes.count, ASCII.isUnreserved(bytes[at]) { at += 1 }
@@ -29,7 +29,7 @@ struct Authority {
     return at
   }
 
-  /// `[`, hexadecimal digits, colons and dots, `]`; zones and future versions are refused.
+  /// The offset of the end of `[`, hexadecimal digits, colons and dots, `]`. Zones and future versions are refused.
   private static func addressEnd(_ bytes: UnsafeRawBufferPointer) throws(WireError) -> Int {
     var at = 1
     var colons = 0
@@ -39,7 +39,7 @@ struct Authority {
       if byte == ASCII.colon { colons += 1 }
       at += 1
     }
-    // The longest spelling of an IPv6 address has 45 bytes, the shortest is "::".
+    // The longest spelling of an IPv6 address has 45 bytes; the shortest is "::".
     guard at < bytes.count, colons >= 2, colons <= 8, at <= 46 else { throw .badHost }
     return at + 1
   }
@@ -53,7 +53,7 @@ struct Authority {
     return port
   }
 
-  /// Four decimal numbers up to 255 with dots between them.
+  /// Whether the bytes are four decimal numbers up to 255 with dots between them.
   private static func isIPv4(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var parts = 1
     var value = -1

@@ -1,20 +1,20 @@
 import NIOCore
 
-/// A path brought into its normal form, or the finding that it has it already.
+/// The result of bringing a path into its normal form.
 enum PathForm {
-  /// As it is to be; most are.
+  /// The path is in its normal form already, as most paths are.
   case normal
-  /// Another spelling than came.
+  /// The normal form differs from the path received.
   case changed(ByteBuffer)
 
-  /// The path is empty or begins with `/`.
+  /// Normalises a path, which is empty or begins with `/`.
   init(_ path: UnsafeRawBufferPointer) throws(WireError) {
     if try Self.isNormal(path) {
       self = .normal
       return
     }
     var output = ByteBuffer()
-    // A normal form is never longer than its original.
+    // The normal form is never longer than the original.
     _ = try output.writeWithUnsafeMutableBytes(minimumWritableBytes: path.count) {
       space throws(WireError) -> Int in
       var normaliser = PathNormaliser(output: space)
@@ -23,7 +23,7 @@ enum PathForm {
     self = .changed(output)
   }
 
-  /// Whether nothing has to be done: no percent-encoding to look at, no dot segment.
+  /// Whether the path is certainly normal: no percent-encoding, which may need decoding, and no dot segment.
   private static func isNormal(_ path: UnsafeRawBufferPointer) throws(WireError) -> Bool {
     var previous: UInt8 = 0
     for at in 0..<path.count {
@@ -36,7 +36,7 @@ enum PathForm {
     return true
   }
 
-  /// Whether the segment that begins at the dot is `.` or `..`, with parameters or without.
+  /// Whether the segment that begins at the dot is `.` or `..`, with or without parameters.
   private static func isDotSegment(_ path: UnsafeRawBufferPointer, _ dot: Int) -> Bool {
     var at = dot + 1
     if at < path.count, path[at] == 0x2E { at += 1 }
@@ -44,19 +44,19 @@ enum PathForm {
   }
 }
 
-/// Writes a path's normal form (RFC 3986, sections 6.2.2 and 5.2.4): decoding first, so that `%2e%2e` is a
+/// Writes the normal form of a path (RFC 3986, sections 6.2.2 and 5.2.4). Decoding comes first, so that `%2e%2e` is a
 /// dot segment.
 private struct PathNormaliser {
   let output: UnsafeMutableRawBufferPointer
   private var count = 0
-  /// Where the segment that is being written begins.
+  /// The offset of the segment that is being written.
   private var segment = 0
 
   init(output: UnsafeMutableRawBufferPointer) {
     self.output = output
   }
 
-  /// The number of bytes written.
+  /// Writes the normal form of the path and returns its number of bytes.
   mutating func run(_ path: UnsafeRawBufferPointer) throws(WireError) -> Int {
     var at = 0
     while at < path.count {
@@ -87,8 +87,8 @@ private struct PathNormaliser {
     count += 1
   }
 
-  /// Begins a segment's parameters. Behind a dot segment they are refused: some servers take them off first and then
-  /// remove the segment, others keep it.
+  /// Begins a segment's parameters. They are refused behind a dot segment: some servers remove the parameters first and
+  /// then the segment, others keep the segment.
   private mutating func parameters() throws(WireError) {
     let name = output[segment..<count]
     guard segment == 0 || name.isEmpty || name.count > 2 || name.contains(where: { $0 != 0x2E }) else {
@@ -97,14 +97,14 @@ private struct PathNormaliser {
     put(0x3B)
   }
 
-  /// Ends a segment. The slash before a dot segment stands for the one after it.
+  /// Ends a segment. For a dot segment, the slash before it takes the place of the one after it.
   private mutating func slash() {
     if dropDotSegment() { return }
     put(0x2F)
     segment = count
   }
 
-  /// Takes a finished `.` back, or a finished `..` and the segment before it.
+  /// Removes a complete `.`, or a complete `..` with the segment before it; false if the segment is neither.
   private mutating func dropDotSegment() -> Bool {
     guard segment > 0, count > segment, count - segment <= 2, output[segment] == 0x2E,
       output[count - 1] == 0x2E
@@ -118,7 +118,8 @@ private struct PathNormaliser {
     return true
   }
 
-  /// An encoded byte: decoded where that changes nothing, refused where two readers would see two paths.
+  /// Handles an encoded byte: decodes it if that does not change the path's meaning, and refuses it if two readers
+  /// would see two paths.
   private mutating func decode(_ path: UnsafeRawBufferPointer, _ at: Int) throws(WireError) {
     guard at + 2 < path.count, let high = ASCII.hexValue(path[at + 1]), let low = ASCII.hexValue(path[at + 2])
     else { throw .badPath }

@@ -2,9 +2,8 @@ import NIOCore
 
 /// The decoded name/value pairs of a query or of an `application/x-www-form-urlencoded` body, in their order.
 ///
-/// Decodes as the WHATWG URL standard does: empty pieces are passed over, a piece without `=` has an empty
-/// value, and a `%` that begins no encoding stands for itself. Pairs without anything to decode are slices of
-/// the input.
+/// Decoding follows the WHATWG URL standard: empty pieces are skipped, a piece without `=` has an empty value, and a
+/// `%` that begins no encoding represents itself. Pairs without anything to decode are slices of the input.
 public struct QueryPairs: Sequence, IteratorProtocol {
   public struct Pair: Equatable, Sendable {
     public let name: ByteBuffer
@@ -15,7 +14,7 @@ public struct QueryPairs: Sequence, IteratorProtocol {
   private let plusIsSpace: Bool
   private var at: Int
 
-  /// - Parameter form: whether `+` is a space, as it is in forms and in what browsers make of them.
+  /// - Parameter form: whether `+` is a space, as it is in forms and in the queries that browsers make of them.
   public init(_ bytes: ByteBuffer, form: Bool) {
     self.bytes = bytes
     plusIsSpace = form
@@ -35,7 +34,7 @@ public struct QueryPairs: Sequence, IteratorProtocol {
     return nil
   }
 
-  /// The next piece up to an ampersand, and steps over that.
+  /// Steps over the next piece and its ampersand, and returns the range of the piece.
   private mutating func nextPiece() -> Range<Int> {
     let start = at
     let end = bytes.readableBytesView[start...].firstIndex(of: 0x26) ?? bytes.writerIndex

@@ -1,14 +1,14 @@
 import NIOCore
 
-/// The host that a request is for.
+/// The host to which a request is directed.
 public struct RequestHost: Sendable, Equatable {
-  /// In lower case, without port and without the dot of the root; an IPv6 address with its brackets.
+  /// The host in lower case, without port and without the root's dot; an IPv6 address with its brackets.
   public let name: ByteBuffer
   public let port: UInt16?
-  /// Whether it is an address, which says nothing of which site is meant.
+  /// Whether the host is an IP address, which does not identify a site.
   public let isIPLiteral: Bool
 
-  /// The host of a target in absolute or authority form, else that of `Host`. `nil` where neither tells one.
+  /// Reads the host of a target in absolute or authority form, else that of `Host`; `nil` if neither has one.
   public init?(of head: MessageHead, target: RequestTarget) throws(WireError) {
     if let authority = target.authority {
       try self.init(authority)
@@ -19,7 +19,7 @@ public struct RequestHost: Sendable, Equatable {
     }
   }
 
-  /// The host in `host[:port]`; `nil` where that is empty.
+  /// Reads the host in `host[:port]`; `nil` if that is empty.
   public init?(_ authority: ByteBuffer) throws(WireError) {
     let parsed = try authority.withUnsafeReadableBytes { bytes throws(WireError) -> (Authority, Bool)? in
       guard let parsed = try Authority(bytes) else { return nil }

@@ -1,17 +1,17 @@
 import NIOCore
 
-/// A request's target taken apart, its path in the one form in which it is matched, identified and forwarded.
+/// The parts of a request's target. The path is in the single form that is matched, identified and forwarded.
 public struct RequestTarget: Sendable {
   public let form: TargetForm
-  /// The path without dot segments, unreserved characters decoded, percent-encoding in upper case. It begins
-  /// with `/`, or is `*`, or is empty for CONNECT. A slice of the head where it came that way.
+  /// The path without dot segments, with unreserved characters decoded and percent-encoding in upper case. It begins
+  /// with `/`, or is `*`, or is empty for CONNECT. It is a slice of the head if it arrived in this form.
   public let path: ByteBuffer
-  /// The raw query without its `?`; `nil` where there is none.
+  /// The raw query without its `?`; `nil` if there is none.
   public let query: ByteBuffer?
-  /// `host[:port]` of a target in absolute or authority form, as it came. It overrides `Host`.
+  /// The `host[:port]` of a target in absolute or authority form, as received. It overrides `Host`.
   public let authority: ByteBuffer?
 
-  /// Takes the target of a request's head apart.
+  /// Splits the target of a request's head into its parts.
   public init(_ head: MessageHead) throws(WireError) {
     let target = head.target
     let all = head.bytes
@@ -43,8 +43,8 @@ public struct RequestTarget: Sendable {
     } else if case .changed(let changed) = path {
       self.path = changed
     } else if pathStart == pathEnd {
-      // RFC 9112, sections 3.2.1 and 3.2.4: an empty path is "/", and "*" where OPTIONS asks about the whole
-      // server.
+      // An empty path means "/" (RFC 9112, section 3.2.1), and "*" for an OPTIONS request about the whole server
+      // (section 3.2.4).
       self.path = ByteBuffer(staticString: head.method == .options && queryMark == nil ? "*" : "/")
     } else {
       self.path = slice(pathStart, pathEnd)
@@ -56,12 +56,13 @@ public struct RequestTarget: Sendable {
     return nil
   }
 
-  /// Lends the bytes of the path.
+  /// Calls `body` with the bytes of the path, which are valid during the call only.
   public func withPath<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
     try path.withUnsafeReadableBytes(body)
   }
 
-  /// Lends the bytes of the query, none where there is none.
+  /// Calls `body` with the bytes of the query, which are valid during the call only; with no bytes if there is no
+  /// query.
   public func withQuery<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
     guard let query else { return try body(UnsafeRawBufferPointer(start: nil, count: 0)) }
     return try query.withUnsafeReadableBytes(body)

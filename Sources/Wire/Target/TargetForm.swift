@@ -1,15 +1,17 @@
-/// The four forms of a request target (RFC 9112, section 3.2), told apart and checked against the method.
+/// The four forms of a request target (RFC 9112, section 3.2), distinguished and checked against the method.
 public enum TargetForm: Sendable, Equatable {
   /// `/path?query`.
   case origin
-  /// `http://host/path?query`: where the authority stands, and where what follows it begins.
+  /// `http://host/path?query`, with the range of the authority, whose end is the start of the path and query.
   case absolute(authority: Range<Int>)
-  /// `host:port`, of CONNECT.
+  /// `host:port`, for CONNECT.
   case authority
-  /// `*`, of OPTIONS.
+  /// `*`, for OPTIONS.
   case asterisk
 
-  /// The bytes are the whole target.
+  /// Determines the form of a target.
+  ///
+  /// - Parameter bytes: the whole target.
   init(_ bytes: UnsafeRawBufferPointer, method: MessageHead.Method) throws(WireError) {
     if method == .connect {
       guard try Authority(bytes)?.port != nil else { throw .badTarget }
@@ -33,7 +35,7 @@ public enum TargetForm: Sendable, Equatable {
       throw .badTarget
     }
     var end = start
-    // Up to the path or the query.
+    // The authority ends at the path or the query.
     while end < bytes.count, bytes[end] != 0x2F, bytes[end] != 0x3F { end += 1 }
     guard end > start else { throw .badTarget }
     guard try Authority(UnsafeRawBufferPointer(rebasing: bytes[start..<end])) != nil else { throw .badHost }

@@ -1,6 +1,6 @@
 import CCurl
 
-/// Owns a libcurl easy handle. Freed once.
+/// The owner of a libcurl easy handle, which it frees once.
 struct EasyHandle: ~Copyable {
   let raw: UnsafeMutableRawPointer
   private let errorText: UnsafeMutablePointer<CChar>
@@ -18,7 +18,7 @@ struct EasyHandle: ~Copyable {
     errorText.deallocate()
   }
 
-  /// What libcurl says of the last failure.
+  /// libcurl's text for the last failure.
   func reason(_ code: CURLcode) -> String {
     errorText[0] != 0 ? String(cString: errorText) : String(cString: curl_easy_strerror(code))
   }
@@ -40,7 +40,8 @@ struct EasyHandle: ~Copyable {
     check(semel_easy_set_data_callback(raw, option, callback), option)
   }
 
-  /// libcurl of the supported versions knows every option that is set here: a refusal is a build against another.
+  /// Stops the process if libcurl refuses an option. Supported versions accept every option that is set here, so a
+  /// refusal means that Semel was built against another version.
   private func check(_ code: CURLcode, _ option: CURLoption) {
     precondition(code == CURLE_OK, "libcurl refused option \(option.rawValue): \(code.rawValue)")
   }

@@ -1,25 +1,28 @@
 import CCurl
 
-/// One request of Semel's own, by libcurl, from a thread that may wait, such as the command line's and the one that
-/// sends spans. Never used on an event loop, nor for a client's request: libcurl sends again by itself when a
-/// connection dies that it used before, which does no harm here.
+/// One blocking HTTP request of Semel's own, sent by libcurl: from the command line, or from the thread that exports
+/// spans.
+///
+/// Never use it on an event loop, because it blocks, nor for a client's request, because libcurl sends a request again
+/// by itself if a reused connection dies. For Semel's own requests, a second sending does no harm.
 public struct HTTPCall: Sendable {
   public struct Answer: Sendable {
     public var status: Int
     public var body: [UInt8]
   }
 
-  /// Why there is no answer, in libcurl's words.
+  /// The failure of a call without a complete response, in libcurl's words.
   public struct Failure: Error, CustomStringConvertible {
     public let description: String
   }
 
-  /// Beyond it an answer is cut: nothing that is asked for here is as large.
+  /// The maximum size of a response body, in bytes; a larger response is a failure. No response that Semel requests is
+  /// as large.
   private static let mostBytes = 64 << 20
 
   public var method = "GET"
   public var url: String
-  /// Lines without their ends: `Name: value`.
+  /// Header lines without their line ends: `Name: value`.
   public var fields: [String] = []
   public var body: [UInt8]?
   public var timeoutMilliseconds = 10_000
@@ -49,7 +52,7 @@ public struct HTTPCall: Sendable {
       (body ?? []).withUnsafeBytes { bytes in
         if body != nil {
           easy.set(CURLOPT_POSTFIELDSIZE_LARGE, size: bytes.count)
-          // An empty body is one, too, and then libcurl must not look for another.
+          // An empty body is a body, too: with a null pointer libcurl would look for another source.
           easy.set(CURLOPT_POSTFIELDS, pointer: bytes.baseAddress ?? UnsafeRawPointer(emptyBody))
         }
         return curl_easy_perform(easy.raw)
@@ -60,10 +63,10 @@ public struct HTTPCall: Sendable {
   }
 }
 
-/// What is sent where there is nothing to send.
+/// The address of an empty body, of which no byte is read.
 private nonisolated(unsafe) let emptyBody = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
-/// The answer's bytes as they come.
+/// The bytes of a response body, collected as they arrive.
 private final class Received {
   private let limit: Int
   private(set) var bytes: [UInt8] = []

@@ -8,7 +8,7 @@ import NIOCore
   import Darwin
 #endif
 
-/// What every part of one event loop shares: its executor and its timers.
+/// The executor and the timers that all parts of one event loop share.
 public struct EventLoopContext: Sendable {
   public let loop: any EventLoop
   public let executor: LoopExecutor
@@ -20,15 +20,15 @@ public struct EventLoopContext: Sendable {
     timers = LoopTimers(executor: executor)
   }
 
-  /// Starts a task that lives on this loop.
+  /// Starts a task that runs on this loop.
   public func task(_ body: @escaping @Sendable () async -> Void) {
     _ = Task(executorPreference: executor) { await body() }
   }
 
-  /// Runs something on this loop, from whatever task it is asked for, and returns what came of it.
+  /// Runs a closure on this loop, from any task, and returns its result.
   ///
-  /// A task of its own, since `withTaskExecutorPreference` begins its body where the caller is, and comes to the loop
-  /// no sooner than at some later `await`: until then what belongs to the loop would be touched by two threads.
+  /// The closure runs in a task of its own. `withTaskExecutorPreference` would begin it on the caller's thread and move
+  /// to the loop only at some later `await`; until then, two threads could access what is confined to the loop.
   public func run<Success: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () async throws(Failure) -> Success
   ) async throws(Failure) -> Success {
@@ -37,13 +37,13 @@ public struct EventLoopContext: Sendable {
     }.value.get()
   }
 
-  /// Waits without holding the loop.
+  /// Suspends the task for a time, without blocking the loop.
   public func sleep(milliseconds: Int64) async {
     _ = await Signal(timers: timers).wait(milliseconds: milliseconds)
   }
 }
 
-/// The boot-time clock in nanoseconds: it goes on while the machine sleeps and the process is stopped.
+/// The boot-time clock, in nanoseconds. It also advances while the machine sleeps and while the process is stopped.
 public func bootTimeNanoseconds() -> Int64 {
   var time = timespec()
   #if os(Linux)

@@ -1,11 +1,13 @@
 import NIOCore
 
-/// A deadline that proves something when it has passed: one that is looked at late, since the process stood still, is
-/// put off once, so that what has arrived meanwhile is read before anybody is blamed for it.
+/// A deadline that is conclusive about the peer once it is over.
+///
+/// If it is checked late, because the process stood still, it is extended once, so that data that has arrived in the
+/// meantime is read before the peer is blamed.
 public struct LateDeadline: Sendable {
-  /// More than this after the deadline, the loop was kept from looking.
+  /// The delay after which a check counts as late: the loop was kept from checking in time.
   static let tolerance = TimeAmount.milliseconds(100)
-  /// Time enough to read what waits on all sockets.
+  /// The extension: enough time to read what waits on all sockets.
   static let grace = TimeAmount.seconds(1)
 
   private var deadline: NIODeadline
@@ -15,10 +17,11 @@ public struct LateDeadline: Sendable {
     deadline = now + .milliseconds(span)
   }
 
-  /// The milliseconds that are left; none or fewer once it has passed.
+  /// The time left, in milliseconds; zero or negative once the deadline has passed.
   public func left(now: NIODeadline = .now()) -> Int64 { (deadline - now).nanoseconds / 1_000_000 }
 
-  /// Whether it has passed for good. Called when a wait until then has ended without its event.
+  /// Whether the deadline is over, after a possible extension. Call it when a wait until the deadline has ended without
+  /// its event.
   public mutating func isOver(now: NIODeadline = .now()) -> Bool {
     if now - deadline > Self.tolerance, !hasBeenPutOff {
       hasBeenPutOff = true

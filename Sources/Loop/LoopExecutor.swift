@@ -1,17 +1,16 @@
 import NIOCore
 
-/// Runs the tasks of one event loop on that loop, so that a request never changes threads.
+/// The executor that runs the tasks of one event loop on that loop, so that a request never changes threads.
 ///
-/// Jobs that become ready on the loop stand in a queue of their own, emptied by `drain()`: the shells
-/// (channel handlers, the transport's drive) call it at the end of their turn, which saves a wake-up of the
-/// loop a job.
+/// Jobs that become ready on the loop wait in a queue that `drain()` empties. Channel handlers and the transport call
+/// it at the end of their turn, which saves one wake-up of the loop per job.
 public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
-  /// A drain stops after so many jobs and goes on in the loop's next turn, so that tasks which yield to each
-  /// other without end do not keep the loop from its sockets and timers.
+  /// The maximum number of jobs in one drain, which then continues in the loop's next turn. Without it, tasks that
+  /// yield to each other for ever would keep the loop from its sockets and timers.
   private static let turnLimit = 1024
 
   public let loop: any EventLoop
-  /// Jobs made ready on the loop and not yet run; touched on the loop alone.
+  /// Jobs that became ready on the loop and have not run yet. Accessed on the loop only.
   private var ready: [UnownedJob] = []
   private var isDraining = false
   private var isScheduled = false
@@ -34,8 +33,9 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
     }
   }
 
-  /// Runs what is ready, and what becomes ready by it, up to a limit. On the loop; inside a job it does
-  /// nothing.
+  /// Runs the jobs that are ready, and those that become ready meanwhile, up to a limit.
+  ///
+  /// Call it on the loop. Inside a job it does nothing.
   public func drain() {
     guard !isDraining, !ready.isEmpty else { return }
     isDraining = true

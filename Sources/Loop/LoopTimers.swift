@@ -1,26 +1,28 @@
 import NIOCore
 
-/// The coarse timers of one event loop: time-outs and renewals, ten milliseconds exact, for a few nanoseconds each.
+/// The coarse timers of one event loop, for time-outs and renewals: exact to ten milliseconds, at a cost of a few
+/// nanoseconds each.
 ///
-/// After a stall of the process (a debugger, a pause of the machine) they fire once the loop has looked at its sockets
-/// again: a late timer proves nothing about a peer whose bytes nobody has read.
+/// After a stall of the process (a debugger, a pause of the machine), the timers fire only after the loop has read its
+/// sockets again: a late timer proves nothing about a peer whose bytes were not read yet.
 ///
 /// Confined to its loop. The wheel turns only while a timer runs.
 public final class LoopTimers: @unchecked Sendable {
   public typealias Token = TimerWheel<() -> Void>.Token
 
-  /// How exact a timer is: it fires up to one tick late.
+  /// The precision of a timer, which fires up to one tick late.
   public static let tick: TimeAmount = .milliseconds(10)
-  /// A turn that is later than this finds out nothing about a peer: the process stood still.
+  /// The delay of a turn after which the process counts as having stood still, so that nothing can be concluded about
+  /// peers.
   private static let stall: TimeAmount = .milliseconds(100)
-  /// Time to read what has arrived meanwhile, before anybody is given up for not having sent it.
+  /// The time to read what has arrived during a stall, before a peer's time-out fires.
   private static let catchingUp: TimeAmount = .milliseconds(20)
 
   private let loop: any EventLoop
   private let executor: LoopExecutor
   private var wheel: TimerWheel<() -> Void>
   private var isTurning = false
-  /// When the wheel is to be turned next.
+  /// The time of the wheel's next turn.
   private var turnAt = NIODeadline.distantFuture
   private var isCatchingUp = false
 
@@ -30,20 +32,20 @@ public final class LoopTimers: @unchecked Sendable {
     wheel = TimerWheel(now: Self.ticks(NIODeadline.now()))
   }
 
-  /// Calls `fire` on the loop once the span is over, unless it is stopped before.
+  /// Starts a timer that calls `fire` on the loop after the given time, unless it is stopped before.
   public func start(milliseconds: Int64, _ fire: @escaping () -> Void) -> Token {
     loop.assertInEventLoop()
     let now = NIODeadline.now()
     if wheel.count == 0 { _ = wheel.advance(to: Self.ticks(now)) }
     let span = min(max(milliseconds, 0), 1 << 40) &* 1_000_000
-    // Rounded up, and one more for the tick that has begun: never early.
+    // Rounded up, plus one for the tick that has begun, so that no timer fires early.
     let tick = Self.ticks(now + .nanoseconds(span)) + 1
     let token = wheel.start(at: tick, fire)
     turn()
     return token
   }
 
-  /// Stops a timer; one that fired or was stopped before is left alone.
+  /// Stops a timer. Does nothing if it has fired or was stopped before.
   public func stop(_ token: Token) {
     loop.assertInEventLoop()
     wheel.stop(token)
@@ -64,7 +66,7 @@ public final class LoopTimers: @unchecked Sendable {
     isTurning = false
     let now = NIODeadline.now()
     isCatchingUp = !isCatchingUp && now - turnAt > Self.stall
-    // The loop looks at its sockets in between.
+    // The loop reads its sockets in between.
     if isCatchingUp { return turn(in: Self.catchingUp) }
     for fire in wheel.advance(to: Self.ticks(now)) { fire() }
     if wheel.count > 0 { turn() }

@@ -9,20 +9,20 @@ import NIOCore
 #endif
 
 extension SocketAddress {
-  /// The address as a configuration has it: `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`.
+  /// The address in the form of the configuration: `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`.
   public var plainText: String {
     guard let host = ipAddress, let port else { return "unix:\(pathname ?? "")" }
     return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 }
 
-/// The system's own words for an error, without the names of the functions that it came through.
+/// The system's text for an error, without the names of the functions that it passed through.
 public func plainText(of error: any Error) -> String {
   guard let error = error as? IOError else { return "\(error)" }
   return String(cString: strerror(error.errnoCode))
 }
 
-/// The reason why nobody can connect to an address, with the address in it: the system's own text lacks it.
+/// The failure to listen on an address. Its description includes the address, which the system's own text lacks.
 public struct ListenError: Error, CustomStringConvertible {
   public let description: String
 

@@ -1,8 +1,8 @@
-/// A wake-up for one waiting task of a loop: set once or often, taken by one waiter at a time.
+/// A wake-up for one waiting task of a loop: it may be set any number of times, and has at most one waiter at a time.
 ///
-/// Confined to its loop. A signal given while nobody waits is kept, not lost.
+/// Confined to its loop. Setting it while nobody waits is remembered: the next wait returns at once.
 public final class Signal: @unchecked Sendable {
-  /// How a wait ended.
+  /// The end of a wait.
   public enum Ending: Sendable { case signalled, timedOut }
 
   private let timers: LoopTimers
@@ -12,7 +12,7 @@ public final class Signal: @unchecked Sendable {
 
   public init(timers: LoopTimers) { self.timers = timers }
 
-  /// Wakes the waiter, or the next one that comes.
+  /// Wakes the waiter; if there is none, the next wait returns at once.
   public func set() {
     guard waiter != nil else {
       isSet = true
@@ -21,7 +21,7 @@ public final class Signal: @unchecked Sendable {
     end(.signalled)
   }
 
-  /// Waits for `set`, at most this long; for ever where no span is given.
+  /// Waits for `set`, for at most the given time; without a limit if it is `nil`.
   public func wait(milliseconds: Int64? = nil) async -> Ending {
     if isSet {
       isSet = false

@@ -8,42 +8,44 @@ import NIOCore
   import Darwin
 #endif
 
-/// Writes to a connection's socket past NIO while nothing of ours waits there: a replay would otherwise cost a twelfth
-/// more, for NIO's list of pending writes, only to leave at once.
+/// Writes directly to a connection's socket while no earlier bytes wait in NIO. NIO's list of pending writes would make
+/// a replay a twelfth more expensive, although its bytes can leave at once.
 ///
-/// Confined to its loop. All bytes that are written must come through here.
+/// Confined to its loop. All bytes of the connection must be written through it.
 public final class SocketWriter: @unchecked Sendable {
-  /// `nil` where all goes through NIO.
+  /// The socket; `nil` if all bytes go through NIO.
   private let descriptor: NIOBSDSocket.Handle?
-  /// How many writes NIO has not ended yet: none may overtake them.
+  /// The number of writes that NIO has not completed yet. No direct write may overtake them.
   private var waiting = 0
-  /// Called when some of what waited has left, or never will.
+  /// Called when a pending write has completed or failed.
   public var didLeave: (() -> Void)?
 
-  /// Whether some of what was written has not left yet.
+  /// Whether a part of what was written has not left yet.
   public var isWaiting: Bool { waiting > 0 }
 
-  /// - Parameter isPlain: false where bytes do not leave as they are, under TLS.
+  /// Creates a writer.
+  ///
+  /// - Parameter isPlain: False if the bytes do not leave unchanged, as under TLS; all then go through NIO.
   public init(below channel: any Channel, isPlain: Bool) {
     let handlers = channel.pipeline.syncOperations
     descriptor =
       isPlain ? try? handlers.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { $0 } : nil
   }
 
-  /// Whether bytes from the peer wait in the socket that nobody has read yet; false where that cannot be known.
+  /// Whether the socket holds bytes from the peer that were not read yet. False if that cannot be determined.
   public func hasUnread(_ context: ChannelHandlerContext) -> Bool {
     guard let descriptor, context.channel.isActive else { return false }
     var byte: UInt8 = 0
     return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
   }
 
-  /// Writes what the kernel takes now, and gives NIO the rest, which also meets what went wrong.
+  /// Writes as much as the kernel takes now and passes the rest to NIO, which also handles a write error.
   ///
-  /// - Returns: whether all of it has left.
+  /// - Returns: True if all bytes have left.
   @discardableResult
   public func write(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) -> Bool {
     var bytes = bytes
-    // A channel that is active owns its descriptor.
+    // An active channel owns its descriptor.
     if waiting == 0, let descriptor, context.channel.isActive {
       let count = bytes.withUnsafeReadableBytes { bytes in
         send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))

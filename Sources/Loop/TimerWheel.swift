@@ -1,8 +1,8 @@
-/// Many coarse timers, each started and stopped in constant time: a hashed wheel of ticks.
+/// A hashed wheel of coarse timers, each of which is started and stopped in constant time.
 ///
 /// Pure: time comes in as a number of ticks. A timer fires at the first `advance` that reaches its tick, never before.
 public struct TimerWheel<Payload> {
-  /// Names one timer; a used name is never valid again.
+  /// The identity of one timer, which is never used again for another.
   public struct Token: Hashable, Sendable {
     fileprivate var slot: Int32
     fileprivate var generation: UInt32
@@ -26,8 +26,12 @@ public struct TimerWheel<Payload> {
   private(set) public var now: Int64
   private(set) public var count = 0
 
+  /// Creates a wheel.
+  ///
   /// - Parameters:
-  ///   - buckets: a power of two; timers further ahead than this many ticks share buckets with nearer ones.
+  ///   - now: The present tick.
+  ///   - buckets: The number of buckets, a power of two. Timers further ahead than this many ticks share buckets with
+  ///     nearer ones.
   public init(now: Int64, buckets: Int = 1024) {
     precondition(
       buckets > 0 && buckets & (buckets - 1) == 0, "TimerWheel: \(buckets) buckets are no power of two")
@@ -36,7 +40,7 @@ public struct TimerWheel<Payload> {
     mask = Int64(buckets - 1)
   }
 
-  /// Starts a timer that fires at `tick`, or at the next tick where that is over.
+  /// Starts a timer that fires at `tick`, or at the next tick if that one has passed.
   public mutating func start(at tick: Int64, _ payload: Payload) -> Token {
     let tick = max(tick, now + 1)
     let slot: Int32
@@ -58,7 +62,7 @@ public struct TimerWheel<Payload> {
     return Token(slot: slot, generation: entries[Int(slot)].generation)
   }
 
-  /// Stops a timer; one that fired or was stopped before is left alone.
+  /// Stops a timer. Does nothing if it has fired or was stopped before.
   public mutating func stop(_ token: Token) {
     guard Int(token.slot) < entries.count, entries[Int(token.slot)].generation == token.generation else {
       return
@@ -66,7 +70,7 @@ public struct TimerWheel<Payload> {
     _ = remove(token.slot)
   }
 
-  /// Moves the time on and hands out the payloads of the timers that are due, by tick and bucket.
+  /// Advances the time and returns the payloads of the timers that are due, bucket by bucket.
   public mutating func advance(to tick: Int64) -> [Payload] {
     guard tick > now else { return [] }
     guard count > 0 else {
@@ -74,7 +78,7 @@ public struct TimerWheel<Payload> {
       return []
     }
     var due: [Payload] = []
-    // After a long sleep one turn over all the buckets meets every timer.
+    // After a long pause, one pass over all buckets finds every timer.
     let first = max(now + 1, tick - mask)
     for step in first...tick {
       var slot = buckets[Int(step & mask)]

@@ -3,10 +3,10 @@ import Logging
 import Loop
 import NIOCore
 
-/// The backend's side on NIO's channels: HTTP/1.1 with Semel's own codec, and HTTP/2, in clear, under TLS
-/// and on unix sockets. Confined to its event loop.
+/// The implementation of `Upstream` on NIO's channels: HTTP/1.1 with Semel's own codec, and HTTP/2, in clear, over TLS
+/// and on Unix sockets. Confined to its event loop.
 ///
-/// It knows for certain what was written: nothing is ever sent again below it.
+/// It knows for certain which bytes were written: no layer below it sends anything again.
 public final class HTTPUpstream: Upstream, @unchecked Sendable {
   let context: EventLoopContext
   private let logger: Logger
@@ -15,9 +15,12 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   private var isShutDown = false
   public internal(set) var counters = UpstreamCounters()
 
+  /// Creates the transport of one event loop.
+  ///
   /// - Parameters:
-  ///   - context: the event loop that this is confined to; `begin` and `shutdown` are called on it.
-  ///   - loops: how many there are; each gets its share of an upstream's `maxConnections`.
+  ///   - context: The event loop that the transport is confined to. Call `begin` and `shutdown` on it.
+  ///   - loops: The number of event loops. Each gets its share of an upstream's `maxConnections`.
+  ///   - logger: The logger of repeated attempts to connect.
   public init(context: EventLoopContext, loops: Int, logger: Logger) {
     self.context = context
     self.loops = loops
@@ -39,7 +42,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
     return exchange
   }
 
-  /// Cuts what is still under way and closes every connection. Exchanges that are used after it fail.
+  /// Cuts the exchanges in progress and closes every connection. Exchanges that begin later fail.
   public func shutdown() {
     context.loop.assertInEventLoop()
     isShutDown = true
@@ -56,7 +59,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
 
   private func pool(for settings: UpstreamSettings, _ versions: HTTPVersions) -> ConnectionPool {
     for pool in pools where pool.versions == versions && pool.settings == settings { return pool }
-    // What a reload has left behind goes with the next new one, once nobody uses it any more.
+    // The pools of a previous configuration are removed with the next new one, if they are idle.
     pools.removeAll { pool in
       guard pool.isIdle, pool.settings.name == settings.name, pool.settings != settings else { return false }
       pool.shutdown()

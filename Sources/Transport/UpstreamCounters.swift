@@ -1,9 +1,9 @@
-/// What one event loop's transport has done so far.
+/// The totals of one event loop's transport.
 public struct UpstreamCounters: Sendable, Equatable {
-  /// Sockets opened, also for connects that failed.
+  /// The number of connections begun, including those that failed.
   public var connects = 0
-  /// Requests of which the sending was begun.
+  /// The number of requests whose sending was begun.
   public var sends = 0
-  /// Connects tried again.
+  /// The number of repeated attempts to connect.
   public var retries = 0
 }

@@ -1,23 +1,23 @@
 import NIOCore
 import NIOTLS
 
-/// Waits until a backend has proved who it is, and then lets what it has agreed upon speak.
+/// A handler that waits for the end of the TLS handshake and then adds the HTTP handler that the backend has agreed to.
 final class BackendGreeting: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = ByteBuffer
 
-  /// Given what ALPN has chosen.
+  /// Adds the HTTP handler. Gets the protocol that ALPN has chosen.
   private let start: (any Channel, String?) throws -> Void
   private var error: (any Error)?
   private let end = LateResult()
 
   init(start: @escaping (any Channel, String?) throws -> Void) { self.start = start }
 
-  /// Succeeds once what speaks has been added to the pipeline.
+  /// Returns a future that succeeds once the HTTP handler is in the pipeline.
   func whenDone(on loop: any EventLoop) -> EventLoopFuture<Void> { end.wait(on: loop) }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if !end.isSet, case .handshakeCompleted(let choice)? = event as? TLSUserEvent {
-      // At once: the backend's first bytes may follow in the same read.
+      // At once, because the backend's first bytes may follow in the same read.
       let started = Result { try start(context.channel, choice) }
       end.set(started)
     }

@@ -1,22 +1,25 @@
 import Glibc
 import NIOCore
 
-/// The socket below a connection, asked for what NIO hears only in its next turn, which may be too late. To be looked
-/// at while its channel is active: that owns it.
+/// Direct access to a connection's socket, for facts that NIO learns only in its next turn, which may be too late.
+///
+/// Use it only while the channel is active, because the channel owns the descriptor.
 struct BackendSocket {
   enum Standing: Equatable {
-    /// Nothing has come that was not read.
+    /// No unread bytes have arrived.
     case quiet
-    /// Bytes have come that nobody has read, or half a record of TLS that nobody could.
+    /// Bytes have arrived that were not read, or a part of a TLS record that cannot be read yet.
     case unread
-    /// The backend has ended the connection.
+    /// The backend has closed the connection.
     case ended
   }
 
   private let descriptor: NIOBSDSocket.Handle
   private let records: TLSRecords?
 
-  /// - Parameter records: those of the connection, where it is encrypted.
+  /// Creates the access to a channel's socket.
+  ///
+  /// - Parameter records: The handler that follows the connection's TLS records; `nil` if it is not encrypted.
   init(below channel: any Channel, records: TLSRecords?) throws {
     let handlers = channel.pipeline.syncOperations
     guard let descriptor = try handlers.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self, { $0 })
@@ -35,11 +38,11 @@ struct BackendSocket {
     return records?.isMidRecord == true ? .unread : .quiet
   }
 
-  /// Closes the connection at once: TLS would take its leave, and wait for the backend's.
+  /// Closes the connection at once. Under TLS, it bypasses the closing handshake, which would wait for the backend.
   func cut(_ context: ChannelHandlerContext) {
     if let records { records.cut() } else { context.close(promise: nil) }
   }
 
-  /// Calls back after each read of an encrypted connection, also where nothing but TLS's own was read.
+  /// Calls `act` after each read of an encrypted connection, even if it brought only TLS's own messages.
   func onEncryptedRead(_ act: @escaping () -> Void) { records?.didRead = act }
 }

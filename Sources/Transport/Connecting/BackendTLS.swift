@@ -2,20 +2,22 @@ import Idempotency
 import NIOCore
 import NIOSSL
 
-/// TLS with one backend. Confined to its loop.
+/// The TLS client settings for one backend. Confined to its loop.
 final class BackendTLS {
-  /// A changed authority or certificate is heeded after so long: reading them for each connection would cost more than
-  /// the handshake.
+  /// The maximum age of a TLS context, after which changed certificate files take effect. Reading them for each
+  /// connection would cost more than the handshake.
   private static let age = TimeAmount.minutes(10)
 
   private let configuration: TLSConfiguration
   private let settings: UpstreamSettings.TLS
-  /// Sent to the backend and verified; `nil` for an address, which is verified as such but never sent as a name
-  /// (RFC 6066, section 3).
+  /// The server name that is sent to the backend and verified. `nil` for an IP address, which is verified as such but
+  /// never sent as a name (RFC 6066, section 3).
   private let name: String?
   private var context: (made: NIODeadline, context: NIOSSLContext)?
 
-  /// - Parameter protocols: what is offered by ALPN.
+  /// Creates the settings of a backend.
+  ///
+  /// - Parameter protocols: The protocols that are offered by ALPN.
   init(_ settings: UpstreamSettings.TLS, of address: UpstreamSettings.Address, protocols: [String]) {
     self.settings = settings
     var configuration = TLSConfiguration.makeClientConfiguration()
@@ -40,7 +42,7 @@ final class BackendTLS {
       context = (now, made)
       return made
     } catch {
-      // Files that are just being replaced; those before still count.
+      // The files may just be being replaced; the earlier context is still valid.
       guard let context else { throw error }
       return context.context
     }

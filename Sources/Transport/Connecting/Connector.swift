@@ -3,22 +3,22 @@ import Loop
 import NIOCore
 import NIOPosix
 
-/// A connection that stands, and over which the backend has agreed to speak.
+/// An established connection, with the protocol that the backend agreed to.
 enum BackendConnection: Sendable {
   case exclusive(HTTP1Connection)
   case shared(HTTP2Connection)
 }
 
-/// Makes connections to a backend; its name is looked up anew for each.
+/// The steps that establish a connection to a backend. Its name is resolved anew for each connection.
 enum Connector {
   static func connect(for pool: ConnectionPool) -> EventLoopFuture<BackendConnection> {
     let loop = pool.upstream.context.loop
     let settings = pool.settings
     let bootstrap = ClientBootstrap(group: loop)
       .connectTimeout(.milliseconds(max(1, settings.connectTimeout.count)))
-      // A second read would mostly find nothing.
+      // A second read would usually find nothing.
       .channelOption(.maxMessagesPerRead, value: 1)
-      // Most answers fit in the least, which the allocator keeps in its cache of small blocks (up to 1032 bytes).
+      // Most responses fit in the minimum, which the allocator keeps in its cache of small blocks (up to 1032 bytes).
       .channelOption(
         .recvAllocator,
         value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: 64 << 10)
@@ -47,22 +47,26 @@ enum Connector {
       }
     }
     let outcome = limited(channel.flatMap(whenGreeted), to: settings.connectTimeout)
-    // A backend that takes the connection and never agrees on anything, and one that took too long to be found.
+    // Covers a backend that accepts the connection but never completes the handshake, and one whose name took too long
+    // to resolve.
     channel.whenSuccess { channel in outcome.whenFailure { _ in channel.close(promise: nil) } }
     return outcome
   }
 
-  /// `TCP_USER_TIMEOUT`: how long what was sent may stay without the peer's word for it, in milliseconds.
+  /// The Linux socket option `TCP_USER_TIMEOUT`: the maximum time that sent data may stay unacknowledged, in
+  /// milliseconds.
   private static let userTimeout = NIOBSDSocket.Option(rawValue: 18)
 
-  /// Longer than whatever a backend may take to read on: a window that it keeps closed counts as its silence.
+  /// The value of `TCP_USER_TIMEOUT`. It is longer than any pause that a backend may make in reading, because the
+  /// kernel also counts a window that the backend keeps closed.
   private static func silence(of settings: UpstreamSettings) -> SocketOptionValue {
     SocketOptionValue(min(max(60_000, settings.responseTimeout.count), 1 << 30))
   }
 
-  /// Adds what speaks to the backend to the end of the channel's pipeline.
+  /// Adds the HTTP handler to the end of the channel's pipeline.
   ///
-  /// - Parameter choice: what the backend has chosen by ALPN. Who knew before that it speaks HTTP/2 needs none.
+  /// - Parameter choice: The protocol that the backend has chosen by ALPN. With prior knowledge of HTTP/2, none is
+  ///   needed.
   private static func start(
     on channel: any Channel, choice: String?, of pool: ConnectionPool, _ records: TLSRecords?
   ) throws {
@@ -92,7 +96,8 @@ enum Connector {
     }
   }
 
-  /// NIO's own time-out is that of one address and does not count the look-up of the name.
+  /// Limits the time of connecting as a whole. NIO's own time-out applies to each address and does not include the
+  /// resolution of the name.
   private static func limited<Outcome: Sendable>(
     _ connecting: EventLoopFuture<Outcome>, to span: Milliseconds
   ) -> EventLoopFuture<Outcome> {
@@ -108,7 +113,7 @@ enum Connector {
     return first.futureResult
   }
 
-  /// The cause in words, without the names of functions that it came through.
+  /// The cause as text, without the names of the functions that it passed through.
   static func reason(_ error: any Error) -> String {
     switch error {
     case let error as NIOConnectionError:

@@ -1,20 +1,20 @@
 import NIOCore
 
-/// Something that comes to pass once, and that one may wait for before and after. Confined to its loop.
+/// A one-shot result, which may be awaited before or after it is set. Confined to its loop.
 final class LateResult {
   private var result: Result<Void, any Error>?
   private var promise: EventLoopPromise<Void>?
 
   var isSet: Bool { result != nil }
 
-  /// The first call counts.
+  /// Sets the result. Only the first call has an effect.
   func set(_ result: Result<Void, any Error>) {
     guard self.result == nil else { return }
     self.result = result
     promise?.completeWith(result)
   }
 
-  /// To be called once.
+  /// Returns a future of the result. Call it at most once.
   func wait(on loop: any EventLoop) -> EventLoopFuture<Void> {
     let promise = loop.makePromise(of: Void.self)
     self.promise = promise

@@ -1,19 +1,21 @@
 import NIOCore
 
-/// The records of TLS that a backend sends, seen from below TLS: a session ticket is read and dropped there without a
-/// word, and half a record is held back without one.
+/// A handler below TLS that follows the record boundaries in the backend's bytes.
+///
+/// It sees what the handlers above TLS do not: a session ticket, which TLS consumes silently, and an incomplete record,
+/// which TLS holds back silently.
 final class TLSRecords: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
-  /// A record's type, version and length (RFC 8446, section 5.1).
+  /// The length of a record's header: type, version and length (RFC 8446, section 5.1).
   private static let headerBytes = 5
 
-  /// Set by the connection above.
+  /// Called after each read. Set by the connection above TLS.
   var didRead: (() -> Void)?
   private var context: ChannelHandlerContext?
-  /// The bytes of the record under way that are still to come.
+  /// The number of bytes of the current record that are still to come.
   private var bodyLeft = 0
-  /// The bytes of a header that have come.
+  /// The number of bytes of the current header that have arrived.
   private var headerRead = 0
   private var length = 0
 

@@ -2,10 +2,10 @@ import Glibc
 import NIOCore
 
 enum UnixSocket {
-  /// A descriptor that is connected, which a unix socket is at once or not at all.
+  /// Returns a connected descriptor. A Unix socket connects at once or not at all.
   static func connect(to path: String) throws -> NIOBSDSocket.Handle {
     let address = try SocketAddress(unixDomainSocketPath: path)
-    // Without waiting where the backend's queue is full.
+    // Non-blocking, in case the backend's queue is full.
     let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
     let descriptor = socket(AF_UNIX, Int32(type), 0)
     guard descriptor >= 0 else { throw IOError(errnoCode: errno, reason: "socket") }

@@ -1,8 +1,10 @@
 import Idempotency
 
-/// How often and how late a connect is tried again: doubling, capped, and drawn evenly from nothing to the whole.
+/// The delays between attempts to connect: the upper bound doubles up to a cap, and each delay is drawn evenly from
+/// zero to the bound.
 struct ConnectBackoff {
-  /// Long enough for a backend's accept queue to drain, short beside the connect time-out.
+  /// The first bound, in milliseconds: long enough for a backend's accept queue to drain, and short compared with the
+  /// connect time-out.
   private static let first: Int64 = 25
   private static let cap: Int64 = 500
 
@@ -11,7 +13,7 @@ struct ConnectBackoff {
 
   init(retries: Int) { self.retries = retries }
 
-  /// The delay before the next attempt, `nil` when there is none.
+  /// Returns the delay before the next attempt; `nil` if the attempts are exhausted.
   mutating func next(using random: inout some RandomNumberGenerator) -> Milliseconds? {
     guard tried < retries else { return nil }
     let ceiling = min(Self.cap, Self.first << min(Int64(tried), 10))

@@ -2,7 +2,7 @@ import Idempotency
 import Loop
 import NIOCore
 
-// The request's way out.
+// Sending the request.
 extension HTTPExchange {
   func send(on carrier: any Carrier) {
     carrier.begin(self)
@@ -10,7 +10,7 @@ extension HTTPExchange {
     context.task { await self.pump(stream, length: length, on: carrier) }
   }
 
-  /// The last of the request was handed to the kernel.
+  /// Records that the last byte of the request was passed to the kernel.
   func wasSent(on carrier: any Carrier) {
     guard isRunning(on: carrier) else { return }
     sentAt = .now()
@@ -21,7 +21,7 @@ extension HTTPExchange {
     if case .running(let running) = stage { running === carrier } else { false }
   }
 
-  /// Sends a client's body as it comes, and takes no more of it than the backend takes.
+  /// Sends a client's body as it arrives, and reads from the client no faster than the backend takes it.
   private func pump(_ stream: any RequestBodyStream, length: Int?, on carrier: any Carrier) async {
     var left = length
     guard isRunning(on: carrier) else { return }
@@ -53,7 +53,7 @@ extension HTTPExchange {
     context.task { await self.pass(bytes, on: connection) }
   }
 
-  /// Sends what the client sends, until it says that this was all, or goes away.
+  /// Sends the client's bytes until the client ends its side or disconnects.
   private func pass(_ bytes: any RequestBodyStream, on connection: HTTP1Connection) async {
     do throws(UpstreamFailure) {
       while let piece = try await bytes.next() {

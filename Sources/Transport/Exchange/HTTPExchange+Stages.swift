@@ -2,7 +2,7 @@ import Idempotency
 import Loop
 import NIOCore
 
-// From stage to stage. Called by the pool and the connection.
+// The transitions between stages. Called by the pool and the connection.
 extension HTTPExchange {
   var isWaiting: Bool {
     if case .waiting = stage { true } else { false }
@@ -12,7 +12,7 @@ extension HTTPExchange {
     if case .connecting = stage { true } else { false }
   }
 
-  /// All connections are at work: waits as long as a connect may take.
+  /// Waits for a connection, because all are in use, for as long as a connect may take.
   func wait() {
     let span = request.upstream.connectTimeout
     let timer = context.timers.start(milliseconds: span.count) {
@@ -41,7 +41,7 @@ extension HTTPExchange {
     stage = .backingOff(timer)
   }
 
-  /// Sends the request, unless its permit says no.
+  /// Sends the request, unless its permit refuses.
   func run(on carrier: any Carrier) {
     leaveStage()
     guard gate.open(now: .now) else {
@@ -53,7 +53,7 @@ extension HTTPExchange {
     send(on: carrier)
   }
 
-  /// The connection is gone before the answer was whole.
+  /// Handles the end of the connection before the response was complete.
   func connectionEnded(_ reason: String) {
     guard case .running(let carrier) = stage else { return }
     stage = .ended
@@ -62,14 +62,16 @@ extension HTTPExchange {
     fail(gate.failure(reason))
   }
 
-  /// The backend said that it took nothing of the request (RFC 9113, section 8.7).
+  /// Handles the backend's statement that it did not process the request (RFC 9113, section 8.7).
   func wasRefused(_ reason: String) {
     guard case .running = stage else { return }
     stage = .ended
     if !repeats() { fail(.notSent(reason)) }
   }
 
-  /// Sends once more what is safe and was never claimed, once.
+  /// Starts the exchange a second time, if the request is safe and was never claimed, and at most once.
+  ///
+  /// Returns false if it may not be repeated.
   private func repeats() -> Bool {
     guard !isRepeated, head == nil, gate.mayRepeat else { return false }
     isRepeated = true
@@ -80,7 +82,7 @@ extension HTTPExchange {
 
   func fail(_ reason: String) { fail(gate.failure(reason)) }
 
-  /// Ends the exchange; the first failure counts.
+  /// Ends the exchange. Only the first failure is kept.
   func fail(_ failure: UpstreamFailure) {
     if self.failure == nil { self.failure = failure }
     leaveStage()

@@ -3,7 +3,7 @@ import Loop
 import NIOCore
 import Wire
 
-// What the port promises of a response: it is waited for, and held until it is taken.
+// The response, as `UpstreamExchange` promises it: it is awaited, and buffered until it is taken.
 extension HTTPExchange {
   private enum Awaited {
     case head
@@ -11,10 +11,10 @@ extension HTTPExchange {
     case piece
   }
 
-  /// A time-out that fires so much too late, in milliseconds, says nothing of the backend: the process stood still, and
-  /// the response may lie unread.
+  /// The delay after which a time-out counts as late, in milliseconds. A late time-out proves nothing about the
+  /// backend: the process stood still, and the response may have arrived unread.
   private static let lateness: Int64 = 50
-  /// Time enough to read it then.
+  /// The extra time to read the response after a late time-out, in milliseconds.
   private static let grace: Int64 = 20
 
   public func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead {
@@ -60,8 +60,10 @@ extension HTTPExchange {
     }
   }
 
-  /// Waits; the span begins with the request's last byte, or with this call where that was sent before. A backend that
-  /// takes nothing of a request for a whole span has let it pass, too.
+  /// Waits until a part of the response has arrived.
+  ///
+  /// The time-out counts from the request's last byte, or from this call if that was sent before. It also passes if the
+  /// backend takes no part of the request for its whole duration.
   private func wait(for awaited: Awaited, within span: Milliseconds?) async throws(UpstreamFailure) {
     if isThere(awaited) { return }
     let called = NIODeadline.now()
@@ -89,8 +91,8 @@ extension HTTPExchange {
     }
   }
 
-  /// Since when it is the backend that is waited for; `nil` where it is the client, or a connection, which has a
-  /// time-out of its own.
+  /// The time since which the backend is awaited. `nil` while the exchange waits for the client, or for a connection,
+  /// which has a time-out of its own.
   private func waitsSince(_ called: NIODeadline) -> NIODeadline? {
     if let sentAt { return max(sentAt, called) }
     guard gate.hasOpened, !isStarving, case .running = stage else { return nil }

@@ -3,14 +3,14 @@ import Loop
 import NIOCore
 import Wire
 
-/// One request's way over a connection of HTTP/1.1, or a stream of HTTP/2: what the port promises, on its loop.
+/// One request and its response on an HTTP/1.1 connection or an HTTP/2 stream. Confined to its loop.
 public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   enum Stage {
-    /// All connections of the upstream are at work.
+    /// All connections of the upstream are in use.
     case waiting(LoopTimers.Token)
-    /// A connection is being made, or a stream on one.
+    /// A connection is being established, or a stream is being opened on one.
     case connecting
-    /// Between two attempts to connect.
+    /// The pause between two attempts to connect.
     case backingOff(LoopTimers.Token)
     case running(any Carrier)
     case ended
@@ -19,32 +19,32 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   let request: UpstreamRequest
   let pool: ConnectionPool
   let context: EventLoopContext
-  /// Set whenever more of the response has come, or it has failed.
+  /// Set whenever more of the response has arrived, or the exchange has failed.
   let signal: Signal
   var stage = Stage.ended
   var gate: SendGate
   var backoff: ConnectBackoff
 
   private(set) var head: ResponseHead?
-  /// Whether every byte of the response has come.
+  /// Whether the complete response has arrived.
   private(set) var isWhole = false
   public private(set) var trailers = ByteBuffer()
-  /// The part of the body that has come and was not taken yet.
+  /// The part of the body that has arrived and was not taken yet.
   var body = ByteBuffer()
-  /// From here on reading pauses; `collect` raises it.
+  /// The size of `body` at which reading pauses, in bytes. `collect` raises it.
   var pauseAt = highWater
-  /// Why there will be no more of the response.
+  /// The failure after which no more of the response will arrive.
   var failure: UpstreamFailure?
 
-  /// When the request's last byte was handed to the kernel.
+  /// The time when the request's last byte was passed to the kernel.
   var sentAt: NIODeadline?
-  /// When the backend last took a part of the request, or the client gave one; `nil`: not yet.
+  /// The time when the backend last took a part of the request, or the client supplied one; `nil` before.
   var takenAt: NIODeadline?
-  /// Whether the client's body is waited for.
+  /// Whether the exchange waits for the client's body.
   var isStarving = false
-  /// Whether it was sent once more.
+  /// Whether the request was sent a second time.
   var isRepeated = false
-  /// Set when the connection takes more of a streamed body.
+  /// Set when the connection can take more of a streamed body.
   lazy var room = Signal(timers: context.timers)
 
   init(_ request: UpstreamRequest, pool: ConnectionPool, context: EventLoopContext) {
@@ -65,16 +65,17 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
 }
 
 extension HTTPExchange {
-  /// The bytes of a body that are taken from the backend while nobody reads it.
+  /// The number of body bytes that are read from the backend ahead of the reader.
   static let highWater = 256 << 10
 
-  /// Holds the backend back while nobody reads, and lets it go on.
+  /// Pauses reading from the backend while the reader lags behind, and resumes it.
   func updateReading() {
     guard case .running(let carrier) = stage else { return }
     carrier.setReading(body.readableBytes < pauseAt)
   }
 
-  /// Whether it is claimed and has a body: then it begins only where that can follow.
+  /// Whether the request is claimed and has a body. Such a request begins only on a connection where its body can
+  /// follow.
   var needsWindow: Bool {
     guard request.permit != nil else { return false }
     switch request.body {
@@ -84,13 +85,13 @@ extension HTTPExchange {
     }
   }
 
-  /// The backend has taken a part of the request.
+  /// Records that the backend has taken a part of the request.
   func wasTaken() { takenAt = .now() }
 }
 
-// What the connection tells.
+// The events that the connection reports.
 extension HTTPExchange {
-  /// Whether the whole request was handed to the kernel, or will be before anything else.
+  /// Whether the whole request was passed to the kernel, or will be before anything else.
   var isSent: Bool { sentAt != nil }
 
   func received(_ head: ResponseHead) {
@@ -114,11 +115,11 @@ extension HTTPExchange {
     signal.set()
   }
 
-  /// The answer is none.
+  /// Handles a response that is malformed.
   func failed(_ reason: String) { fail(gate.failure(reason)) }
 
   func becameWritable() { room.set() }
 
-  /// Beyond it a body does not come with its head.
+  /// The body length above which a buffer is reserved, in bytes. A shorter body usually arrives together with its head.
   private static let usualRead = 4096
 }

@@ -1,9 +1,10 @@
 import Idempotency
 
-/// Decides whether a sending may begin, and what a failure says about the request.
+/// Decides whether sending may begin, and what a failure means for the request.
 ///
-/// Every sending passes this gate, and it opens once: also for a request that is passed through, since nobody knows
-/// what the first sending did. Only a safe method without content and without a permit may be sent again (RFC 9110, section 9.2.2).
+/// Every sending passes this gate, and the gate opens once. This holds for a request that is passed through, too, since
+/// the effect of its first sending is unknown. Only a request with a safe method, without content and without a permit
+/// may be sent again (RFC 9110, section 9.2.2).
 struct SendGate {
   private enum Refusal { case stale, sentBefore }
 
@@ -17,10 +18,10 @@ struct SendGate {
     isRepeatable = permit == nil && request.body.isNone && Self.isSafe(request.method)
   }
 
-  /// Whether a request that was sent may be sent once more.
+  /// Whether a request that was sent may be sent a second time.
   var mayRepeat: Bool { isRepeatable && refusal == nil }
 
-  /// Whether the request may be sent now.
+  /// Returns whether the request may be sent now. Takes the permit.
   mutating func open(now: @autoclosure () -> BootInstant) -> Bool {
     if hasOpened { return isRepeatable }
     if let permit, !permit.take(now: now()) {
@@ -31,14 +32,14 @@ struct SendGate {
     return true
   }
 
-  /// Whether connecting may be tried once more, to send no earlier than after `delay`.
+  /// Whether another attempt to connect is allowed, which would send no earlier than after `delay`.
   func allowsRetry(after delay: Milliseconds, now: @autoclosure () -> BootInstant) -> Bool {
     guard !hasOpened, refusal == nil else { return false }
     guard let permit else { return true }
     return now() + delay < permit.sendBefore
   }
 
-  /// What the end without an answer means.
+  /// The failure that the end without a response means for the caller.
   func failure(_ reason: String) -> UpstreamFailure {
     switch refusal {
     case .stale: .notSent("the permit to send had grown stale")

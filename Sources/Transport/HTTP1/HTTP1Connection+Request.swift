@@ -2,16 +2,17 @@ import Idempotency
 import NIOCore
 import Wire
 
-// The request's way out.
+// Sending the request.
 extension HTTP1Connection {
-  /// A request of at most so many bytes finds room in the kernel's buffer of a connection without other traffic.
+  /// The maximum size of a request, in bytes, that surely fits in the kernel's buffer of a connection without other
+  /// traffic.
   private static var surelyTaken: Int { 16 << 10 }
 
-  /// Up to here a body is copied behind its head, so that both go out in one write.
+  /// The maximum size of a body, in bytes, that is copied behind its head, so that both leave in one write.
   private static var copiedBody: Int { 64 << 10 }
 
-  /// What is written as one of a larger body, so that a backend that takes it slowly can be told from one that takes
-  /// nothing.
+  /// The size of the pieces in which a larger body is written, in bytes. Pieces make a backend that reads slowly
+  /// distinguishable from one that reads nothing.
   private static var pieceBytes: Int { 256 << 10 }
 
   func send(_ request: UpstreamRequest, of exchange: HTTPExchange) {
@@ -47,7 +48,7 @@ extension HTTP1Connection {
     onceWritten { exchange.wasSent(on: self) }
   }
 
-  /// Writes the last of the request.
+  /// Writes the last part of the request.
   private func finish(_ bytes: ByteBuffer, of exchange: HTTPExchange) {
     if bytes.readableBytes <= Self.surelyTaken {
       exchange.sentAt = .now()

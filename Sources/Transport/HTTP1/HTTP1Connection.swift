@@ -3,20 +3,20 @@ import Loop
 import NIOCore
 import Wire
 
-/// One connection of HTTP/1.1 to a backend: a request out, its response in, one exchange at a time.
+/// One HTTP/1.1 connection to a backend, which carries one exchange at a time.
 ///
-/// What the backend sends unasked ends it, and is never part of a response: between exchanges, behind a response's end,
-/// and unread when the next request is about to be sent. Bytes that arrive later than that cannot be told from the
-/// response.
+/// Bytes that the backend sends unasked close the connection and never become part of a response: bytes between
+/// exchanges, bytes behind a response's end, and bytes that are unread when the next request is about to be sent. Bytes
+/// that arrive later than that cannot be distinguished from the response.
 final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// What of a head is taken from a backend, which is trusted with more than strangers are: a refused answer would be
-  /// an outcome unknown.
+  /// The limits of a response head. They are higher than those for clients, because a response that is refused would
+  /// leave the outcome unknown.
   private static let limits = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
 
-  /// Held until it is closed, which under TLS takes a while.
+  /// The pool, kept alive until the connection is closed, which takes a while under TLS.
   private let pool: ConnectionPool
   private let socket: BackendSocket
   private var context: ChannelHandlerContext?
@@ -25,19 +25,19 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   private var inbound = ByteBuffer()
   private var exchange: HTTPExchange?
   private var isDecoding = false
-  /// Whether it may be used again after the exchange, as far as is known.
+  /// Whether the connection may be used again after the exchange, as far as is known.
   private var keepsAlive = true
-  /// Whether an exchange has ended in order, within the read that is under way.
+  /// Whether an exchange has ended properly within the current read.
   private var isFree = false
   private var isClosing = false
   private var isReading = true
-  /// Whether both sides have switched to another protocol: bytes pass as they are.
+  /// Whether both sides have switched to another protocol, so that bytes pass unchanged.
   private var isTunnel = false
-  /// Whether an exchange has ended on it.
+  /// Whether an exchange has ended on the connection.
   private(set) var wasUsed = false
   private var restsSince = NIODeadline.now()
   private var error: (any Error)?
-  /// Who waits until all that has come is read.
+  /// The caller that waits until all bytes that have arrived are read.
   private var quiet: (act: (Bool) -> Void, timer: LoopTimers.Token)?
 
   init(pool: ConnectionPool, socket: BackendSocket) {
@@ -53,18 +53,18 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
-    // Not even the last response is in doubt, but the next one's beginning would be.
+    // The last response is complete, but the beginning of the next one would be in doubt.
     guard exchange != nil else { return close() }
     if inbound.readableBytes == 0 { inbound = bytes } else { inbound.writeBuffer(&bytes) }
     decode()
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    // TLS hands on what it has read before it closes behind the backend's leave.
+    // TLS passes on what it has read before it closes the connection after the backend's close_notify.
     if !socket.isEncrypted { didRead() }
   }
 
-  /// All of a read has been looked at, and nobody may begin anything on the connection before.
+  /// Handles the end of a read. Only now may the connection be used for the next exchange.
   private func didRead() {
     if isFree {
       isFree = false
@@ -86,7 +86,7 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
   func channelInactive(context: ChannelHandlerContext) {
     self.context = nil
-    // Whoever breaks TLS off may have cut the response short.
+    // Under TLS, an error (such as an end without close_notify) means that the response may be truncated.
     if isTunnel || decoder.finish() == .complete && !(socket.isEncrypted && error != nil) {
       exchange?.ended(trailers: ByteBuffer())
     } else {
@@ -101,24 +101,24 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   }
 }
 
-// What the pool asks.
+// The pool's view of the connection.
 extension HTTP1Connection: PooledConnection {
   var isOpen: Bool { !isClosing && context?.channel.isActive == true }
 
-  /// Whether a request may be sent on it now. In clear, whatever is unread was said unasked; under TLS it may be a
-  /// session ticket, and has to be read first.
+  /// Whether a request may be sent now. Without TLS, unread bytes were sent unasked and mean the end; under TLS they
+  /// may be a session ticket, and must be read first.
   var standing: BackendSocket.Standing {
     guard isOpen else { return .ended }
     let standing = socket.standing
     return standing == .unread && !socket.isEncrypted ? .ended : standing
   }
 
-  /// Calls back once all that has come is read; `false`: it has ended, by then or by that.
+  /// Calls `act` with true once all bytes that have arrived are read, and with false if the connection has ended.
   func whenQuiet(_ act: @escaping (Bool) -> Void) {
     switch standing {
     case .quiet: act(true)
     case .unread:
-      // Half a record may stay so for ever.
+      // An incomplete record may stay incomplete for ever.
       let timer = pool.upstream.context.timers.start(milliseconds: max(1, pool.settings.connectTimeout.count))
       { [weak self] in
         self?.close()
@@ -150,7 +150,7 @@ extension HTTP1Connection: PooledConnection {
     pool.settings.idleTimeout - Milliseconds((now - restsSince).nanoseconds / 1_000_000)
   }
 
-  /// It is kept for the next exchange.
+  /// Starts the idle time of a connection that is kept for the next exchange.
   func rest() { restsSince = .now() }
 
   func close() {
@@ -161,7 +161,7 @@ extension HTTP1Connection: PooledConnection {
   }
 }
 
-// What the exchange asks.
+// The exchange's view of the connection.
 extension HTTP1Connection: Carrier {
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
@@ -185,7 +185,7 @@ extension HTTP1Connection: Carrier {
     if let context { writer?.write(bytes, context) }
   }
 
-  /// Calls back once all that was written has been handed to the kernel.
+  /// Calls `act` once all that was written was passed to the kernel.
   func onceWritten(_ act: @escaping @Sendable () -> Void) {
     guard let context else { return }
     let written = context.eventLoop.makePromise(of: Void.self)
@@ -193,7 +193,7 @@ extension HTTP1Connection: Carrier {
     context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
   }
 
-  /// Tells the backend that nothing more comes; it may still answer.
+  /// Ends the sending direction. The backend may still respond.
   func closeOutput() { context?.close(mode: .output, promise: nil) }
 
   func setReading(_ reads: Bool) {
@@ -203,7 +203,7 @@ extension HTTP1Connection: Carrier {
     if reads { context.read() }
   }
 
-  /// It carries one exchange, and is closed with it.
+  /// Does nothing: the connection carries only this exchange, and is closed with it.
   func timedOut() {}
 
   func release() { pool.release(self) }
@@ -264,7 +264,7 @@ extension HTTP1Connection {
   private func ended(_ exchange: HTTPExchange, _ trailers: ByteBuffer) {
     self.exchange = nil
     wasUsed = true
-    // Bytes behind the response belong to nobody; a request cut short leaves the backend waiting for its rest.
+    // Bytes behind the response belong to no exchange, and after an incomplete request the backend waits for the rest.
     let isClean = keepsAlive && inbound.readableBytes == 0 && exchange.isSent
     inbound = ByteBuffer()
     setReading(true)

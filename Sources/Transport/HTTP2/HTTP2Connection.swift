@@ -3,52 +3,55 @@ import Loop
 import NIOCore
 import NIOHTTP2
 
-/// One connection of HTTP/2 to a backend: its streams are exchanges, and this is what they share. Confined to its loop.
+/// One HTTP/2 connection to a backend: the state that its streams share, each of which is one exchange. Confined to its
+/// loop.
 final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame
 
-  /// What a backend allows that does not say: NIO holds further streams back itself.
+  /// The number of concurrent streams until the backend states its limit. NIO itself holds back streams beyond that.
   private static let usualStreams = 100
-  /// Stream identifiers end at 2^31, and each stream takes the next odd one.
+  /// The number of streams after which a connection is replaced. Stream identifiers end at 2^31, and each stream takes
+  /// the next odd one.
   private static let lastOpened = 1 << 29
-  /// What a stream's and a connection's windows are until the backend says otherwise (RFC 9113, section 6.9.2).
+  /// The initial window of a stream and of a connection, until the backend changes it (RFC 9113, section 6.9.2).
   private static let usualWindow = 65_535
-  /// How soon a connection that was full of what is yet to leave is looked at again, in milliseconds.
+  /// The pause before another look at a connection whose output buffer was not empty, in milliseconds.
   private static let glance: Int64 = 10
 
   let pool: ConnectionPool
   private let socket: BackendSocket
   private var multiplexer: NIOHTTP2Handler.StreamMultiplexer?
   private var context: ChannelHandlerContext?
-  /// How many streams the backend takes at once.
+  /// The maximum number of concurrent streams that the backend accepts.
   private var mostStreams = usualStreams
-  /// Streams that are open, or about to be.
+  /// The number of streams that are open, or about to be.
   private var streams = 0
   private var opened = 0
-  /// Whether an exchange has ended on it.
+  /// Whether an exchange has ended on the connection.
   private(set) var wasUsed = false
-  /// Whether it takes no more streams.
+  /// Whether the connection takes no more streams.
   private var isLeaving = false
-  /// Whether it was made for one exchange alone.
+  /// Whether the connection was made for one exchange alone.
   private var isReserved = false
-  /// Whether bytes have come that are to be read before another stream is opened.
+  /// Whether bytes have arrived that must be read before another stream is opened.
   private(set) var isUnread = false
   private var liveness = Liveness()
   private var isTicking = false
   /// The number of reads.
   private(set) var reads = 0
-  /// The number of reads that brought something of a stream.
+  /// The number of frames that belonged to a stream.
   private var answers = 0
-  /// The bytes of a body that a new stream may send.
+  /// The number of body bytes that a new stream may send.
   private var streamWindow = usualWindow
-  /// The bytes that all streams together may send. No less is open: what NIO was given counts as sent.
+  /// The number of bytes that all streams together may still send. It is a lower bound, because bytes that were passed
+  /// to NIO count as sent.
   private var connectionWindow = usualWindow
-  /// Runs while somebody would use it once it is clear.
+  /// Runs while an exchange wants the connection, which is not clear.
   private var glance: LoopTimers.Token?
-  /// The last stream that the backend may have taken, once it has said so in order.
+  /// The last stream that the backend may have processed, from a GOAWAY with `NO_ERROR`.
   private var lastTaken: HTTP2StreamID?
-  /// Whether the backend left for an error: what it says of the last stream proves nothing then.
+  /// Whether the backend sent GOAWAY with an error. Its last stream identifier then proves nothing.
   private var leftForError = false
   private var restsSince = NIODeadline.now()
   private let ready = LateResult()
@@ -60,22 +63,22 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     socket.onEncryptedRead { [weak self] in self?.wasRead() }
   }
 
-  /// Adds all that speaks HTTP/2 to the end of a channel's pipeline.
+  /// Adds the HTTP/2 handlers to the end of a channel's pipeline.
   static func start(on channel: any Channel, of pool: ConnectionPool, _ socket: BackendSocket) throws {
     let connection = HTTP2Connection(of: pool, socket)
     let codec = NIOHTTP2Handler(
       mode: .client, eventLoop: channel.eventLoop, connectionConfiguration: connectionConfiguration,
       streamConfiguration: streamConfiguration
     ) { pushed in
-      // Never promised: pushing is switched off.
+      // Never announced, because server push is disabled.
       pushed.close()
     }
     try channel.pipeline.syncOperations.addHandlers([codec, connection])
     connection.multiplexer = try codec.syncMultiplexer()
   }
 
-  /// Succeeds once the backend has said how it speaks HTTP/2, with its first frame: a request never goes to one that
-  /// does not.
+  /// Returns a future that succeeds with the backend's first SETTINGS frame. No request is sent to a backend that does
+  /// not speak HTTP/2.
   func whenReady(on loop: any EventLoop) -> EventLoopFuture<Void> { ready.wait(on: loop) }
 
   func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -117,9 +120,9 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   func channelWritabilityChanged(context: ChannelHandlerContext) { pool.upstream.context.executor.drain() }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // Of a stream alone: it has been reset, and the others are not to blame.
+    // The error of a single stream, which was reset. The other streams go on.
     if error is NIOHTTP2Errors.StreamError { return }
-    // A frame of a stream that there is not. NIO may have said that it leaves for it.
+    // A frame of a stream that does not exist. NIO may have sent GOAWAY because of it.
     if error is NIOHTTP2Errors.NoSuchStream { return leave() }
     if self.error == nil { self.error = error }
     close()
@@ -142,13 +145,13 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   }
 }
 
-// What the pool asks.
+// The pool's view of the connection.
 extension HTTP2Connection: PooledConnection {
   var isOpen: Bool { context?.channel.isActive == true }
 
   var isResting: Bool { streams == 0 }
 
-  /// Whether one more exchange may be opened on it. One that is not clear tells the pool when it may be.
+  /// Whether one more exchange may be opened. A connection whose output buffer is not empty tells the pool later.
   private var hasRoom: Bool {
     guard isOpen, !isLeaving, streams < mostStreams, opened < Self.lastOpened else { return false }
     guard !isUnread, !liveness.isAsking else { return false }
@@ -160,12 +163,12 @@ extension HTTP2Connection: PooledConnection {
 
   func hasRoom(for exchange: HTTPExchange) -> Bool {
     if takesBody(of: exchange) { return hasRoom }
-    // What was given to NIO and never left counts as sent for ever: such a connection has done its work.
+    // Bytes that were passed to NIO and never left count as sent for ever, so such a connection is of no more use.
     if isResting, connectionWindow <= 0 { leave() }
     return false
   }
 
-  /// Whether the body of a claimed request, if it has one, could begin to leave. Its head must not go where the body
+  /// Whether the body of a claimed request, if it has one, can begin to leave. Its head must not be sent where the body
   /// cannot follow: the outcome would be unknown although the backend cannot have begun.
   func takesBody(of exchange: HTTPExchange) -> Bool {
     streamWindow > 0 && connectionWindow > 0 || !exchange.needsWindow
@@ -176,14 +179,14 @@ extension HTTP2Connection: PooledConnection {
     isUnread || exchange.needsWindow && isOpen && !isLeaving && streamWindow <= 0
   }
 
-  /// Keeps it for the one exchange that it was made for.
+  /// Reserves the connection for the one exchange that it was made for.
   func reserve() {
     isReserved = true
     isLeaving = true
   }
 
-  /// Whether what is written now leaves at once. A request's head must not lie here while its permit grows stale: it
-  /// would leave when the process has been frozen and wakes up, long after somebody else has sent the request.
+  /// Whether bytes that are written now leave at once. A request's head must not wait here while its permit grows
+  /// stale: if the process is frozen and resumed, the head would leave long after another node has sent the request.
   private var isClear: Bool {
     (try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)) == 0
   }
@@ -206,7 +209,7 @@ extension HTTP2Connection: PooledConnection {
     context?.close(promise: nil)
   }
 
-  /// Lets an exchange run on a stream of its own. NIO makes that in the loop's next turn.
+  /// Opens a stream for an exchange. NIO creates it in the loop's next turn.
   func open(_ exchange: HTTPExchange) {
     streams += 1
     opened += 1
@@ -225,17 +228,17 @@ extension HTTP2Connection: PooledConnection {
   }
 }
 
-// What its streams ask and tell.
+// The streams' view of the connection.
 extension HTTP2Connection {
-  /// Whether a request may be sent on it now. One whose backend has gone is left.
+  /// Whether a request may be sent now. If the backend has closed the connection, it takes no more streams.
   func takes(_ exchange: HTTPExchange) -> Bool {
-    // The backend may have lowered its limits just now: NIO would hold the head back.
+    // The backend may have lowered its limit just now, and NIO would hold back the head.
     guard isOpen, !isLeaving || isReserved, streams <= mostStreams else { return false }
     guard takesBody(of: exchange) else { return false }
     switch socket.standing {
     case .quiet: return isClear
     case .unread:
-      // While nothing is under way the backend has little to say. Whatever it is, it was not said to this request.
+      // While no other stream is open, a backend has little to send. These bytes cannot concern this request.
       isUnread = streams == 1
       return !isUnread && isClear
     case .ended:
@@ -244,23 +247,23 @@ extension HTTP2Connection {
     }
   }
 
-  /// Whether the backend has said that it took nothing of this stream (RFC 9113, section 6.8). One that leaves for an
-  /// error may count as it likes: some say 0 although streams ran.
+  /// Whether the backend has stated that it did not process this stream (RFC 9113, section 6.8). A GOAWAY with an error
+  /// is not believed: some backends send 0 although streams ran.
   func disowns(_ stream: HTTP2StreamID) -> Bool { !leftForError && (lastTaken.map { stream > $0 } ?? false) }
 
-  /// So much of a body was given to NIO.
+  /// Counts body bytes that are passed to NIO.
   func willSend(_ count: Int) { connectionWindow -= count }
 
-  /// Something of a stream has come.
+  /// Counts a frame that belongs to a stream.
   func wasAnswered() { answers &+= 1 }
 
-  /// No other client's request may follow on it.
+  /// Takes no more streams, because the connection has become one client's own.
   func bind() { leave() }
 
-  /// A stream has waited for too long. Where nothing at all was heard meanwhile, the connection is left; else the
-  /// backend is asked.
+  /// Handles the time-out of a stream. If nothing was read from the connection since the stream began, it takes no more
+  /// streams; otherwise a PING is sent.
   ///
-  /// - Parameter reads: how often anything was read when the stream began.
+  /// - Parameter reads: The number of reads when the stream began.
   func timedOut(since reads: Int) {
     if reads == self.reads { return leave() }
     guard isOpen, !liveness.isAsking else { return }
@@ -268,9 +271,9 @@ extension HTTP2Connection {
     ping()
   }
 
-  /// A stream has ended.
+  /// Handles the end of a stream.
   ///
-  /// - Parameter wasUsed: whether it carried an exchange.
+  /// - Parameter wasUsed: Whether the stream carried an exchange.
   func ended(wasUsed: Bool) {
     streams -= 1
     if wasUsed { self.wasUsed = true }
@@ -320,16 +323,16 @@ extension HTTP2Connection {
   }
 }
 
-// What is said to backends, and what is borne from them: they are trusted with more than strangers are.
+// The settings for backends. Their limits are higher than those for clients, because backends are trusted more.
 extension HTTP2Connection {
-  /// What of a head is taken, as for HTTP/1.1.
+  /// The maximum size of a response head, as for HTTP/1.1.
   private static let headBytes = 256 << 10
-  /// What of a stream may come before it is read.
+  /// The window of a stream: the bytes that may arrive ahead of its reader.
   private static let streamWindow = 256 << 10
-  /// What of all streams may be under way. Whoever is read slowly holds up nobody else: this window opens again as
-  /// bytes come, not as they are read.
+  /// The window of the connection. It opens again as bytes arrive, not as they are read, so that a slow reader does not
+  /// delay other streams.
   private static let connectionWindow = 4 << 20
-  /// Frames of no use are counted for so short a time that no backend sends as many as are counted.
+  /// The period over which useless frames are counted. It is so short that no backend can send as many as are allowed.
   private static let window = TimeAmount.milliseconds(10)
   private static let manyFrames = 2000
 
@@ -340,14 +343,14 @@ extension HTTP2Connection {
       HTTP2Setting(parameter: .maxHeaderListSize, value: headBytes),
       HTTP2Setting(parameter: .initialWindowSize, value: streamWindow),
     ]
-    // Held to the rules by what makes an answer's head, and by the stream.
+    // The response head's parser and the stream check these rules.
     connection.headerBlockValidation = .disabled
     connection.contentLengthValidation = .disabled
     // As many frames of 16 KiB as the largest head takes.
     connection.maximumSequentialContinuationFrames = headBytes >> 14 + 1
     connection.maximumSequentialEmptyDataFrames = .max
     connection.maximumConnectionGlitches = .max
-    // Frames that were under way when their streams were reset are no fault of the backend's.
+    // Frames that were in flight when their streams were reset are not the backend's fault.
     connection.maximumRecentlyResetStreams = 4096
     connection.controlFrameRateLimit.maximumCount = manyFrames
     connection.controlFrameRateLimit.windowLength = window
@@ -358,7 +361,7 @@ extension HTTP2Connection {
   private static var streamConfiguration: NIOHTTP2Handler.StreamConfiguration {
     var stream = NIOHTTP2Handler.StreamConfiguration()
     stream.targetWindowSize = streamWindow
-    // As for a connection of HTTP/1.1.
+    // As for an HTTP/1.1 connection.
     stream.outboundBufferSizeHighWatermark = 64 << 10
     stream.outboundBufferSizeLowWatermark = 32 << 10
     stream.streamResetFrameRateLimit.maximumCount = manyFrames

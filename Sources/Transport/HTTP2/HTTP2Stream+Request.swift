@@ -4,10 +4,10 @@ import NIOHPACK
 import NIOHTTP2
 import Wire
 
-// The request's way out.
+// Sending the request.
 extension HTTP2Stream {
-  /// What is written as one of a whole body, so that a backend that takes it slowly can be told from one that takes
-  /// nothing.
+  /// The size of the pieces in which a whole body is written, in bytes. Pieces make a backend that reads slowly
+  /// distinguishable from one that reads nothing.
   private static var pieceBytes: Int { 64 << 10 }
 
   func send(_ request: UpstreamRequest, of exchange: HTTPExchange) {
@@ -61,7 +61,7 @@ extension HTTP2Stream {
     context?.write(wrapOutboundOut(payload), promise: promise)
   }
 
-  /// Calls back once a frame has left; where it never will, the stream is closed.
+  /// Returns a promise that calls `hasLeft` once a frame has left. If the frame cannot leave, the stream is closed.
   private func promise(_ hasLeft: @escaping @Sendable (HTTP2Stream) -> Void) -> EventLoopPromise<Void>? {
     guard let context else { return nil }
     let promise = context.eventLoop.makePromise(of: Void.self)

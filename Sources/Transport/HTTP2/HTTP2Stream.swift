@@ -3,21 +3,21 @@ import NIOCore
 import NIOHTTP2
 import Wire
 
-/// One stream of HTTP/2 to a backend: one exchange. Confined to its loop.
+/// One HTTP/2 stream to a backend, which carries one exchange. Confined to its loop.
 final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundOut = HTTP2Frame.FramePayload
 
   private enum Stage {
-    /// NIO is making it. Followed by `running` or `over`.
+    /// NIO is creating the stream. Followed by `running` or `over`.
     case opening
-    /// The request is being sent, or its answer awaited.
+    /// The request is being sent, or its response awaited.
     case running
-    /// Nothing more is told to the exchange. Its place on the connection may yet be taken.
+    /// The exchange gets no more events. The stream may still count on its connection.
     case over
   }
 
-  /// As for HTTP/1.1.
+  /// The limits of a response head, as for HTTP/1.1.
   private static let limits = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
 
   let connection: HTTP2Connection
@@ -27,12 +27,13 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   private var takesPlace = true
   private var id: HTTP2StreamID?
   private var method = MessageHead.Method.other
-  /// Set with the final head.
+  /// The length check of the body. Set with the final head.
   private var length: BodyLength?
-  /// Whether anything of an answer came: a backend that says afterwards that it took nothing contradicts itself.
+  /// Whether any part of a response has arrived. A backend that states afterwards that it did not process the request
+  /// contradicts itself.
   private var hasHeard = false
   private var isReading = true
-  /// How often anything had been read of the connection when the request was sent.
+  /// The number of reads of the connection when the request was sent.
   private var readsBefore = 0
   private var reset: HTTP2ErrorCode?
 
@@ -72,7 +73,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
     if context.channel.isWritable { exchange.becameWritable() }
   }
 
-  /// NIO closes the channel when the stream was reset; what else is wrong with it ends it.
+  /// Closes the stream. After a reset NIO closes the channel itself; any other error also ends it.
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
   func channelInactive(context: ChannelHandlerContext) {
@@ -84,7 +85,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
     }
   }
 
-  /// NIO has made the stream, or not. Of it the backend knows nothing yet.
+  /// Handles the creation of the stream, or its failure. The backend does not know of the stream yet.
   func opened() {
     guard case .opening = stage else { return }
     guard exchange.isConnecting, context?.channel.isActive == true, connection.takes(exchange) else {
@@ -93,13 +94,13 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
     exchange.run(on: self)
   }
 
-  /// Nothing was sent: the exchange begins anew, if it still wants to.
+  /// Restarts the exchange, if it still wants to connect, because nothing was sent.
   private func giveUp() {
     release()
     if exchange.isConnecting { connection.pool.start(exchange) }
   }
 
-  /// The stream is gone before the answer was whole.
+  /// Handles the end of the stream before the response was complete.
   private func ended() {
     stage = .over
     givePlaceBack()
@@ -122,7 +123,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   }
 }
 
-// What the backend sends.
+// The frames from the backend.
 extension HTTP2Stream {
   private func begin(_ fields: [(name: String, value: String)], isEnd: Bool) throws(WireError) {
     let head = try ResponseHead(http2: fields, isEnd: isEnd, method: method, limits: Self.limits)
@@ -145,7 +146,7 @@ extension HTTP2Stream {
     if isEnd { finish(trailers: ByteBuffer()) }
   }
 
-  /// The fields after the body.
+  /// Handles the trailers.
   private func end(_ fields: [(name: String, value: String)], isEnd: Bool) throws(WireError) {
     guard isEnd else { throw .forbiddenTrailer }
     try length?.end()
@@ -155,12 +156,12 @@ extension HTTP2Stream {
   private func finish(trailers: ByteBuffer) {
     stage = .over
     exchange.ended(trailers: trailers)
-    // The rest of the request is of no use any more, and the backend is told so.
+    // The rest of the request is useless now; closing resets the stream.
     if !exchange.isSent { context?.close(promise: nil) }
   }
 }
 
-// What the exchange asks.
+// The exchange's view of the stream.
 extension HTTP2Stream: Carrier {
   var wasUsed: Bool { connection.wasUsed }
 
@@ -190,7 +191,7 @@ extension HTTP2Stream: Carrier {
     givePlaceBack()
   }
 
-  /// Resets the stream, and leaves its connection to the others.
+  /// Resets the stream, without affecting the others of its connection.
   func cut() {
     stage = .over
     context?.close(promise: nil)

@@ -1,39 +1,40 @@
-/// Decides whether a shared connection still lives, by what is heard of it while its streams are open. Asked once a
-/// second.
+/// Decides whether a shared connection is still alive, from what is read on it while its streams are open. Its clock
+/// ticks once a second.
 ///
-/// A path that lost its state, or a balancer that hangs, says nothing: without this every stream of the connection would
-/// wait for its own time-out, and every later one, too.
+/// A network path that lost its state, or a load balancer that hangs, is silent. Without this check, every stream of
+/// the connection, and every later one, would wait for its own time-out.
 struct Liveness {
   enum TickAction: Equatable {
     case none
-    /// Nothing is under way: no more ticks are needed until a stream is opened.
+    /// No stream is open: no more ticks are needed until one is opened.
     case rest
-    /// The backend is to be asked by PING.
+    /// A PING is to be sent.
     case ask
-    /// The backend does not say a word: the connection is to be closed.
+    /// The backend has not responded to a PING: the connection is to be closed.
     case giveUp
   }
 
-  /// How many seconds of silence come before the first PING, and between those that nothing but their acknowledgements
-  /// follow. Backends of gRPC end a connection with the third one within five minutes that comes without cause, while a
-  /// stream may well say nothing for hours.
+  /// The seconds of silence before the first PING, and before each further one while only acknowledgements arrive.
+  /// Backends of gRPC close a connection on the third PING without cause within five minutes, while a stream may well
+  /// be silent for hours.
   private static let pauses = [2, 10, 60, 330]
-  /// The seconds for which a PING may stay without a word; a backend that was frozen for less keeps its streams.
+  /// The number of seconds that a PING may stay without any read. A backend that was frozen for less keeps its streams.
   private static let patience = 10
 
-  /// Whether a PING is under way since which nothing was heard: no stream is to be opened until then.
+  /// Whether nothing was read since the last PING. Meanwhile no stream is opened.
   private(set) var isAsking = false
   private var silence = 0
-  /// The number of PINGs that nothing but acknowledgements followed.
+  /// The number of PINGs since the last frame of a stream.
   private var asked = 0
   private var lastRead = 0
   private var lastAnswer = 0
 
-  /// A second has passed.
+  /// Handles the passing of a second.
   ///
   /// - Parameters:
-  ///   - reads: how often anything was read so far.
-  ///   - answers: how often anything of a stream was.
+  ///   - reads: The number of reads so far.
+  ///   - answers: The number of frames so far that belonged to a stream.
+  ///   - hasStreams: Whether a stream is open.
   mutating func ticked(reads: Int, answers: Int, hasStreams: Bool) -> TickAction {
     if reads != lastRead {
       lastRead = reads
@@ -53,7 +54,7 @@ struct Liveness {
     return .ask
   }
 
-  /// A PING is sent.
+  /// Records that a PING is sent.
   mutating func ask(reads: Int) {
     lastRead = reads
     isAsking = true
@@ -61,7 +62,7 @@ struct Liveness {
     asked += 1
   }
 
-  /// Anything was read.
+  /// Records that anything was read.
   mutating func heard() {
     isAsking = false
     silence = 0

@@ -1,34 +1,35 @@
 import Idempotency
 import NIOCore
 
-/// What carries one exchange to the backend: a connection of HTTP/1.1, or a stream of HTTP/2. Confined to its loop.
+/// The carrier of one exchange: an HTTP/1.1 connection, or an HTTP/2 stream. Confined to its loop.
 protocol Carrier: AnyObject, Sendable {
-  /// Whether an exchange has ended on its connection: the backend may just be closing it.
+  /// Whether an exchange has ended on the connection, so that the backend may just be closing it.
   var wasUsed: Bool { get }
   /// Whether there is room for more of a streamed body.
   var isWritable: Bool { get }
-  /// Writes the request's head, and its body with it unless that is streamed.
+  /// Writes the request's head, and its body unless that is streamed.
   ///
-  /// From here on the exchange hears of its answer, and of the request's last byte by `wasSent`.
+  /// From now on the carrier reports to the exchange the events of the response and, by `wasSent`, the sending of the
+  /// request's last byte.
   func begin(_ exchange: HTTPExchange)
   /// Writes a piece of a streamed body.
   func write(_ piece: ByteBuffer, of exchange: HTTPExchange)
   /// Ends a streamed body.
   func endBody(of exchange: HTTPExchange)
-  /// Stops reading from the backend, or goes on.
+  /// Pauses or resumes reading from the backend.
   func setReading(_ reads: Bool)
-  /// The exchange has waited for longer than it wants to. It may yet go on.
+  /// Handles a time-out of the exchange, which may still continue.
   func timedOut()
-  /// Is given back without having carried anything.
+  /// Returns the carrier unused.
   func release()
-  /// The exchange wants no more of it: nothing that is still under way reaches anybody.
+  /// Drops the exchange: nothing that still arrives is passed on.
   func cut()
 }
 
-/// What a pool holds, whichever HTTP it speaks.
+/// A connection in a pool, with either version of HTTP.
 protocol PooledConnection: AnyObject {
   var isOpen: Bool { get }
-  /// How long it may be kept yet, since it was used last.
+  /// The idle time that is left, since the last use.
   func timeLeft(_ now: NIODeadline) -> Milliseconds
   func close()
 }

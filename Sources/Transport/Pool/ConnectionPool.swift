@@ -2,30 +2,30 @@ import Idempotency
 import Loop
 import NIOCore
 
-/// The connections of one backend on one event loop: those at work, those kept for the next, and who waits for one.
+/// The connections of one backend on one event loop: those in use, those kept for the next exchange, and the exchanges
+/// that wait for one.
 ///
-/// A connection of HTTP/1.1 carries one exchange at a time; one of HTTP/2 is shared, and another is made only when
-/// those that are there take no more. Confined to its loop.
+/// An HTTP/1.1 connection carries one exchange at a time. An HTTP/2 connection is shared, and another is made only when
+/// the existing ones take no more exchanges. Confined to its loop.
 final class ConnectionPool: @unchecked Sendable {
   private static let ending = "the transport is shut down"
 
   let settings: UpstreamSettings
   let versions: HTTPVersions
-  /// `nil`: the backend is not `https`.
+  /// The TLS settings; `nil` if the backend is not `https`.
   let tls: BackendTLS?
   let upstream: HTTPUpstream
   private let limit: Int
-  /// Every connection, and every attempt to make one.
+  /// The number of connections, including those that are being established.
   private var count = 0
-  /// How many are being made.
+  /// The number of connections that are being established.
   private var connecting = 0
   /// Whether the next connection is expected to carry many exchanges.
   private var isSharing: Bool
   private var connections: [ObjectIdentifier: any PooledConnection] = [:]
-  /// Those of HTTP/1.1 that are kept. The one used last stands last and is used first, so that those that are not
-  /// needed grow old.
+  /// The idle HTTP/1.1 connections. The one used last is at the end and is used first, so that superfluous ones age.
   private var idle: [HTTP1Connection] = []
-  /// Those of HTTP/2 that take exchanges. The first that has room is used, for the same reason.
+  /// The HTTP/2 connections that take exchanges. The first one with room is used, for the same reason.
   private var shared: [HTTP2Connection] = []
   private var waiting = CircularBuffer<HTTPExchange>(initialCapacity: 4)
   private var timer: LoopTimers.Token?
@@ -40,12 +40,13 @@ final class ConnectionPool: @unchecked Sendable {
     isSharing = versions != .http1
   }
 
-  /// Whether nothing is under way.
+  /// Whether no exchange is in progress.
   var isIdle: Bool { count == idle.count + shared.count { $0.isResting } && waiting.isEmpty }
 
-  /// Gives the exchange a connection: one that is kept and quiet, a new one, or the next that becomes free.
+  /// Gives the exchange a connection: one that is idle and quiet, a new one, or the next that becomes free.
   ///
-  /// - Parameter isFresh: whether it must not be one that was kept. Those that are shared are used all the same.
+  /// - Parameter isFresh: Whether the connection must not be an idle HTTP/1.1 connection. Shared connections are used
+  ///   in any case.
   func start(_ exchange: HTTPExchange, isFresh: Bool = false) {
     guard !isShutDown else { return exchange.fail(Self.ending) }
     while !isFresh, let connection = idle.popLast() {
@@ -68,14 +69,15 @@ final class ConnectionPool: @unchecked Sendable {
     exchange.wait()
   }
 
-  /// One that is being made may have room for all, and so may one that is just being read.
+  /// Whether a new connection may be made for the exchange. One that is being established may have room for all, and so
+  /// may one that is just being read.
   private func mayConnect(for exchange: HTTPExchange) -> Bool {
     guard count < limit else { return false }
     if exchange.request.bindsConnection { return true }
     return !(isSharing && connecting > 0) && !shared.contains { $0.holdsBack(exchange) }
   }
 
-  /// Lets what has come of a connection be read, and then keeps it, or gives it to who waits.
+  /// Waits until the bytes that have arrived are read, and then releases the connection.
   private func settle(_ connection: HTTP1Connection) {
     connection.whenQuiet { isQuiet in
       if isQuiet { self.release(connection) }
@@ -140,13 +142,13 @@ final class ConnectionPool: @unchecked Sendable {
     return true
   }
 
-  /// A connection is free: the next exchange takes it, or it is kept for a while.
+  /// Takes back a free connection: the next exchange in the queue uses it, or it is kept for a while.
   func release(_ connection: HTTP1Connection) {
     if firstWaiting() != nil {
       switch connection.standing {
       case .quiet: if let next = nextWaiting() { return next.run(on: connection) }
       case .unread: return settle(connection)
-      // It makes room for another by its end.
+      // Its end makes room for another.
       case .ended: return connection.close()
       }
     }
@@ -156,7 +158,7 @@ final class ConnectionPool: @unchecked Sendable {
     if timer == nil { startTimer(settings.idleTimeout) }
   }
 
-  /// A connection that is shared takes more than before, or has nothing to do.
+  /// Handles a shared connection that takes more exchanges than before, or has none.
   func hasRoom(_ connection: HTTP2Connection) {
     while let next = firstWaiting(), !next.request.bindsConnection, connection.hasRoom(for: next) {
       waiting.removeFirst()
@@ -167,13 +169,13 @@ final class ConnectionPool: @unchecked Sendable {
     if timer == nil { startTimer(settings.idleTimeout) }
   }
 
-  /// A connection that is shared takes no more exchanges, and goes when it has none.
+  /// Handles a shared connection that takes no more exchanges. It closes when its last one ends.
   func left(_ connection: HTTP2Connection) {
     shared.removeAll { $0 === connection }
     startNext()
   }
 
-  /// A connection is gone.
+  /// Handles the end of a connection.
   func closed(_ connection: any PooledConnection) {
     guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
     count -= 1
@@ -199,7 +201,7 @@ final class ConnectionPool: @unchecked Sendable {
     }
   }
 
-  /// The first one that still waits.
+  /// The first exchange in the queue that still waits.
   private func firstWaiting() -> HTTPExchange? {
     while let exchange = waiting.first {
       if exchange.isWaiting { return exchange }
@@ -208,7 +210,7 @@ final class ConnectionPool: @unchecked Sendable {
     return nil
   }
 
-  /// Takes the first one that still waits.
+  /// Removes and returns the first exchange in the queue that still waits.
   private func nextWaiting() -> HTTPExchange? {
     guard let exchange = firstWaiting() else { return nil }
     waiting.removeFirst()
@@ -219,7 +221,7 @@ final class ConnectionPool: @unchecked Sendable {
     timer = upstream.context.timers.start(milliseconds: span.count) { [weak self] in self?.closeAged() }
   }
 
-  /// One timer for all: it looks again when the oldest that is left has aged.
+  /// Closes connections whose idle time is over. One timer serves all: it is set for the oldest that is left.
   private func closeAged() {
     timer = nil
     let now = NIODeadline.now()

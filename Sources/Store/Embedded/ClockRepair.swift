@@ -1,12 +1,12 @@
 import GRDB
 import Idempotency
 
-/// Brings back what was written by a clock that was ahead.
+/// The correction of times that were written while the clock was ahead.
 enum ClockRepair {
-  /// Moves all times of those records back that were written far ahead of `now`. What is kept under a bare end (released
-  /// records, tombstones, fences) stays, and is kept the longer.
+  /// Moves back all times of the records that were written far ahead of `now`. A record that has only an end (a
+  /// released record, a tombstone, a fence) is unchanged, and is thus kept longer.
   ///
-  /// Looks at every record: done only after a clock was wrong.
+  /// Reads every record, and is therefore done only after a clock was wrong.
   static func moveBack(_ database: Database, by span: Milliseconds, now: StoreInstant) throws {
     try database.execute(
       sql: """

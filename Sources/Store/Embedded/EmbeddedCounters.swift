@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Figures of the embedded store for the metrics page, from any thread.
+/// The embedded store's counters and gauges, written by its threads and read by any thread.
 final class EmbeddedCounters: Sendable {
   let commits = Atomic<Int>(0)
   let swept = Atomic<Int>(0)
@@ -13,18 +13,18 @@ final class EmbeddedCounters: Sendable {
   let isAvailable = Atomic<Bool>(true)
 }
 
-/// The figures of the embedded store.
+/// The embedded store's numbers for the metrics page.
 public struct EmbeddedFigures: Equatable, Sendable {
-  /// The lengths of the database and of SQLite's log, and what of the database is free.
+  /// The lengths of the database and of SQLite's log, and the free space within the database, in bytes.
   public let databaseBytes: Int
   public let logBytes: Int
   public let freeBytes: Int
-  /// Steps of the sweeper that failed, and indexes that were made anew.
+  /// The number of failed sweep steps, and of rebuilt indexes.
   public let sweepFailures: Int
   public let indexRepairs: Int
   /// Whether expiry is held back because the clock is in doubt.
   public let isExpiryHeld: Bool
-  /// False while the database is not where it was opened.
+  /// Whether the database is still where it was opened.
   public let isAvailable: Bool
 
   init(_ counters: EmbeddedCounters) {

@@ -1,34 +1,36 @@
 import Idempotency
 import Synchronization
 
-/// One caller's command on its way through the writer.
+/// A caller's command in the writer's queue.
 protocol EmbeddedRequest: AnyObject, Sendable {
-  /// Begins its run, or goes on with it. False where the caller has given up: then it must not be run.
+  /// Marks the command as running. False if its time-out has passed: then it must not run.
   func begin() -> Bool
-  /// Runs the command inside the writer's transaction and keeps its response.
+  /// Runs the command inside the writer's transaction and keeps its result for `deliver`.
   func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect
-  /// Resumes the caller with the response: after the commit.
+  /// Resumes the caller with the result. Called after the commit.
   func deliver()
   /// Resumes the caller with an error.
   func fail(_ error: StoreError)
-  /// Counts one more tick of the watchdog; the number of ticks since the request came. Under the queue's lock.
+  /// Counts one more tick of the watchdog and returns the number of ticks since the command was queued. Called under
+  /// the queue's lock.
   func countTick() -> Int
-  /// Resumes the caller because its time is over.
+  /// Resumes the caller with an error, because the command's time-out has passed.
   func expire()
 }
 
-/// What running a command did.
+/// The effect of a command on the table.
 struct RecordEffect {
   static let none = RecordEffect(hasWritten: false, ended: nil)
 
   var hasWritten: Bool
-  /// The record that ended, or is free now: whoever waits for it looks again.
+  /// The record that was ended or is free now, so that its waiters must look again.
   var ended: RecordID?
 }
 
-/// The caller's side of a request: resumed once, by the writer or, when its time is over, by the watchdog.
+/// The result of a command and its suspended caller, which is resumed once: by the writer, or by the watchdog after the
+/// time-out.
 ///
-/// The response is owned by one thread at a time: the caller's until the request is queued, the writer's from then on.
+/// One thread owns the result at a time: the caller's thread until the command is queued, and then the writer's.
 class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
   typealias Continuation = UnsafeContinuation<Result<Response, StoreError>, Never>
 
@@ -53,7 +55,7 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
     return ticks
   }
 
-  /// A command that was not begun is never run; one that was may yet be committed.
+  /// Resumes the caller with an error. A command that did not begin never runs; one that did may still be committed.
   func expire() {
     let text = "the store's file is locked or its disk is too slow: a command took longer than store.timeout"
     if progress.compareExchange(expected: .waiting, desired: .ended, ordering: .relaxed).exchanged {
@@ -70,22 +72,22 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
 }
 
 private enum RequestProgress: UInt8, AtomicRepresentable {
-  /// In the queue. Followed by `running`, or by `ended` where its time is over.
+  /// In the queue. Followed by `running`, or by `ended` after the time-out.
   case waiting
   /// In the writer's transaction. Followed by `ended`.
   case running
-  /// Its caller has been resumed.
+  /// The caller was resumed.
   case ended
 }
 
-/// A command on one record: a rule, and the caller that waits for its outcome.
+/// A command on one record: a rule of `RecordRules`, and the caller that waits for its result.
 final class RecordRequest<Answer: Sendable>: EmbeddedReply<Answer>, EmbeddedRequest, @unchecked Sendable {
   typealias Rule = @Sendable (StoredEntry?, StoreInstant) -> RecordStep<Answer>
   typealias Unreadable = @Sendable (Int, StoreInstant) -> RecordStep<Answer>
 
   private let id: RecordID
   private let rule: Rule
-  /// For a row that cannot be read, by its attempt; without one that is an error.
+  /// The rule for a row that cannot be read, which gets the row's attempt. If it is `nil`, such a row is an error.
   private let unreadable: Unreadable?
 
   init(_ id: RecordID, reply: Continuation, unreadable: Unreadable? = nil, _ rule: @escaping Rule) {
@@ -128,7 +130,7 @@ final class RecordRequest<Answer: Sendable>: EmbeddedReply<Answer>, EmbeddedRequ
 }
 
 extension RecordChange {
-  /// Whether nobody owns the record after it.
+  /// Whether no owner holds the record after the change.
   fileprivate var ends: Bool {
     switch self {
     case .none: false

@@ -4,22 +4,23 @@ import Logging
 import Loop
 import Synchronization
 
-/// Records in one SQLite file, for the one process that has it open.
+/// A record store in one SQLite file, which one process has open.
 ///
-/// Used from tasks on any event loop. What was acknowledged is on the disk: neither kill -9 nor a power cut
-/// loses it. Each group of commands costs one wait for the disk (0.2 ms on an SSD, several on a spinning
-/// one), shared by all that came while the disk was busy; a command that changes nothing costs none of its
-/// own.
+/// It may be used from tasks on any event loop. An acknowledged change is on the disk: neither kill -9 nor a power cut
+/// loses it. Each group of commands costs one wait for the disk (0.2 ms on an SSD, several on a spinning one), which
+/// all commands share that arrived while the disk was busy. A command that changes nothing adds no wait of its own.
 public final class EmbeddedStore: RecordStore {
   private let writer: EmbeddedWriter
   private let file: DatabaseQueue
   private let lock: FileLock
 
-  /// Opens the file, or makes it. Blocks while it does: called once, at start.
+  /// Opens the file, or creates it. Blocks; called once, at start.
   ///
   /// - Parameters:
-  ///   - timeout: how long a command may take.
-  ///   - isWallTrusted: whether the operator vouches for the wall clock, whatever the file tells of time.
+  ///   - path: The path of the database file.
+  ///   - timeout: The maximum duration of a command.
+  ///   - isWallTrusted: Whether the operator vouches for the wall clock, even if it contradicts the times in the file.
+  ///   - logger: The logger of the store.
   public init(
     path: String, timeout: Milliseconds = .seconds(10), isWallTrusted: Bool = false, logger: Logger
   ) throws(EmbeddedStoreError) {
@@ -34,7 +35,7 @@ public final class EmbeddedStore: RecordStore {
     self.writer = writer
     self.lock = lock
     file.asyncWriteWithoutTransaction { database in
-      // A store that is dropped without `close` keeps the file until its last group is on the disk.
+      // A store that is dropped without `close` keeps its lock until its last group is on the disk.
       withExtendedLifetime(lock) { writer.run(on: database, presence) }
     }
   }
@@ -58,10 +59,10 @@ public final class EmbeddedStore: RecordStore {
     }
   }
 
-  /// Runs what waits, and lets go of the file. From now on every command is refused.
+  /// Runs the commands that wait, and closes the file. Every later command is refused.
   public func close() async {
     writer.queue.close()
-    // Stands behind the writer's one long job.
+    // Runs behind the writer's one long job.
     await withUnsafeContinuation { continuation in
       file.asyncWriteWithoutTransaction { _ in continuation.resume() }
     }
@@ -69,18 +70,18 @@ public final class EmbeddedStore: RecordStore {
     lock.release()
   }
 
-  /// The state that probes see: what was opened serves.
+  /// The state for readiness probes. A store that was opened is available.
   public let monitor: StoreMonitor
 
   var queue: RequestQueue { writer.queue }
 
-  /// How many groups were committed.
+  /// The number of groups that were committed.
   public var commitCount: Int { writer.counters.commits.load(ordering: .relaxed) }
-  /// How many entries and answers the sweeper has removed.
+  /// The number of entries and responses that the sweeper has removed.
   public var sweptCount: Int { writer.counters.swept.load(ordering: .relaxed) }
-  /// How many tasks wait for a record's end.
+  /// The number of tasks that wait for the end of a record.
   public var waiterCount: Int { writer.waiters.count }
-  /// The store's other figures.
+  /// The store's other numbers.
   public var figures: EmbeddedFigures { EmbeddedFigures(writer.counters) }
 }
 
@@ -133,7 +134,7 @@ extension EmbeddedStore {
 
   public func watch(_ id: RecordID) async throws(StoreError) -> EmbeddedWatch { writer.waiters.add(id) }
 
-  /// Queues a command and waits for its answer.
+  /// Queues a command and waits for its result.
   private func submit<Answer: Sendable>(
     _ id: RecordID, unreadable: RecordRequest<Answer>.Unreadable? = nil,
     _ rule: @escaping RecordRequest<Answer>.Rule

@@ -1,10 +1,10 @@
-/// Why the embedded store could not be opened.
+/// The reason for which the embedded store cannot be opened.
 public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   case noDirectory(path: String)
-  /// Another process has it open, or this one has already.
+  /// Another process has the file open, or this process already has.
   case inUse(path: String, owner: String)
   case notADatabase(path: String)
-  /// A database of some other program.
+  /// The file is another program's database.
   case foreignDatabase(path: String)
   case newerFormat(path: String, found: Int, known: Int)
   case cannotOpen(path: String, reason: String)

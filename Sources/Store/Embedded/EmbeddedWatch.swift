@@ -3,18 +3,18 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// One task's wait for a record's ends. Woken by the writer's thread, goes on where its task belongs.
+/// One task's wait for the end of a record. The writer's thread wakes it, and the task resumes on its own executor.
 public final class EmbeddedWatch: RecordWatch {
   private struct State {
-    /// An end that came while nobody waited.
+    /// Whether an end came while nobody waited.
     var isSet = false
     var waiter: UnsafeContinuation<Void, Never>?
-    /// Numbers the waits, so that the timer of one never ends another.
+    /// The number of the current wait, so that the timer of an earlier one never ends it.
     var wait = 0
     var timer: Scheduled<Void>?
   }
 
-  /// A wait is no longer than this; its caller looks again and goes on.
+  /// The maximum duration of one wait. Its caller then looks at the record again and waits on.
   private static let longest = Milliseconds.seconds(24 * 3600)
 
   let id: RecordID
@@ -49,7 +49,7 @@ public final class EmbeddedWatch: RecordWatch {
     wake()
   }
 
-  /// Ends the wait, or the next one.
+  /// Ends the current wait; if there is none, the next one ends at once.
   func wake() {
     let (waiter, timer) = state.withLock { state in
       defer { (state.waiter, state.timer) = (nil, nil) }

@@ -4,9 +4,9 @@ import Idempotency
 import Logging
 import Synchronization
 
-/// The looks, once a second, at what others do to the store: its log, its pages, the machine's clock.
+/// The checks, once a second, of the store's surroundings: the log's length, damaged pages, and the machine's clock.
 extension EmbeddedWork {
-  /// Empties a log that has grown far beyond its limit, or says who holds it.
+  /// Empties a log that has grown far beyond its limit. Logs a warning if that fails.
   func watchLog() {
     var length = FileIdentity.length(of: presence.path + "-wal")
     defer { writer.counters.logBytes.store(length, ordering: .relaxed) }
@@ -21,7 +21,8 @@ extension EmbeddedWork {
       metadata: ["bytes": "\(length)", "reason": "\(reason)"])
   }
 
-  /// Makes the sweep's index anew, which a damaged page of it keeps from every change; false where that fails.
+  /// Rebuilds the sweep index, because one damaged page of it makes every change fail. False if the rebuilding fails,
+  /// or is not due yet.
   @discardableResult
   func repairIndex() -> Bool {
     guard housekeeping.repairing.isDue() else { return false }
@@ -74,7 +75,8 @@ extension EmbeddedWork {
     logger.notice("store: the clocks agree again; records expire as usual")
   }
 
-  /// Moves back what the later of two times has written, with the clock: leases of live owners go along.
+  /// Moves back the times that the later clock has written, and the store's time with them. Leases of live owners move
+  /// along.
   private func moveBack(by span: Milliseconds, _ finding: StoreClock.Finding) {
     let now = clock.expiry()
     do {
@@ -92,7 +94,7 @@ extension EmbeddedWork {
 }
 
 extension StoreClock.Doubt {
-  /// The operator's instructions.
+  /// The log message with instructions for the operator.
   var warning: String {
     let span = "\(lead.count / 3_600_000) h"
     let reason =
@@ -105,9 +107,9 @@ extension StoreClock.Doubt {
   }
 }
 
-/// The index by which the sweeper finds what is over.
+/// The index by which the sweeper finds the entries that are due.
 enum SweepIndex {
-  /// Makes the index anew from the table.
+  /// Rebuilds the index from the table.
   static func rebuild(_ database: Database) throws {
     do {
       try database.execute(sql: "REINDEX record_sweep")
@@ -116,8 +118,8 @@ enum SweepIndex {
     }
   }
 
-  /// Takes the index out of the schema and makes another one: SQLite cannot drop one whose pages it cannot read. They
-  /// stay in the file until the next VACUUM.
+  /// Deletes the index from the schema and creates another one, because SQLite cannot drop an index whose pages it
+  /// cannot read. Those pages stay in the file until the next VACUUM.
   private static func replace(_ database: Database) throws {
     defer { try? database.execute(sql: "PRAGMA writable_schema = RESET") }
     try database.execute(sql: "PRAGMA writable_schema = ON")

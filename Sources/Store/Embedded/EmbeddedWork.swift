@@ -5,8 +5,8 @@ import Idempotency
 import Logging
 import Synchronization
 
-/// The writer's work on the open database: groups of commands, and between them the housekeeping. Confined to the
-/// database's thread.
+/// The writer's work on the open database: groups of commands, and housekeeping in between. Confined to the database's
+/// thread.
 final class EmbeddedWork {
   let writer: EmbeddedWriter
   let database: Database
@@ -15,10 +15,10 @@ final class EmbeddedWork {
   let presence: FilePresence
   let statements: HousekeepingStatements
   var clock: StoreClock
-  /// Why nothing is run at the moment.
+  /// The reason for which no command is run at the moment; `nil` if commands are run.
   var unavailability: String?
   var housekeeping = Housekeeping()
-  /// Whether a page that was met is damaged; it may be one of the sweep's index.
+  /// Whether a damaged page was met, which may belong to the sweep index.
   var isIndexSuspect = false
 
   var logger: Logger { writer.logger }
@@ -34,7 +34,7 @@ final class EmbeddedWork {
     transaction = try Transaction(database)
     table = try RecordTable(database)
     statements = try HousekeepingStatements(database)
-    // Somebody with the sqlite3 shell may hold the file for a moment; nobody waits longer than that for a command.
+    // An operator with the sqlite3 shell may lock the file for a moment. No command waits longer than its time-out.
     sqlite3_busy_timeout(database.sqliteConnection, busyMilliseconds)
   }
 
@@ -72,7 +72,7 @@ final class EmbeddedWork {
     } catch {
       if case .rolledBack(let error) = error, error.isCorrupt { isIndexSuspect = true }
       if group.count > 1, error.isOfOneCommand {
-        // One damaged page must not fail those who came along: each is run by itself.
+        // One damaged page must not fail the other commands of the group, so each is run by itself.
         for request in group { run([request]) }
         return
       }
@@ -81,14 +81,14 @@ final class EmbeddedWork {
     }
   }
 
-  /// Runs the group in one transaction; the records that it ended, and whether it wrote anything.
+  /// Runs the group in one transaction. Returns the records that it ended, and whether it has written anything.
   private func commit(
     _ group: [any EmbeddedRequest]
   ) throws(TransactionError) -> (ended: [RecordID], hasWritten: Bool) {
     var ended: [RecordID] = []
     var hasWritten = false
     try transaction.run { () throws(SQLError) in
-      // Only now is there no more lock to wait for.
+      // The clock is read only here, when there is no more lock to wait for.
       let now = clock.now()
       table.hold = clock.doubt.map { ExpiryHold(now: now, lead: $0.lead) }
       for request in group where request.begin() {
@@ -104,7 +104,7 @@ final class EmbeddedWork {
     return (ended, hasWritten)
   }
 
-  /// Notices when the file is gone, or is back.
+  /// Checks whether the file is still in its place, and logs a change.
   func watchFile() {
     let fault = presence.fault
     guard fault != unavailability else { return }

@@ -4,12 +4,12 @@ import Idempotency
 import Logging
 import Synchronization
 
-/// Runs everybody's commands: all that wait as one group, in one transaction, with one wait for the disk.
+/// The group commit: all commands that wait run in one transaction, with one wait for the disk.
 ///
 /// While the disk works, the next group gathers by itself: the busier the store, the larger the groups. A watchdog ends
-/// the commands that take too long, since the writer itself may be held up in the disk or by a lock.
+/// commands that exceed the time-out, since the writer itself may be blocked by the disk or by a lock.
 final class EmbeddedWriter: Sendable {
-  /// The ticks of the watchdog within the time of a command.
+  /// The number of the watchdog's ticks within the time-out of a command.
   private static let ticks = 8
 
   let queue = RequestQueue()
@@ -29,7 +29,7 @@ final class EmbeddedWriter: Sendable {
     watchdog = Watchdog(every: timeout / Int64(Self.ticks)) { [queue] in queue.tick(limit: Self.ticks) }
   }
 
-  /// Works until the queue is closed. On the database's own thread.
+  /// Works until the queue is closed. Runs on the database's own thread.
   func run(on database: Database, _ presence: FilePresence) {
     do {
       let work = try EmbeddedWork(database, presence, clock, of: self)
@@ -46,9 +46,9 @@ final class EmbeddedWriter: Sendable {
   }
 }
 
-/// Runs something again and again, on a thread that the writer cannot hold up.
+/// A repeating timer on a thread that the writer cannot block.
 private final class Watchdog: @unchecked Sendable {
-  /// Safe from any thread.
+  /// Safe to use from any thread.
   private let timer: any DispatchSourceTimer
 
   init(every span: Milliseconds, _ tick: @escaping @Sendable () -> Void) {

@@ -1,8 +1,8 @@
 import Idempotency
 
-/// A look at a fact of the namespace, or its change, on its way through the writer.
+/// The reading of a fact of the namespace, or its compare-and-set, in the writer's queue.
 ///
-/// Owned by one thread at a time, as every request.
+/// One thread owns it at a time, like every command.
 final class FactRequest: EmbeddedReply<String?>, EmbeddedRequest, @unchecked Sendable {
   /// A change of the fact from one value to another.
   struct Change {

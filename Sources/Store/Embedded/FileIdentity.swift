@@ -6,12 +6,12 @@
   import Darwin
 #endif
 
-/// The file behind a name: a deleted file that is made anew has another one.
+/// The identity of the file behind a path. A file that is deleted and created again has another one.
 struct FileIdentity: Equatable, Sendable {
   private let device: UInt64
   private let inode: UInt64
 
-  /// `nil` where there is no file of that name.
+  /// Creates the identity of the file at a path; `nil` if there is none.
   init?(path: String) {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
@@ -29,29 +29,32 @@ struct FileIdentity: Equatable, Sendable {
     inode = UInt64(truncatingIfNeeded: status.st_ino)
   }
 
-  /// The length of a file in bytes; 0 where there is none.
+  /// Returns the length of a file in bytes; 0 if there is none.
   static func length(of path: String) -> Int {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 }
 
-/// Notices that the database or its log was deleted or replaced while it is open: SQLite goes on in files that nobody
-/// finds again.
+/// Detects that the database or its log was deleted or replaced while it is open, in which case SQLite goes on writing
+/// to a file that has no name any more.
 struct FilePresence {
   let path: String
   private let database: FileIdentity
   private let log: FileIdentity?
 
+  /// Remembers the files that are open.
+  ///
   /// - Parameters:
-  ///   - database: the file that is locked. Its log must have been opened.
+  ///   - path: The path of the database.
+  ///   - database: The identity of the locked database file, whose log must already be open.
   init(path: String, database: FileIdentity) {
     self.path = path
     self.database = database
     log = FileIdentity(path: path + "-wal")
   }
 
-  /// Why nothing must be committed; `nil` where all is well. Two system calls.
+  /// The reason for which nothing may be committed; `nil` if the files are in place. Costs two system calls.
   var fault: String? {
     guard let found = FileIdentity(path: path) else { return text("\(path) was deleted or moved") }
     guard found == database else { return text("\(path) was replaced by another file") }

@@ -8,27 +8,27 @@ import Synchronization
   import Darwin
 #endif
 
-/// Holds a database file for this one process: by `flock` on a side file, and by a lock on the database itself, since
-/// somebody may delete the side file. The kernel lets go of both when the process dies, however it dies. A second
-/// opening within the process is refused as well.
+/// The exclusive lock of this process on a database file: a `flock` on a side file, and a lock on the database itself,
+/// because the side file may get deleted.
 ///
-/// The side file stays: removing it would let two processes lock two files of one name.
+/// The kernel releases both when the process ends in any way. A second opening within the process is refused as well.
+/// The side file is never removed: otherwise two processes could lock two files of the same name.
 final class FileLock: Sendable {
   private struct Descriptors {
     let side: Int32
-    /// Must outlive SQLite's own: closing any descriptor of a file drops the process's POSIX locks on it.
+    /// Must outlive SQLite's own descriptors: closing any descriptor of a file drops the process's POSIX locks on it.
     let database: Int32
   }
 
-  /// The identity of the database file that is locked.
+  /// The identity of the locked database file.
   let database: FileIdentity
-  /// Whether the side file was there and the database was not: somebody has deleted the database.
+  /// Whether the side file existed and the database did not: the database was deleted.
   let isDatabaseGone: Bool
-  /// `nil` once released.
+  /// The open files; `nil` once released.
   private let descriptors: Mutex<Descriptors?>
 
-  /// Locks the database file, which is made where there is none, readable for its owner alone; SQLite gives its log
-  /// the same rights.
+  /// Locks the database file. Creates it if there is none, readable by its owner only; SQLite gives its log the same
+  /// permissions.
   init(of path: String) throws(EmbeddedStoreError) {
     let wasThere = FileIdentity(path: path) != nil
     let hadSide = FileIdentity(path: path + ".lock") != nil
@@ -59,18 +59,19 @@ final class FileLock: Sendable {
     isDatabaseGone = hadSide && !wasThere
     descriptors = Mutex(Descriptors(side: side, database: descriptor))
     let text = Array("\(getpid())\n".utf8)
-    // Only for the message that a second process shows: a failure to write it is no failure to lock.
+    // Only for the error message of a second process: a failure to write it does not affect the lock.
     if ftruncate(side, 0) == 0 { _ = pwrite(side, text, text.count, 0) }
   }
 
   deinit { release() }
 
-  /// Lets go. SQLite must have closed the file.
+  /// Releases the lock. SQLite must have closed the file.
   func release() {
     descriptors.withLock { descriptors in
       if let descriptors {
         _ = close(descriptors.database)
-        // A child that another thread has just forked holds the file, too, until it becomes another program.
+        // The lock is dropped explicitly, because a child that another thread has just forked shares the open file
+        // until it executes another program.
         _ = flock(descriptors.side, LOCK_UN)
         _ = close(descriptors.side)
       }
@@ -81,7 +82,7 @@ final class FileLock: Sendable {
   private static func lockDatabase(_ path: String) throws(EmbeddedStoreError) -> Int32 {
     let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw .cannotOpen(path: path, reason: reason()) }
-    // A file system without such locks has the side file's alone.
+    // On a file system without such locks, only the side file is locked.
     guard !isLocked(descriptor), errno == EAGAIN || errno == EACCES else { return descriptor }
     _ = close(descriptor)
     throw .inUse(path: path, owner: "another process")
@@ -96,7 +97,7 @@ final class FileLock: Sendable {
       lock.l_whence = Int16(SEEK_SET)
       lock.l_start = 1 << 62
       lock.l_len = 1
-      // F_OFD_SETLK, which the headers hide behind a feature macro.
+      // `F_OFD_SETLK`, which the headers hide behind a feature macro.
       let setOpenFileLock: Int32 = 37
       return fcntl(descriptor, setOpenFileLock, &lock) == 0
     #else
@@ -115,7 +116,7 @@ final class FileLock: Sendable {
   private static func reason() -> String { String(cString: strerror(errno)) }
 }
 
-/// The system's type, whose name a function has too.
+/// The system's lock type, which shares its name with a function.
 private enum Platform {
   #if canImport(Glibc)
     typealias Lock = Glibc.flock

@@ -1,25 +1,27 @@
 import GRDB
 import GRDBSQLite
 
-/// Bounds of the store's files: space that is free goes back to the system, and the log does not grow for ever.
+/// The space in the database file, and the limits that return free space to the system and keep the log short.
 struct FileSpace: Equatable {
-  /// The length to which SQLite cuts its log once all of it is in the database: some thousand commands.
+  /// The length to which SQLite truncates its log once all of it is in the database, in bytes: some thousand commands.
   static let logLimit = 16 << 20
-  /// The length of the log from which it is emptied by force, and the operator is warned where that fails.
+  /// The length of the log, in bytes, from which it is emptied explicitly, and the operator is warned if that fails.
   static let logBound = 64 << 20
-  /// The largest content of a file that is rebuilt at a start, for the sake of `auto_vacuum`: half a second.
+  /// The maximum content of a file that is rebuilt at start to enable `auto_vacuum`, in bytes: half a second.
   private static let rebuildBound = 64 << 20
-  /// Pages that are kept free for what comes next: 4 MiB, and a quarter of those in use.
+  /// The minimum number of pages that are kept free for later use: 4 MiB. If it is more, a quarter of the pages in use
+  /// is kept free.
   private static let minFreePages = 1024
 
   var pages: Int
   var freePages: Int
 
-  /// Pages to be given back.
+  /// The number of free pages to return to the system.
   var excessPages: Int { max(0, freePages - max(Self.minFreePages, (pages - freePages) / 4)) }
 
-  /// Sets the limits of a connection, and rebuilds a small file of the first builds, which cannot shrink.
-  /// Advice for the operator where the file is not small.
+  /// Sets the limits of a connection. Rebuilds a small file of the first builds, which could not shrink.
+  ///
+  /// - Returns: Advice for the operator if such a file was not rebuilt; otherwise `nil`.
   static func prepare(_ database: Database, path: String) throws -> String? {
     _ = try Int.fetchOne(database, sql: "PRAGMA journal_size_limit = \(logLimit)")
     let incremental = 2
@@ -33,7 +35,7 @@ struct FileSpace: Equatable {
         try database.execute(sql: "VACUUM")
         return nil
       } catch {
-        // No room for a copy, or somebody reads the file: it works as it is.
+        // There is no room for a copy, or another process reads the file. The store works nevertheless.
       }
     }
     return "store \(path): the file was made by an earlier version and cannot shrink; to let it, stop Semel "
@@ -41,11 +43,11 @@ struct FileSpace: Equatable {
   }
 }
 
-/// Empties SQLite's log by force.
+/// Empties SQLite's log explicitly.
 enum LogCheckpoint {
   enum Outcome: Equatable { case emptied, heldByReader, failed(Int32) }
 
-  /// Moves the log into the database and cuts it. Waits for nobody: one who reads an old state holds it up.
+  /// Moves the log into the database and truncates it. Does not wait: a process that reads an old state makes it fail.
   static func run(_ database: Database, busyMilliseconds: Int32) -> Outcome {
     let handle = database.sqliteConnection
     sqlite3_busy_timeout(handle, 0)

@@ -5,18 +5,19 @@ import Idempotency
 import Logging
 import Synchronization
 
-/// When the parts of the housekeeping are due.
+/// The schedule of the housekeeping.
 struct Housekeeping {
-  /// The pace of sweeping and shrinking while there is something to do, and of everything else.
+  /// The pause between two rounds while sweeping or shrinking has more to do, and otherwise.
   static let busyPause = Milliseconds(20)
   static let idlePause = Milliseconds(1000)
-  /// The time that one step of the sweeper, or of shrinking, may take: callers wait for it.
+  /// The maximum duration of one step of sweeping or shrinking, for which callers wait, in nanoseconds.
   static let step: UInt64 = 4_000_000
-  /// The sweeper's largest step, in entries.
+  /// The maximum number of entries in one step of the sweeper.
   static let sweepLimit = 256
-  /// The pause after which an idle store writes its time, so that a later start knows how long it was closed.
+  /// The pause after which an idle store writes its time, in nanoseconds, so that a later start knows how long it was
+  /// closed.
   static let touchPause: UInt64 = 60_000_000_000
-  /// The pause between two warnings about the same matter.
+  /// The pause between two warnings about the same matter, in nanoseconds.
   static let warningPause: UInt64 = 600_000_000_000
 
   var sweeping = RetryPause()
@@ -28,7 +29,7 @@ struct Housekeeping {
   var nextClockWarning = DispatchTime.now() + .nanoseconds(Int(warningPause))
 }
 
-/// The statements of the housekeeping, prepared once.
+/// The prepared statements of the housekeeping.
 final class HousekeepingStatements {
   let shrink: SQLStatement
   let pageCount: SQLStatement
@@ -49,7 +50,7 @@ final class HousekeepingStatements {
 }
 
 extension EmbeddedWork {
-  /// Does a little of what is due; the pause until the next time.
+  /// Does one step of what is due. Returns the pause until the next step.
   func keepHouse() -> Milliseconds {
     if DispatchTime.now() >= housekeeping.nextLook {
       housekeeping.nextLook = .now() + .milliseconds(Int(Housekeeping.idlePause.count))
@@ -70,7 +71,7 @@ extension EmbeddedWork {
     return hasSwept || hasShrunk ? Housekeeping.busyPause : Housekeeping.idlePause
   }
 
-  /// Writes the store's time.
+  /// Writes the store's time to the file.
   func keepClock(isAnchored: Bool) {
     housekeeping.touchedAt = .now()
     writer.counters.isExpiryHeld.store(clock.doubt != nil, ordering: .relaxed)
@@ -84,7 +85,7 @@ extension EmbeddedWork {
     }
   }
 
-  /// Removes what is over; whether there may be more of it.
+  /// Removes entries that are over. True if more may be due.
   private func sweep() -> Bool {
     guard housekeeping.sweeping.isDue() else { return false }
     var count = 0
@@ -108,17 +109,17 @@ extension EmbeddedWork {
 
   private func failedToSweep(_ error: TransactionError) {
     writer.counters.sweepFailures.add(1, ordering: .relaxed)
-    // A locked file or a full disk: commands fail, too, and are logged.
+    // A locked file or a full disk makes commands fail, too, and those failures are logged.
     guard !error.isOfDevice else { return }
     housekeeping.sweeping.failed()
     logger.error("store: sweeping failed; it pauses, longer each time", metadata: ["error": "\(error)"])
     guard case .rolledBack(let error) = error, error.isCorrupt else { return }
     isIndexSuspect = true
-    // Once a repair has helped, the sweeper need not pause.
+    // After a successful repair, the sweeper need not pause.
     if repairIndex() { housekeeping.sweeping.succeeded() }
   }
 
-  /// Gives free space back to the system; whether there is more of it.
+  /// Returns free space to the system. True if there is more of it.
   private func shrink() -> Bool {
     guard housekeeping.shrinking.isDue() else { return false }
     do throws(TransactionError) {
@@ -138,12 +139,13 @@ extension EmbeddedWork {
     }
   }
 
-  /// Moves pages from the end of the file to free ones, for the time of a step; whether it was cut short.
+  /// Moves pages from the end of the file to free ones, for the duration of a step. True if the step ended before all
+  /// were moved.
   private func shrink(by excess: Int) throws(SQLError) -> Bool {
     let end = DispatchTime.now().uptimeNanoseconds + Housekeeping.step
     defer { statements.shrink.reset() }
     var count = 0
-    // Each row is a page.
+    // Each row is one page.
     while count < excess, try statements.shrink.step() {
       count += 1
       if DispatchTime.now().uptimeNanoseconds >= end { return true }

@@ -1,10 +1,10 @@
 import Idempotency
 
-/// An operator's look at a part of all entries, on its way through the writer.
+/// An operator's listing of the next entries, in the writer's queue.
 ///
-/// Owned by one thread at a time, as every request.
+/// One thread owns it at a time, like every command.
 final class ListRequest: EmbeddedReply<OpenRecords>, EmbeddedRequest, @unchecked Sendable {
-  /// How many entries are looked at in one go: a millisecond, for which callers wait.
+  /// The number of entries that one request reads, which takes a millisecond for which callers wait.
   static let stepLength = 1000
 
   private let cursor: Digest256?
@@ -35,7 +35,8 @@ extension EmbeddedStore {
 }
 
 extension RecordTable {
-  /// The open ones among the next entries in the order of their ids. Their answers are not read: they have none.
+  /// Returns the open records among the next entries, in the order of their IDs. Does not read responses, because open
+  /// records have none.
   func list(
     after cursor: Digest256?, limit: Int, now: StoreInstant
   ) throws(SQLError) -> OpenRecords {
@@ -65,7 +66,7 @@ extension RecordTable {
         else { continue }
         records.append(listed)
       } catch {
-        // A damaged page fails the list no more than a row of another format.
+        // A damaged page is listed as unreadable, like a row of another format, and does not fail the list.
         unreadable.append(id)
       }
     }

@@ -8,10 +8,10 @@ import Idempotency
   import Darwin
 #endif
 
-/// The time since the machine was started, and which start that was: evidence of how long Semel was stopped that does
-/// not depend on the wall clock.
+/// The time since the machine was started, with the identity of that start: evidence of how long Semel was stopped that
+/// does not depend on the wall clock.
 struct MachineUptime {
-  /// The kernel's random id of this start of the machine.
+  /// The kernel's random identifier of this start of the machine.
   let startID: String
   let span: Milliseconds
 
@@ -20,7 +20,7 @@ struct MachineUptime {
     self.span = span
   }
 
-  /// `nil` where the system does not tell.
+  /// Reads the uptime; `nil` if the system does not provide it.
   static func read() -> MachineUptime? {
     guard let startID = text(of: "/proc/sys/kernel/random/boot_id"), !startID.isEmpty,
       let seconds = text(of: "/proc/uptime")?.split(separator: " ").first.flatMap({ Double($0) })

@@ -1,6 +1,6 @@
 import GRDB
 
-/// Every statement that the writer runs on entries, prepared once.
+/// The prepared statements that the writer runs on entries.
 final class RecordStatements {
   let select: SQLStatement
   let replace: SQLStatement

@@ -2,7 +2,7 @@ import Idempotency
 import NIOCore
 
 extension RecordTable {
-  /// What stands under an id.
+  /// Returns the entry with an ID.
   func find(_ id: RecordID) throws(TableError) -> Found {
     var found = try stored(id)
     if let hold { found.entry = found.entry?.held(by: hold) }
@@ -50,13 +50,13 @@ extension RecordTable {
       remember: Milliseconds(statements.select.integer(10)), fencedUntil: fence(statements.select.integer(8)))
   }
 
-  /// The end of the fence that stands in a row's flags.
+  /// The end of the fence that is stored in a row's flags.
   func fence(_ flags: Int64) -> StoreInstant? {
     let until = flags >> Flag.fenceShift
     return until > 0 ? StoreInstant(milliseconds: until) : nil
   }
 
-  /// The attempt of a row that cannot be read, and its answer, which has to go with it.
+  /// Returns the attempt of a row that cannot be read, and its response, which must be removed with it.
   func findUnreadable(_ id: RecordID) throws(SQLError) -> (attempt: Int, found: Found) {
     statements.select.bind(1, id.digest)
     defer { statements.select.reset() }
@@ -105,7 +105,7 @@ extension RecordTable {
   private func recipe(_ text: String) -> Recipe? {
     if let known = recipes[text] { return known }
     guard let recipe = Recipe(text: text) else { return nil }
-    // Reloaded configurations may leave old ones behind; 256 is more than anybody has.
+    // Earlier configurations may leave recipes behind. No configuration has as many as 256.
     if recipes.count >= 256 { recipes.removeAll() }
     recipes[text] = recipe
     return recipe

@@ -1,10 +1,13 @@
 import Idempotency
 
 extension RecordTable {
-  /// Removes up to `limit` entries and responses whose time is over; the number of them.
+  /// Removes up to `limit` entries and responses that are due, and returns their number.
   ///
-  /// - Parameter mayGoOn: asked after each one. Entries differ in size by a factor of ten thousand: what bounds the
-  ///   time for which callers wait is time.
+  /// - Parameters:
+  ///   - now: The time by which records expire.
+  ///   - limit: The maximum number of entries.
+  ///   - mayGoOn: Called after each entry; the sweep ends when it returns false. Sizes of entries differ by a factor of
+  ///     ten thousand, so only a limit on time can bound the time for which callers wait.
   func sweep(
     now: StoreInstant, limit: Int, while mayGoOn: () -> Bool
   ) throws(SQLError) -> Int {

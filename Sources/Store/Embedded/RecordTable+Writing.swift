@@ -1,7 +1,7 @@
 import Idempotency
 
 extension RecordTable {
-  /// Puts an entry in the place of what was found.
+  /// Replaces the entry that was found.
   func put(_ id: RecordID, _ entry: StoredEntry, over found: Found) throws(SQLError) {
     try removeResponse(found.response)
     statements.replace.bind(1, id.digest)
@@ -13,7 +13,7 @@ extension RecordTable {
     try statements.replace.run()
   }
 
-  /// Removes what was found.
+  /// Removes the entry that was found.
   func remove(_ id: RecordID, _ found: Found) throws(SQLError) {
     try removeResponse(found.response)
     statements.delete.bind(1, id.digest)

@@ -1,14 +1,14 @@
 import GRDB
 import Idempotency
 
-/// Why an entry could not be read.
+/// The reason for which an entry cannot be read.
 enum TableError: Error, Equatable {
   case sql(SQLError)
-  /// The row is there, and this build does not know what it says.
+  /// The row exists, but this build cannot interpret it.
   case unreadable(String)
 }
 
-/// Entries as rows of the database. Used by the writer alone, inside its transactions.
+/// The entries as rows of the database. Used by the writer alone, inside its transactions.
 final class RecordTable {
   /// The format of the rows that this build writes and reads.
   static let format: Int64 = 1
@@ -16,14 +16,14 @@ final class RecordTable {
   /// The `state` of a row.
   enum State: Int64 { case inFlight = 1, unknown, released, completed, tombstone, fence }
 
-  /// The bits of a row's `flags`; above them stands the end of the fence that the record carries, in milliseconds.
+  /// The bits of a row's `flags`. The end of the fence that the record carries is stored above them, in milliseconds.
   enum Flag {
     static let fenceShift: Int64 = 8
     static let followsUnknown: Int64 = 1
     static let onlyRejectedSoFar: Int64 = 2
   }
 
-  /// An entry, and the row of the answer that belongs to it.
+  /// An entry, and the row number of its response.
   struct Found {
     var entry: StoredEntry?
     var response: Int64?
@@ -31,24 +31,25 @@ final class RecordTable {
   }
 
   let statements: RecordStatements
-  /// The span by which expiry is held back at the moment; `nil`: not at all.
+  /// The time by which expiry is held back at the moment; `nil` if it is not.
   var hold: ExpiryHold?
-  /// Recipes that were read, by their text: a configuration has a handful.
+  /// The recipes that were read, by their text. A configuration has a handful.
   var recipes: [String: Recipe] = [:]
 
   init(_ database: Database) throws { statements = try RecordStatements(database) }
 
-  /// Keeps the time of a change, as the floor of a later start.
+  /// Writes the time of a change, before which no later start can fall.
   func touch(_ clock: StoreClock) throws(SQLError) {
     let now = clock.now()
-    // A wall clock in doubt must not become the floor of all later starts.
+    // A wall clock that is in doubt must not become the lower limit of all later starts.
     let isInDoubt = clock.doubt?.wallIsAhead ?? false
     statements.updateClock.bind(1, (isInDoubt ? clock.expiry() : now).milliseconds)
     statements.updateClock.bind(2, isInDoubt ? now.milliseconds : 0)
     try statements.updateClock.run()
   }
 
-  /// Keeps evidence of how long the store will have been closed, for a start before the machine's next one.
+  /// Writes the machine's uptime, from which the next start can compute how long the store was closed, unless the
+  /// machine was restarted.
   func anchor(_ clock: StoreClock, to uptime: MachineUptime?) throws(SQLError) {
     if let uptime {
       statements.updateMachine.bind(1, uptime.startID)

@@ -2,20 +2,20 @@ import Dispatch
 import Idempotency
 import Synchronization
 
-/// Where the tasks of all event loops leave their commands, and the writer takes all that wait at once.
+/// The queue between the tasks of all event loops, which add commands, and the writer, which takes all at once.
 final class RequestQueue: Sendable {
   private struct State {
     var waiting: [any EmbeddedRequest] = []
-    /// Those that the writer has taken and not finished.
+    /// The commands that the writer has taken and not finished.
     var taken: [any EmbeddedRequest] = []
     var isClosed = false
   }
 
   private let state = Mutex(State())
-  /// Signalled when the queue is no longer empty, or closed.
+  /// Signalled when the queue is no longer empty, or is closed.
   private let wakeUp = DispatchSemaphore(value: 0)
 
-  /// Leaves a command; false where the queue is closed.
+  /// Adds a command. False if the queue is closed.
   func add(_ request: any EmbeddedRequest) -> Bool {
     let (isAccepted, isFirst) = state.withLock { state in
       guard !state.isClosed else { return (false, false) }
@@ -26,7 +26,7 @@ final class RequestQueue: Sendable {
     return isAccepted
   }
 
-  /// Takes no more. What waits is still run.
+  /// Accepts no more commands. Those that wait are still run.
   func close() {
     let isFirst = state.withLock { state in
       defer { state.isClosed = true }
@@ -35,10 +35,13 @@ final class RequestQueue: Sendable {
     if isFirst { wakeUp.signal() }
   }
 
-  /// Waits for commands, at most until `deadline`, and takes them all; `nil` once closed and empty. `finish` must
-  /// follow once they are done.
+  /// Waits for commands, until `deadline` at most, and takes them all; `nil` once the queue is closed and empty.
   ///
-  /// - Parameter group: an empty array, whose memory is used for the commands of the next time.
+  /// Call `finish` when the commands are done.
+  ///
+  /// - Parameters:
+  ///   - group: An empty array, whose memory is reused for later commands.
+  ///   - deadline: The end of the wait.
   func take(reusing group: consuming [any EmbeddedRequest], until deadline: DispatchTime)
     -> [any EmbeddedRequest]?
   {
@@ -52,12 +55,12 @@ final class RequestQueue: Sendable {
     return isOver ? nil : taken
   }
 
-  /// The commands that were taken last are done.
+  /// Marks the commands that were taken last as done.
   func finish() { state.withLock { $0.taken = [] } }
 
-  /// Counts a tick of the watchdog, and ends the requests that have met as many as `limit`.
+  /// Counts a tick of the watchdog, and expires the commands that have waited for `limit` ticks.
   ///
-  /// Ticks are counted instead of time, so that a process that was stopped gives its writer a chance first.
+  /// Ticks are counted instead of time, so that after a stop of the process the writer gets a chance to proceed first.
   func tick(limit: Int) {
     let expired = state.withLock { state -> [any EmbeddedRequest] in
       guard !(state.waiting.isEmpty && state.taken.isEmpty) else { return [] }
@@ -66,7 +69,7 @@ final class RequestQueue: Sendable {
       for request in state.waiting {
         if request.countTick() >= limit { expired.append(request) } else { waiting.append(request) }
       }
-      // Not kept for a writer that may be held up for long.
+      // Expired commands are dropped, because the writer may be blocked for long.
       if waiting.count < state.waiting.count { state.waiting = waiting }
       return expired
     }

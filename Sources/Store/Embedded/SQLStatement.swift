@@ -9,7 +9,7 @@ struct SQLError: Error, Equatable {
   let code: Int32
   let text: String
 
-  /// Of the connection, or of the machine under it; not of the one row that was asked for.
+  /// Whether the failure concerns the connection or the machine, and not a single row.
   var isOfDevice: Bool {
     switch code & 0xFF {
     case SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_BUSY, SQLITE_LOCKED,
@@ -23,8 +23,8 @@ struct SQLError: Error, Equatable {
   var isCorrupt: Bool { code & 0xFF == SQLITE_CORRUPT || code & 0xFF == SQLITE_NOTADB }
 }
 
-/// One prepared statement, kept as long as its connection and run without the layers above SQLite: every
-/// request passes here several times. GRDB owns it.
+/// A prepared statement, kept for the lifetime of its connection. GRDB owns it; it runs without GRDB's layers, because
+/// every request runs several.
 ///
 /// Parameters count from 1, columns from 0.
 final class SQLStatement {
@@ -36,13 +36,13 @@ final class SQLStatement {
     handle = statement.sqliteStatement
   }
 
-  /// Runs the statement for what it does.
+  /// Runs a statement that returns no rows.
   func run() throws(SQLError) {
     _ = try step()
     reset()
   }
 
-  /// Goes to the next row; false at the end. `reset` must follow the last one that is wanted.
+  /// Advances to the next row. False at the end. Call `reset` after the last row that is needed.
   func step() throws(SQLError) -> Bool {
     switch sqlite3_step(handle) {
     case SQLITE_ROW: return true
@@ -63,7 +63,7 @@ final class SQLStatement {
 }
 
 extension SQLStatement {
-  /// SQLite's mark for bytes that it has to copy before the call returns (`SQLITE_TRANSIENT`).
+  /// The mark for bytes that SQLite copies before the call returns (`SQLITE_TRANSIENT`).
   private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
   func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
@@ -96,7 +96,7 @@ extension SQLStatement {
     }
   }
 
-  /// Lends the readable bytes of `buffer` to the statement while `body` runs: an answer may be large.
+  /// Binds the readable bytes of `buffer` while `body` runs, without a copy, because a response may be large.
   func lending<T>(
     _ index: Int32, _ buffer: ByteBuffer, _ body: () throws(SQLError) -> T
   ) throws(SQLError) -> T {
@@ -138,7 +138,7 @@ extension SQLStatement {
     }
   }
 
-  /// Lends a column's bytes.
+  /// Passes a column's bytes to `body`.
   private func bytes<T>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> T) -> T {
     let start = sqlite3_column_blob(handle, column)
     return body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))

@@ -9,50 +9,53 @@ import Loop
   import Darwin
 #endif
 
-/// The embedded store's time: the machine's wall clock as it stood when the store was opened, carried on by
-/// the boot-time clock.
+/// The embedded store's time: the wall clock at the opening of the store, continued by the boot-time clock.
 ///
-/// Setting the wall clock while the process lives changes nothing: a step back would revive leases, a step
-/// forward would end those of live owners. A start takes the wall clock anew, since no owner outlives the
-/// process, but never a time before the latest that the file tells of.
+/// Setting the wall clock while the process runs has no effect: a step back would revive leases, and a step forward
+/// would end those of live owners. A start reads the wall clock again, since no owner outlives the process, but never
+/// begins before the latest time in the file.
 ///
-/// A wall clock that differs from the file by more than `bound` is not believed at once: one start two days
-/// ahead would forget yesterday's keys. Until that is settled there are two times. Records are written by the
-/// later one, and expire by the earlier one, so that nothing is forgotten too soon whichever is right.
+/// A wall clock that differs from the file by more than `bound` is not believed at once: one start two days ahead would
+/// forget yesterday's keys. Until the doubt is settled there are two times. Records are written by the later one and
+/// expire by the earlier one, so that nothing is forgotten too soon, whichever is right.
 struct StoreClock: Sendable {
-  /// The largest difference that is taken for a short stop, or for a clock that is a little off.
+  /// The largest difference that counts as a short stop, or as a clock that is slightly off.
   static let bound = Milliseconds.seconds(3600)
   /// The time after which a wall clock that has run on undisturbed is believed.
   static let proof = Milliseconds.seconds(24 * 3600)
 
-  /// Two times, of which it is not known yet which is right.
+  /// Two times, of which it is not yet known which is right.
   struct Doubt: Equatable, Sendable {
     /// The later time minus the earlier one.
     let lead: Milliseconds
-    /// Whether the later one was the wall clock's at the start; else it was the file's.
+    /// Whether the later time was the wall clock's at the start; otherwise it was the file's.
     let wallIsAhead: Bool
   }
 
-  /// The event that ends a doubt, or the wall clock's step without one.
+  /// The event that ends a doubt, or a step of the wall clock while there is none.
   enum Finding: Equatable, Sendable {
     case laterIsRight
-    /// Times that were written by the later one are to be moved back by the lead.
+    /// Times that were written by the later clock must be moved back by the lead.
     case earlierIsRight
-    /// The wall clock was set while the process lives, by so much (negative: back).
+    /// The wall clock was set while the process runs, by the given amount; negative for a step back.
     case stepped(Milliseconds)
   }
 
   private(set) var doubt: Doubt?
-  /// The span by which times far ahead of `now` are to be moved back before anything else is done: they were
-  /// written by a clock that was ahead. `nil` where there are none.
+  /// The amount by which times far ahead of `now` must be moved back before anything else is done, because they were
+  /// written by a clock that was ahead; `nil` if there are none.
   let excess: Milliseconds?
   private var start: StoreInstant
   private let startedAt: BootInstant
   private var isStepKnown = false
 
+  /// Creates the clock of a store.
+  ///
   /// - Parameters:
-  ///   - history: what the file tells.
-  ///   - isWallTrusted: whether the operator vouches for the wall clock.
+  ///   - history: The times in the file.
+  ///   - isWallTrusted: Whether the operator vouches for the wall clock.
+  ///   - wall: The wall clock's time.
+  ///   - boot: The boot-time clock's time.
   init(
     history: ClockHistory, isWallTrusted: Bool = false, wall: StoreInstant = Self.wall(),
     boot: BootInstant = Self.boot()
@@ -74,15 +77,15 @@ struct StoreClock: Sendable {
     excess = ahead > Self.bound ? ahead : nil
   }
 
-  /// The time by which records are written and leases end.
+  /// Returns the time by which records are written and leases end.
   func now(boot: BootInstant = Self.boot()) -> StoreInstant { start + (boot - startedAt) }
 
-  /// The time by which records expire: never later than `now`.
+  /// Returns the time by which records expire, which is never later than `now`.
   func expiry(boot: BootInstant = Self.boot()) -> StoreInstant {
     now(boot: boot) - (doubt?.lead ?? 0)
   }
 
-  /// What the wall clock shows by now. Asked about once a second.
+  /// Compares the wall clock with the store's time. Returns `nil` if there is nothing to do. Called once a second.
   mutating func finding(wall: StoreInstant = Self.wall(), boot: BootInstant = Self.boot()) -> Finding? {
     let offset = wall - now(boot: boot)
     guard let doubt else { return step(offset) }
@@ -101,7 +104,7 @@ struct StoreClock: Sendable {
     return isLarge && !isStepKnown ? .stepped(offset) : nil
   }
 
-  /// Ends the doubt by a finding that was acted on.
+  /// Ends the doubt, after a finding was acted on.
   mutating func settle(_ finding: Finding) {
     if finding == .earlierIsRight { start = start - (doubt?.lead ?? 0) }
     doubt = nil
@@ -116,16 +119,16 @@ struct StoreClock: Sendable {
   }
 }
 
-/// The times that a store's file holds.
+/// The times in a store's file.
 struct ClockHistory: Equatable, Sendable {
-  /// The latest time that is certain; 0 in a new file.
+  /// The latest certain time; 0 in a new file.
   var latest: StoreInstant
-  /// The latest time that was written while a wall clock ahead of the file was in doubt; 0 where there is none.
+  /// The latest time that was written while a wall clock ahead of the file was in doubt; 0 if there is none.
   var high = StoreInstant(milliseconds: 0)
-  /// The time now as the machine has counted it since the file was written; `nil` where it was started anew since.
+  /// The present time by the machine's uptime since the file was written; `nil` if the machine was restarted since.
   var counted: StoreInstant?
 
-  /// The earliest time that it can be.
+  /// The earliest possible present time.
   var known: StoreInstant {
     guard let counted, counted > latest else { return latest }
     return counted

@@ -9,29 +9,29 @@ import Idempotency
   import Darwin
 #endif
 
-/// The database file: opened, checked, and brought to this version's tables.
+/// The opening of the database file: its check, and its upgrade to this version's tables.
 enum StoreFile {
   /// The version of the tables that this build writes (`PRAGMA user_version`).
   static let format = 1
-  /// "Seml", by which the file is told from other programs' databases (`PRAGMA application_id`).
+  /// "Seml", which distinguishes the file from other programs' databases (`PRAGMA application_id`).
   static let applicationID = 0x53_65_6D_6C
 
-  /// The path with links resolved, so that one file has one lock whatever it is called.
+  /// Returns the path with symbolic links resolved, so that one file has one lock under any name.
   static func resolved(_ path: String) -> String {
     guard let resolved = realpath(path, nil) else { return path }
     defer { free(resolved) }
     return String(cString: resolved)
   }
 
-  /// A database file that was opened.
+  /// An opened database file.
   struct Opened {
     let queue: DatabaseQueue
     let clock: StoreClock
-    /// Advice for the operator; `nil` where there is none.
+    /// Advice for the operator; `nil` if there is none.
     let warning: String?
   }
 
-  /// Opens the file, and brings what a wrong clock has written back to its place.
+  /// Opens the file, and moves back times that were written while the clock was ahead.
   static func opened(_ path: String, isWallTrusted: Bool) throws(EmbeddedStoreError) -> Opened {
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
@@ -71,7 +71,7 @@ enum StoreFile {
   private static func configuration() -> Configuration {
     var configuration = Configuration()
     configuration.label = "semel.store"
-    // Somebody with the sqlite3 shell may hold the file for a moment.
+    // An operator with the sqlite3 shell may lock the file for a moment.
     configuration.busyMode = .timeout(5)
     return configuration
   }
@@ -86,15 +86,14 @@ enum StoreFile {
     guard found <= format else {
       throw EmbeddedStoreError.newerFormat(path: path, found: found, known: format)
     }
-    // Counts for a file without tables alone, and only before its first page is written.
+    // Takes effect only in a file without tables, before its first page is written.
     if isEmpty { try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL") }
     guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
       throw EmbeddedStoreError.cannotOpen(path: path, reason: "its file system has no write-ahead log")
     }
-    // A commit returns once the log is on the disk: neither kill -9 nor a power cut loses what was
-    // acknowledged.
+    // A commit returns once the log is on the disk: neither kill -9 nor a power cut loses an acknowledged change.
     try database.execute(sql: "PRAGMA synchronous = FULL")
-    // 16 MiB of pages: ids are random, every command meets another page.
+    // 16 MiB of pages, because IDs are random and every command needs another page.
     try database.execute(sql: "PRAGMA cache_size = -16384")
     if found < format {
       try database.inTransaction(.immediate) {
@@ -104,10 +103,10 @@ enum StoreFile {
         return .commit
       }
     }
-    // Files of the first builds lack it, which pass it over where they open one that has it.
+    // Files of the first builds lack this table. Those builds ignore it.
     try database.execute(
       sql: "CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
-    // Missing where a process died while it replaced a damaged index.
+    // The index is missing if a process died while it replaced a damaged one.
     try database.execute(sql: "CREATE INDEX IF NOT EXISTS record_sweep ON record (sweep_at)")
     let columns = try String.fetchAll(database, sql: "SELECT name FROM pragma_table_info('clock')")
     guard !columns.contains("high") else { return }
@@ -117,14 +116,14 @@ enum StoreFile {
     }
   }
 
-  /// What the first builds did not write, and pass over.
+  /// The columns that the first builds lack and ignore.
   private static let clockColumns = [
     "high INTEGER NOT NULL DEFAULT 0",  // the latest time written by a wall clock that is in doubt; else 0
     "machine TEXT",  // the id of the machine's start
     "counted_from INTEGER",  // the time of that start
   ]
 
-  /// Times are milliseconds since 1970, spans milliseconds. `state` and `format`: see `RecordTable`.
+  /// Times are milliseconds since 1970, and durations are milliseconds. For `state` and `format` see `RecordTable`.
   private static let schema = """
     CREATE TABLE record (
       id BLOB PRIMARY KEY, format INTEGER NOT NULL, state INTEGER NOT NULL, attempt INTEGER NOT NULL,

@@ -1,8 +1,8 @@
 import Idempotency
 
-/// The span by which expiry is held back while the clock is in doubt. See `StoreClock`.
+/// The time by which expiry is held back while the clock is in doubt. See `StoreClock`.
 struct ExpiryHold: Equatable {
-  /// The later time, by which the rules are asked.
+  /// The later time, which the rules use.
   var now: StoreInstant
   var lead: Milliseconds
 
@@ -10,8 +10,9 @@ struct ExpiryHold: Equatable {
 }
 
 extension StoredEntry {
-  /// The entry with those ends moved by the lead that are over by the later time: the rules then find them over only
-  /// where they are over by the earlier time, too. Ends of leases stay: no owner outlives its process.
+  /// Returns the entry with the lead added to those ends that are over by the later time. The rules, which use the
+  /// later time, then find an end over only if it is also over by the earlier time. Ends of leases are unchanged,
+  /// because no owner outlives its process.
   func held(by hold: ExpiryHold) -> StoredEntry {
     switch self {
     case .fence(let attempt, let until, let owner):

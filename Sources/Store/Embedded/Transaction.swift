@@ -1,15 +1,15 @@
 import GRDB
 import Idempotency
 
-/// Why a transaction came to nothing, or may have.
+/// The failure of a transaction.
 enum TransactionError: Error, Equatable {
-  /// It was rolled back, for certain.
+  /// The transaction was certainly rolled back.
   case rolledBack(SQLError)
-  /// The commit itself failed: its last write may be on the disk, so that a crash before the next commit lets
-  /// the log's recovery find it.
+  /// The commit itself failed. Its last write may be on the disk, and the log's recovery may find it after a crash
+  /// before the next commit.
   case commitFailed(SQLError)
 
-  /// Whether each command of the group may fare better by itself.
+  /// Whether commands of the group may succeed when run one by one.
   var isOfOneCommand: Bool {
     switch self {
     case .rolledBack(let error): !error.isOfDevice
@@ -33,7 +33,7 @@ enum TransactionError: Error, Equatable {
   }
 }
 
-/// Begins, commits and rolls back.
+/// The statements that begin, commit and roll back.
 final class Transaction {
   private let begin: SQLStatement
   private let commit: SQLStatement
@@ -45,7 +45,7 @@ final class Transaction {
     rollback = try SQLStatement(database, "ROLLBACK")
   }
 
-  /// Runs the body as one transaction. One that wrote nothing does not touch the disk.
+  /// Runs the body as one transaction. A transaction that writes nothing does not wait for the disk.
   func run(_ body: () throws(SQLError) -> Void) throws(TransactionError) {
     do throws(SQLError) {
       try begin.run()
@@ -58,13 +58,13 @@ final class Transaction {
       try commit.run()
     } catch {
       abandon()
-      // With the disk full, the mark that makes the log's frames count was never written.
+      // If the disk is full, the commit mark that makes the log's frames valid was never written.
       throw error.isFull ? .rolledBack(error) : .commitFailed(error)
     }
   }
 
   private func abandon() {
-    // Fails where SQLite has rolled back by itself, as it does after most errors of the disk.
+    // Fails if SQLite has already rolled back, as it does after most disk errors.
     try? rollback.run()
   }
 }

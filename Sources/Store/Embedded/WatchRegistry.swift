@@ -1,7 +1,7 @@
 import Idempotency
 import Synchronization
 
-/// Who waits for which record, over all event loops of the process.
+/// The tasks that wait for the end of a record, over all event loops of the process.
 final class WatchRegistry: Sendable {
   private let watches = Mutex<[RecordID: [EmbeddedWatch]]>([:])
 
@@ -19,7 +19,7 @@ final class WatchRegistry: Sendable {
     }
   }
 
-  /// Wakes those who wait for these records.
+  /// Wakes the tasks that wait for these records.
   func wake(_ ids: [RecordID]) {
     guard !ids.isEmpty else { return }
     let woken = watches.withLock { watches in
@@ -28,6 +28,6 @@ final class WatchRegistry: Sendable {
     for watch in woken { watch.wake() }
   }
 
-  /// How many wait.
+  /// The number of waiting tasks.
   var count: Int { watches.withLock { $0.values.reduce(0) { $0 + $1.count } } }
 }

@@ -1,15 +1,15 @@
-/// Who asks: the parts that a route names, written so that no two callers look alike.
+/// The caller of a request: the values of the parts that its route names, encoded so that no two callers are equal.
 public struct Caller: Hashable, Sendable {
-  /// For each part what it is, its name, whether it is there, and its value; every text with its length
-  /// before it.
+  /// The encoded parts. Each consists of its kind, its name, whether it is present, and its value; every text follows
+  /// its length.
   public let framed: [UInt8]
 
-  /// A keyed digest of it, which a log may hold.
+  /// A keyed digest of the caller, for logs.
   public func digestText(by digests: LogDigests) -> String { digests.text(framed) }
 }
 
 extension Caller {
-  /// What a part is. Written into every record's id: the numbers never change.
+  /// The kind of a part. The numbers enter every record's id and must never change.
   enum Kind: UInt8 {
     case header = 1
     case cookie = 2
@@ -17,9 +17,9 @@ extension Caller {
     case clientCertificate = 5
   }
 
-  /// Writes parts one after the other.
+  /// Encodes parts one after the other.
   struct Builder {
-    // Most callers are one token of less.
+    // Most callers are one token and fit into the reserved capacity.
     private var framed: [UInt8] = []
 
     init() { framed.reserveCapacity(96) }
@@ -36,7 +36,7 @@ extension Caller {
       framed.append(contentsOf: value)
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Appends a length in seven bits per byte, the lowest first.
     private mutating func length(_ length: Int) {
       var rest = UInt64(length)
       while rest > 0x7F {

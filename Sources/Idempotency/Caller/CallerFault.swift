@@ -1,13 +1,14 @@
-/// Why a caller is not known.
+/// The reason why a caller cannot be determined.
 public enum CallerFault: Hashable, Sendable {
-  /// The part is not there, or is empty.
+  /// The part is missing or empty.
   case missing(CallerPart)
-  /// The part is there twice, and nobody can tell which one the backend believes.
+  /// The part occurs twice, and it is unknown which one the backend uses.
   case repeated(CallerPart)
-  /// `Authorization` has a scheme that is not known to stay the same over retries: a retry would be another caller.
+  /// `Authorization` has a scheme whose credentials may differ between retries, so that a retry would be another
+  /// caller.
   case unknownScheme
 
-  /// Whether other credentials in `Authorization` would name the caller.
+  /// Whether the fault is in `Authorization`, so that other credentials there would identify the caller.
   var isOfAuthorization: Bool {
     switch self {
     case .missing(let part), .repeated(let part): part == .header("authorization")
@@ -17,7 +18,7 @@ public enum CallerFault: Hashable, Sendable {
 }
 
 extension CallerPart {
-  /// The part in a sentence for a client; only the configuration's words, never a value.
+  /// The part's description in a sentence for a client. It contains words of the configuration only, never a value.
   var place: String {
     switch self {
     case .header(let name): "the \(name) header field"

@@ -1,8 +1,8 @@
-/// What the connection itself says of the client at its other end.
+/// The properties of a connection that identify the client at its other end.
 public struct CallerPeer: Sendable {
-  /// The IP address, as far as it is believed, without port; empty where there is none or it is unknown.
+  /// The client's IP address without port, as far as it is trusted; empty if there is none or it is unknown.
   public var address: String
-  /// Whom the certificate names with which the client has proved itself; `nil` where it has none.
+  /// The identity in the certificate with which the client authenticated; `nil` if it has none.
   public var certificate: CertificateIdentity?
 
   public init(address: String, certificate: CertificateIdentity? = nil) {
@@ -11,12 +11,12 @@ public struct CallerPeer: Sendable {
   }
 }
 
-/// Whom a client's verified certificate names: what stays the same when it is renewed.
+/// The names in a client's verified certificate, which stay the same when the certificate is renewed.
 public struct CertificateIdentity: Hashable, Sendable {
-  /// The subject's distinguished name by RFC 4514; empty where it has none.
+  /// The subject's distinguished name in the form of RFC 4514; empty if there is none.
   public var subject: String
-  /// The subject's alternative names of the first kind that is there, each with its kind before it: `uri:`, `dns:` or
-  /// `email:`. Sorted, and none holds a NUL.
+  /// The subject's alternative names of the first kind present, each with its kind before it: `uri:`, `dns:` or
+  /// `email:`. They are sorted, and none contains a NUL.
   public var names: [String]
 
   public init(subject: String, names: [String]) {
@@ -24,7 +24,7 @@ public struct CertificateIdentity: Hashable, Sendable {
     self.names = names
   }
 
-  /// What a part of the caller takes of it; `nil` where it has none of that.
+  /// The certificate's value for a part of the caller; `nil` if the certificate has none.
   func value(_ part: CallerPart.CertificatePart) -> String? {
     switch part {
     case .subject: subject.isEmpty ? nil : subject

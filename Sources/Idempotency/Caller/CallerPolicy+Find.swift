@@ -1,11 +1,12 @@
 import Wire
 
 extension CallerPolicy {
-  /// Who asks.
+  /// The caller of a request.
   ///
-  /// A part that is not there, or is empty, makes the caller unknown, or is written as such where anonymous
-  /// callers are allowed. One that is there twice always makes it unknown.
+  /// A part that is missing or empty makes the caller unknown or, where anonymous callers are allowed, is encoded as
+  /// missing. A part that occurs twice always makes the caller unknown.
   ///
+  /// - Throws: `callerUnknown` with the first fault.
   public func caller(head: MessageHead, peer: CallerPeer) throws(Problem) -> Caller {
     var builder = Caller.Builder()
     for part in parts {
@@ -58,17 +59,17 @@ extension CallerPolicy {
   ) -> CallerFault? {
     let isMissing = value?.isEmpty ?? true
     if anonymous == .refuse, isMissing { return .missing(part) }
-    // A part that is empty and one that is not there are the same anonymous caller.
+    // An empty part and a missing part are the same anonymous caller.
     builder.part(kind, name: name, value: isMissing ? nil : value)
     return nil
   }
 }
 
 extension CallerPolicy {
-  /// Schemes whose credentials stay the same when a request is sent again.
+  /// The schemes whose credentials stay the same when a request is sent again.
   private static let knownSchemes: [StaticString] = ["bearer", "basic", "token", "apikey"]
 
-  /// Whether credentials begin with a scheme that identifies; a single word is a bare token.
+  /// Whether credentials have a scheme that identifies the caller. A single word is a bare token and does.
   private func isKnownScheme(_ credentials: UnsafeRawBufferPointer) -> Bool {
     guard let end = credentials.firstIndex(where: { $0 == ASCII.space || $0 == ASCII.tab }) else {
       return true

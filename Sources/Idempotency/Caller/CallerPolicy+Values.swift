@@ -1,5 +1,5 @@
 extension CallerPart {
-  /// As a configuration names it, and an operator.
+  /// The part's name in the configuration and in an operator's request.
   public var text: String {
     switch self {
     case .header(let name): "header:\(name)"
@@ -12,13 +12,17 @@ extension CallerPart {
 }
 
 extension CallerPolicy {
-  /// Why the values that an operator gives name no caller.
+  /// The reason why the values that an operator gives do not identify a caller.
   public enum ValueFault: Error, Hashable, Sendable {
     case missing(String)
     case unknown(String)
   }
 
-  /// The caller of these values, by the parts' texts in lower case: the same as a request's with them.
+  /// The caller with these values, which is the same as that of a request with them.
+  ///
+  /// An empty value differs from a missing one here, while `caller(head:peer:)` treats both as missing.
+  ///
+  /// - Parameter values: by the parts' texts in lower case.
   public func caller(values: [String: String]) throws(ValueFault) -> Caller {
     var left = values
     var builder = Caller.Builder()

@@ -2,8 +2,8 @@ import NIOCore
 import Wire
 
 extension MessageHead {
-  /// Where the value of the one cookie of this name stands (RFC 6265, section 4.2). HTTP/2 may spread
-  /// cookies over several fields.
+  /// The position of the value of the one cookie with this name (RFC 6265, section 4.2). HTTP/2 may divide the cookies
+  /// among several fields.
   func findCookie(_ name: String) -> FieldFinding {
     bytes.withUnsafeReadableBytes { all in
       var finding = FieldFinding.absent

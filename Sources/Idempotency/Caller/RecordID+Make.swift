@@ -1,22 +1,22 @@
 import NIOCore
 import Wire
 
-/// Which requests of a method share one key.
+/// The scope of a key among the requests of one method.
 public enum EndpointPlace: Sendable {
-  /// Those of one normalised path: `endpoint: path`.
+  /// All requests with one normalised path: `endpoint: path`.
   case path(ByteBuffer)
-  /// Those of one route, by its name: `endpoint: route`.
+  /// All requests of one route, given by its name: `endpoint: route`.
   case route(String)
 }
 
 extension RecordID {
-  /// The identity of (caller, endpoint, key).
+  /// The id of a record for a caller, an endpoint and a key.
   ///
   /// - Parameters:
   ///   - upstream: the configured name.
-  ///   - host: as `Host` or `:authority` has it; its letter case and port make no difference, an IP literal
-  ///     counts as none.
-  ///   - identityKey: makes the id an HMAC; without one it is SHA-256.
+  ///   - host: as in `Host` or `:authority`. Its letter case and port make no difference, and an IP literal counts as
+  ///     none.
+  ///   - identityKey: makes the id an HMAC; without a key it is a SHA-256 digest.
   public static func make(
     caller: Caller, upstream: String, host: ByteBuffer, method: ByteBuffer, place: EndpointPlace,
     key: IdempotencyKey, under identityKey: IdentityKey? = nil
@@ -24,7 +24,7 @@ extension RecordID {
     RecordID(
       FramedHash.digest(under: identityKey) { hash in
         hash.byte(UInt8(ascii: "I"))
-        // The version of this form: another one would be other records.
+        // The version of this encoding. Another encoding would lead to other records.
         hash.number(1)
         caller.framed.withUnsafeBytes { hash.frame($0) }
         hash.frame(upstream)
@@ -42,17 +42,17 @@ extension RecordID {
       })
   }
 
-  /// Reads what `text` wrote.
+  /// Parses the text form of an id, as `text` returns it.
   public init?(text: String) {
     guard let digest = Digest256(text: text) else { return nil }
     self.init(digest)
   }
 }
 
-/// What of a host tells one endpoint from another.
+/// The part of a host that distinguishes endpoints.
 enum HostName {
-  /// Without port and the dot of the root; empty for an IP literal, since an address names a machine and not
-  /// a service.
+  /// The host without port and without the root's dot. It is empty for an IP literal, since an address names a machine
+  /// and not a service.
   static func identity(of host: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     guard host.first != UInt8(ascii: "[") else { return UnsafeRawBufferPointer(rebasing: host[..<0]) }
     var name = host[..<(host.firstIndex(of: ASCII.colon) ?? host.count)]
@@ -60,7 +60,7 @@ enum HostName {
     return UnsafeRawBufferPointer(rebasing: isIPv4(name) ? name[..<0] : name)
   }
 
-  /// Four numbers of one to three digits.
+  /// Whether the bytes are four numbers of one to three digits.
   private static func isIPv4(_ name: Slice<UnsafeRawBufferPointer>) -> Bool {
     var (parts, digits) = (1, 0)
     for byte in name {

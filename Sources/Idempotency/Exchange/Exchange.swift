@@ -1,32 +1,33 @@
-/// One keyed request, from its first claim to the end of its record. Decides; does nothing.
+/// The state machine of one keyed request, from its first claim to the end of its record. Performs no I/O.
 ///
-/// The runner tells it what the store and the backend said, and does what it answers. The rules are those of the
-/// contract, sections 2 and 4. `Deliver` in Tests/Model/claim.pml is its model.
+/// The runner passes in the results of the store and of the backend, and executes the actions returned. The rules are
+/// those of the contract, sections 2 and 4. `Deliver` in Tests/Model/claim.pml is the model of this machine.
 public struct Exchange: ~Copyable {
   enum State {
-    /// The store has reported nothing of the record yet. Followed by `owning`, `following`, or by the end: replayed,
+    /// The store has not reported the record's state yet. Followed by `owning`, `following`, or by the end: replayed,
     /// refused, unprotected.
     case claiming
-    /// The store has reported the record: the delivery is a duplicate, or an owner that was overtaken. It may have run
-    /// already, so it never runs without a record. Followed by `owning`, or by the end: replayed, refused.
+    /// The store has reported the record: the delivery is a duplicate, or an owner that has lost its record. Its
+    /// request may have run already, so it must not run without a record. Followed by `owning`, or by the end:
+    /// replayed, refused.
     case following
-    /// The record is ours: one sending is allowed. Followed by `listening`, `settling` or the end.
+    /// This delivery owns the record and may send its request once. Followed by `listening`, `settling` or the end.
     case owning(Claim)
-    /// The client was told that the outcome is unknown, and the backend may still answer. Followed by `settling` or
-    /// the end.
+    /// The client was refused because the outcome is unknown, and the backend may still respond. Followed by `settling`
+    /// or the end.
     case listening(Claim)
-    /// The backend has answered, or certainly did nothing, and the store is being told so. Followed by the end.
+    /// The backend has responded or certainly did nothing, and the store is being updated. Followed by the end.
     case settling(Claim)
-    /// Nothing more is decided.
+    /// No decision is left.
     case ended
   }
 
-  /// The route whose rules count.
+  /// The route whose rules apply.
   private let route: Route
   private var state: State = .claiming
 
-  /// How soon a client may ask again for what another delivery or the store holds up: a second is the least that
-  /// `Retry-After` can say.
+  /// The time after which a client may retry while another delivery or the store causes a delay. One second is the
+  /// minimum that `Retry-After` can express.
   private static let pause: Milliseconds = 1000
 
   public init(route: Route) {
@@ -35,25 +36,25 @@ public struct Exchange: ~Copyable {
 }
 
 extension Exchange {
-  /// What the runner does once the store has answered a claim.
+  /// The runner's next step after the store's reply to a claim.
   public enum ClaimedAction: Sendable {
     case forward(Claim)
     case replay(CompletedRecord)
-    /// Wait for the end of the delivery that owns the record, or for its lease's, and ask again.
+    /// Wait until the owner's delivery or its lease ends, then claim again.
     case wait(leaseLeft: Milliseconds)
     case refuse(Problem)
-    /// Give back what the store may have granted, which was never used, and refuse.
+    /// Release the claim that the store may have granted, which was never used, and refuse.
     case giveBack(Problem)
-    /// Make the fingerprint by this recipe and ask again.
+    /// Make the fingerprint with this recipe and claim again.
     case compare(by: Recipe)
-    /// Forward it without a record, as the route's owner wants it while the store is away.
+    /// Forward the request without a record, as the route prescribes for a store that is unavailable.
     ///
-    /// Where `mayOwn`, the store may have granted the claim all the same. It is given back only if nothing was sent:
-    /// otherwise its lease lapses, which says that the outcome is unknown, as it is.
+    /// If `mayOwn` is true, the store may have granted the claim all the same. The claim is released only if nothing
+    /// was sent. Otherwise its lease lapses, which correctly leaves the outcome unknown.
     case forwardUnprotected(mayOwn: Bool)
   }
 
-  /// Whether the record is being asked for.
+  /// Whether a claim is in progress.
   private var isAsking: Bool {
     switch state {
     case .claiming, .following: true
@@ -80,7 +81,7 @@ extension Exchange {
       state = .ended
       return .refuse(.keyExpired)
     case .taken(.absent), .taken(.released):
-      // Free since: the store claims such a record itself, so asking again is all there is to do.
+      // The record has become free since the reply. The store claims such a record itself, so claiming again is enough.
       state = .following
       return .wait(leaseLeft: 0)
     case .mismatch:
@@ -112,7 +113,7 @@ extension Exchange {
     return mayOwn ? .giveBack(problem) : .refuse(problem)
   }
 
-  /// A duplicate that may not wait, or has waited long enough.
+  /// Ends the claim of a duplicate that may not wait, or that has waited long enough, and returns its refusal.
   public mutating func gaveUpWaiting() -> Problem {
     guard isAsking else { preconditionFailure("Exchange: gaveUpWaiting outside of claiming") }
     state = .ended
@@ -129,17 +130,17 @@ extension Exchange {
 }
 
 extension Exchange {
-  /// What the runner does with a complete answer.
+  /// The runner's next step after a complete response.
   public enum AnsweredAction: Sendable, Equatable {
-    /// Store it, then answer.
+    /// Complete the record, then respond.
     case complete(retention: Milliseconds, remember: Milliseconds)
-    /// Free the record, and pass the answer on.
+    /// Release the record, then pass the response on.
     case release(Release)
-    /// Say that nobody knows, and pass the answer on.
+    /// Mark the record unknown, then pass the response on.
     case markUnknown
   }
 
-  /// - Parameter isRenewed: whether a renewal of the claim was ever asked for.
+  /// - Parameter isRenewed: whether a renewal of the claim was ever requested.
   public mutating func answered(
     status: Int, steering: Steering, isRenewed: Bool = false
   ) -> AnsweredAction {
@@ -160,7 +161,7 @@ extension Exchange {
       return .complete(retention: retention, remember: route.policy.remember)
     case .retry:
       let isRejection = status == 401 || status == 403 || status == 429
-      // A copy of a renewal or of the word `unknown` may yet be run: it would make a deleted record anew
+      // A delayed copy of a renewal or of `markUnknown` may still be run, and would make a deleted record anew
       // (Tests/Model/claim.pml, LATE_DELETE).
       return .release(isRejection && claim.onlyRejectedSoFar && mayBeDeleted ? .deleted : .remembered)
     case .unknown:
@@ -168,15 +169,15 @@ extension Exchange {
     }
   }
 
-  /// What the runner does without a complete answer.
+  /// The runner's next step without a complete response.
   public enum FailedAction: Sendable {
-    /// Nothing was executed: free the record, then refuse.
+    /// Release the record, since nothing was executed, then refuse.
     case release(Problem)
     /// Mark the record unknown, then refuse.
     case markUnknown(Problem)
-    /// Mark the record unknown, refuse, and go on listening this long.
+    /// Mark the record unknown, refuse, and wait for a late response for this time.
     case listen(Milliseconds, Problem)
-    /// Nothing: the client has been told, and the record says so.
+    /// Do nothing: the client was refused, and the record is marked unknown.
     case giveUp
   }
 
@@ -206,17 +207,17 @@ extension Exchange {
 }
 
 extension Exchange {
-  /// What the runner does once the store has answered a completion.
+  /// The runner's next step after the store's reply to a completion.
   public enum StoredAction: Sendable {
-    /// Give the client the backend's answer.
+    /// Send the backend's response to the client.
     case answer
-    /// The same, and go on trying to store it.
+    /// Send the backend's response to the client, and keep trying to store it.
     case answerAndKeepStoring
-    /// Tell the client that the outcome is unknown, and go on trying to store it.
+    /// Refuse because the outcome is unknown, and keep trying to store the response.
     case refuseAndKeepStoring(Problem)
-    /// Another owner's outcome counts: give the client that.
+    /// Replay the outcome of another owner, which is the one that counts.
     case replay(CompletedRecord)
-    /// Another owner is at work: ask the store as a duplicate does.
+    /// Claim again as a duplicate, since another owner is in progress.
     case becomeDuplicate
     case refuse(Problem)
   }
@@ -245,20 +246,20 @@ extension Exchange {
     state = .ended
     return switch route.policy.onUnknown {
     case .hold: .answerAndKeepStoring
-    // A later delivery may run again and contradict the answer.
+    // A later delivery may run again, with another response.
     case .retry: .refuseAndKeepStoring(.answerLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))
     }
   }
 }
 
 extension RoutePolicy {
-  /// What a complete answer means: the backend's own word, else the route's table.
+  /// The class of a complete response: by the backend's own steering field, else by the route's table.
   public func outcomeClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
     let own: OutcomeClass
     if let steered = steering.outcome {
       own = steered
     } else if claim.followsUnknown, status == 409 || status == 412, !outcomes.isNamed(status: status) {
-      // It may be the backend's own unique column speaking of the attempt whose answer was lost.
+      // The response may come from the backend's own unique column, because of the attempt whose response was lost.
       own = .unknown
     } else {
       own = outcomes[status]
@@ -267,9 +268,11 @@ extension RoutePolicy {
     return own == .retry && isLastAttempt ? .final : own
   }
 
-  /// When a client may come again with the same key after an answer was lost; `nil` where only an operator ends it.
+  /// The time after which a client may retry with the same key when a response was lost; `nil` if only an operator can
+  /// end the record.
   ///
-  /// An outcome *may settle* within `settle` of its loss, and always where a later delivery may take over.
+  /// An outcome may settle within `settle` of its loss, and at any time where a later delivery may take the record
+  /// over.
   public func retryAfterLoss(age: Milliseconds) -> Milliseconds? {
     let left = upstream.settle - age
     if left > 0 { return left }

@@ -1,6 +1,6 @@
 import Wire
 
-/// What the backend itself says of its answer; the fields are taken off before the client sees it.
+/// The backend's instructions in its response. Their fields are removed from the response to the client.
 public struct Steering: Sendable, Equatable {
   /// `Idempotency-Outcome: final|retry|unknown`.
   public var outcome: OutcomeClass?
@@ -12,13 +12,13 @@ public struct Steering: Sendable, Equatable {
     self.retention = retention
   }
 
-  /// Reads the fields of an answer; one that says nothing valid is as if it were not there.
+  /// Reads the fields of a response. An invalid value counts as a missing field.
   public init(of head: MessageHead) {
     for field in head.fields {
       switch field.name {
       case .idempotencyOutcome: outcome = OutcomeClass(rawValue: head.string(field.valueRange))
       case .idempotencyRetention:
-        // Bounded before it is multiplied: a year of seconds is more than any retention.
+        // The bound prevents an overflow in the conversion; 2^32 seconds are more than any retention.
         retention = Int64(head.string(field.valueRange)).map { .seconds(max(0, min($0, 1 << 32))) }
       default: break
       }

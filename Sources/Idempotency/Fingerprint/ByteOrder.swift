@@ -1,4 +1,4 @@
-/// How one sequence of bytes stands to another, byte by byte; the beginning of another comes before it.
+/// The order of two sequences, byte by byte. A prefix of a sequence comes before it.
 enum ByteOrder {
   case ascending, same, descending
 

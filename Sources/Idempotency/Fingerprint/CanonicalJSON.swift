@@ -1,14 +1,14 @@
-/// Writes a document in the one form that all spellings of the same value share.
+/// Writes a JSON document in one canonical form, which all spellings of the same value share.
 ///
-/// Members in the order of their decoded names, no white space, strings decoded between a quote and FF (a
-/// byte that no text contains), numbers digit by digit, a comma after every member and element: no two
-/// values share a form.
+/// Members are in the order of their decoded names, without white space; strings are decoded and stand between a quote
+/// and FF (a byte that no text contains); numbers are copied digit by digit; a comma follows every member and element.
+/// No two values share a form.
 struct CanonicalJSON {
   private static let endOfString: UInt8 = 0xFF
 
   private let document: JSONDocument
   private let leftOut: PointerTree
-  /// The place in the text, and the number of the first object at or after it.
+  /// The position in the text, and the number of the first object at or after it.
   private var position: Int
   private var object = 0
 
@@ -18,7 +18,7 @@ struct CanonicalJSON {
     position = document.start
   }
 
-  /// Writes the document, without the members that `leftOut` names.
+  /// Writes the document without the members that `leftOut` names.
   static func write(_ document: JSONDocument, without leftOut: PointerTree, to hash: inout FramedHash) {
     var canonical = CanonicalJSON(document, leftOut: leftOut)
     canonical.value(at: leftOut.root, to: &hash)
@@ -66,7 +66,7 @@ struct CanonicalJSON {
     hash.byte(JSONByte.closeBracket)
   }
 
-  /// The next byte that is neither white space nor a comma.
+  /// The next byte that is neither white space nor a comma; `nil` at the end.
   private mutating func next() -> UInt8? {
     while position < document.text.count {
       let byte = document.text[position]
@@ -101,7 +101,7 @@ struct CanonicalJSON {
     position = end + 1
   }
 
-  /// A number, `true`, `false` or `null`.
+  /// Writes a number, `true`, `false` or `null`.
   private mutating func scalar(to hash: inout FramedHash) {
     let end = document.endOfScalar(at: position)
     hash.bytes(UnsafeRawBufferPointer(rebasing: document.text[position..<end]))

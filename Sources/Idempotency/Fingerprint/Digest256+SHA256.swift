@@ -1,6 +1,6 @@
 import Crypto
 
-// For `ContiguousBytes` alone, the protocol by which a digest lends its bytes.
+// Needed for `ContiguousBytes` alone, the protocol through which a digest gives access to its bytes.
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
@@ -8,7 +8,7 @@ import Crypto
 #endif
 
 extension Digest256 {
-  /// The 32 bytes of a digest, read as big-endian words.
+  /// Creates the value from the 32 bytes of a digest, read as big-endian words.
   init(_ digest: SHA256Digest) {
     words = .init(repeating: 0)
     digest.withUnsafeBytes { bytes in
@@ -18,7 +18,7 @@ extension Digest256 {
     }
   }
 
-  /// The digest of these bytes alone.
+  /// The SHA-256 digest of these bytes.
   public static func sha256(of bytes: [UInt8]) -> Digest256 {
     bytes.withUnsafeBytes { bytes in
       var hasher = SHA256()
@@ -35,7 +35,7 @@ extension Digest256 {
     }.joined()
   }
 
-  /// The first eight hexadecimal digits: enough to find a key again in a log, too few to tell it.
+  /// The first eight hexadecimal digits: enough to find a key again in a log, too few to recover it.
   var shortText: String {
     let hex = String(words[0] >> 32, radix: 16)
     return String(repeating: "0", count: 8 - hex.utf8.count) + hex

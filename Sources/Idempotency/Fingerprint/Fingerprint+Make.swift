@@ -6,7 +6,7 @@ extension Fingerprint {
   ///
   /// - Parameters:
   ///   - path: normalised, as it is matched and forwarded.
-  ///   - query: what stands behind `?`; none and an empty one are the same.
+  ///   - query: the part after `?`; a missing query and an empty one are the same.
   public static func make(
     recipe: Recipe, head: MessageHead, method: ByteBuffer, path: ByteBuffer, query: ByteBuffer?,
     body: ByteBuffer
@@ -22,9 +22,9 @@ extension Fingerprint {
   }
 }
 
-/// The first version of the algorithm. Records name it: what it writes never changes.
+/// The first version of the algorithm. Records refer to it, so its output must never change.
 private struct RecipeOne {
-  /// How the body was read. Each form's bytes begin with its tag, so that no form collides with another.
+  /// The form in which a body is read. Each form's bytes begin with its tag, so that no two forms collide.
   private enum Form: UInt8 {
     case none, raw, json, urlencoded, multipart, coded
   }
@@ -117,7 +117,7 @@ private struct RecipeOne {
 }
 
 extension MessageHead {
-  /// Whether the content is compressed or otherwise coded, so that it cannot be read as what its type says.
+  /// Whether the content is compressed or otherwise coded, so that it cannot be read as its media type.
   var hasContentCoding: Bool {
     for field in fields where field.name == .contentEncoding {
       let isIdentity = withBytes(field.valueRange) { $0.isEmpty || ASCII.equalsIgnoringCase($0, "identity") }

@@ -1,4 +1,4 @@
-/// SHA-256 over the payload's parts, and the recipe by which it was made.
+/// A SHA-256 digest over the parts of a payload, and the recipe that it was made with.
 public struct Fingerprint: Hashable, Sendable {
   public var recipe: Recipe
   public var digest: Digest256

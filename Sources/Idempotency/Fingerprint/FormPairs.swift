@@ -1,23 +1,22 @@
-/// The pairs of a query or of an `application/x-www-form-urlencoded` body, in their order. Empty ones are
-/// passed over.
+/// The pairs of a query or of an `application/x-www-form-urlencoded` body, in their order. Empty pairs are skipped.
 struct FormPairs: Sequence, IteratorProtocol {
-  /// Where a pair stands; small, since a body may hold half as many pairs as bytes.
+  /// The position of a pair. It is small, since a body may hold half as many pairs as bytes.
   struct Pair: BitwiseCopyable {
     fileprivate var start: UInt32
-    /// Where the `=` stands, or the end.
+    /// The offset of the `=`, or the end if there is none.
     fileprivate var nameEnd: UInt32
     fileprivate var end: UInt32
 
     var name: Range<Int> { Int(start)..<Int(nameEnd) }
     var value: Range<Int> { (hasValue ? Int(nameEnd) + 1 : Int(end))..<Int(end) }
-    /// Whether there is a `=`; without it the value is empty.
+    /// Whether the pair has a `=`. Without it, the value is empty.
     var hasValue: Bool { nameEnd < end }
 
     fileprivate init(start: Int, nameEnd: Int, end: Int) {
       (self.start, self.nameEnd, self.end) = (UInt32(start), UInt32(nameEnd), UInt32(end))
     }
 
-    /// The pair without its name, which has been read.
+    /// Restores a pair without its name, which has been read already.
     fileprivate init(payload: UInt64) {
       (start, nameEnd, end) = (0, UInt32(payload >> 32), UInt32(truncatingIfNeeded: payload))
     }
@@ -48,7 +47,7 @@ struct FormPairs: Sequence, IteratorProtocol {
 }
 
 extension FormPairs {
-  /// Writes the pairs sorted by what their names read as; those of one name stay in their order.
+  /// Writes the pairs sorted by their decoded names. Pairs with the same name stay in their order.
   ///
   /// - Parameter tellsMissing: whether `a` and `a=` are different pairs.
   static func write(
@@ -76,7 +75,7 @@ extension FormPairs {
     }
   }
 
-  /// Reads all pairs, and decodes their names once.
+  /// Reads all pairs and decodes each name once.
   private static func read(
     _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading,
     to decoded: UnsafeMutableRawBufferPointer,
@@ -92,14 +91,14 @@ extension FormPairs {
     }
   }
 
-  /// What a pair of this name holds.
+  /// The result of a search for a pair by its name.
   enum Finding {
     case absent
     case once(Range<Int>)
     case repeated
   }
 
-  /// Looks for the one pair whose name reads as this.
+  /// Searches for the one pair with this decoded name.
   static func find(_ name: String, in text: UnsafeRawBufferPointer, as reading: PercentText.Reading)
     -> Finding
   {

@@ -1,10 +1,11 @@
 import Crypto
 
-/// SHA-256 over parts that are told apart by their lengths, gathered in one scratch buffer on the stack.
+/// SHA-256 over parts that are separated by their lengths, gathered in one scratch buffer on the stack.
 ///
-/// Short inputs reach the hash in one piece; a part that does not fit goes to it directly.
+/// Short inputs reach the hash in one piece. A part that does not fit into the buffer goes to the hash directly.
 struct FramedHash: ~Copyable {
-  /// What a temporary allocation holds on the stack at most; the usual request fits four times.
+  /// The size of the buffer in bytes, which is the maximum that a temporary allocation keeps on the stack. A typical
+  /// request fills a quarter of it.
   private static let scratchSize = 1024
 
   private let scratch: UnsafeMutableRawBufferPointer
@@ -13,8 +14,9 @@ struct FramedHash: ~Copyable {
 
   private init(scratch: UnsafeMutableRawBufferPointer) { self.scratch = scratch }
 
-  /// The digest of what `feed` writes.
-  /// - Parameter key: makes it HMAC-SHA-256 under this key.
+  /// The digest of the bytes that `feed` writes.
+  ///
+  /// - Parameter key: makes the digest HMAC-SHA-256 under this key.
   static func digest(under key: IdentityKey? = nil, _ feed: (inout FramedHash) -> Void) -> Digest256 {
     withUnsafeTemporaryAllocation(byteCount: scratchSize, alignment: 8) { scratch in
       var hash = FramedHash(scratch: scratch)
@@ -29,14 +31,14 @@ struct FramedHash: ~Copyable {
     }
   }
 
-  /// One byte, as it is.
+  /// Writes one byte.
   mutating func byte(_ byte: UInt8) {
     if held == scratch.count { spill() }
     scratch[held] = byte
     held += 1
   }
 
-  /// Bytes without a length: for a part whose end its own form tells.
+  /// Writes bytes without their length, for a part that marks its own end.
   mutating func bytes(_ bytes: UnsafeRawBufferPointer) {
     if bytes.count > scratch.count - held {
       spill()
@@ -49,7 +51,7 @@ struct FramedHash: ~Copyable {
     held += bytes.count
   }
 
-  /// A number, seven bits a byte, the lowest first; no number's form begins another's.
+  /// Writes a number in seven bits per byte, the lowest first. No number's form is a prefix of another's.
   mutating func number(_ number: Int) {
     var rest = UInt64(number)
     while rest > 0x7F {
@@ -59,19 +61,19 @@ struct FramedHash: ~Copyable {
     byte(UInt8(rest))
   }
 
-  /// Bytes with their length before them.
+  /// Writes bytes after their length.
   mutating func frame(_ bytes: UnsafeRawBufferPointer) {
     number(bytes.count)
     self.bytes(bytes)
   }
 
-  /// A text with its length before it.
+  /// Writes a text after its length.
   mutating func frame(_ text: String) {
     var text = text
     text.withUTF8 { frame(UnsafeRawBufferPointer($0)) }
   }
 
-  /// As `frame`, with the letters A to Z in lower case.
+  /// Writes bytes after their length, with the letters A to Z in lower case.
   mutating func frameLowercased(_ bytes: UnsafeRawBufferPointer) {
     number(bytes.count)
     for byte in bytes { self.byte(byte &- 0x41 < 26 ? byte | 0x20 : byte) }

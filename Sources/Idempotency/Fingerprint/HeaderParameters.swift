@@ -4,10 +4,10 @@ import Wire
 struct HeaderParameters {
   private let bytes: UnsafeRawBufferPointer
 
-  /// - Parameter bytes: what stands behind the field's first semicolon.
+  /// - Parameter bytes: the part of the field behind its first semicolon.
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-  /// The values of every parameter of this name, unquoted.
+  /// The values of all parameters with this name, unquoted.
   func values(of lowercased: StaticString) -> [[UInt8]] {
     var values: [[UInt8]] = []
     var position = 0

@@ -1,19 +1,19 @@
-/// What a pointer leads to.
+/// The result of a search by JSON pointer.
 enum JSONFinding {
-  /// Nothing, or through something that has no such member or element.
+  /// There is no such member or element, or a value on the way cannot have one.
   case absent
-  /// A member that its object has twice.
+  /// The pointer names a member that its object contains twice.
   case ambiguous
-  /// What stands between its quotes.
+  /// The text between the quotes of a string.
   case string(UnsafeRawBufferPointer)
-  /// A number without fraction and exponent.
+  /// The digits of a number without fraction and exponent, with its sign.
   case integer(UnsafeRawBufferPointer)
   /// A value of another type.
   case other
 }
 
 extension JSONDocument {
-  /// What stands at the pointer.
+  /// The value at the pointer.
   func find(_ pointer: JSONPointer) -> JSONFinding {
     var cursor = Cursor(position: start, object: 0)
     for segment in pointer.segments {
@@ -32,7 +32,7 @@ extension JSONDocument {
     return value(at: cursor.position)
   }
 
-  /// A place in the text, and the number of the first object at or after it.
+  /// A position in the text, and the number of the first object at or after it.
   private struct Cursor {
     var position: Int
     var object: Int
@@ -61,7 +61,7 @@ extension JSONDocument {
     }
   }
 
-  /// Passes one value: an object by its index, an array by counting its brackets.
+  /// Skips one value: an object with the help of its index, an array by counting its brackets.
   private func skipValue(_ cursor: inout Cursor) {
     var depth = 0
     repeat {
@@ -95,14 +95,14 @@ extension JSONDocument {
 }
 
 extension JSONDocument {
-  /// Behind the closing quote of the string that opens here.
+  /// The offset behind the closing quote of the string that begins here.
   func endOfString(at position: Int) -> Int {
     var end = position + 1
     while text[end] != JSONByte.quote { end += text[end] == JSONByte.backslash ? 2 : 1 }
     return end + 1
   }
 
-  /// Behind the last byte of the number or literal that begins here.
+  /// The offset behind the last byte of the number or literal that begins here.
   func endOfScalar(at position: Int) -> Int {
     var end = position
     while end < text.count {

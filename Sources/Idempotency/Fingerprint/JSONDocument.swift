@@ -1,16 +1,16 @@
-/// A checked JSON text and an index of its objects: what is needed to meet every object's members in order.
+/// A checked JSON text with an index of its objects, which gives access to each object's members in their sorted order.
 ///
-/// No tree is built: numbers, strings and arrays are read again where they stand. The index takes at most a
-/// few times the text. Valid only while the text's memory is lent.
+/// No tree is built: numbers, strings and arrays are read again from the text. The index takes at most a few times the
+/// size of the text. A document is valid only as long as the text's memory.
 struct JSONDocument {
   /// One member of an object.
   struct Member: BitwiseCopyable {
-    /// Behind the name's opening quote.
+    /// The offset of the name, behind its opening quote.
     var nameStart: UInt32
-    /// The name's length in the text; the highest bit says that it has escapes.
+    /// The name's length in the text, in bytes; the highest bit is set if the name contains escapes.
     var nameLengthAndEscape: UInt32
     var valueStart: UInt32
-    /// The number of the first object at or after the value's start, in the text's order.
+    /// The number of the first object at or after the start of the value, in the order of the text.
     var firstObject: UInt32
 
     static let escapeBit: UInt32 = 1 << 31
@@ -18,48 +18,48 @@ struct JSONDocument {
     var hasEscape: Bool { nameLengthAndEscape & Self.escapeBit != 0 }
   }
 
-  /// One object, numbered in the order in which they open.
+  /// One object. Objects are numbered in the order in which they open.
   struct Object {
     var firstMember: UInt32 = 0
     var memberCount: UInt32 = 0
-    /// Behind its closing brace.
+    /// The offset behind the closing brace.
     var end: UInt32 = 0
-    /// The number of the first object that opens after it has closed.
+    /// The number of the first object that opens after this one has closed.
     var next: UInt32 = 0
   }
 
   let text: UnsafeRawBufferPointer
-  /// Where the outermost value begins.
+  /// The offset of the outermost value.
   var start = 0
-  /// The members of each object side by side, sorted by the bytes of their decoded names.
+  /// The members of all objects. Those of one object are adjacent and sorted by the bytes of their decoded names.
   var members: [Member] = []
   var objects: [Object] = []
-  /// Whether an object has two members of one name.
+  /// Whether an object has two members with the same name.
   var hasDuplicates = false
 
   init(text: UnsafeRawBufferPointer) { self.text = text }
 
-  /// What the members are called.
+  /// Access to the names of the members.
   var names: JSONNames { JSONNames(text: text) }
 }
 
-/// The names of members, read where they stand.
+/// The names of members, read from the text when needed.
 struct JSONNames {
   typealias Member = JSONDocument.Member
 
-  /// Up to so many members, whose names have so many bytes together, are sorted by comparing them.
+  /// The maximum number of members, and of bytes in all their names, that are sorted by comparison.
   private static let insertedMembers = 12
   private static let insertedBytes = 512
 
   let text: UnsafeRawBufferPointer
 
-  /// What stands between the quotes of a member's name.
+  /// The text between the quotes of a member's name.
   subscript(member: Member) -> UnsafeRawBufferPointer {
     let start = Int(member.nameStart)
     return UnsafeRawBufferPointer(rebasing: text[start..<start + Int(member.nameLength)])
   }
 
-  /// Whether this is what a member is called.
+  /// Whether the decoded name of a member equals `wanted`.
   func isName(_ wanted: [UInt8], of member: Member) -> Bool {
     wanted.withUnsafeBytes { wanted in
       guard member.hasEscape else { return ByteOrder(self[member], wanted) == .same }
@@ -67,13 +67,13 @@ struct JSONNames {
     }
   }
 
-  /// How two members stand to each other by their decoded names.
+  /// The order of two members by their decoded names.
   func order(_ left: Member, _ right: Member) -> ByteOrder {
     guard left.hasEscape || right.hasEscape else { return ByteOrder(self[left], self[right]) }
     return ByteOrder(JSONText(self[left]), JSONText(self[right]))
   }
 
-  /// Whether the members are sorted and no two have one name.
+  /// Whether the members are sorted and no two have the same name.
   func isStrictlyAscending(_ members: UnsafeMutableBufferPointer<Member>) -> Bool {
     guard members.count > 1 else { return true }
     for index in 1..<members.count where order(members[index - 1], members[index]) != .ascending {
@@ -82,9 +82,9 @@ struct JSONNames {
     return true
   }
 
-  /// Sorts an object's members; false where two have one name.
+  /// Sorts an object's members; false if two have the same name.
   func sort(_ members: UnsafeMutableBufferPointer<Member>) -> Bool {
-    // Most clients write the same members in the same order, often sorted.
+    // Most clients write the same members in the same order, which is often sorted.
     if isStrictlyAscending(members) { return true }
     let size = members.reduce(0) { $0 + Int($1.nameLength) }
     if members.count <= Self.insertedMembers, size <= Self.insertedBytes { return insert(members) }
@@ -98,7 +98,7 @@ struct JSONNames {
     }
   }
 
-  /// Sorts a few members with short names: comparing them costs less than preparing them to be sorted otherwise.
+  /// Sorts a few members with short names by insertion: comparing them costs less than preparing them for another sort.
   private func insert(_ members: UnsafeMutableBufferPointer<Member>) -> Bool {
     var isUnique = true
     for index in 1..<members.count {
@@ -116,7 +116,7 @@ struct JSONNames {
     return isUnique
   }
 
-  /// Decodes the members' names once.
+  /// Decodes each member's name once.
   private func read(
     _ members: UnsafeBufferPointer<Member>, to decoded: UnsafeMutableRawBufferPointer,
     _ order: inout NameOrder
@@ -140,7 +140,7 @@ struct JSONNames {
   }
 }
 
-/// The bytes that JSON's grammar names.
+/// The bytes of JSON's grammar.
 enum JSONByte {
   static let quote = UInt8(ascii: "\"")
   static let backslash = UInt8(ascii: "\\")
@@ -151,6 +151,6 @@ enum JSONByte {
   static let openBracket = UInt8(ascii: "[")
   static let closeBracket = UInt8(ascii: "]")
 
-  /// Space, tab, line feed, carriage return.
+  /// Whether the byte is a space, tab, line feed or carriage return.
   static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
 }

@@ -1,32 +1,32 @@
-/// Why a text is no JSON that can be read.
+/// The reason why a text is not accepted as JSON.
 enum JSONFault: Error { case malformed, tooDeep }
 
-/// Checks a text by RFC 8259 in one pass, and indexes its objects.
+/// Checks a text against RFC 8259 in one pass, and indexes its objects.
 ///
-/// Strict: UTF-8 without a byte order mark, nothing but white space around one value. Linear;
-/// recursion ends at `maxDepth`.
+/// The parser is strict: the text is UTF-8 without a byte order mark, and has nothing but white space around one value.
+/// The time is linear, and recursion ends at `maxDepth`.
 struct JSONParser {
-  /// The deepest nesting of arrays and objects that is read; of the contract (section 3).
+  /// The maximum nesting of arrays and objects (contract, section 3).
   static let maxDepth = 128
 
   private let text: UnsafeRawBufferPointer
   private var position = 0
   private var document: JSONDocument
-  /// The members of the objects that are still open, the innermost one's last.
+  /// The members of the objects that are still open, those of the innermost object last.
   private var pending: [JSONDocument.Member] = []
-  /// Whether a byte above 7F was met, so that the text must be checked for UTF-8.
+  /// The bitwise OR of all bytes in strings. At 0x80 or above, the text must be checked for UTF-8.
   private var seen: UInt8 = 0
 
   private init(_ text: UnsafeRawBufferPointer) {
     self.text = text
     document = JSONDocument(text: text)
-    // More members than most requests have; saves growing step by step.
+    // The capacity is more than most requests need, and avoids growing step by step.
     pending.reserveCapacity(16)
   }
 
-  /// The index of a text that is wholly one JSON value.
+  /// Parses a text that consists of one JSON value.
   static func parse(_ text: UnsafeRawBufferPointer) throws(JSONFault) -> JSONDocument {
-    // Positions are kept in 31 bits.
+    // Lengths are stored in 31 bits.
     guard text.count < 1 << 31 else { throw .malformed }
     var parser = JSONParser(text)
     try parser.parse()
@@ -139,7 +139,7 @@ extension JSONParser {
     } while try goesOn(until: JSONByte.closeBracket)
   }
 
-  /// Takes a comma, after which there is more, or the closing byte.
+  /// Consumes a comma (true, since more follows) or the closing byte (false).
   private mutating func goesOn(until close: UInt8) throws(JSONFault) -> Bool {
     let byte = try current()
     position += 1
@@ -176,7 +176,7 @@ extension JSONParser {
 
 // Strings and numbers.
 extension JSONParser {
-  /// Passes a string, and says whether it has escapes.
+  /// Consumes a string and returns whether it contains escapes.
   private mutating func string() throws(JSONFault) -> Bool {
     position += 1
     var hasEscape = false

@@ -1,16 +1,16 @@
-/// A place in a JSON document (RFC 6901), read once from the configuration.
+/// A place in a JSON document (RFC 6901), parsed once from the configuration.
 public struct JSONPointer: Hashable, Sendable {
-  /// One step: the name of a member, or the place of an element where it reads as one.
+  /// One step: the name of a member, or the index of an element if the name is a number.
   struct Segment: Hashable, Sendable {
     let name: [UInt8]
-    /// `nil` where the name is not the number of an element: digits without a leading zero.
+    /// The index of an element; `nil` unless the name consists of digits without a leading zero.
     let index: Int?
   }
 
   let segments: [Segment]
 
-  /// `nil` where the text is neither empty nor begins with `/`, or holds a `~` that is followed by neither 0
-  /// nor 1.
+  /// Parses a pointer; `nil` if the text is not empty and does not begin with `/`, or if it contains a `~` that is not
+  /// followed by 0 or 1.
   public init?(_ text: String) {
     let bytes = Array(text.utf8)
     guard let first = bytes.first else {

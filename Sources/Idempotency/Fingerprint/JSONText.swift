@@ -1,16 +1,16 @@
-/// The text of a JSON string as it is meant: its escapes resolved, in UTF-8.
+/// The decoded bytes of a JSON string, with its escapes resolved, in UTF-8.
 ///
-/// The string has been checked before. A surrogate without its other half is written as UTF-8 would write a
-/// scalar of that number (three bytes beginning with ED A0 or above), which no valid text contains: it
-/// collides with nothing.
+/// The string must have been checked. A surrogate without its other half is written as UTF-8 would write a scalar with
+/// that number (three bytes, of which the first two are ED A0 or above). No valid text contains these bytes, so they
+/// collide with nothing.
 struct JSONText: IteratorProtocol {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
-  /// What is left of a decoded escape, its next byte lowest.
+  /// The rest of a decoded escape, with the next byte lowest.
   private var pending: UInt32 = 0
   private var pendingCount = 0
 
-  /// - Parameter bytes: what stands between the quotes.
+  /// - Parameter bytes: the text between the quotes.
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
   mutating func next() -> UInt8? {
@@ -34,7 +34,7 @@ struct JSONText: IteratorProtocol {
     }
   }
 
-  /// Decodes into memory that takes the bytes as they stand, which is never less; the number of bytes written.
+  /// Decodes into memory at least as large as `bytes`, which always suffices, and returns the number of bytes written.
   static func decode(_ bytes: UnsafeRawBufferPointer, to memory: UnsafeMutableRawBufferPointer) -> Int {
     var text = JSONText(bytes)
     var count = 0
@@ -52,7 +52,7 @@ struct JSONText: IteratorProtocol {
     return byte
   }
 
-  /// The number that four hexadecimal digits tell, or the eight of a surrogate pair.
+  /// The scalar of four hexadecimal digits, or of the eight in a surrogate pair.
   private mutating func scalar() -> UInt32 {
     let first = unit(at: position)
     position += 4
@@ -84,9 +84,9 @@ struct JSONText: IteratorProtocol {
   }
 }
 
-/// The digits of escapes and percent-encoding.
+/// The hexadecimal digits of escapes and of percent-encoding.
 enum Hexadecimal {
-  /// What a digit stands for, in either letter case.
+  /// The value of a digit in either letter case; `nil` for other bytes.
   static func value(_ byte: UInt8) -> UInt8? {
     switch byte {
     case 0x30...0x39: byte - 0x30

@@ -1,14 +1,14 @@
 import NIOCore
 import Wire
 
-/// What `Content-Type` says, as positions in the head.
+/// The contents of a `Content-Type` field, as positions in the head.
 struct MediaType {
-  /// How a body of this type can be read.
+  /// The way in which a body of this type can be read.
   enum Kind: Sendable { case json, urlencoded, multipart, other }
 
-  /// Type and subtype, without parameters and the space around them.
+  /// The type and subtype, without parameters and without the white space around them.
   let essence: Range<Int>
-  /// What stands behind the first semicolon.
+  /// The part behind the first semicolon.
   let parameters: Range<Int>
   let kind: Kind
 
@@ -36,14 +36,14 @@ struct MediaType {
 }
 
 extension MediaType {
-  /// The type of a head that has one `Content-Type`; `nil` where there is none, or several.
+  /// The media type of a head with one `Content-Type`; `nil` if there is none, or more than one.
   static func of(_ head: MessageHead) -> MediaType? {
     guard head.count(.contentType) == 1, let field = head.first(.contentType) else { return nil }
     return head.bytes.withUnsafeReadableBytes { MediaType(value: field.valueRange, in: $0) }
   }
 
-  /// The boundary between the parts of a multipart body: 1 to 70 bytes (RFC 2046, section 5.1.1), else
-  /// `nil`; also where it is given twice.
+  /// The boundary between the parts of a multipart body; `nil` unless it is given once and has 1 to 70 bytes (RFC 2046,
+  /// section 5.1.1).
   func boundary(in head: MessageHead) -> [UInt8]? {
     let found = head.withBytes(parameters) { HeaderParameters($0).values(of: "boundary") }
     guard found.count == 1, 1...70 ~= found[0].count else { return nil }

@@ -3,15 +3,17 @@ import Wire
 /// The parts of a `multipart/form-data` body (RFC 7578), as positions in it.
 struct Multipart {
   struct Part {
-    /// The part's field lines, without the empty line behind them.
+    /// The part's field lines, without the empty line after them.
     var fields: Range<Int>
     var content: Range<Int>
   }
 
   let parts: [Part]
 
-  /// `nil` where the body is not wholly parts between delimiters, from the first one to the closing one:
-  /// then it counts as bytes. Linear: no boundary contains the CR at which a delimiter begins.
+  /// Divides a body; `nil` unless it consists of parts between delimiters, from the first delimiter to the closing one.
+  /// Any other body is fingerprinted as plain bytes.
+  ///
+  /// The time is linear, because no boundary contains the CR at which a delimiter begins.
   init?(_ body: UnsafeRawBufferPointer, boundary: [UInt8]) {
     guard let opening = Delimiter(at: 0, in: body, boundary: boundary, isFirst: true), !opening.isClosing
     else {
@@ -54,11 +56,11 @@ struct Multipart {
 }
 
 extension Multipart {
-  /// `--boundary` at the beginning of a line, and the rest of that line.
+  /// A delimiter: `--boundary` at the beginning of a line, and the rest of that line.
   private struct Delimiter {
-    /// With the line's end before it, which belongs to it.
+    /// The offset of the delimiter, including the line's end before it.
     var start: Int
-    /// Behind the line's end.
+    /// The offset behind the line's end.
     var end: Int
     var isClosing: Bool
 
@@ -106,7 +108,7 @@ extension Multipart {
 }
 
 extension Multipart {
-  /// Writes every part's fields and content with their lengths, in their order: all but the boundary.
+  /// Writes the fields and content of every part in order, each after its length. The boundary is not written.
   func write(_ body: UnsafeRawBufferPointer, to hash: inout FramedHash) {
     hash.number(parts.count)
     for part in parts {
@@ -115,7 +117,7 @@ extension Multipart {
     }
   }
 
-  /// The contents of the parts of this name that are no files.
+  /// The contents of the parts with this name that are not files.
   func contents(named name: String, in body: UnsafeRawBufferPointer) -> [Range<Int>] {
     parts.filter { part in
       let names = Self.disposition(UnsafeRawBufferPointer(rebasing: body[part.fields]))
@@ -123,7 +125,7 @@ extension Multipart {
     }.map(\.content)
   }
 
-  /// The `name` parameters of a part's `Content-Disposition`.
+  /// The `name` parameters of a part's `Content-Disposition`; none if the part is a file.
   private static func disposition(_ fields: UnsafeRawBufferPointer) -> [[UInt8]] {
     for line in fields.split(separator: ASCII.lineFeed) {
       guard let colon = line.firstIndex(of: ASCII.colon),

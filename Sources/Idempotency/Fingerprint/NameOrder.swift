@@ -1,13 +1,13 @@
-/// Sorts names by their bytes in time that is linear in all of these, whichever names a stranger chose.
+/// Sorts names by their bytes, in time linear in the bytes of all names, whatever names a client chose.
 ///
-/// A comparison costs the length of the names' common beginning, and sorting by comparisons pays that again and again.
-/// Here seven bytes of each name, and the number of those that are left, make one integer. The names are sorted by it,
-/// and those that share it by their next seven bytes. Names that are equal keep their order.
+/// A comparison takes time in proportion to the names' common prefix, and a comparison sort pays for that again and
+/// again. Here, seven bytes of each name and the number of the bytes that are left make one integer. The names are
+/// sorted by that integer, and those that share it by their next seven bytes. Equal names keep their order.
 struct NameOrder: ~Copyable {
-  /// A name, and what its owner wants back with it. All of it moves when names are sorted, since looking it up
-  /// afterwards would miss the processor's cache once for each of a million names.
+  /// A name, and a value that belongs to it. Sorting moves the whole entry, since looking the value up afterwards would
+  /// miss the processor's cache once for each of up to a million names.
   struct Entry: BitwiseCopyable {
-    /// The name's place in the bytes that hold all of them.
+    /// The offset of the name in the bytes that hold all names.
     var start: UInt32
     var length: UInt32
     var payload: UInt64
@@ -22,19 +22,21 @@ struct NameOrder: ~Copyable {
     var range: Range<Int> { Int(start)..<Int(start) + Int(length) }
   }
 
-  /// Entries side by side whose names are equal up to a depth.
+  /// Adjacent entries whose names are equal up to a depth.
   private struct Group: BitwiseCopyable {
     var start: Int
     var end: Int
     var depth: Int
   }
 
-  /// The bytes of a name that its key holds. The key's last byte counts the bytes that are left, so that a name comes
-  /// before those that it begins, also where these go on with a NUL.
+  /// The number of a name's bytes that its key holds.
+  ///
+  /// The key's last byte counts the bytes that are left, so that a name comes before the names that it is a prefix of,
+  /// even if these continue with a NUL.
   private static let step = 7
-  /// In a key's last byte: the name goes on behind this key.
+  /// The value of a key's last byte if the name continues after this key.
   private static let goesOn: UInt64 = 8
-  /// Up to so many entries are sorted by insertion, which for them is faster than counting.
+  /// The maximum number of entries that are sorted by insertion, which is faster for so few than counting.
   private static let insertionBound = 32
 
   private let bytes: UnsafeRawBufferPointer
@@ -42,9 +44,9 @@ struct NameOrder: ~Copyable {
   private let spare: UnsafeMutableBufferPointer<Entry>
   private let counts: UnsafeMutableBufferPointer<UInt32>
   private(set) var count = 0
-  /// The ranges that are not sorted yet.
+  /// The groups that are not sorted yet.
   private var pending: [Group] = []
-  /// Whether no two names are equal, once they are sorted.
+  /// Whether no two names are equal. Valid after `sort`.
   private(set) var isUnique = true
 
   private init(
@@ -57,12 +59,12 @@ struct NameOrder: ~Copyable {
     self.counts = counts
   }
 
-  /// Lends an empty order for at most so many names, whose bytes stand in `bytes`.
+  /// Calls `body` with an empty order for at most `capacity` names, whose bytes are in `bytes`.
   static func with<Result>(
     capacity: Int, in bytes: UnsafeRawBufferPointer, _ body: (inout NameOrder) -> Result
   ) -> Result {
     withUnsafeTemporaryAllocation(of: Entry.self, capacity: 2 * capacity) { memory in
-      // Needed for many names alone, and small enough to lie on the stack.
+      // The counts are needed for many names only, and are small enough for the stack.
       withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 256) { counts in
         var order = NameOrder(bytes, memory, counts)
         return body(&order)
@@ -127,7 +129,8 @@ extension NameOrder {
     }
   }
 
-  /// Sorts by one byte of the key after the other, the last first; bytes that are the same in every key are passed over.
+  /// Sorts by one byte of the key after the other, the last byte first. Bytes that are the same in every key are
+  /// skipped.
   private func distribute(_ group: Group, _ differing: UInt64) {
     let own = UnsafeMutableBufferPointer(rebasing: entries[group.start..<group.end])
     var (source, target) = (own, UnsafeMutableBufferPointer(rebasing: spare[group.start..<group.end]))
@@ -146,7 +149,7 @@ extension NameOrder {
     if source.baseAddress != own.baseAddress { _ = own.update(fromContentsOf: source) }
   }
 
-  /// Leaves what shares a key for later, where its names go on.
+  /// Queues the entries that share a key and whose names continue, to be sorted later.
   private mutating func split(_ group: Group) {
     var start = group.start
     for index in group.start + 1...group.end {

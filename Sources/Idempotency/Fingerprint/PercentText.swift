@@ -1,20 +1,20 @@
-/// The bytes of a percent-encoded name or value, read one by one without making a copy.
+/// The decoded bytes of a percent-encoded name or value, read one by one without a copy.
 struct PercentText: IteratorProtocol {
-  /// What an encoded byte becomes.
+  /// The treatment of encoded bytes.
   enum Reading: Sendable {
-    /// As a URI's equivalence has it (RFC 3986, section 6.2.2): unreserved bytes decoded, the other
-    /// encodings in upper case. Two queries that a backend might tell apart stay apart.
+    /// The equivalence of URIs (RFC 3986, section 6.2.2): unreserved bytes are decoded, other encodings are in upper
+    /// case. Two queries that a backend might distinguish stay different.
     case normalised
-    /// Every encoded byte decoded.
+    /// Every encoded byte is decoded.
     case decoded
-    /// As a form is read (WHATWG URL): every encoded byte decoded, and `+` a space.
+    /// The encoding of forms (WHATWG URL): every encoded byte is decoded, and `+` is a space.
     case form
   }
 
   private let bytes: UnsafeRawBufferPointer
   private let reading: Reading
   private var position = 0
-  /// How many digits of an encoding are still to be given out in upper case.
+  /// The number of an encoding's digits that are still to be returned in upper case.
   private var digits = 0
 
   init(_ bytes: UnsafeRawBufferPointer, as reading: Reading) {
@@ -22,7 +22,7 @@ struct PercentText: IteratorProtocol {
     self.reading = reading
   }
 
-  /// A `%` without two digits behind it stands for itself.
+  /// The next byte. A `%` that two digits do not follow represents itself.
   mutating func next() -> UInt8? {
     guard position < bytes.count else { return nil }
     let byte = bytes[position]
@@ -54,7 +54,7 @@ struct PercentText: IteratorProtocol {
     }
   }
 
-  /// Decodes into memory that takes the bytes as they stand, which is never less; the number of bytes written.
+  /// Decodes into memory at least as large as `bytes`, which always suffices, and returns the number of bytes written.
   static func decode(
     _ bytes: UnsafeRawBufferPointer, as reading: Reading, to memory: UnsafeMutableRawBufferPointer
   ) -> Int {
@@ -71,7 +71,7 @@ struct PercentText: IteratorProtocol {
     return count
   }
 
-  /// Whether nothing in it is encoded: then it reads as it stands.
+  /// Whether nothing is encoded, so that the bytes need no decoding.
   static func isPlain(_ bytes: UnsafeRawBufferPointer, as reading: Reading) -> Bool {
     for byte in bytes where byte == UInt8(ascii: "%") || byte == UInt8(ascii: "+") && reading == .form {
       return false
@@ -81,7 +81,7 @@ struct PercentText: IteratorProtocol {
 }
 
 extension PercentText {
-  /// Whether every `%` has two digits behind it.
+  /// Whether two digits follow every `%`.
   static func isWellFormed(_ bytes: UnsafeRawBufferPointer) -> Bool {
     for (index, byte) in bytes.enumerated() where byte == UInt8(ascii: "%") {
       guard index + 2 < bytes.count, Hexadecimal.value(bytes[index + 1]) != nil,
@@ -91,12 +91,12 @@ extension PercentText {
     return true
   }
 
-  /// Whether it reads as this text.
+  /// Whether the decoded bytes equal this text.
   func reads(_ text: String) -> Bool { ByteOrder(self, text.utf8.makeIterator()) == .same }
 }
 
 extension FramedHash {
-  /// What is read, with its length before it.
+  /// Writes the decoded bytes after their length.
   mutating func frame(_ bytes: UnsafeRawBufferPointer, as reading: PercentText.Reading) {
     guard !PercentText.isPlain(bytes, as: reading) else {
       frame(bytes)

@@ -1,6 +1,6 @@
-/// The pointers of the members that stay out of a fingerprint, as a tree that is walked beside the document.
+/// The pointers of the members that a fingerprint leaves out, as a tree that is walked in parallel to the document.
 struct PointerTree: Sendable {
-  /// A place in the tree; `nil` where no pointer leads on.
+  /// A node of the tree. An optional place is `nil` if no pointer continues.
   typealias Place = Int
 
   private struct Edge {
@@ -10,13 +10,13 @@ struct PointerTree: Sendable {
 
   private struct Node {
     var edges: [Edge] = []
-    /// Whether a pointer ends here: the member stays out.
+    /// Whether a pointer ends here, so that the member is left out.
     var isEnd = false
   }
 
   private var nodes: [Node] = [Node()]
 
-  /// A text that is no pointer leads nowhere; the configuration refuses it before.
+  /// Builds the tree. A text that is not a pointer is ignored, since the configuration has refused it before.
   init(_ pointers: [String]) {
     for pointer in pointers.compactMap(JSONPointer.init) {
       var place = 0
@@ -25,19 +25,19 @@ struct PointerTree: Sendable {
     }
   }
 
-  /// Where the document's root stands; `nil` where nothing stays out.
+  /// The place of the document's root; `nil` if nothing is left out.
   var root: Place? { nodes[0].edges.isEmpty ? nil : 0 }
 
-  /// Whether the member at this place stays out.
+  /// Whether the member at this place is left out.
   func isEnd(_ place: Place) -> Bool { nodes[place].isEnd }
 
-  /// Where the member stands whose name `matches` knows.
+  /// The place of the member whose name satisfies `matches`.
   func member(of place: Place, where matches: ([UInt8]) -> Bool) -> Place? {
     for edge in nodes[place].edges where matches(edge.segment.name) { return edge.target }
     return nil
   }
 
-  /// Where an array's element stands.
+  /// The place of an array's element.
   func element(_ index: Int, of place: Place) -> Place? {
     for edge in nodes[place].edges where edge.segment.index == index { return edge.target }
     return nil

@@ -1,17 +1,18 @@
-/// What a payload's fingerprint is made of. A record names the recipe of its fingerprint, and a comparison
-/// makes the newcomer's fingerprint by that one: neither an upgrade nor a changed setting makes a false
-/// mismatch.
+/// The specification of a payload's fingerprint.
 ///
-/// One reference wide, since every claim carries one.
+/// A record names the recipe of its fingerprint, and a comparison makes the new request's fingerprint with that recipe,
+/// so that neither an upgrade nor a changed setting causes a false mismatch. The value is one reference wide, since
+/// every claim contains one.
 public struct Recipe: Sendable {
-  /// How the body enters.
+  /// The treatment of the body.
   public enum Body: String, Sendable, CaseIterable { case auto, raw, none }
 
-  /// The algorithm. One that records may still name stays for ever; a changed one is a new version.
+  /// The version of the algorithm. A version that records may still name stays for ever; a changed algorithm is a new
+  /// version.
   public enum Version: Int, Sendable, CaseIterable {
     case one = 1
 
-    /// The version of new records.
+    /// The version for new records.
     public static let current = Version.one
   }
 
@@ -43,14 +44,14 @@ public struct Recipe: Sendable {
 
   public var version: Version { contents.version }
   public var body: Body { contents.body }
-  /// Names of request fields that enter, in lower case, in the order of the setting.
+  /// The names of the request fields that enter the fingerprint, in lower case, in the order of the setting.
   public var headers: [String] { contents.headers }
-  /// JSON pointers (RFC 6901) of members that stay out: members of objects alone, reached also through
-  /// arrays.
+  /// The JSON pointers (RFC 6901) of the members that are left out. Only members of objects can be left out; the path
+  /// to them may lead through arrays.
   public var ignore: [String] { contents.ignore }
-  /// The whole recipe as a record keeps it, such as `1;auto`; `init(text:)` reads it.
+  /// The whole recipe as text for a record, such as `1;auto`, which `init(text:)` parses.
   public var text: String { contents.text }
-  /// `ignore`, ready to be walked.
+  /// The pointers in `ignore` as a tree.
   var leftOut: PointerTree { contents.leftOut }
 }
 
@@ -67,8 +68,8 @@ extension Recipe: Hashable {
 }
 
 extension Recipe {
-  /// Field names and pointers hold neither `;` nor `,` once these, `%` and what is not visible are
-  /// percent-encoded.
+  /// The text of a recipe. Field names and pointers contain neither `;` nor `,`, because these, `%` and all bytes that
+  /// are not visible are percent-encoded.
   private static func text(version: Version, body: Body, headers: [String], ignore: [String]) -> String {
     var text = "\(version.rawValue);\(body.rawValue)"
     if !headers.isEmpty { text += ";h=" + headers.map(escaped).joined(separator: ",") }
@@ -104,7 +105,7 @@ extension Recipe {
     return String(validating: bytes, as: UTF8.self)
   }
 
-  /// Reads what `text` holds; `nil` for what this build did not write and cannot make.
+  /// Parses the text of a recipe; `nil` for a recipe that this build did not write and cannot use.
   public init?(text: String) {
     let parts = text.split(separator: ";", omittingEmptySubsequences: false)
     guard parts.count >= 2, let version = Int(parts[0]).flatMap(Version.init),
@@ -122,7 +123,7 @@ extension Recipe {
       }
     }
     self.init(version: version, body: body, headers: headers, ignore: ignore)
-    // Only the one spelling that is written is read.
+    // Only the exact spelling that would be written is accepted.
     guard self.text == text else { return nil }
   }
 }

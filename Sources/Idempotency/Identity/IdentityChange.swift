@@ -1,12 +1,12 @@
-/// Requests of a protected route that other routes identify in another way, or not at all.
+/// Requests of a protected route that get another identity from other routes, or none.
 public struct IdentityChange: Hashable, Sendable {
-  /// The end of these requests under the other routes.
+  /// The result for these requests under the other routes.
   public enum End: Hashable, Sendable {
-    /// The route at this index records them under other ids, because of these members.
+    /// The route at this index records them under other ids, because these members differ.
     case identified(by: Int, members: [String])
     /// The route at this index protects nothing.
     case unprotected(by: Int)
-    /// No route takes them.
+    /// No route matches them.
     case unmatched
   }
 
@@ -15,10 +15,10 @@ public struct IdentityChange: Hashable, Sendable {
   public var end: End
 }
 
-/// Two lists of routes, compared by the identity that each kind of request has under them. Pure.
+/// A comparison of two lists of routes by the identity that each kind of request has under them. Performs no I/O.
 ///
-/// Routes overlap, so that routes of the same name say little: the comparison makes requests, at least one of each kind
-/// that both lists can tell apart, and has each of them matched by both.
+/// Routes overlap, so comparing routes of the same name proves little. Instead, the comparison makes requests, at least
+/// one of each kind that both lists can distinguish, and matches each of them with both.
 public struct IdentityComparison {
   private let old: [RoutePolicy]
   private let new: [RoutePolicy]
@@ -34,9 +34,9 @@ public struct IdentityComparison {
     witnesses = RequestWitnesses(old + new)
   }
 
-  /// Which requests of protected routes would be identified in another way.
+  /// The requests of protected routes whose identity would change.
   ///
-  /// - Parameter isConsidered: The old routes that count.
+  /// - Parameter isConsidered: selects the old routes to check.
   public func changes(where isConsidered: (RoutePolicy) -> Bool = { _ in true }) -> [IdentityChange] {
     guard old.map(Subject.init) != new.map(Subject.init) else { return [] }
     return old.indices.flatMap { index -> [IdentityChange] in
@@ -50,7 +50,7 @@ public struct IdentityComparison {
     }
   }
 
-  /// Whether any new route takes a request of an old route that counts and protects.
+  /// Whether any new route matches a request of a protected old route that `isConsidered` selects.
   public func overlaps(where isConsidered: (RoutePolicy) -> Bool = { _ in true }) -> Bool {
     old.indices.contains { index in
       guard isConsidered(old[index]), RequestIdentity(old[index]) != nil else { return false }
@@ -70,7 +70,7 @@ public struct IdentityComparison {
     return members.isEmpty ? nil : .identified(by: met, members: members)
   }
 
-  /// Calls `body` with the new route that takes each kind of request of an old one, until it returns false.
+  /// Calls `body` with the new route that matches each kind of request of an old route, until `body` returns false.
   private func meetings(of index: Int, _ body: (Int?) -> Bool) {
     for other in new.map(Optional.some) + [nil] {
       for witness in witnesses.common(old[index], other) where witness.route(in: oldTable)?.index == index {
@@ -80,7 +80,7 @@ public struct IdentityComparison {
   }
 }
 
-/// The members of a route that say which requests it takes, and what identifies them.
+/// The properties of a route that determine its requests and their identity.
 private struct Subject: Equatable {
   let match: RouteMatch
   let spelling: RoutePolicy.Spelling

@@ -1,12 +1,12 @@
-/// The settings of a protected route that enter its records' ids, besides what each request says.
+/// The settings of a protected route that enter its records' ids, besides the values in each request.
 public struct RequestIdentity: Hashable, Sendable {
   private let callers: [CallerPart]
   private let keys: [KeySource]
   private let upstream: String
-  /// The route's name where its records go by that; `nil`: by the request's path.
+  /// The route's name if it enters the ids; `nil` if the request's path does instead.
   private let name: String?
 
-  /// `nil` for a route that makes no records.
+  /// Reads the settings of a route; `nil` if the route makes no records.
   public init?(_ policy: RoutePolicy) {
     guard policy.idempotency != .off, let caller = policy.caller else { return nil }
     callers = caller.parts
@@ -15,10 +15,11 @@ public struct RequestIdentity: Hashable, Sendable {
     name = policy.endpoint == .route ? policy.name : nil
   }
 
-  /// The members of a route by which requests get other ids under another identity; none where all stay the same.
+  /// The route's members that differ between two identities and give requests other ids; empty if all ids stay the
+  /// same.
   ///
-  /// A key source added behind the others changes no id: a request in which an earlier one yields a key keeps that key,
-  /// and one in which none did has no record.
+  /// A key source that is added behind the others changes no id: a request with a key in an earlier source keeps that
+  /// key, and a request without one has no record.
   public func changes(to other: RequestIdentity) -> [String] {
     var members: [String] = []
     if callers != other.callers { members.append("caller") }

@@ -1,7 +1,7 @@
 import NIOCore
 import Wire
 
-/// A request that is made for comparisons alone.
+/// A request that is made only to compare routes.
 struct RequestWitness {
   let method: [UInt8]
   let host: [UInt8]
@@ -18,28 +18,29 @@ struct RequestWitness {
 
   private var head: MessageHead {
     var head = MessageHead(start: .status(0, reason: 0..<0))
-    // A configured field is one that a head can hold.
+    // The configuration accepts only fields that a head can hold, so `append` does not fail.
     for header in headers { try? head.append(name: header.name, value: header.value) }
     return head
   }
 }
 
-/// Makes the requests of which a comparison of routes consists.
+/// Makes the requests for a comparison of routes.
 ///
-/// For two routes they are the least special requests that both take: where an earlier route takes such a one from them,
-/// it takes all of its kind. Spellings of a path are tried one by one, since routes may differ in which they take.
+/// For two routes, these are the least specific requests that both match: an earlier route that takes such a request
+/// takes all requests of its kind. The spellings of a path are tried one by one, since routes may differ in the
+/// spellings that they match.
 struct RequestWitnesses {
   private let methods: [[UInt8]]
   private let longest: Int
 
   init(_ routes: [RoutePolicy]) {
     let listed = routes.flatMap(\.match.methods) + ["GET", "HEAD", "OPTIONS", "TRACE"]
-    // And one that no route can name.
+    // The last element is a method that no route can name.
     methods = Set(listed).sorted().map { Array($0.utf8) } + [WitnessPath.other]
     longest = routes.compactMap { $0.match.path?.segments.count }.max() ?? 0
   }
 
-  /// The requests that two routes may both take.
+  /// The requests that two routes may both match.
   func common(_ first: RoutePolicy, _ second: RoutePolicy?) -> [RequestWitness] {
     let paths = WitnessPath.common(first.match.path, second?.match.path, longest: longest)
     let hosts = Set([first.match.host, second?.match.host].map(Self.host))
@@ -51,7 +52,7 @@ struct RequestWitnesses {
     }
   }
 
-  /// A host that fits, and no other route's unless that fits all of them.
+  /// A host that matches the pattern, and matches another route's pattern only if all such hosts do.
   private static func host(_ pattern: String?) -> [UInt8] {
     guard let pattern else { return WitnessPath.other }
     guard pattern.hasPrefix("*") else { return Array(pattern.utf8) }
@@ -59,14 +60,14 @@ struct RequestWitnesses {
   }
 }
 
-/// Makes paths of patterns.
+/// Makes paths from patterns.
 enum WitnessPath {
   /// A segment, host or method that no configuration can name.
   static let other: [UInt8] = [0x01]
 
-  /// Paths that both patterns may fit; `nil` fits every path.
+  /// The paths that both patterns may match; a pattern that is `nil` matches every path.
   ///
-  /// - Parameter longest: The number of segments of the longest pattern.
+  /// - Parameter longest: the number of segments in the longest pattern.
   static func common(_ first: PathPattern?, _ second: PathPattern?, longest: Int) -> [[UInt8]] {
     let (first, second) = (Shape(first), Shape(second))
     guard let counts = counts(first, second, longest: longest) else { return [] }
@@ -78,7 +79,7 @@ enum WitnessPath {
     }
   }
 
-  /// The number of the paths' segments; `nil` where no path fits both.
+  /// The possible numbers of segments in the paths; `nil` if no path matches both patterns.
   private static func counts(_ first: Shape, _ second: Shape, longest: Int) -> ClosedRange<Int>? {
     let least = max(first.literals.count, second.literals.count)
     let both = zip(first.literals, second.literals)
@@ -96,7 +97,7 @@ enum WitnessPath {
     segments.isEmpty ? [PathPattern.slash] : segments.flatMap { [PathPattern.slash] + $0 }
   }
 
-  /// The path, and others that a route may take for the same.
+  /// The path, and other spellings that a route may accept for it.
   private static func spellings(_ path: [UInt8]) -> [[UInt8]] {
     let capitals = path.map { ASCII.isLetter($0) ? $0 & 0xDF : $0 }
     return [
@@ -106,12 +107,12 @@ enum WitnessPath {
 }
 
 extension WitnessPath {
-  /// A pattern by what its segments stand for, however they are spelt.
+  /// A pattern reduced to the meaning of its segments, whatever their spelling.
   private struct Shape {
-    /// `nil` for a place left open.
+    /// The literal segments, with `nil` for a placeholder.
     let literals: [[UInt8]?]
     let matchesRest: Bool
-    /// Paths as the pattern itself spells them.
+    /// Paths in the pattern's own spelling.
     let written: [[UInt8]]
 
     init(_ pattern: PathPattern?) {
@@ -132,7 +133,7 @@ extension WitnessPath {
       written = (matchesRest ? [filled, filled + [WitnessPath.other]] : [filled]).map(WitnessPath.joined)
     }
 
-    /// So many segments, those that are left open by another pattern's.
+    /// The given number of segments, with placeholders filled from another pattern.
     func segments(_ count: Int, or other: Shape) -> [[UInt8]] {
       (0..<count).map { literal($0) ?? other.literal($0) ?? WitnessPath.other }
     }

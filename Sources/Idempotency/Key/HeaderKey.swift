@@ -1,7 +1,7 @@
-/// A key as a header field carries it: bare, or as a string of RFC 8941 (section 3.3.3).
+/// A key in a header field: bare, or as a string of RFC 8941 (section 3.3.3).
 ///
-/// Parameters behind the string are refused like anything else there: nobody defines one, and a key that is
-/// half understood is worse than an error.
+/// Parameters after the string are refused like anything else there: none is defined, and a key that is only partly
+/// understood is worse than an error.
 enum HeaderKey {
   /// - Parameter value: the field's value, without the white space around it.
   static func read(_ value: UnsafeRawBufferPointer) -> KeyReading {

@@ -1,26 +1,26 @@
-/// A client's name for one intent: visible ASCII bytes, checked by its route's rules.
+/// A client's name for one operation: visible ASCII bytes that satisfy the rules of a route.
 public struct IdempotencyKey: Hashable, Sendable {
   public let bytes: [UInt8]
 
   init(checked bytes: [UInt8]) { self.bytes = bytes }
 
-  /// A keyed digest of it, which a log may hold.
+  /// A keyed digest of the key, for logs.
   public func digestText(by digests: LogDigests) -> String { digests.text(bytes) }
 }
 
-/// What can be said of a key before the body is there.
+/// The result of a search for the key before the body has arrived.
 public enum KeyFinding: Hashable, Sendable {
   case found(IdempotencyKey)
-  /// A source that ranks before any that yielded a key is in the body.
+  /// A source in the body comes before any source that yielded a key, so the body must be read.
   case needsBody
   case missing
 }
 
-/// What one source holds.
+/// The result of reading one source.
 enum KeyReading {
-  /// Nothing, or an empty text.
+  /// The source is missing or empty.
   case none
-  /// Bytes that the route's rules have still to allow.
+  /// The bytes of a key, not yet checked against the route's rules.
   case key([UInt8])
   case fault(KeyFault)
 }

@@ -1,18 +1,18 @@
-/// What is wrong with a key that a request does carry.
+/// The reason why a key in a request is not valid.
 public enum KeyFault: Hashable, Sendable, CaseIterable {
-  /// A source holds it twice.
+  /// A source contains the key twice.
   case repeated
-  /// It begins with a quote and is not wholly a string of RFC 8941.
+  /// The value begins with a quote and is not a complete string of RFC 8941.
   case malformedString
-  /// A comma in a bare header key: two keys, or a list.
+  /// A bare key in a header field contains a comma: it may be two keys, or a list.
   case comma
-  /// A byte outside 21 to 7E.
+  /// The key contains a byte outside 21 to 7E.
   case illegalByte
   case tooLong
   case tooShort
   case notUUID
-  /// A `%` in a query or form that begins no encoded byte.
+  /// A query or form contains a `%` that begins no encoded byte.
   case malformedEncoding
-  /// A JSON member that is neither a string nor an integer.
+  /// The JSON value is neither a string nor an integer.
   case wrongType
 }

@@ -2,10 +2,10 @@ import NIOCore
 import Wire
 
 extension KeyPolicy {
-  /// The key, as far as head and query tell it.
+  /// The key, as far as head and query determine it.
   ///
-  /// Sources are asked in their order; the first that yields a key counts. One that holds a key that is not
-  /// allowed is an error, even where a later source has a good one.
+  /// The sources are read in their order, and the first that yields a key counts. An invalid key in a source is an
+  /// error, even if a later source has a valid one.
   public func keyBeforeBody(head: MessageHead, query: ByteBuffer?) throws(Problem) -> KeyFinding {
     for source in from {
       guard let reading = source.readBeforeBody(head: head, query: query) else { return .needsBody }
@@ -14,7 +14,7 @@ extension KeyPolicy {
     return .missing
   }
 
-  /// The key, from every source; `nil` where none yields one.
+  /// The key from any source; `nil` if none yields one.
   public func key(head: MessageHead, query: ByteBuffer?, body: ByteBuffer) throws(Problem) -> IdempotencyKey?
   {
     for source in from {
@@ -24,7 +24,7 @@ extension KeyPolicy {
     return nil
   }
 
-  /// The key as an operator writes it, held to the same rules.
+  /// The key from an operator's text, checked against the same rules.
   public func key(text: String) throws(Problem) -> IdempotencyKey {
     guard let key = try key(of: .key(Array(text.utf8))) else { throw .keyMissing(self) }
     return key
@@ -50,7 +50,7 @@ extension KeyPolicy {
     }
   }
 
-  /// Whether it is a UUID's 36 characters, in either letter case (RFC 9562, section 4).
+  /// Whether the bytes are the 36 characters of a UUID, in either letter case (RFC 9562, section 4).
   private static func isUUID(_ bytes: [UInt8]) -> Bool {
     guard bytes.count == 36 else { return false }
     for (index, byte) in bytes.enumerated() {

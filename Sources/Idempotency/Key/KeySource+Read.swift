@@ -2,7 +2,7 @@ import NIOCore
 import Wire
 
 extension KeySource {
-  /// What the source holds; `nil` where it is in the body.
+  /// The result of reading the source; `nil` if the source is in the body.
   func readBeforeBody(head: MessageHead, query: ByteBuffer?) -> KeyReading? {
     switch self {
     case .header(let name):
@@ -16,8 +16,8 @@ extension KeySource {
     }
   }
 
-  /// What a source in the body holds. A body that is not of the source's kind holds none, nor does a coded
-  /// one.
+  /// The result of reading a source in the body. A body of another kind than the source's, or with a content coding,
+  /// has no key.
   func readBody(_ body: ByteBuffer, head: MessageHead) -> KeyReading {
     guard !head.hasContentCoding else { return .none }
     return switch self {

@@ -1,7 +1,7 @@
 import NIOCore
 import Wire
 
-/// How often a field, or a cookie, is there.
+/// The number of occurrences of a field or a cookie, with the position of a single one.
 enum FieldFinding {
   case absent
   case once(Range<Int>)
@@ -9,7 +9,7 @@ enum FieldFinding {
 }
 
 extension MessageHead {
-  /// Where the value of the one field of this name stands; the name is given in lower case.
+  /// The position of the value of the one field with this name, which is given in lower case.
   func find(_ lowercased: String) -> FieldFinding {
     var lowercased = lowercased
     return lowercased.withUTF8 { name in

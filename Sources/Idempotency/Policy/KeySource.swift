@@ -1,6 +1,6 @@
-/// Where a request's idempotency key may stand.
+/// A place for a request's idempotency key.
 public enum KeySource: Hashable, Sendable {
-  /// A request field, its name in lower case.
+  /// A request field, with its name in lower case.
   case header(String)
   /// A parameter of the query.
   case query(String)
@@ -9,7 +9,7 @@ public enum KeySource: Hashable, Sendable {
   /// A field of an `application/x-www-form-urlencoded` or `multipart/form-data` body.
   case form(String)
 
-  /// As the configuration names it.
+  /// The source in the notation of the configuration.
   public var text: String {
     switch self {
     case .header(let name): "header:\(name)"
@@ -28,46 +28,48 @@ public enum KeySource: Hashable, Sendable {
   }
 }
 
-/// A route's rules for its key.
+/// The rules of a route for its keys.
 public struct KeyPolicy: Hashable, Sendable {
   public enum Format: String, Sendable, CaseIterable { case any, uuid }
 
-  /// The first source that yields a key counts.
+  /// The sources in the order of their precedence: the first that yields a key counts.
   public var from: [KeySource] = [.header("idempotency-key")]
   public var format: Format = .any
-  /// In bytes.
+  /// The minimum length in bytes.
   public var minLength = 1
   public var maxLength = 255
 
   public init() {}
 }
 
-/// One part of who the caller is.
+/// One of the parts that identify a caller.
 public enum CallerPart: Hashable, Sendable {
-  /// A request field, its name in lower case.
+  /// A request field, with its name in lower case.
   case header(String)
   case cookie(String)
-  /// The address of the connection's peer.
+  /// The address of the client at the other end of the connection.
   case address
-  /// Whom the client's certificate names.
+  /// The identity in the client's certificate.
   case clientCertificate(CertificatePart)
 
-  /// What of a certificate counts: the text after `client_certificate:` in the configuration.
+  /// The part of a certificate that identifies the caller. The raw value is the text after `client_certificate:` in the
+  /// configuration.
   public enum CertificatePart: String, Sendable, CaseIterable {
-    /// The alternative names, or the subject where there are none.
+    /// The alternative names, or the subject if there are none.
     case identity = ""
     case subject, san
   }
 }
 
-/// A route's rule for its caller.
+/// The rules of a route for its callers.
 public struct CallerPolicy: Hashable, Sendable {
   public enum Anonymous: String, Sendable, CaseIterable { case refuse, allow }
 
   public var parts: [CallerPart]
-  /// What a missing part means.
+  /// The treatment of a missing part.
   public var anonymous: Anonymous = .refuse
-  /// Schemes of `Authorization`, in lower case, whose credentials stay the same over retries, besides the known ones.
+  /// Schemes of `Authorization`, in lower case, whose credentials stay the same over retries, in addition to the
+  /// built-in ones.
   public var schemes: [String] = []
 
   public init(parts: [CallerPart], anonymous: Anonymous = .refuse, schemes: [String] = []) {

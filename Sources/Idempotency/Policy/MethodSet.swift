@@ -2,14 +2,14 @@ import Wire
 
 /// The methods of a route's requests.
 public struct MethodSet: Hashable, Sendable {
-  /// One bit for each method that is known to `MessageHead`.
+  /// One bit for each method known to `MessageHead`.
   private let known: UInt16
-  /// The others that are named.
+  /// The other methods in the set, by name.
   private let named: [[UInt8]]
-  /// Whether it holds the others that are not named.
+  /// Whether the set contains all other methods, without naming them.
   private let holdsUnnamed: Bool
 
-  /// The methods that are listed.
+  /// Creates the set of the listed methods.
   public init(listed names: [String]) {
     var known: UInt16 = 0
     var named: [[UInt8]] = []
@@ -27,17 +27,17 @@ public struct MethodSet: Hashable, Sendable {
   /// Every method.
   public static let all = MethodSet(without: 0)
 
-  /// All but those by which a client asks for nothing to be changed: GET, HEAD, OPTIONS and TRACE.
+  /// All methods except the safe ones: GET, HEAD, OPTIONS and TRACE.
   public static let unsafe = MethodSet(without: bit(.get) | bit(.head) | bit(.options) | bit(.trace))
 
-  /// Whether it holds a method as it is spelt on the wire.
+  /// Whether the set contains a method, in its spelling on the wire.
   public func contains(_ method: UnsafeRawBufferPointer) -> Bool {
     let value = MessageHead.Method(method)
     guard value == .other else { return known & Self.bit(value) != 0 }
     return holdsUnnamed || named.contains { $0.elementsEqual(method) }
   }
 
-  /// Whether it holds all that another one holds.
+  /// Whether the set contains all methods of another set.
   public func isSuperset(of other: MethodSet) -> Bool {
     guard other.known & ~known == 0 else { return false }
     if holdsUnnamed { return true }

@@ -1,30 +1,32 @@
-/// What a complete answer of the backend means for its record.
+/// The meaning of the backend's complete response for its record.
 public enum OutcomeClass: String, Sendable, CaseIterable {
-  /// Stored and replayed.
+  /// The response is stored and replayed.
   case final
-  /// Not stored; the next delivery runs.
+  /// The response is not stored, and the next delivery runs.
   case retry
-  /// Nobody knows whether the backend did it.
+  /// It is not known whether the backend executed the request.
   case unknown
 }
 
-/// Which status belongs to which class: a table of the 500 codes from 100 to 599, made once for each route.
+/// The class of each status code from 100 to 599, computed once for each route.
 public struct OutcomeTable: Hashable, Sendable {
-  /// A status code, or a hundred of them.
+  /// A status code, or a class of one hundred codes.
   public enum Pattern: Hashable, Sendable {
     case status(Int)
-    /// `2` for 2xx.
+    /// A class of codes by its first digit: 2 for 2xx.
     case hundred(Int)
   }
 
   private var classes: [OutcomeClass]
-  /// The single statuses that the route itself lists.
+  /// The single status codes that the route lists itself.
   private var named: Set<Int> = []
-  /// The patterns that the route itself lists, as it lists them.
+  /// The patterns that the route lists itself, in its order.
   public let own: [OutcomeClass: [Pattern]]
 
-  /// The defaults of the contract (section 4), then the route's own patterns over them: of a hundred first, of one
-  /// status after, so that the most specific wins.
+  /// Creates a table from the defaults of the contract (section 4) and the route's own patterns.
+  ///
+  /// Patterns for a hundred codes override the defaults, and patterns for one code override both, so that the most
+  /// specific pattern wins.
   public init(final: [Pattern] = [], retry: [Pattern] = [], unknown: [Pattern] = []) {
     own = [.final: final, .retry: retry, .unknown: unknown]
     classes = Array(repeating: .final, count: 600)
@@ -44,11 +46,11 @@ public struct OutcomeTable: Hashable, Sendable {
     }
   }
 
-  /// The class of a status; one outside 100 to 599 is unknown.
+  /// The class of a status code; `unknown` for a code outside 100 to 599.
   public subscript(status: Int) -> OutcomeClass {
     (100..<600).contains(status) ? classes[status] : .unknown
   }
 
-  /// Whether the route itself says what this status means, not only its hundred or the contract.
+  /// Whether the route lists this status code itself, and not only its hundred.
   public func isNamed(status: Int) -> Bool { named.contains(status) }
 }

@@ -1,6 +1,6 @@
 import Wire
 
-/// A pattern, prepared for comparison with normalised paths by a route's spelling. Allocates nothing for a path.
+/// A pattern prepared for comparison with normalised paths, in a route's spelling. A comparison allocates nothing.
 public struct PathMatcher: Hashable, Sendable {
   let segments: [PathPattern.Segment]
   let matchesRest: Bool
@@ -12,14 +12,14 @@ public struct PathMatcher: Hashable, Sendable {
     self.spelling = spelling
   }
 
-  /// A segment without its parameters; `nil` for one that is empty, as it is in a path.
+  /// A segment without its parameters; `nil` for an empty segment, since those of a path are skipped, too.
   static func lenient(_ segment: PathPattern.Segment) -> PathPattern.Segment? {
     guard case .literal(let bytes) = segment else { return segment }
     let name = bytes.prefix { $0 != PathSegments.semicolon }
     return name.isEmpty ? nil : .literal(Array(name))
   }
 
-  /// Whether a normalised path fits; `/v1/**` fits `/v1`, too.
+  /// Whether a normalised path matches. `/v1/**` matches `/v1`, too.
   public func matches(_ path: UnsafeRawBufferPointer) -> Bool {
     guard path.first == PathPattern.slash else { return false }
     return spelling == .exact ? matchesExactly(path) : matchesLeniently(path)
@@ -40,7 +40,7 @@ public struct PathMatcher: Hashable, Sendable {
   }
 
   private func matchesExactly(_ path: UnsafeRawBufferPointer) -> Bool {
-    // Past the last segment, `start` stands one behind the path's end.
+    // After the last segment, `start` is one greater than the path's length.
     var start = 1
     for segment in segments {
       guard start <= path.count else { return false }
@@ -58,12 +58,12 @@ public struct PathMatcher: Hashable, Sendable {
   }
 }
 
-/// The segments of a normalised path without their parameters (RFC 3986, section 3.3), empty ones left out.
+/// The non-empty segments of a normalised path, without their parameters (RFC 3986, section 3.3).
 struct PathSegments {
   static let semicolon: UInt8 = 0x3B
 
   private let path: UnsafeRawBufferPointer
-  /// The slash before the next segment.
+  /// The offset of the slash before the next segment.
   private var at = 0
 
   init(_ path: UnsafeRawBufferPointer) { self.path = path }

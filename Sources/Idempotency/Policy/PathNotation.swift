@@ -1,7 +1,7 @@
 /// The notations of paths in web frameworks: `/orders/:id`, `/orders/<int:id>`, `/orders/[id]`, `/orders/{id:\\d+}`,
 /// `/orders/(.*)`.
 enum PathNotation {
-  /// The path in Semel's notation, where a segment of it is written in another one; `nil` where none is.
+  /// The path in Semel's notation if any of its segments is in another notation, else `nil`.
   static func translated(_ text: String) -> String? {
     var text = text[...]
     let isAnchored = text.first == "^"
@@ -19,7 +19,7 @@ enum PathNotation {
     return isForeign ? "/" + written.joined(separator: "/") : nil
   }
 
-  /// Cuts at slashes that stand in no brackets.
+  /// Splits a text at the slashes outside brackets.
   private static func split(_ text: Substring) -> [Substring] {
     var (segments, start, depth) = ([Substring](), text.startIndex, 0)
     for index in text.indices {
@@ -35,7 +35,7 @@ enum PathNotation {
     return segments + [text[start...]]
   }
 
-  /// The right form of a segment in another notation; `nil` for one of Semel's own.
+  /// The placeholder for a segment in another notation; `nil` for a segment in Semel's own.
   private static func parameter(_ segment: Substring) -> (name: String, isRest: Bool)? {
     if segment.hasPrefix(":") {
       return (name(in: segment), segment.hasSuffix("*") || segment.hasSuffix("+"))
@@ -60,7 +60,7 @@ enum PathNotation {
     return ("id", segment.contains(".*") || segment.contains(".+"))
   }
 
-  /// The first word in a text, `id` where it has none.
+  /// The first word in a text, or `id` if there is none.
   private static func name(in text: Substring) -> String {
     let word = text.drop { !isWord($0) }.prefix(while: isWord)
     return word.isEmpty ? "id" : String(word)

@@ -1,13 +1,15 @@
 import Wire
 
 extension PathPattern {
-  /// Why a text is no pattern, as the end of a sentence that begins with the setting's name.
+  /// The reason why a text is not a pattern, as the end of a sentence that begins with the setting's name.
   public struct ParsingError: Error, Hashable {
     public let reason: String
   }
 
-  /// Reads `/v1/orders/{id}` or `/v1/**`. Literal segments are brought to the form that a normalised path
-  /// has: unreserved characters decoded, percent-encoding in upper case.
+  /// Parses a pattern such as `/v1/orders/{id}` or `/v1/**`.
+  ///
+  /// Literal segments are brought into the form of a normalised path: unreserved characters decoded, percent-encoding
+  /// in upper case.
   public init(parsing text: String) throws(ParsingError) {
     if let translated = PathNotation.translated(text) {
       throw ParsingError(
@@ -71,7 +73,7 @@ extension PathPattern {
       case 0x21...0x7E:
         bytes.append(byte)
       default:
-        // No request line holds these bytes bare.
+        // A request line cannot contain these bytes without encoding.
         appendEncoded(byte, to: &bytes)
       }
     }
@@ -91,7 +93,7 @@ extension PathPattern {
     }
   }
 
-  /// RFC 3986, section 2.3.
+  /// Whether the byte is unreserved (RFC 3986, section 2.3).
   private static func isUnreserved(_ byte: UInt8) -> Bool {
     isLetterOrDigit(byte) || "-._~".utf8.contains(byte)
   }

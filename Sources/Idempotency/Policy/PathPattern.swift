@@ -1,6 +1,6 @@
 import Wire
 
-/// A path with places left open, matched segment by segment against a normalised path (see `PathMatcher`).
+/// A path with placeholders, matched segment by segment against a normalised path (see `PathMatcher`).
 public struct PathPattern: Hashable, Sendable {
   public enum Segment: Hashable, Sendable {
     case literal([UInt8])
@@ -8,10 +8,10 @@ public struct PathPattern: Hashable, Sendable {
     case any
   }
 
-  /// As it is configured.
+  /// The pattern as configured.
   public let text: String
   public let segments: [Segment]
-  /// Whether it ends with `/**`: whatever follows, also nothing.
+  /// Whether the pattern ends with `/**`, which matches any further segments, or none.
   public let matchesRest: Bool
 
   public init(text: String, segments: [Segment], matchesRest: Bool) {

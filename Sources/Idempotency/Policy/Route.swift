@@ -1,12 +1,12 @@
 /// One configured route, shared by all of its requests.
 public final class Route: Sendable {
   public let policy: RoutePolicy
-  /// Its place in the configuration, from 0.
+  /// The route's index in the configuration, from 0.
   public let index: Int
-  /// What it is counted under: the same for every route of its name, over all configurations of a process.
+  /// The number for the route's metrics. All routes of one name share it, over all configurations of a process.
   public let number: Int
-  /// The fields that enter a request's identity or fingerprint, or that choose the route, in lower case: a `Connection`
-  /// field must not name them, since the backend would not get them.
+  /// The fields that enter a request's identity or fingerprint, or that choose the route, in lower case. A `Connection`
+  /// field must not name them, since the backend would not receive them.
   public let identifyingFields: [String]
 
   public init(policy: RoutePolicy, index: Int, number: Int = 0) {
@@ -18,7 +18,7 @@ public final class Route: Sendable {
 }
 
 extension RoutePolicy {
-  /// The fields of a request that enter its identity or its fingerprint by the route's settings, in lower case.
+  /// The fields that enter a request's identity or fingerprint by the route's settings, in lower case.
   public var identityHeaders: [String] {
     let keys = key.from.compactMap { source -> String? in
       if case .header(let name) = source { name } else { nil }

@@ -1,7 +1,7 @@
 import Wire
 
 extension RoutePolicy {
-  /// Whether every request that matches another route matches this one, so that the other is never met behind it.
+  /// Whether this route matches every request that another route matches, so that the other is unreachable behind it.
   public func covers(_ other: RoutePolicy) -> Bool {
     methods.isSuperset(of: other.methods) && coversHost(of: other) && coversPath(of: other)
       && match.headers.allSatisfy(other.match.headers.contains)
@@ -21,10 +21,10 @@ extension RoutePolicy {
 }
 
 extension PathMatcher {
-  /// Whether every path that fits another matcher fits this one.
+  /// Whether this matcher matches every path that another one matches.
   func covers(_ other: PathMatcher) -> Bool {
     if segments.isEmpty, matchesRest { return true }
-    // Each lenient pattern fits spellings that no exact one fits, this one apart.
+    // Each lenient pattern matches spellings that no exact one matches, except for `/**`, which is handled above.
     if spelling == .exact, other.spelling != .exact { return false }
     let others =
       spelling == .exact ? other.segments : other.segments.compactMap(Self.lenient)

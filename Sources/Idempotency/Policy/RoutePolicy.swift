@@ -1,19 +1,19 @@
-/// All that one route says: which requests it is for, and what Semel does with them. Made once from the configuration.
+/// All settings of one route: the requests that it matches, and their treatment. Created once from the configuration.
 public struct RoutePolicy: Hashable, Sendable {
   public enum Idempotency: String, Sendable, CaseIterable { case required, optional, off }
-  /// The strictness with which a request's path must be spelt to match.
+  /// The strictness in matching the spelling of a request's path.
   public enum Spelling: String, Sendable, CaseIterable {
-    /// Repeated slashes count as one; a trailing slash and the parameters of a segment do not count.
+    /// Repeated slashes count as one; a trailing slash and the parameters of a segment are ignored.
     case lenient
-    /// As `lenient`, and in any letter case.
+    /// Like `lenient`, and in any letter case.
     case caseless
     case exact
   }
   /// The content codings that a backend may choose for a response that is recorded.
   public enum ContentCoding: String, Sendable, CaseIterable {
-    /// None, so that whoever retries can read the response.
+    /// None, so that every client that retries can read the response.
     case identity
-    /// Those of the client's `Accept-Encoding`.
+    /// Those in the client's `Accept-Encoding`.
     case pass
   }
   public enum Endpoint: String, Sendable, CaseIterable { case path, route }
@@ -27,7 +27,7 @@ public struct RoutePolicy: Hashable, Sendable {
   public var upstream: UpstreamSettings
   public var idempotency: Idempotency = .required
   public var key = KeyPolicy()
-  /// `nil` only where `idempotency` is `off`.
+  /// The rule for callers; `nil` only if `idempotency` is `off`.
   public var caller: CallerPolicy?
   public var endpoint: Endpoint = .path
   public var spelling: Spelling = .lenient
@@ -43,16 +43,17 @@ public struct RoutePolicy: Hashable, Sendable {
   public var unknownRetention: Milliseconds = .seconds(30 * 24 * 3600)
   public var outcomes = OutcomeTable()
   public var onUnknown: OnUnknown = .hold
-  /// 0: no cap.
+  /// The maximum number of attempts; 0 for no limit.
   public var maxAttempts = 0
   public var onStoreFailure: OnStoreFailure = .closed
-  /// In bytes.
+  /// The maximum length in bytes.
   public var maxRequestBody = 1 << 20
-  /// In bytes.
+  /// The maximum length in bytes of a response that is recorded.
   public var maxResponseBody = 1 << 20
-  /// Whether the client is given an answer as it comes, its last bytes once it is stored.
+  /// Whether the client receives a response while it arrives, except for its last bytes, which follow once it is
+  /// stored.
   public var stream = false
-  /// Over the upstream's, where the route has one.
+  /// The time limit for a response; `nil` for the upstream's own.
   public var responseTimeout: Milliseconds?
   public var setCookie: SetCookie = .drop
 
@@ -62,31 +63,31 @@ public struct RoutePolicy: Hashable, Sendable {
     self.upstream = upstream
   }
 
-  /// The methods of its requests.
+  /// The methods of the route's requests.
   ///
-  /// Where none are listed, a protected route takes those that may change something, and one that protects nothing takes
-  /// all.
+  /// If none are listed, a protected route takes all methods except the safe ones, and an unprotected route takes all.
   public var methods: MethodSet {
     if !match.methods.isEmpty { return MethodSet(listed: match.methods) }
     return isProtected ? .unsafe : .all
   }
 
-  /// Whether its requests are recorded and replayed.
+  /// Whether the route's requests are recorded and replayed.
   public var isProtected: Bool { idempotency != .off }
 
-  /// How long the backend may take for its answer.
+  /// The time limit for the backend's response.
   public var timeToAnswer: Milliseconds { responseTimeout ?? upstream.responseTimeout }
 }
 
-/// Which requests a route is for.
+/// The conditions for a route's requests.
 public struct RouteMatch: Hashable, Sendable {
-  /// Methods as they are spelt on the wire; empty: see `RoutePolicy.methods`.
+  /// The methods in their spelling on the wire. For an empty list, see `RoutePolicy.methods`.
   public var methods: [String]
-  /// `/v1/orders/{id}` matches one segment, `/v1/**` the rest; `nil`: every path.
+  /// The path's pattern: in `/v1/orders/{id}` a placeholder for one segment, in `/v1/**` for the rest; `nil` for every
+  /// path.
   public var path: PathPattern?
-  /// In lower case, without port, or `*.` and a name; `nil`: every host.
+  /// The host in lower case, without port, or `*.` and a name; `nil` for every host.
   public var host: String?
-  /// All of them must be there.
+  /// The fields that a request must have, all of them.
   public var headers: [RequiredHeader]
 
   public init(
@@ -99,11 +100,11 @@ public struct RouteMatch: Hashable, Sendable {
   }
 }
 
-/// A field that a request must have for a route.
+/// A field that a request must have to match a route.
 public struct RequiredHeader: Hashable, Sendable {
-  /// In lower case.
+  /// The name in lower case.
   public var name: String
-  /// The whole value of one of the lines.
+  /// The complete value of one of the field's lines.
   public var value: String
 
   public init(name: String, value: String) {

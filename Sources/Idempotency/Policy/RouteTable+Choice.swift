@@ -2,13 +2,13 @@ import NIOCore
 import Wire
 
 extension RouteTable {
-  /// The route of a request, and the method by which its record is found.
+  /// The route of a request, and the method that enters the id of its record.
   public struct Choice: Sendable {
     public let route: Route?
     public let method: ByteBuffer
   }
 
-  /// The route of a request, or the refusal of one whose method two readers may take for different ones.
+  /// Chooses the route of a request, or refuses a request whose method may mean different methods to two readers.
   ///
   /// - Parameters:
   ///   - host: without its port.
@@ -21,7 +21,7 @@ extension RouteTable {
     return try overridden(head, written, host, path, route)
   }
 
-  /// Refuses a method that differs from a route's only in letter case: some backends would run it.
+  /// Refuses a method that differs from a route's only in letter case, since some backends would execute it.
   private func refuseOtherCase(
     _ head: MessageHead, _ written: ByteBuffer, _ host: ByteBuffer, _ path: ByteBuffer
   ) throws(Problem) {
@@ -33,10 +33,11 @@ extension RouteTable {
     if policy.isProtected || !policy.match.methods.isEmpty { throw .badRequest(.methodCase) }
   }
 
-  /// A request with an overriding method matches by that and by its own, and is protected where either is.
+  /// The route of a request with an overriding method, which matches by either method and is protected if either route
+  /// is.
   ///
-  /// The policy of the overriding one goes first, since the backends for which the field is meant act by it. Both enter
-  /// the record's id: it depends on the backend which of them counts.
+  /// The overriding method's route takes precedence, since the backends for which the field is meant use that method.
+  /// Both methods enter the record's id, because it depends on the backend which of them counts.
   private func overridden(
     _ head: MessageHead, _ written: ByteBuffer, _ host: ByteBuffer, _ path: ByteBuffer, _ own: Route?
   ) throws(Problem) -> Choice {
@@ -50,7 +51,7 @@ extension RouteTable {
       return Choice(route: own, method: written)
     }
     guard methods.count == 1 else { throw .badRequest(.methodOverrides) }
-    // No method contains a space.
+    // A method cannot contain a space, so the combination is unambiguous.
     var both = written
     both.writeString(" " + method)
     return Choice(route: route, method: both)

@@ -1,9 +1,9 @@
 import NIOCore
 import Wire
 
-/// The routes in the order of the configuration: a request meets the first whose match fits.
+/// The routes in the order of the configuration. A request takes the first route that matches.
 public struct RouteTable: Sendable {
-  /// A route and its match, prepared once.
+  /// A route with its conditions, prepared once for matching.
   fileprivate struct Entry: Sendable {
     let route: Route
     let methods: MethodSet
@@ -13,11 +13,11 @@ public struct RouteTable: Sendable {
   }
 
   private let entries: [Entry]
-  /// The names of all fields in which a route looks for its key, in lower case.
+  /// The names of all fields in which any route looks for its key, in lower case.
   private let keyFields: [String]
 
   /// - Parameters:
-  ///   - number: what a route of this name is counted under.
+  ///   - number: the number for the metrics of the routes with a name.
   public init(_ policies: [RoutePolicy], number: (String) -> Int = { _ in 0 }) {
     entries = policies.enumerated().map { index, policy in
       Entry(
@@ -34,10 +34,12 @@ public struct RouteTable: Sendable {
 
   public var routes: [Route] { entries.map(\.route) }
 
-  /// The first route that fits, or `nil`. Allocates nothing.
+  /// The first route that matches; `nil` if none does. Allocates nothing.
   ///
-  /// `method` is compared as it is spelt, `host` (without its port) in any letter case, `path` has to be
-  /// normalised.
+  /// - Parameters:
+  ///   - method: compared exactly.
+  ///   - host: without its port, compared in any letter case.
+  ///   - path: normalised.
   public func route(
     for head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,
     path: UnsafeRawBufferPointer
@@ -71,7 +73,7 @@ extension RouteTable.Entry {
 }
 
 extension MessageHead {
-  /// Whether a line of the field has the value.
+  /// Whether one of the field's lines has the value.
   fileprivate func has(_ header: RequiredHeader) -> Bool {
     fields(named: header.name).contains { field in
       withBytes(field.valueRange) { $0.elementsEqual(header.value.utf8) }

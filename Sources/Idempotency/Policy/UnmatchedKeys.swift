@@ -1,7 +1,7 @@
-/// The fate of a request with a key that matches no protected route.
+/// The treatment of a request that has a key and matches no protected route.
 public enum UnmatchedKeys: String, Sendable, CaseIterable {
-  /// Passed through unprotected.
+  /// The request is passed through unprotected.
   case pass
-  /// Refused, so that a client that relies on its key notices.
+  /// The request is refused, so that a client that relies on its key notices.
   case refuse
 }

@@ -1,7 +1,7 @@
-/// One configured backend.
+/// The settings of one backend.
 public struct UpstreamSettings: Hashable, Sendable {
   public enum Host: Hashable, Sendable {
-    /// What the client sent.
+    /// The host that the client sent.
     case preserve
     /// The authority of `url`.
     case upstream
@@ -14,17 +14,18 @@ public struct UpstreamSettings: Hashable, Sendable {
 
   public enum HTTP2: String, CaseIterable, Hashable, Sendable {
     case off
-    /// By ALPN, where there is TLS.
+    /// By ALPN if the connection uses TLS.
     case auto
     case priorKnowledge = "prior_knowledge"
   }
-  /// How an `https` backend is verified, and how Semel shows who it is. Paths of PEM files.
+  /// The settings for verifying an `https` backend and for Semel's own client certificate. Paths are those of PEM
+  /// files.
   public struct TLS: Hashable, Sendable {
-    /// Instead of the system's own authorities.
+    /// The authorities that replace the system's own.
     public var ca: String?
     public var certificate: String?
     public var key: String?
-    /// Instead of the host of the URL.
+    /// The server's name that replaces the host of the URL.
     public var serverName: String?
 
     public init() {}
@@ -34,14 +35,14 @@ public struct UpstreamSettings: Hashable, Sendable {
   public var address: Address
   public var host: Host = .preserve
   public var http2: HTTP2 = .off
-  /// `nil`: not `https`.
+  /// The TLS settings; `nil` if the URL is not `https`.
   public var tls: TLS?
   public var connectTimeout: Milliseconds = .seconds(2)
   public var responseTimeout: Milliseconds = .seconds(30)
   public var settle: Milliseconds = .seconds(30)
   public var idleTimeout: Milliseconds = .seconds(4)
   public var connectRetries = 3
-  /// In all, over every event loop.
+  /// The maximum number of connections over all event loops together.
   public var maxConnections = 256
 
   public init(name: String, address: Address) {

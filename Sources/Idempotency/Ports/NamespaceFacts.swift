@@ -1,33 +1,34 @@
-/// The name of a small value that a namespace keeps in its store, under no record and without an end.
+/// The name of a small value that a namespace keeps in its store, outside all records and without an expiry.
 public struct NamespaceFact: Hashable, Sendable {
   public let name: String
 
   public init(name: String) { self.name = name }
 
-  /// The secret that keys the digests in logs where no `id_secret_file` is configured.
+  /// The secret for keyed digests in logs, where no `id_secret_file` is configured.
   public static let logSecret = NamespaceFact(name: "log_secret")
-  /// A random value made with the namespace. Its absence later means that the store came back empty.
+  /// A random value that is made with the namespace. If it is missing later, the store has come back empty.
   public static let epoch = NamespaceFact(name: "epoch")
-  /// The configurations that use the namespace, and what identifies their requests.
+  /// The configurations that use the namespace, with the settings that identify their requests.
   public static let configurations = NamespaceFact(name: "configurations")
 }
 
-/// Small values that all nodes of a namespace share: read at start and on reconnection, never for a request.
+/// Small values that all nodes of a namespace share. They are read at start and after a reconnection, never for a
+/// request.
 public protocol NamespaceFacts: Sendable {
-  /// The fact's value, `nil` where it has none.
+  /// The fact's value; `nil` if it has none.
   func fact(_ fact: NamespaceFact) async throws(StoreError) -> String?
-  /// Sets the fact where it still has the value `expected` (`nil`: none), in one atomic step.
+  /// Sets the fact if it still has the value `expected` (`nil` for no value), in one atomic step.
   ///
-  /// Safe to repeat: a repetition of a step that took effect returns the same.
+  /// The call is safe to repeat: repeating a step that took effect returns the same value.
   /// - Parameter value: Not empty.
-  /// - Returns: The value that the fact has afterwards: `value`, or what another node has made of it.
+  /// - Returns: The fact's value after the call: `value`, or the value that another node has set.
   func replace(
     _ fact: NamespaceFact, _ expected: String?, with value: String
   ) async throws(StoreError) -> String?
 }
 
 extension NamespaceFacts {
-  /// Sets the fact where it has no value yet.
+  /// Sets the fact if it has no value yet.
   /// - Returns: The value that all nodes share from now on.
   public func establish(_ fact: NamespaceFact, as value: String) async throws(StoreError) -> String {
     guard let value = try await replace(fact, nil, with: value) else {

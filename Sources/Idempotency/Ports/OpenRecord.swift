@@ -1,11 +1,11 @@
-/// A record in flight or of unknown outcome, as an operator sees it in a list.
+/// An entry in an operator's list of records that are in flight or of unknown outcome.
 public struct OpenRecord: Sendable, Equatable {
   public var id: RecordID
-  /// `inFlight` or `unknown`.
+  /// The record's state, `inFlight` or `unknown`.
   public var standing: Standing
-  /// When its first delivery came.
+  /// The time at which the first delivery arrived.
   public var firstSeen: StoreInstant
-  /// How long ago that was, by the store's clock.
+  /// The time since `firstSeen`, by the store's clock.
   public var age: Milliseconds
 
   public init(id: RecordID, standing: Standing, firstSeen: StoreInstant, age: Milliseconds) {
@@ -15,7 +15,7 @@ public struct OpenRecord: Sendable, Equatable {
     self.age = age
   }
 
-  /// `nil` for a record that stands otherwise.
+  /// Creates an entry; `nil` for a record in another state.
   public init?(id: RecordID, standing: Standing, firstSeen: StoreInstant, now: StoreInstant) {
     switch standing {
     case .inFlight, .unknown: break
@@ -25,14 +25,14 @@ public struct OpenRecord: Sendable, Equatable {
   }
 }
 
-/// A part of a list: what is open, and what this version cannot read. A record that was there all the while stands in
-/// some part of it, and may stand in two.
+/// A part of the list of open records, with those that this version cannot read. A record that existed throughout the
+/// listing is in at least one part, and may be in two.
 public struct OpenRecords: Sendable, Equatable {
-  /// Maybe none, also where more follow.
+  /// The open records. The array may be empty even if more parts follow.
   public var records: [OpenRecord]
-  /// Records of which nothing can be told: their keys are refused until an operator forgets them.
+  /// Records that cannot be read. Their keys are refused until an operator forgets them.
   public var unreadable: [RecordID]
-  /// Where the next part begins; `nil` at the end.
+  /// The cursor for the next part; `nil` at the end.
   public var next: String?
 
   public init(records: [OpenRecord], unreadable: [RecordID] = [], next: String?) {

@@ -1,12 +1,12 @@
-/// What a newcomer asks the store for: to be the one owner of a record.
+/// The arguments of a claim: a delivery's attempt to become the one owner of a record.
 ///
-/// A class, so that it is not copied into the frame of every step that has it.
+/// It is a class, so that it is not copied into the frame of every step that uses it.
 public final class ClaimRequest: Sendable {
-  /// Whether a record of unknown outcome may be taken over.
+  /// The condition for taking over a record of unknown outcome.
   public enum TakeOver: Sendable, Equatable {
-    /// Never: `on_unknown: hold`.
+    /// The record is never taken over: `on_unknown: hold`.
     case never
-    /// Once this long has passed since the loss: `on_unknown: retry`.
+    /// The record may be taken over when this time has passed since the loss: `on_unknown: retry`.
     case afterSettle(Milliseconds)
   }
 
@@ -15,9 +15,9 @@ public final class ClaimRequest: Sendable {
   public let fingerprint: Fingerprint
   public let lease: Milliseconds
   public let takeOver: TakeOver
-  /// How long an unknown record is kept before it ages to a tombstone.
+  /// The time for which an unknown record is kept before it becomes a tombstone.
   public let unknownRetention: Milliseconds
-  /// How long after its end a record is remembered at all.
+  /// The time for which a record is remembered after its end.
   public let remember: Milliseconds
 
   public init(
@@ -32,7 +32,7 @@ public final class ClaimRequest: Sendable {
     self.unknownRetention = unknownRetention
     self.remember = remember
   }
-  /// The same for another owner, by another fingerprint or with another lease.
+  /// A copy with another owner, fingerprint or lease.
   public func changed(
     owner: OwnerToken? = nil, fingerprint: Fingerprint? = nil, lease: Milliseconds? = nil
   ) -> ClaimRequest {
@@ -42,32 +42,36 @@ public final class ClaimRequest: Sendable {
   }
 }
 
-/// A granted claim: all that its owner must hold to renew, complete or release it, and to make the record anew
-/// where the store has lost it.
+/// A granted claim: everything that its owner needs to renew, complete or release the record, and to make it anew if
+/// the store has lost it.
 ///
-/// A class, so that it is not copied into the frame of every step of its exchange.
+/// It is a class, so that it is not copied into the frame of every step of its exchange.
 public final class Claim: Sendable {
   public let id: RecordID
   public let owner: OwnerToken
   public let fingerprint: Fingerprint
-  /// 1 for the first owner, and one more with each new one.
+  /// The number of the owner: 1 for the first, and one more for each that follows.
   public let attempt: Int
-  /// When the first delivery came, by the store's clock.
+  /// The time at which the first delivery arrived, by the store's clock.
   public let firstSeen: StoreInstant
-  /// Whether an earlier attempt ended unknown: a 409 or 412 may then be the backend's own unique column speaking.
+  /// Whether an earlier attempt ended unknown. A 409 or 412 may then come from the backend's own unique column.
   public let followsUnknown: Bool
-  /// Whether every attempt so far met only 401, 403 or 429 (true for the first one): such a record is not kept.
+  /// Whether every attempt so far met only 401, 403 or 429, which is true for the first attempt. Such a record is not
+  /// kept.
   public let onlyRejectedSoFar: Bool
   public let lease: Milliseconds
-  /// See `ClaimRequest`.
+  /// Documented at `ClaimRequest`, like `remember`.
   public let unknownRetention: Milliseconds
   public let remember: Milliseconds
-  /// Of a record that was forgotten before this claim; whatever its owner writes keeps it.
+  /// The fence of a record that was forgotten before this claim. Every write of the owner preserves it.
   public let fence: Fence?
-  /// When this grant was *asked for*, by the owner's boot-time clock. The lease counts from here on the owner's side.
+  /// The time at which this grant was *requested*, by the owner's boot-time clock. On the owner's side, the lease
+  /// counts from here.
   public let askedAt: BootInstant
-  /// Until then the store may yet run another copy of this claim, by the owner's boot-time clock. The claim must not
-  /// be given back before: the copy would take it again, with nobody to end it (Tests/Model/claim.pml, EARLY_RELEASE).
+  /// The time until which the store may still run another copy of this claim, by the owner's boot-time clock.
+  ///
+  /// The claim must not be released before: the copy would take the record again, and nobody would end it
+  /// (Tests/Model/claim.pml, EARLY_RELEASE).
   public let copiedUntil: BootInstant
 
   public init(
@@ -103,29 +107,30 @@ extension Claim: Equatable {
   }
 }
 
-/// What the store says to a newcomer.
+/// The store's reply to a claim.
 public enum ClaimOutcome: Sendable, Equatable {
   case granted(Claim)
-  /// The record is somebody else's or has ended. Never `absent` or `released`: those are claimed.
+  /// The record has another owner or has ended. The standing is never `absent` or `released`, since such records are
+  /// granted.
   case taken(Standing)
-  /// The record was made with another payload, in whatever state it is.
+  /// The record, whatever its state, was made with another payload.
   case mismatch
-  /// The record's fingerprint was made by another recipe: make the newcomer's by this one and ask again.
+  /// The record's fingerprint was made with another recipe. Make the fingerprint with this recipe and claim again.
   case otherRecipe(Recipe)
 }
 
-/// What the store says to an owner.
+/// The store's reply to an owner.
 public enum OwnerOutcome: Sendable, Equatable {
-  /// Done; or had been done before under the same token.
+  /// The command took effect, now or earlier under the same token.
   case done
-  /// Somebody else took the record over, resolved or forgot it: this is where it stands now.
+  /// The record was taken over, resolved or forgotten by somebody else. The value is its present state.
   case lost(Standing)
 }
 
-/// What the store says to an owner that completes.
+/// The store's reply to an owner that completes its record.
 public struct CompletionReply: Sendable, Equatable {
   public var outcome: OwnerOutcome
-  /// The record that is stored now under the owner's token, with the store's times; `nil` where that is not told.
+  /// The record as stored under the owner's token, with the store's times; `nil` if the reply does not contain it.
   public var record: CompletedRecord?
 
   public init(outcome: OwnerOutcome, record: CompletedRecord?) {
@@ -134,12 +139,12 @@ public struct CompletionReply: Sendable, Equatable {
   }
 }
 
-/// A final outcome, and how long it counts.
+/// A final outcome, and the times for which it counts.
 public struct Completion: Sendable, Equatable {
   public var outcome: Outcome
-  /// From completion on, how long the answer is replayed.
+  /// The time for which the response is replayed, from completion on.
   public var retention: Milliseconds
-  /// From completion on, how long the record is remembered; at least `retention`.
+  /// The time for which the record is remembered, from completion on; at least `retention`.
   public var remember: Milliseconds
 
   public init(outcome: Outcome, retention: Milliseconds, remember: Milliseconds) {
@@ -149,69 +154,77 @@ public struct Completion: Sendable, Equatable {
   }
 }
 
-/// How an owner gives a record back.
+/// The way in which an owner releases a record.
 public enum Release: Sendable, Equatable {
-  /// Nothing was executed, or the outcome was of a retryable class. The record stays for `remember`, free to claim.
+  /// The record stays for `remember`, free to claim. Either nothing was executed, or the outcome was of the retry
+  /// class.
   case remembered
-  /// All that this record ever met was 401, 403 or 429, or it was claimed and never used: it is deleted.
+  /// The record is deleted. Either all its attempts met 401, 403 or 429, or it was claimed and never used.
   case deleted
 }
 
-/// What an operator says about a record.
+/// An operator's decision about a record.
 public enum Resolution: Sendable, Equatable {
-  /// The backend did run it, and this is the outcome.
+  /// The backend executed the request, with this outcome.
   case applied(Completion)
-  /// The backend did not run it: the next delivery may.
+  /// The backend did not execute the request, so the next delivery may run.
   case notApplied
 }
 
-/// Keeps records: one atomic step a call, judged by the store's own clock.
+/// A store of records. Each call is one atomic step, and times are judged by the store's own clock.
 ///
-/// An implementation is confined to one event loop, or safe from any. Every method may be repeated with the same
-/// owner token when its reply was lost.
+/// An implementation is confined to one event loop, or safe to use from any. If the reply is lost, every method may be
+/// repeated with the same owner token.
 public protocol RecordStore: Sendable {
   associatedtype Watch: RecordWatch
 
-  /// Asks to own a record. A copy of the command that the store runs after this call has thrown claims nothing
-  /// (the claim carries a deadline in the store's own time). `fateUnknown`: the store may have granted it before;
-  /// the caller then gives it back with `release`. A granted one is given back no sooner than `copiedUntil`.
+  /// Claims a record for an owner.
+  ///
+  /// A copy of the command that the store runs after this call has thrown claims nothing, because the claim carries a
+  /// deadline in the store's own time. After `fateUnknown`, the store may have granted the claim before; the caller
+  /// then gives it back with `release`. A granted claim is given back no sooner than `copiedUntil`.
   func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome
-  /// `claim` without a task that waits. What it comes to is told once, on the caller's event loop and after this has
-  /// returned. False where the store knows no such way, or not at the moment: then nothing was asked.
+  /// Claims a record without a task that waits. The store calls `tell` once, on the caller's event loop and after this
+  /// method has returned.
+  ///
+  /// - Returns: False if the store does not support this, or not at the moment; in that case, nothing was claimed.
   func claim(
     _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
   ) -> Bool
-  /// What this process knows for certain without asking the store: a completed outcome that it keeps. `nil` where it
-  /// keeps none.
+  /// The outcome that is certain without a request to the store: a completed record in this process's cache; `nil` if
+  /// there is none.
   func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome?
-  /// Extends the lease from now on. A record that the store has lost is made anew, in flight; a lapsed lease that
-  /// nobody took over is renewed; a record marked unknown stays so.
+  /// Extends the lease, which begins again now. A record that the store has lost is made anew, in flight. A lapsed
+  /// lease that nobody took over is renewed. A record marked unknown stays unknown.
   func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome
-  /// Ends the record with its final outcome; also after its lease lapsed, after `markUnknown`, and where the store
-  /// has lost it.
+  /// Ends the record with its final outcome, also after its lease has lapsed, after `markUnknown`, and if the store has
+  /// lost the record.
   func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
-  /// As `complete`, and tells the record as it is stored now, so that a cache need not ask for it.
+  /// Completes the record like `complete`, and returns it as stored, so that a cache need not request it.
   func completeAndTell(_ claim: Claim, with completion: Completion) async throws(StoreError)
     -> CompletionReply
-  /// Gives the record back. One that is not there stays so.
+  /// Releases the record. A missing record stays missing.
   func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome
-  /// Says that the backend may have run the request and the answer is lost. One that is not there is made anew.
+  /// Marks the record unknown: the backend may have run the request, and the response is lost. A missing record is made
+  /// anew.
   func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome
-  /// Looks, and changes nothing.
+  /// The present state of the record. Nothing is changed.
   func find(_ id: RecordID) async throws(StoreError) -> Standing
-  /// The next part of the list of all records that are in flight or of unknown outcome: for an operator, in steps
-  /// that hold nobody up for long.
-  /// - Parameter cursor: `next` of the part before; `nil` begins.
+  /// The next part of an operator's list of all records that are in flight or of unknown outcome, in steps that delay
+  /// other commands only briefly.
+  /// - Parameter cursor: `next` of the previous part; `nil` begins.
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords
-  /// Removes a record whatever its state, also one that cannot be read, leaving for `fence` a mark that keeps its owner
-  /// from making it anew: whatever later owners do to the record, that mark stays. False where there was none.
+  /// Removes a record in any state, even one that cannot be read.
+  ///
+  /// For the span `fence`, a mark keeps the record's owner from making it anew, whatever later owners do to the record.
+  /// - Returns: False if there was no record.
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool
-  /// Ends an unknown record by an operator's word. `lost` where it is not unknown.
-  /// - Parameter amending: also corrects an operator's word that ended it before, where nobody has claimed it since.
+  /// Ends an unknown record by an operator's decision. The outcome is `lost` if the record is not unknown.
+  /// - Parameter amending: also corrects an earlier decision of an operator, if nobody has claimed the record since.
   func resolve(
     _ id: RecordID, as resolution: Resolution, amending: Bool
   ) async throws(StoreError) -> OwnerOutcome
-  /// Subscribes to the ends of a record. From its return on no end is missed.
+  /// Subscribes to the ends of a record. After the method has returned, no end is missed.
   func watch(_ id: RecordID) async throws(StoreError) -> Watch
 }
 
@@ -228,7 +241,7 @@ extension RecordStore {
     try await resolve(id, as: resolution, amending: false)
   }
 
-  /// For a store whose reply does not tell the record.
+  /// The implementation for a store whose reply does not contain the record.
   public func completeAndTell(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
@@ -238,8 +251,9 @@ extension RecordStore {
 
 /// A subscription to one record's ends, used by one task on one event loop.
 public protocol RecordWatch: Sendable {
-  /// Returns when the record may have changed (also after a resubscription, when a push may have been missed), or
-  /// when the span is over. Whoever gets an answer looks again: a wake-up is never the outcome itself.
+  /// Returns when the record may have changed (also after a resubscription, when a push may have been missed), or when
+  /// the span is over. The caller must then look at the record again: a return from this method says nothing about the
+  /// outcome.
   func changed(within span: Milliseconds) async
   /// Ends the subscription. Must be called once.
   func cancel()

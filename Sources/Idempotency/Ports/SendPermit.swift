@@ -1,22 +1,23 @@
-/// What allows a claimed request to be sent: once, and only while its grant is fresh.
+/// The permission to send a claimed request: once, and only while its grant is fresh.
 ///
-/// In Tests/Model/claim.pml it is `permit`; without it (SEND_STALE), or without its margin (NO_MARGIN), the model
-/// has two owners send. Confined to the event loop of its exchange. The transport asks `take` at the last moment
-/// before the first byte.
+/// The transport calls `take` at the last moment before the first byte. In Tests/Model/claim.pml it is `permit`;
+/// without it (SEND_STALE), or without its margin (NO_MARGIN), two owners send in the model. A permit is confined to
+/// the event loop of its exchange.
 public final class SendPermit: @unchecked Sendable {
-  /// A send begins no later than this long before the lease's end, as the owner's own clock counts it.
+  /// The safety margin of a lease: no send begins later than this before the lease's end, by the owner's own clock. It
+  /// is a tenth of the lease, and at least 100 ms or half of the lease, whichever is shorter.
   public static func margin(of lease: Milliseconds) -> Milliseconds {
     max(Milliseconds(lease.count / 10), Milliseconds(min(100, lease.count / 2)))
   }
 
   public enum Refusal: Equatable, Sendable {
-    /// The request was sent before. A second sending would run it twice.
+    /// The request was sent before. A second send would execute it twice.
     case alreadySent
-    /// The last acknowledged grant was asked for too long ago: somebody else may own the record.
+    /// The last acknowledged grant was requested too long ago, and the record may have another owner.
     case stale
   }
 
-  /// From here on the grant is stale.
+  /// The time from which the grant is stale.
   private(set) public var sendBefore: BootInstant
   private(set) public var isSent = false
   private(set) public var refusal: Refusal?
@@ -25,7 +26,7 @@ public final class SendPermit: @unchecked Sendable {
     sendBefore = askedAt + (lease - Self.margin(of: lease))
   }
 
-  /// A renewal that was asked for at `askedAt` was acknowledged.
+  /// Extends the permit after the acknowledgement of a renewal that was requested at `askedAt`.
   public func renewed(askedAt: BootInstant, lease: Milliseconds) {
     sendBefore = max(sendBefore, askedAt + (lease - Self.margin(of: lease)))
   }

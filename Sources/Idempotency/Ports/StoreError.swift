@@ -1,16 +1,16 @@
-/// Why the store gave no answer. Each case says whether the command may have been run.
+/// The failure of a command to the store. Each case states whether the command may have been run.
 public enum StoreError: Error, Equatable, Sendable {
-  /// It certainly was not run: it never left, or the store refused it. Safe to ask again.
+  /// The command was certainly not run: it was not sent, or the store refused it. It is safe to repeat.
   case unavailable(String)
-  /// The store is there and must not be used: it may lose what it is told, or knows requests by another identity. The
-  /// command was not run, and this is never a reason to run the request.
+  /// The store is reachable but must not be used: it may lose writes, or identifies requests in another way. The
+  /// command was not run, and this error is never a reason to execute the request.
   case refused(String)
-  /// It may have been run, and its reply is lost. What the record's owner token tells decides.
+  /// The command may have been run, and its reply is lost. The record's owner token decides.
   case fateUnknown(String)
-  /// The record is there and this build cannot read it. Never a reason to run the request.
+  /// The record exists, and this build cannot read it. This error is never a reason to execute the request.
   case unreadable(String)
 
-  /// The cause in words, for a log or an operator.
+  /// The cause as text, for a log or an operator.
   public var text: String {
     switch self {
     case .unavailable(let text), .refused(let text), .fateUnknown(let text), .unreadable(let text): text

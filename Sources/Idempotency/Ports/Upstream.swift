@@ -1,26 +1,26 @@
 import NIOCore
 import Wire
 
-/// A request as it goes to the backend.
+/// A request in the form for the backend.
 ///
-/// A class, so that it is not copied on its way through the transport.
+/// It is a class, so that it is not copied on its way through the transport.
 public final class UpstreamRequest: Sendable {
-  /// Which configured backend.
+  /// The settings of the backend.
   public let upstream: UpstreamSettings
-  /// The method as the client spelt it.
+  /// The method in the client's spelling.
   public let method: String
-  /// The origin-form target, path and query.
+  /// The target in origin form: path and query.
   public let target: String
-  /// Field lines, each ended by CRLF, end-to-end ones only: no framing, no `Connection`, no `Expect`. `Host` is in it.
+  /// The end-to-end field lines, each ended by CRLF: with `Host`, but without framing, `Connection` and `Expect`.
   public let fields: ByteBuffer
   public let body: RequestBody
-  /// Of a claimed request: what allows its one sending. `nil` for one that is passed through.
+  /// The permission to send a claimed request once; `nil` for a request that is passed through.
   public let permit: SendPermit?
-  /// Who hears of interim answers (1xx) but 100; `nil`: they are passed over.
+  /// The receiver of interim responses (1xx) except 100; `nil` if they are ignored.
   public let interim: (any InterimReceiver)?
-  /// The protocols that the client asks to switch to, as its `Upgrade` field lists them. A 101 is then an answer.
+  /// The protocols that the client wants to switch to, as in its `Upgrade` field. A 101 is then a final response.
   public let upgrade: ByteBuffer?
-  /// Whether the request authenticates the connection that it goes by (RFC 4559): no other client's may follow it.
+  /// Whether the request authenticates its connection (RFC 4559), on which no other client's request may follow.
   public let bindsConnection: Bool
 
   public init(
@@ -43,71 +43,77 @@ public final class UpstreamRequest: Sendable {
 public enum RequestBody: Sendable {
   /// No content, and no `Content-Length`.
   case none
-  /// Whole; sent with its length, also when empty.
+  /// The whole body, sent with its length, even if it is empty.
   case whole(ByteBuffer)
-  /// Read while it is sent; `length` in bytes where the client told it, else chunked.
+  /// A body that is read while it is sent. `length` is in bytes; without it, the body is sent in chunks.
   case streamed(any RequestBodyStream, length: Int?)
 }
 
-/// The client's body, piece by piece, with back-pressure. Confined to the loop of its connection.
+/// The client's body in pieces, with back-pressure. Confined to the loop of its connection.
 public protocol RequestBodyStream: Sendable {
-  /// The next piece, `nil` at the end. Throws where the client went away or broke its framing.
+  /// The next piece; `nil` at the end. Throws if the client disconnected or violated its framing.
   func next() async throws(UpstreamFailure) -> ByteBuffer?
 }
 
-/// Hears of the interim answers to a request, on the loop of its exchange.
+/// A receiver of the interim responses to a request, on the loop of its exchange.
 public protocol InterimReceiver: AnyObject, Sendable {
   func received(interim head: MessageHead)
 }
 
-/// Why there is no complete answer, and what that says about the request.
+/// The reason why there is no complete response, and the consequence for the request.
 public enum UpstreamFailure: Error, Equatable, Sendable {
-  /// No byte of the request was written, or the backend has said in order that it took nothing of it: it certainly was
-  /// not executed.
+  /// The request was certainly not executed: no byte of it was written, or the backend stated by the rules of the
+  /// protocol that it processed nothing of it.
   case notSent(String)
-  /// A byte was written and no complete answer came: nobody knows.
+  /// A byte was written, but no complete response arrived, so it is unknown whether the request was executed.
   case answerLost(String)
-  /// As `answerLost`: the time-out passed. The exchange is still open: reading may be tried again until `settle`.
+  /// The time limit passed, with the same consequence as `answerLost`. The exchange is still open, and reading may be
+  /// tried again until `settle` has passed.
   case timedOut
-  /// The client's own body ended early or was malformed: a streamed request was cut.
+  /// The client's body ended early or was malformed, so that a streamed request was cut off.
   case requestBody(String)
 }
 
-/// The backend's side. Confined to one event loop.
+/// The connections to backends. Confined to one event loop.
 public protocol Upstream: Sendable {
   associatedtype Exchange: UpstreamExchange
-  /// Begins a request; what becomes of it is told by the exchange.
+  /// Begins a request. The exchange reports its result.
   ///
-  /// Retries connecting by `connectRetries`, and nothing else: once a byte was written there is no second sending.
+  /// Only connecting is retried, up to `connectRetries` times. Once a byte was written, the request is never sent
+  /// again.
   func begin(_ request: UpstreamRequest) -> Exchange
 }
 
-/// One request's way to the backend and back. Used by one task on its loop; must be finished with `close()`.
+/// One request to the backend with its response. Used by one task on its loop; must be ended with `close()`.
 public protocol UpstreamExchange: Sendable {
-  /// Waits for the final head of the answer (1xx are passed over). `span` begins with the request's last byte, or
-  /// with this call where that was sent before; over it, `timedOut`, which may be followed by another call.
+  /// Waits for the final head of the response; 1xx are skipped.
+  ///
+  /// - Parameter span: begins with the request's last byte, or with this call if that was sent before. After it, the
+  ///   method throws `timedOut` and may be called again.
   func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead
-  /// Waits until the answer, head and body, is whole, or more than `limit` bytes of its body are there. `span` as for
-  /// `head`, which need not have been called. May be called again after a time-out.
+  /// Waits until the response is complete, or more than `limit` bytes of its body have arrived. May be called again
+  /// after a time-out.
+  ///
+  /// - Parameter span: as for `head`, which need not have been called.
   func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
-  /// The next piece of the body, `nil` at its end. Takes what `collect` left. Stops reading from the backend while
-  /// nobody asks (back-pressure).
+  /// The next piece of the body, including the bytes that `collect` left; `nil` at the end. Reading from the backend
+  /// stops while no piece is requested (back-pressure).
   func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer?
-  /// What of the body is here already, and whether that is its end; after `head`. Never waits.
+  /// The bytes of the body that have already arrived, and whether they are its end. For use after `head`; never waits.
   func takeReady() -> (bytes: ByteBuffer, isEnd: Bool)
-  /// Trailer lines, each ended by CRLF; known once the body has ended.
+  /// The trailer lines, each ended by CRLF; complete once the body has ended.
   var trailers: ByteBuffer { get }
-  /// After a head of 101: sends these bytes as they come, while `read` gives the backend's until it ends.
+  /// Sends these bytes as they arrive, after a head of 101, while `read` returns the backend's bytes until their end.
   func tunnel(_ bytes: any RequestBodyStream)
-  /// Gives the connection back, or cuts it where the answer is not whole.
+  /// Returns the connection to the pool, or closes it if the response is not complete.
   func close()
 }
 
-/// The head of a backend's answer.
+/// The head of a backend's response.
 public struct UpstreamHead: Sendable {
   public var head: MessageHead
-  /// Whether the answer ends where its connection does, with neither length nor chunks: its completeness cannot be
-  /// told.
+  /// Whether the response ends with its connection, with neither length nor chunks, so that its completeness is
+  /// unknown.
   public var isDelimitedByClose: Bool
 
   public init(head: MessageHead, isDelimitedByClose: Bool) {
@@ -119,6 +125,6 @@ public struct UpstreamHead: Sendable {
 public enum Collected: Sendable {
   /// The whole body.
   case whole(ByteBuffer)
-  /// The body is larger than the limit. What came so far is still to be had from `read`.
+  /// The body is larger than the limit. The bytes received so far can still be read with `read`.
   case tooLarge
 }

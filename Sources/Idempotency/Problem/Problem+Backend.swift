@@ -1,6 +1,6 @@
-// Refusals for which the backend, or what it can bear, is the reason.
+// Refusals caused by the backend or by overload.
 extension Problem {
-  /// Certainly not executed.
+  /// The backend was not reached, and the request was certainly not executed.
   public static var upstreamUnreachable: Problem {
     Problem(
       .upstreamUnreachable, status: 502,
@@ -9,11 +9,11 @@ extension Problem {
       isRetryable: true)
   }
 
-  /// Why nothing more is taken on.
+  /// The reason why no more requests are accepted.
   public enum Overload: Hashable, Sendable, CaseIterable {
-    /// A limit of requests, bodies or waiters is reached.
+    /// A limit of requests, bodies or waiters has been reached.
     case busy
-    /// The process is about to end.
+    /// The process is shutting down.
     case draining
   }
 

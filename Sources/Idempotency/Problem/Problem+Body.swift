@@ -1,8 +1,8 @@
 import NIOCore
 
 extension Problem {
-  /// The fields that go with it, besides the framing: what it is, that it is not to be kept, where it is
-  /// described, and whether to try again.
+  /// The fields of the problem's response besides its framing: the content type, the prohibition to cache, the link to
+  /// the description, and the advice on retries.
   public var fields: [(name: StaticString, value: String)] {
     var fields: [(name: StaticString, value: String)] = [
       ("Content-Type", "application/problem+json"),
@@ -15,7 +15,7 @@ extension Problem {
     return fields
   }
 
-  /// The JSON document (RFC 9457), its members always in this order.
+  /// The JSON document (RFC 9457). Its members are always in this order.
   public func body() -> ByteBuffer {
     var body = ByteBufferAllocator().buffer(capacity: 512)
     body.writeStaticString("{\"type\":")
@@ -43,7 +43,7 @@ extension Problem {
 }
 
 extension ByteBuffer {
-  /// Writes a JSON string.
+  /// Writes a text as a JSON string.
   fileprivate mutating func writeJSON(_ text: String) {
     writeStaticString("\"")
     for byte in text.utf8 {

@@ -1,4 +1,4 @@
-// Refusals for which the key's record is the reason.
+// Refusals caused by the key's record.
 extension Problem {
   /// - Parameter status: the route's `mismatch_status`.
   public static func payloadMismatch(status: Int) -> Problem {
@@ -17,23 +17,24 @@ extension Problem {
       isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
   }
 
-  /// The record's outcome is not known.
+  /// The record's outcome is unknown.
   ///
-  /// - Parameter retryAfter: when it may have settled; `nil` where only an operator or a late answer ends it.
+  /// - Parameter retryAfter: the time until it may have settled; `nil` if only an operator or a late response can end
+  ///   it.
   public static func outcomeUnknown(retryAfter: Milliseconds?) -> Problem {
     Problem(
       .outcomeUnknown, status: 409, detail: unknownDetail(retryAfter: retryAfter),
       isRetryable: retryAfter != nil, retryAfter: retryAfter?.retryAfterSeconds)
   }
 
-  /// How this delivery's own answer was lost.
+  /// The way in which this delivery's own response was lost.
   public enum AnswerLoss: Hashable, Sendable, CaseIterable {
-    /// The connection broke, the answer was cut short, or its record could not be kept.
+    /// The connection broke, the response was cut short, or it could not be recorded.
     case broken
     case timedOut
   }
 
-  /// This delivery was sent, and its answer is lost.
+  /// This delivery was sent, and its response is lost.
   public static func answerLost(_ loss: AnswerLoss, retryAfter: Milliseconds?) -> Problem {
     Problem(
       .outcomeUnknown, status: loss == .timedOut ? 504 : 502, detail: unknownDetail(retryAfter: retryAfter),
@@ -48,9 +49,11 @@ extension Problem {
     }
   }
 
+  /// The request was completed, and its response was not kept.
+  ///
   /// - Parameters:
-  ///   - status: of the first answer.
-  ///   - location: its `Location`, where it had one.
+  ///   - status: the status of the first response.
+  ///   - location: its `Location`, if it had one.
   public static func responseNotKept(status: Int, location: String?) -> Problem {
     Problem(
       .responseNotKept, status: 409,
@@ -75,7 +78,8 @@ extension Problem {
       isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
   }
 
-  /// Another version's record, or a damaged one. Retryable, since a client that is told *no* mints a new key.
+  /// The record is of another version or damaged. The problem is retryable, since a client that gets a final refusal
+  /// would make a new key.
   public static func storeUnreadable(retryAfter: Milliseconds) -> Problem {
     Problem(
       .storeUnreadable, status: 503,

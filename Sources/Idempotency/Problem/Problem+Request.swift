@@ -1,18 +1,18 @@
-/// What may be wrong with a request before its key matters.
+/// A fault in a request that is refused before its key is considered.
 public enum RequestFault: Hashable, Sendable, CaseIterable {
-  /// Its head or framing breaks the protocol, or can be read in two ways.
+  /// The head or the framing violates the protocol, or can be read in two ways.
   case malformed
-  /// Its path holds an encoded slash, backslash or NUL, a raw backslash, or a dot segment with parameters.
+  /// The path contains an encoded slash, backslash or NUL, a raw backslash, or a dot segment with parameters.
   case ambiguousPath
   /// `Connection` names a field that enters the request's identity or fingerprint.
   case connectionNamesIdentity
-  /// Its method differs from a route's only in letter case.
+  /// The method differs from a route's only in letter case.
   case methodCase
-  /// It is to be taken for more than one other method.
+  /// Override fields name more than one other method.
   case methodOverrides
 }
 
-// Refusals for which the request itself is the reason.
+// Refusals caused by the request itself.
 extension Problem {
   public static func badRequest(_ fault: RequestFault) -> Problem {
     let detail =
@@ -31,7 +31,7 @@ extension Problem {
     return Problem(.badRequest, status: 400, detail: detail, isRetryable: false)
   }
 
-  /// - Parameter policy: names the first place where a key is looked for.
+  /// - Parameter policy: its first source is named in the detail.
   public static func keyMissing(_ policy: KeyPolicy) -> Problem {
     let place =
       switch policy.from.first {
@@ -48,7 +48,7 @@ extension Problem {
       isRetryable: false)
   }
 
-  /// A key on a route that protects nothing, or where no route is, with `unmatched_keys: refuse`.
+  /// A key came with `unmatched_keys: refuse` on a route that protects nothing, or without a route.
   public static var keyNotSupported: Problem {
     Problem(
       .keyNotSupported, status: 400,
@@ -57,7 +57,7 @@ extension Problem {
       isRetryable: false)
   }
 
-  /// - Parameter policy: the rules that the key breaks.
+  /// - Parameter policy: the rules that the key violates.
   public static func keyInvalid(_ fault: KeyFault, policy: KeyPolicy) -> Problem {
     let detail =
       switch fault {
@@ -90,7 +90,7 @@ extension Problem {
       challenge: fault.isOfAuthorization ? "Bearer" : nil)
   }
 
-  /// - Parameter limit: in bytes.
+  /// - Parameter limit: the maximum length in bytes.
   public static func requestTooLarge(limit: Int) -> Problem {
     Problem(
       .requestTooLarge, status: 413,
@@ -98,7 +98,7 @@ extension Problem {
       isRetryable: false)
   }
 
-  /// The body did not come within `body_timeout`; nothing was claimed or sent.
+  /// The body did not arrive within `body_timeout`. Nothing was claimed or sent.
   public static var requestTimeout: Problem {
     Problem(
       .requestTimeout, status: 408,
@@ -114,7 +114,7 @@ extension Problem {
       isRetryable: false)
   }
 
-  /// `Upgrade` or `CONNECT` where a whole exchange must be recorded.
+  /// The request uses `Upgrade` or `CONNECT` where a whole exchange must be recorded.
   public static var notImplemented: Problem {
     Problem(
       .notImplemented, status: 501,
@@ -122,7 +122,8 @@ extension Problem {
       isRetryable: false)
   }
 
-  /// gRPC tells its outcome behind a status of 200, which the classes of statuses cannot see.
+  /// The request uses gRPC, which reports its outcome behind a status of 200, where the classes of statuses cannot see
+  /// it.
   public static var grpcNotProtected: Problem {
     Problem(
       .notImplemented, status: 501,
@@ -130,7 +131,7 @@ extension Problem {
       isRetryable: false)
   }
 
-  /// Several upstreams and no route that says which.
+  /// No route matches, and there are several upstreams to choose from.
   public static var noRoute: Problem {
     Problem(
       .noRoute, status: 404, detail: "Use a host and a path for which a route is configured.",

@@ -1,6 +1,6 @@
-/// A refusal of Semel's own, as section 4 of the contract lists them.
+/// A refusal by Semel itself, from the list in section 4 of the contract.
 ///
-/// A class, so that what is rarely thrown takes a word of every step that may throw it.
+/// It is a class, so that every step that may throw it reserves only one word for it.
 public final class Problem: Error, Sendable {
   public enum Code: String, Sendable, CaseIterable {
     case badRequest = "bad_request"
@@ -26,16 +26,16 @@ public final class Problem: Error, Sendable {
 
   public let code: Code
   public let status: Int
-  /// One sentence that says what to do. Nothing of the request is echoed.
+  /// One sentence on what the client should do. It contains no part of the request's values.
   public let detail: String
-  /// Whether the same key may yet get an answer.
+  /// Whether a retry with the same key may succeed.
   public let isRetryable: Bool
-  /// In whole seconds, for `Retry-After`.
+  /// The number of whole seconds for `Retry-After`.
   public let retryAfter: Int64?
-  /// Of the answer that was not kept.
+  /// The status of the response that was not kept.
   public let originalStatus: Int?
   public let location: String?
-  /// For `WWW-Authenticate` (RFC 9110, section 11.6.1), where other credentials would do.
+  /// The value of `WWW-Authenticate` (RFC 9110, section 11.6.1), if other credentials would be accepted.
   public let challenge: String?
 
   public init(
@@ -63,13 +63,13 @@ extension Problem: Equatable {
 }
 
 extension Problem {
-  /// Where the codes are described.
+  /// The path of the page that describes the codes.
   public static let documentPath = "/.well-known/idempotency"
 
-  /// The problem's type (RFC 9457, section 3.1.1): a reference that leads to its description.
+  /// The problem's type (RFC 9457, section 3.1.1): a reference to its description.
   public var type: String { Self.documentPath + "#" + code.rawValue }
 
-  /// The same for every problem of one code.
+  /// The title, the same for all problems of one code.
   public var title: String { code.title }
 }
 

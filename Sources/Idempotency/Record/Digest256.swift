@@ -1,9 +1,9 @@
-/// 32 bytes: a SHA-256 digest, or an HMAC of that length.
+/// A value of 32 bytes: a SHA-256 digest, or an HMAC of that length.
 public struct Digest256: Sendable {
-  /// The 256 bits as four big-endian words: a value that needs no allocation.
+  /// The 256 bits as four big-endian words, which need no allocation.
   public var words: [4 of UInt64]
 
-  /// From the 32 bytes of a digest; `nil` where there are not 32.
+  /// Creates the value from the 32 bytes of a digest; `nil` for another number of bytes.
   public init?(_ bytes: some Sequence<UInt8>) {
     words = .init(repeating: 0)
     var count = 0
@@ -28,13 +28,13 @@ extension Digest256: Hashable {
   }
 
   public func hash(into hasher: inout Hasher) {
-    // A digest is uniform already: one word of it is as good as all four.
+    // A digest is uniform, so one of its words is as good as all four.
     hasher.combine(words[0])
   }
 }
 
 extension Digest256 {
-  /// The length of `text`: 32 bytes in base64url without padding.
+  /// The length of `text`, which is 32 bytes in base64url without padding.
   public static let textLength = 43
 
   private static let alphabet: StaticString =
@@ -42,7 +42,8 @@ extension Digest256 {
 
   /// Writes the 43 characters of base64url (RFC 4648, section 5) to the front of `buffer`.
   ///
-  /// Four characters for three bytes at a time: every record's key is written several times a request.
+  /// The loop makes four characters from three bytes at a time, because the key of every record is written several
+  /// times per request.
   public func writeText(to buffer: UnsafeMutablePointer<UInt8>) {
     let alphabet = Self.alphabet.utf8Start
     let words: [4 of UInt64] = [
@@ -72,12 +73,12 @@ extension Digest256 {
     }
   }
 
-  /// The six bits that a character stands for.
+  /// The six bits of a character; `nil` if it is not in the alphabet.
   private static func value(of character: UInt8) -> Int? {
     (0..<64).first { alphabet.utf8Start[$0] == character }
   }
 
-  /// Reads what `text` wrote.
+  /// Parses the text form of a digest, as `text` returns it.
   public init?(text: String) {
     guard text.utf8.count == Self.textLength else { return nil }
     var bytes: [UInt8] = []
@@ -91,7 +92,7 @@ extension Digest256 {
       held -= 8
       bytes.append(UInt8(truncatingIfNeeded: bits >> held))
     }
-    // The last character has two bits to spare: only the one spelling that is written is read.
+    // The last character has two spare bits. Only the exact spelling that would be written is accepted.
     guard bits & (1 << held - 1) == 0 else { return nil }
     self.init(bytes)
   }

@@ -1,8 +1,8 @@
-/// The mark of a forgotten record, as the owner that came after it carries it.
+/// The mark of a forgotten record, which the next owner carries on.
 public struct Fence: Sendable, Equatable {
-  /// The end of it: until then no owner from before it may make the record anew.
+  /// The end of the fence. Until then, no owner from before it may make the record anew.
   public var until: StoreInstant
-  /// The span from the claim on to that end, for a store whose entries leave by themselves.
+  /// The time from the claim to that end, for a store whose entries expire by themselves.
   public var left: Milliseconds
 
   public init(until: StoreInstant, left: Milliseconds) {
@@ -10,18 +10,18 @@ public struct Fence: Sendable, Equatable {
     self.left = left
   }
 
-  /// The fence that is still up; `nil` for one whose time is over.
+  /// Creates a fence; `nil` if its time is over.
   public init?(until: StoreInstant?, now: StoreInstant) {
     guard let until, now < until else { return nil }
     self.init(until: until, left: until - now)
   }
 
-  /// The longest time for which an owner tries to store what its exchange has come to.
+  /// The maximum time for which an owner tries to store the result of its exchange.
   public static let storing = Milliseconds.seconds(24 * 3600)
 
-  /// The span of a fence that outlasts every owner: its exchange, then `storing`, and a day to spare for what a reload
-  /// has shortened and for commands that come late.
-  /// - Parameter exchange: the longest that an exchange may take, from its claim on.
+  /// The span of a fence that outlasts every owner: its exchange and `storing`, then the exchange once more and a day,
+  /// in reserve for limits that a reload has shortened and for commands that arrive late.
+  /// - Parameter exchange: the maximum time of an exchange, from its claim on.
   public static func span(outlasting exchange: Milliseconds) -> Milliseconds {
     storing + exchange + exchange + .seconds(24 * 3600)
   }

@@ -1,4 +1,4 @@
-/// A moment of the store's own clock, in milliseconds since 1970. Leases and retention are judged by it alone.
+/// A moment of the store's own clock, in milliseconds since 1970. Leases and retention are judged by this clock alone.
 public struct StoreInstant: Hashable, Comparable, Sendable {
   public var milliseconds: Int64
 
@@ -17,7 +17,7 @@ public struct StoreInstant: Hashable, Comparable, Sendable {
   }
 }
 
-/// A span of time in whole milliseconds: the unit of every setting and of the stores.
+/// A span of time in whole milliseconds, the unit of all settings and stores.
 public struct Milliseconds: Hashable, Comparable, Sendable, ExpressibleByIntegerLiteral {
   public var count: Int64
 
@@ -36,11 +36,12 @@ public struct Milliseconds: Hashable, Comparable, Sendable, ExpressibleByInteger
     Milliseconds(span.count / parts)
   }
 
-  /// In whole seconds, rounded up, at least 1: the form of `Retry-After`.
+  /// The number of whole seconds for `Retry-After`, rounded up and at least 1.
   public var retryAfterSeconds: Int64 { max(1, count / 1000 + (count % 1000 > 0 ? 1 : 0)) }
 }
 
-/// A moment of this machine's boot-time clock, in nanoseconds. It goes on while the machine sleeps, and no one sets it.
+/// A moment of this machine's boot-time clock, in nanoseconds. The clock runs while the machine sleeps, and is never
+/// set.
 public struct BootInstant: Hashable, Comparable, Sendable {
   public var nanoseconds: Int64
 
@@ -59,13 +60,13 @@ public struct BootInstant: Hashable, Comparable, Sendable {
   }
 }
 
-/// The sum, or the greatest value where it would overflow: times far ahead stay far ahead.
+/// The sum, or the nearest value if it would overflow, so that times far ahead stay far ahead.
 private func saturatingSum(_ left: Int64, _ right: Int64) -> Int64 {
   let (sum, overflow) = left.addingReportingOverflow(right)
   return overflow ? (right > 0 ? .max : .min) : sum
 }
 
-/// The difference, or the value nearest to it: what a store tells of times is not to be trusted with a trap.
+/// The difference, or the nearest value if it would overflow, so that a store's times cannot trap the process.
 private func saturatingDifference(_ left: Int64, _ right: Int64) -> Int64 {
   let (difference, overflow) = left.subtractingReportingOverflow(right)
   return overflow ? (right < 0 ? .max : .min) : difference

@@ -1,4 +1,4 @@
-/// The random name of one owner of a record: who holds it may complete, release and renew.
+/// The random name of one owner of a record. The holder of the token may complete, release and renew the record.
 public struct OwnerToken: Hashable, Sendable {
   public var high: UInt64
   public var low: UInt64
@@ -8,19 +8,19 @@ public struct OwnerToken: Hashable, Sendable {
     self.low = low
   }
 
-  /// How the tokens begin that a resolution leaves, by which a record says that an operator ended it. A random token
-  /// begins so once in 2^64.
+  /// The first half of the tokens that an operator's resolution leaves, which mark a record as ended by an operator. A
+  /// random token has it with a probability of 1 in 2^64.
   private static let operators: UInt64 = 0x6F70_6572_6174_6F72
 
-  /// A new token of an operator's resolution.
+  /// A new token for an operator's resolution.
   public static func ofOperator() -> OwnerToken {
     OwnerToken(high: operators, low: random().low)
   }
 
-  /// Whether a resolution left it.
+  /// Whether the token comes from an operator's resolution.
   public var isOfOperator: Bool { high == Self.operators }
 
-  /// A new token from the system's generator of random numbers.
+  /// A new token from the system's random number generator.
   public static func random() -> OwnerToken {
     var generator = SystemRandomNumberGenerator()
     return OwnerToken(high: generator.next(), low: generator.next())

@@ -1,11 +1,11 @@
 extension RecordRules {
-  /// Where the record stands.
+  /// The present state of the record.
   public static func find(_ entry: StoredEntry?, now: StoreInstant) -> Standing {
     entry?.standing(now: now) ?? .absent
   }
 
-  /// Removes the record and leaves a fence, which every owner that comes after it hands on. A fence that stands already
-  /// stays for the longer of the two spans.
+  /// Removes the record and leaves a fence, which every later owner carries on. If a fence exists already, the later of
+  /// the two ends counts.
   public static func forget(_ entry: StoredEntry?, fence: Milliseconds, now: StoreInstant) -> RecordStep<
     Bool
   > {
@@ -26,10 +26,10 @@ extension RecordRules {
     RecordStep(.put(.fence(attempt: attempt, until: now + fence)), true)
   }
 
-  /// Ends an unknown record by an operator's word.
+  /// Ends an unknown record by an operator's decision.
   /// - Parameters:
-  ///   - successor: a new token of an operator, so that the owner which lost the response holds the record no longer.
-  ///   - amending: also where an operator's word has ended it before, and nobody has claimed it since.
+  ///   - successor: a new token of an operator, so that the owner which lost the response no longer holds the record.
+  ///   - amending: whether to correct an earlier decision of an operator, if nobody has claimed the record since.
   public static func resolve(
     _ entry: StoredEntry?, as resolution: Resolution, amending: Bool = false, successor: OwnerToken,
     now: StoreInstant

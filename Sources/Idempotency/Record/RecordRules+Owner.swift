@@ -1,11 +1,11 @@
 extension RecordRules {
-  /// What an owner finds under the id of its claim.
+  /// The entry that an owner finds under the id of its claim.
   private enum Found {
-    /// Nothing: the store has lost it, or it was deleted.
+    /// No record: the store has lost it, or it was deleted.
     case nothing
-    /// The record under the owner's own token.
+    /// The record with the owner's own token.
     case own(StoredRecord)
-    /// Somebody else's, or the fence of a forgotten one.
+    /// A record of another owner, or the fence of a forgotten one.
     case lost(Standing)
   }
 
@@ -18,7 +18,7 @@ extension RecordRules {
     }
   }
 
-  /// The owner goes on: the lease counts from now.
+  /// Renews the lease, which counts from now.
   public static func renew(_ entry: StoredEntry?, _ claim: Claim, now: StoreInstant) -> RecordStep<
     OwnerOutcome
   > {
@@ -33,7 +33,7 @@ extension RecordRules {
     }
   }
 
-  /// The owner has the final outcome.
+  /// Completes the record with its final outcome.
   public static func complete(
     _ entry: StoredEntry?, _ claim: Claim, with completion: Completion, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
@@ -52,7 +52,7 @@ extension RecordRules {
     }
   }
 
-  /// As `complete`, and tells the record as it then stands.
+  /// Completes the record like `complete`, and returns it as stored.
   public static func completeAndTell(
     _ entry: StoredEntry?, _ claim: Claim, with completion: Completion, now: StoreInstant
   ) -> RecordStep<CompletionReply> {
@@ -64,7 +64,7 @@ extension RecordRules {
     return RecordStep(step.change, CompletionReply(outcome: .done, record: record))
   }
 
-  /// The owner gives the record back. A fence that it carries stays.
+  /// Releases the record. A fence that it carries stays.
   public static func release(
     _ entry: StoredEntry?, _ claim: Claim, _ release: Release, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
@@ -85,7 +85,8 @@ extension RecordRules {
     }
   }
 
-  /// The owner says that the answer is lost. One whose lease had lapsed was lost then, not now.
+  /// Marks the record unknown, because its response is lost. If the lease had lapsed, the loss dates from that moment,
+  /// not from now.
   public static func markUnknown(
     _ entry: StoredEntry?, _ claim: Claim, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
@@ -103,7 +104,7 @@ extension RecordRules {
     }
   }
 
-  /// The record as its owner remembers it, for a store that has lost it.
+  /// The record from its owner's claim, for a store that has lost it.
   private static func anew(_ claim: Claim, _ state: StoredRecord.State) -> StoredRecord {
     StoredRecord(
       state: state, fingerprint: claim.fingerprint, owner: claim.owner, attempt: claim.attempt,
@@ -112,13 +113,13 @@ extension RecordRules {
       remember: claim.remember, fencedUntil: claim.fence?.until)
   }
 
-  /// The record gone, but for the fence that it carries.
+  /// The change that deletes a record, except for a fence that it carries.
   private static func deleted(_ record: StoredRecord, now: StoreInstant) -> RecordChange {
     guard let until = record.fencedUntil, now < until else { return .delete }
     return .put(.fence(attempt: record.attempt, until: until, givenBackBy: record.owner))
   }
 
-  /// The record given back; from now on it has met more than mere rejections.
+  /// The record after its release. From now on, its attempts count as having met more than rejections.
   static func released(_ record: StoredRecord, now: StoreInstant) -> StoredRecord {
     var record = record
     record.state = .released(until: now + record.remember)

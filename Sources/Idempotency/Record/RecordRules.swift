@@ -1,12 +1,13 @@
-/// What each command does to a record: the life of a record (contract, section 2) as functions of the entry
-/// that is there, the command and the store's time. Every store keeps these rules, whatever it is written in.
+/// The effect of each command on a record: the life of a record (contract, section 2) as functions of the present
+/// entry, the command and the store's time. Every store implements these rules, in whatever language.
 ///
-/// An entry that is past its time may still be handed in; it counts as absent.
+/// An entry whose time is over may still be passed in; it counts as absent.
 ///
-/// Tests/Model/claim.pml is the same as a model (`runClaim`, `runRenewal`, `runMark`, `runCompletion`, `runRelease`),
-/// searched through all orders of commands, lost replies and time. Whoever changes a rule changes both.
+/// Tests/Model/claim.pml contains the same rules as a model (`runClaim`, `runRenewal`, `runMark`, `runCompletion`,
+/// `runRelease`), which is searched through all orders of commands, lost replies and time. A change to a rule must
+/// change both.
 public enum RecordRules {
-  /// A newcomer asks to be the owner.
+  /// Claims the record for a new owner.
   public static func claim(
     _ entry: StoredEntry?, _ request: ClaimRequest, now: StoreInstant, askedAt: BootInstant
   ) -> RecordStep<ClaimOutcome> {
@@ -60,7 +61,7 @@ public enum RecordRules {
       unknownRetention: request.unknownRetention, remember: request.remember, fencedUntil: fencedUntil)
   }
 
-  /// The record under its next owner.
+  /// The record with its next owner.
   private static func next(_ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant) -> StoredRecord
   {
     var record = record
@@ -84,7 +85,8 @@ public enum RecordRules {
     return RecordStep(.put(.record(record)), .granted(claim))
   }
 
-  /// The entry, where its time is not over. Of a record that is over before the fence that it carries, the fence.
+  /// The entry if its time is not over; `nil` otherwise. For a record that ends before the fence that it carries, the
+  /// fence.
   static func present(_ entry: StoredEntry?, now: StoreInstant) -> StoredEntry? {
     guard let entry, now < entry.keptUntil else { return nil }
     guard case .record(let record) = entry, record.keptUntil <= now, let until = record.fencedUntil else {

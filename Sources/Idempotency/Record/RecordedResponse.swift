@@ -1,16 +1,16 @@
 import NIOCore
 import Wire
 
-/// An answer as it is kept: status, field lines, body and trailers, with nothing in it that belongs to one hop.
+/// A recorded response: status, field lines, body and trailers, without anything that belongs to one hop.
 ///
-/// A class, so that it is not copied by every step that has it.
+/// It is a class, so that it is not copied by every step that uses it.
 public final class RecordedResponse: Sendable {
   public let status: Int
-  /// Field lines as they are sent, each ended by CRLF; no framing field, except `Content-Length` where an answer
-  /// to HEAD or a 304 told one.
+  /// The field lines as they are sent, each ended by CRLF. They contain no framing field, except `Content-Length` if a
+  /// response to HEAD or a 304 had one.
   public let fields: ByteBuffer
   public let body: ByteBuffer
-  /// Trailer lines in the same form, mostly empty.
+  /// The trailer lines in the same form, which are usually empty.
   public let trailers: ByteBuffer
 
   public init(status: Int, fields: ByteBuffer, body: ByteBuffer, trailers: ByteBuffer = ByteBuffer()) {
@@ -20,7 +20,8 @@ public final class RecordedResponse: Sendable {
     self.trailers = trailers
   }
 
-  /// A response as a store holds it. Earlier versions also recorded fields that speak of one moment; they are dropped.
+  /// Creates a response from the parts in a store. Earlier versions also recorded fields that describe one moment;
+  /// these are removed.
   public convenience init(stored status: Int, fields: ByteBuffer, body: ByteBuffer, trailers: ByteBuffer) {
     self.init(
       status: status, fields: fields.fieldLines(without: .momentary), body: body,
@@ -35,11 +36,12 @@ extension RecordedResponse: Equatable {
   }
 }
 
-/// What is kept of a final outcome.
+/// The recorded part of a final outcome.
 public enum Outcome: Sendable, Equatable {
-  /// The whole answer.
+  /// The whole response.
   case kept(RecordedResponse)
-  /// The answer was too large, or its end could not be told: only what a client needs to find the result.
+  /// The response was too large, or its completeness was unknown. Only the values that help a client to find the result
+  /// are kept.
   case notKept(status: Int, location: String?)
 
   public var status: Int {
@@ -52,13 +54,13 @@ public enum Outcome: Sendable, Equatable {
 
 /// A completed record.
 ///
-/// A class, so that it is not copied into the frame of every step that has it.
+/// It is a class, so that it is not copied into the frame of every step that uses it.
 public final class CompletedRecord: Sendable {
   public let outcome: Outcome
   public let recordedAt: StoreInstant
-  /// When retention ends and only the tombstone is left.
+  /// The end of retention, after which only the tombstone is left.
   public let expiresAt: StoreInstant
-  /// What is left until then, by the store's clock at the moment of its reply. A cache keeps it no longer.
+  /// The time left until then, by the store's clock at the moment of its reply. A cache keeps the record no longer.
   public let remaining: Milliseconds
   public let attempt: Int
 

@@ -1,14 +1,14 @@
-/// Where a record stands, as the store saw it at one moment of its own clock.
+/// The state of a record at one moment of the store's own clock.
 public enum Standing: Sendable, Equatable {
-  /// No record; or only the fence that `forget` left.
+  /// There is no record, or only the fence that `forget` left.
   case absent
-  /// An owner holds it; what is left of the lease.
+  /// An owner holds the record; `leaseLeft` is the rest of its lease.
   case inFlight(leaseLeft: Milliseconds, attempt: Int)
-  /// Possibly run, and the answer is lost; how long ago that came to be.
+  /// The request may have run, and its response is lost; `age` is the time since the loss.
   case unknown(age: Milliseconds, attempt: Int)
-  /// Ended without a final outcome: free to claim with the same payload.
+  /// The record ended without a final outcome, and is free to claim with the same payload.
   case released(attempt: Int)
   case completed(CompletedRecord)
-  /// Retention is over, the tombstone is left.
+  /// Retention is over, and the tombstone is left.
   case expired(attempt: Int)
 }

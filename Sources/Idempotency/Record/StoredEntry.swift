@@ -1,13 +1,13 @@
-/// What a store keeps under one id.
+/// The contents of a store under one id.
 public enum StoredEntry: Sendable, Equatable {
   case record(StoredRecord)
-  /// What `forget` leaves for a while: no owner from before makes the record anew, and attempts go on
-  /// counting.
+  /// The mark that `forget` leaves for a while: no earlier owner can make the record anew, and attempts continue to
+  /// count.
   ///
   /// - Parameter givenBackBy: the owner that deleted its record over this fence, so that its repeated release succeeds.
   case fence(attempt: Int, until: StoreInstant, givenBackBy: OwnerToken? = nil)
 
-  /// When the entry is as good as absent.
+  /// The moment from which the entry counts as absent.
   public var keptUntil: StoreInstant {
     switch self {
     case .record(let record): max(record.keptUntil, record.fencedUntil ?? record.keptUntil)
@@ -15,7 +15,7 @@ public enum StoredEntry: Sendable, Equatable {
     }
   }
 
-  /// Where the record stands at a moment of the store's clock.
+  /// The state of the record at a moment of the store's clock.
   public func standing(now: StoreInstant) -> Standing {
     switch self {
     case .record(let record): record.standing(now: now)
@@ -24,14 +24,14 @@ public enum StoredEntry: Sendable, Equatable {
   }
 }
 
-/// What a store has to write.
+/// The write that a command requires.
 public enum RecordChange: Sendable, Equatable {
   case none
   case put(StoredEntry)
   case delete
 }
 
-/// What one command does to an entry, and what its sender is told.
+/// The effect of one command on an entry, and the reply to its sender.
 public struct RecordStep<Outcome: Sendable>: Sendable {
   public var change: RecordChange
   public var outcome: Outcome

@@ -1,31 +1,31 @@
-/// What a store keeps of one record.
+/// The stored form of one record.
 public struct StoredRecord: Sendable, Equatable {
   public enum State: Sendable, Equatable {
-    /// An owner holds it; once the lease has lapsed its outcome is unknown since then.
+    /// An owner holds the record. Once the lease has lapsed, the outcome counts as unknown since that moment.
     case inFlight(leaseUntil: StoreInstant)
-    /// Possibly run, and the answer is lost since that moment.
+    /// The request may have run, and its response is lost since that moment.
     case unknown(since: StoreInstant)
-    /// Ended without a final outcome, free to claim, and remembered so long.
+    /// The record ended without a final outcome, is free to claim, and is remembered until that moment.
     case released(until: StoreInstant)
-    /// Ended with a final outcome.
+    /// The record ended with a final outcome.
     case completed(StoredCompletion)
-    /// Was completed; the answer is gone, and that there was one is remembered so long.
+    /// The record was completed. Its response is gone, and its completion is remembered until that moment.
     case tombstone(until: StoreInstant)
   }
 
   public var state: State
   public var fingerprint: Fingerprint
-  /// The last owner, also after it gave the record back.
+  /// The last owner, even after it released the record.
   public var owner: OwnerToken
   public var attempt: Int
   public var firstSeen: StoreInstant
-  /// See `Claim`.
+  /// Documented at `Claim`, like the three properties that follow.
   public var followsUnknown: Bool
   public var onlyRejectedSoFar: Bool
   public var unknownRetention: Milliseconds
   public var remember: Milliseconds
-  /// The end of the fence of a record that was forgotten before this one; it outlives this one's owners, and stands in
-  /// its place where this one ends sooner.
+  /// The end of the fence of a record that was forgotten before this one. The fence outlives this record's owners, and
+  /// takes the record's place if the record ends first.
   public var fencedUntil: StoreInstant?
 
   public init(
@@ -46,13 +46,13 @@ public struct StoredRecord: Sendable, Equatable {
   }
 }
 
-/// A final outcome as it is stored, with its times.
+/// The stored form of a final outcome, with its times.
 public struct StoredCompletion: Sendable, Equatable {
   public var outcome: Outcome
   public var recordedAt: StoreInstant
-  /// From here on only the tombstone counts.
+  /// The moment from which only the tombstone counts.
   public var expiresAt: StoreInstant
-  /// From here on there is no record; not before `expiresAt`.
+  /// The moment from which there is no record; not before `expiresAt`.
   public var rememberedUntil: StoreInstant
 
   public init(
@@ -64,7 +64,7 @@ public struct StoredCompletion: Sendable, Equatable {
     self.rememberedUntil = rememberedUntil
   }
 
-  /// The completion that an owner or operator asks for, recorded now.
+  /// Creates the stored form of an owner's or operator's completion, recorded now.
   init(_ completion: Completion, now: StoreInstant) {
     outcome = completion.outcome
     recordedAt = now
@@ -74,7 +74,7 @@ public struct StoredCompletion: Sendable, Equatable {
 }
 
 extension StoredRecord {
-  /// When the record is as good as absent.
+  /// The moment from which the record counts as absent.
   public var keptUntil: StoreInstant {
     switch state {
     case .inFlight(let loss), .unknown(let loss): loss + unknownRetention + remember
@@ -83,7 +83,7 @@ extension StoredRecord {
     }
   }
 
-  /// Where the record stands at a moment of the store's clock.
+  /// The state of the record at a moment of the store's clock.
   public func standing(now: StoreInstant) -> Standing {
     guard now < keptUntil else { return .absent }
     switch state {

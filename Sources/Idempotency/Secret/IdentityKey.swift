@@ -1,8 +1,8 @@
 import Crypto
 
-/// The key under which record ids are made (`id_secret_file`): the two padded blocks of HMAC-SHA-256 (RFC 2104).
+/// The key for record ids (`id_secret_file`), as the two padded blocks of HMAC-SHA-256 (RFC 2104).
 ///
-/// It must never change: other ids are other records, and every retry would run again.
+/// It must never change: other ids mean other records, and every retry would run again.
 public struct IdentityKey: Sendable, Hashable {
   let inner: [UInt8]
   let outer: [UInt8]

@@ -1,16 +1,17 @@
 import Crypto
 import Synchronization
 
-/// The short digests by which logs name keys and callers, keyed so that nobody can find a value by trying.
+/// The short digests that identify keys and callers in logs, keyed so that a value cannot be found by trial.
 ///
-/// All nodes of a namespace name a value alike once they share a secret; until then each process has one of its own.
+/// All nodes of a namespace use the same digest for a value once they share a secret. Until then, each process uses a
+/// secret of its own.
 public final class LogDigests: Sendable {
-  /// 32 bytes that only this purpose has.
+  /// A key of 32 bytes for this purpose only.
   private final class Key: Sendable {
     let bytes: [UInt8]
 
     init(of secret: Secret) {
-      // Apart from what else the secret keys.
+      // Separates this key from other uses of the secret.
       let purpose = Array("semel log digests".utf8)
       let code = HMAC<SHA256>.authenticationCode(
         for: purpose, using: SymmetricKey(data: Array(secret.revealed.utf8)))
@@ -21,7 +22,7 @@ public final class LogDigests: Sendable {
   private let own = Key(of: LogDigests.randomSecret())
   private let shared = AtomicLazyReference<Key>()
 
-  /// - Parameter secret: that of all nodes where it is configured.
+  /// - Parameter secret: the secret that all nodes share, if it is configured.
   public init(secret: Secret? = nil) {
     if let secret { share(secret) }
   }
@@ -29,10 +30,10 @@ public final class LogDigests: Sendable {
   /// Whether the secret of all nodes is known.
   public var isShared: Bool { shared.load() != nil }
 
-  /// Makes every digest from now on by the secret of all nodes; the first one counts.
+  /// Switches all later digests to the secret of all nodes. Only the first call has an effect.
   public func share(_ secret: Secret) { _ = shared.storeIfNil(Key(of: secret)) }
 
-  /// 64 random hexadecimal digits: a new namespace's secret.
+  /// A secret for a new namespace: 64 random hexadecimal digits.
   public static func randomSecret() -> Secret {
     var generator = SystemRandomNumberGenerator()
     return Secret(
@@ -42,10 +43,10 @@ public final class LogDigests: Sendable {
       }.joined())
   }
 
-  /// Eight hexadecimal digits: enough to find a key again in a log.
+  /// A digest of eight hexadecimal digits: enough to find a value again in a log.
   ///
-  /// The secret stands before the value in one SHA-256. That is as good as an HMAC where only 32 bits are told, and
-  /// costs a request half of it.
+  /// The secret precedes the value in one SHA-256. With only 32 bits shown, this is as good as an HMAC, and costs half
+  /// as much per request.
   func text(_ value: [UInt8]) -> String {
     let key = shared.load() ?? own
     return FramedHash.digest { hash in

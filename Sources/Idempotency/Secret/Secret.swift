@@ -1,8 +1,8 @@
 /// A text that is never shown: neither by interpolation nor by `dump`, a debugger's summary or any other reflection.
 ///
-/// Whoever needs the text says so by `revealed`, which a reader of the code can search for.
+/// Code that needs the text must use `revealed`, which can be searched for.
 public struct Secret: Sendable, Hashable {
-  /// The text itself: for the one place that sends it or computes with it.
+  /// The text itself, for the one place that sends it or computes with it.
   public let revealed: String
 
   public init(_ text: String) { revealed = text }

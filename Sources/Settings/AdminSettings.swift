@@ -1,14 +1,15 @@
 import Wire
 
-/// The operator's listener.
+/// The settings of the listener for operators.
 public struct AdminSettings: Hashable, Sendable {
   public var host: String
-  /// 0 takes any free one.
+  /// The port; 0 selects any free one.
   public var port: Int
-  /// Path of the file that holds the token; `nil` on loopback alone.
+  /// The path of the file with the token; `nil` is allowed only on loopback.
   public var tokenFile: String?
-  /// Names and addresses besides loopback's that `Host` may have, in lower case: no others are answered but the address
-  /// at which a request arrives, since a web page could point a name of its own here.
+  /// Further host names and addresses for `Host`, in lower case, besides those of loopback and the address at which a
+  /// request arrives. Requests with another `Host` are refused, since a web page could point its own name at this
+  /// address.
   public var hosts: [String] = []
 
   public init(host: String, port: Int, tokenFile: String? = nil) {

@@ -1,37 +1,41 @@
 import Idempotency
 
-/// What Semel holds at most, over all routes and event loops.
+/// The limits on the resources of this process, over all routes and event loops.
 public struct LimitSettings: Hashable, Sendable {
-  /// Of clients.
+  /// The maximum number of connections from clients.
   public var maxConnections = 10_000
-  /// Requests.
+  /// The maximum number of requests in progress.
   public var maxInFlight = 4096
-  /// All bodies held together, in bytes.
+  /// The maximum size of all bodies in memory together, in bytes.
   public var bodyMemory = 256 << 20
-  /// Of a request's head, in bytes.
+  /// The maximum size of a request's head, in bytes.
   public var headerBytes = 64 << 10
-  /// Of one line of it, in bytes. Twice what nginx and Apache take, since tokens and cookies grow.
+  /// The maximum length of one line of a head, in bytes. It is twice the limit of nginx and Apache, since tokens and
+  /// cookies grow.
   public var headerLine = 16 << 10
-  /// Field lines of a head. As many as Apache and hyper take; clients and gateways send 10 to 40.
+  /// The maximum number of field lines in a head. Apache and hyper have the same limit; clients and gateways send 10 to
+  /// 40.
   public var headerCount = 100
   public var headerTimeout: Milliseconds = .seconds(10)
   public var bodyTimeout: Milliseconds = .seconds(30)
-  /// For which a client may take nothing of an answer that waits for it. As long as its own body may pause.
+  /// The time for which a client may read nothing of a response that is ready for it. It equals the time for which its
+  /// own body may pause.
   public var writeTimeout: Milliseconds = .seconds(30)
-  /// Of a client's connection between two requests.
+  /// The time for which a client's connection may be idle between two requests.
   public var idleTimeout: Milliseconds = .seconds(75)
-  /// What a client may send ahead of the answer that it waits for, in bytes: a few hundred small requests.
+  /// The maximum number of bytes that a client may send ahead of a response that it waits for: a few hundred small
+  /// requests.
   public var pipelineBytes = 64 << 10
-  /// How long nothing may pass in a connection whose protocol was switched. Most that live long say something within
-  /// minutes; an hour leaves those that do not in peace, and lets nothing dead stay for ever.
+  /// The time for which a connection with a switched protocol may be idle. Most long-lived connections transmit
+  /// something every few minutes; an hour spares those that do not, and still ends every dead connection.
   public var tunnelTimeout: Milliseconds = .seconds(3600)
-  /// Streams of one connection at once.
+  /// The maximum number of concurrent streams on one connection.
   public var http2MaxStreams = 100
-  /// What one stream may send of a body before it is read, in bytes.
+  /// The maximum number of bytes of a body that one stream may send before they are read.
   public var http2Window = 64 << 10
-  /// RST_STREAM frames of one connection within 30 s.
+  /// The maximum number of RST_STREAM frames on one connection within 30 s.
   public var http2Resets = 200
-  /// PING, SETTINGS and PRIORITY frames of one connection within 30 s.
+  /// The maximum number of PING, SETTINGS and PRIORITY frames on one connection within 30 s.
   public var http2ControlFrames = 1000
 
   public init() {}
@@ -42,9 +46,9 @@ extension LimitSettings {
     section.integer("max_connections", into: &maxConnections, in: 1...1_000_000)
     section.integer("max_in_flight", into: &maxInFlight, in: 1...1_000_000)
     section.size("body_memory", into: &bodyMemory, in: 1 << 20...1 << 40)
-    // Less would refuse everyday cookies; more is a flood.
+    // A lower limit would refuse ordinary cookies; a higher one would admit a flood.
     section.size("header_bytes", into: &headerBytes, in: 1 << 10...1 << 20)
-    // RFC 9112 (section 3) advises 8000 bytes of a request line at least; less is for those who know their clients.
+    // RFC 9112 (section 3) recommends at least 8000 bytes for a request line; a lower limit is for known clients.
     section.size("header_line", into: &headerLine, in: 256...1 << 20)
     section.integer("header_count", into: &headerCount, in: 10...10_000)
     section.duration("header_timeout", into: &headerTimeout, atLeast: 1)
@@ -54,7 +58,7 @@ extension LimitSettings {
     section.size("pipeline_bytes", into: &pipelineBytes, in: 1 << 10...1 << 24)
     section.duration("tunnel_timeout", into: &tunnelTimeout, atLeast: 1)
     section.integer("http2_max_streams", into: &http2MaxStreams, in: 1...10_000)
-    // A window below HTTP/2's own first one would have to be made smaller after the first bytes have come.
+    // A window below HTTP/2's initial one would have to be reduced after the first bytes have arrived.
     section.size("http2_window", into: &http2Window, in: 64 << 10...16 << 20)
     section.integer("http2_resets", into: &http2Resets, in: 1...1_000_000)
     section.integer("http2_control_frames", into: &http2ControlFrames, in: 1...1_000_000)

@@ -1,16 +1,17 @@
 import TLS
 
-/// One place where clients are listened to.
+/// The settings of one listener for clients.
 public struct ListenSettings: Hashable, Sendable {
   public enum Address: Hashable, Sendable {
-    /// Port 0 takes any free one.
+    /// Port 0 selects any free port.
     case tcp(host: String, port: Int)
     case unix(path: String)
   }
 
   public var address: Address
   public var tls: TLSFiles?
-  /// Whether a load balancer says before each connection's first byte who the client is.
+  /// Whether a load balancer sends a PROXY protocol header, which names the client, before each connection's first
+  /// byte.
   public var proxyProtocol = false
   /// The permissions of a Unix socket. By default its owner and its group may connect.
   public var mode = 0o660
@@ -53,7 +54,7 @@ extension ListenSettings {
 }
 
 extension TLSFiles {
-  /// Reads the paths, and the files, so that what cannot serve is told before anybody connects.
+  /// Reads the paths and then the files themselves, so that unusable files are reported before a client connects.
   fileprivate static func read(_ value: Value) -> TLSFiles? {
     var files: TLSFiles?
     value.section { section in

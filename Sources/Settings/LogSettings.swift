@@ -1,4 +1,4 @@
-/// What is logged, and how.
+/// The contents and the format of the log.
 public struct LogSettings: Hashable, Sendable {
   public enum Level: String, Sendable, CaseIterable {
     case trace, debug, info, notice, warning, error, critical
@@ -7,9 +7,9 @@ public struct LogSettings: Hashable, Sendable {
 
   public var level: Level = .info
   public var format: Format = .json
-  /// Whether each request is logged.
+  /// Whether each request gets a log entry.
   public var access = true
-  /// Of so many replays one is logged; 0: none.
+  /// The number of replays for each one that is logged; 0 logs none.
   public var replaySample = 1
 
   public init() {}

@@ -1,6 +1,6 @@
 import Idempotency
 
-/// How a Redis is reached.
+/// The connection to a Redis server.
 public struct RedisSettings: Hashable, Sendable {
   public enum Endpoint: Hashable, Sendable {
     case tcp(host: String, port: Int)
@@ -16,7 +16,7 @@ public struct RedisSettings: Hashable, Sendable {
 }
 
 extension RedisSettings {
-  /// The URL, with what it says of the login in members of its own.
+  /// The URL, with the user and the password as members of their own.
   var shownMembers: [Shown.Member] {
     let url =
       switch endpoint {

@@ -1,10 +1,10 @@
 import Idempotency
 
 extension Settings {
-  /// Reads the document's members; here each of them is declared.
+  /// Reads all members of the document.
   mutating func read(_ document: Section) {
     readListeners(document)
-    // Beyond any machine's cores, and each loop costs descriptors and memory.
+    // The limit is higher than the number of any machine's cores, and each loop costs descriptors and memory.
     document.integer("workers", into: &workers, in: 0...1024)
     document.duration("drain_delay", into: &drainDelay)
     document.duration("shutdown_grace", into: &shutdownGrace)
@@ -56,13 +56,13 @@ extension Settings {
   private static func refuseTaken(
     _ settings: ListenSettings.Address, _ address: Value, _ taken: inout [ListenSettings.Address: String]
   ) {
-    // Port 0 is another one each time.
+    // Port 0 is another port each time.
     if case .tcp(_, 0) = settings { return }
     if let other = taken[settings] { address.refuse("is taken by \(other); write another address") }
     taken[settings] = address.path
   }
 
-  /// Gives the names of all upstreams in the file's order, also of those with a fault.
+  /// Reads the upstreams, and returns the names of all of them in the file's order, including those with an error.
   private mutating func readUpstreams(_ document: Section) -> [String] {
     let example = "{backend: {url: \"http://127.0.0.1:9000\"}}"
     guard let upstreams = document.member("upstreams") else {

@@ -4,23 +4,23 @@ import Wire
 /// The treatment of request fields with an underscore in their names on the way to backends.
 public enum Underscores: String, Sendable, CaseIterable { case drop, pass }
 
-/// The whole configuration: one YAML file, read to one typed document.
+/// The whole configuration: one YAML file, read into one typed document.
 public struct Settings: Sendable, Hashable {
   public enum Readiness: String, Sendable, CaseIterable {
-    /// Ready from the first time on that the store has been reached and accepted.
+    /// Ready from the first moment at which the store was reached and accepted.
     case started
-    /// Ready while the store serves.
+    /// Ready while the store is available.
     case store
   }
 
   public var listen: [ListenSettings] = [.tcp(host: "127.0.0.1", port: 8080)]
-  /// `nil`: there is no listener for operators.
+  /// The listener for operators; `nil` for none.
   public var admin: AdminSettings?
-  /// Event loops; 0: one for each core.
+  /// The number of event loops; 0 for one per core.
   public var workers = 0
-  /// From not being ready to accepting no more.
+  /// The time between the end of readiness and the end of accepting connections.
   public var drainDelay: Milliseconds = 0
-  /// For what is in flight when Semel stops.
+  /// The maximum time for requests in progress when Semel stops.
   public var shutdownGrace: Milliseconds = .seconds(35)
   public var trustedProxies = TrustedProxies()
   public var unmatchedKeys: UnmatchedKeys = .pass
@@ -29,24 +29,26 @@ public struct Settings: Sendable, Hashable {
   public var store = StoreSettings()
   public var limits = LimitSettings()
   public var log = LogSettings()
-  /// `nil`: no spans are made.
+  /// The export of spans; `nil` for none.
   public var tracing: TracingSettings?
-  /// In the order in which they are matched, each with `defaults` merged in.
+  /// The routes in the order of matching, each with `defaults` merged in.
   public var routes: [RoutePolicy] = []
-  /// Whether a store that fails after it has served makes this process not ready.
+  /// The condition under which this process reports that it is ready.
   public var readiness: Readiness = .started
-  /// Whether a reload may change by what a route's records are found.
+  /// Whether a reload may change the identity by which a route's records are found.
   public var allowsIdentityChange = false
-  /// What is allowed and yet probably not meant, in the order of the file.
+  /// The settings that are valid but probably a mistake, in the order of the file.
   public var warnings: [SettingsIssue] = []
 
-  /// The defaults; a file has to name at least one upstream.
+  /// Creates the default settings. A file has to name at least one upstream.
   public init() {}
 
-  /// Where a request goes that meets no route: the upstream, where there is only one.
+  /// The only upstream, which receives requests that match no route; `nil` if there are several.
   public var onlyUpstream: UpstreamSettings? { upstreams.count == 1 ? upstreams.first?.value : nil }
 
-  /// Reads a file's text. `file` names it in messages; all that is wrong is told at once.
+  /// Reads the text of a file, and reports all errors together.
+  ///
+  /// - Parameter file: the file's name for messages.
   public static func load(
     text: String, file: String, environment: [String: String]
   ) -> Result<Settings, SettingsErrors> {

@@ -1,9 +1,9 @@
-/// All that is wrong with a configuration file, in the order of the file.
+/// All errors in a configuration file, in the order of the file.
 public struct SettingsErrors: Error, Hashable, CustomStringConvertible {
   public var issues: [SettingsIssue]
 
   public init(issues: [SettingsIssue]) { self.issues = issues }
 
-  /// A line for each issue.
+  /// One line for each issue.
   public var description: String { issues.map(\.description).joined(separator: "\n") }
 }

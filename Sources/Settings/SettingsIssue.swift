@@ -1,13 +1,14 @@
-/// One thing in a configuration file that is wrong, or doubtful, and where it stands.
+/// An error or a warning about a configuration file, with its position.
 public struct SettingsIssue: Hashable, Sendable {
   public var file: String
-  /// Counted from 1.
+  /// The line, counted from 1.
   public var line: Int
-  /// Counted from 1, in Unicode scalars.
+  /// The column, counted from 1 in Unicode scalars.
   public var column: Int
-  /// The member, such as `routes[0].lease`; empty where the file itself is meant.
+  /// The path of the member, such as `routes[0].lease`; empty for the file itself.
   public var path: String
-  /// Says what is allowed, or what to do; of values it quotes numbers at most, since a text may be a secret.
+  /// The message, with the allowed values or a remedy. It quotes no values except numbers, since a text may be a
+  /// secret.
   public var message: String
 
   public init(file: String, line: Int, column: Int, path: String, message: String) {
@@ -20,7 +21,7 @@ public struct SettingsIssue: Hashable, Sendable {
 }
 
 extension SettingsIssue: CustomStringConvertible {
-  /// Such as `config.yaml:14:9: routes[0].lease: must be at least 1s`.
+  /// The issue in one line, such as `config.yaml:14:9: routes[0].lease: must be at least 1s`.
   public var description: String {
     let place = "\(file):\(line):\(column): "
     return path.isEmpty ? place + message : place + path + ": " + message

@@ -1,28 +1,28 @@
 import Foundation
 import Idempotency
 
-/// Where records are kept.
+/// The place and the treatment of records.
 public struct StoreSettings: Hashable, Sendable {
   public enum Place: Hashable, Sendable {
-    /// A database file of this process.
+    /// A database file that only this process uses.
     case embedded(path: String)
     case redis(RedisSettings)
   }
 
   public var place: Place = .embedded(path: "semel.db")
-  /// The time that a command may take.
+  /// The time limit for a command.
   public var timeout: Milliseconds = 500
-  /// Whether the embedded store believes the wall clock at its start, whatever its file tells of time.
+  /// Whether the embedded store trusts the wall clock at its start, even if its file contradicts it.
   public var trustsClock = false
-  /// Completed outcomes kept in this process, in bytes; 0: none.
+  /// The maximum size of completed outcomes in this process's cache, in bytes; 0 for no cache.
   public var localCacheBytes = 64 << 20
-  /// Keeps apart what several Semels keep in one store.
+  /// The name that separates the records of several deployments in one store.
   public var namespace = "semel"
-  /// Whether a store that may evict or forget is refused.
+  /// Whether a store that may evict or lose records is refused.
   public var requireDurable = false
-  /// The file that `idSecret` was read from.
+  /// The path of the file with `idSecret`.
   public var idSecretFile: String?
-  /// The key of the record ids, which must never change; `nil`: they are plain digests.
+  /// The key for record ids, which must never change; `nil` if the ids are plain digests.
   public var idSecret: Secret?
 
   public init() {}
@@ -38,7 +38,7 @@ extension StoreSettings {
     case .embedded:
       let path = section.text("path", "the path of a database file")
       place = .embedded(path: path ?? "semel.db")
-      // Nothing is said of what stands beside a `kind` that cannot be read.
+      // Nothing is reported about other members if `kind` itself cannot be read.
       if section.isSound("kind") {
         section.refuse(["url"], "belongs to kind: redis; write that, or take it out")
       } else {
@@ -54,7 +54,7 @@ extension StoreSettings {
       readRedis(section)
       section.refuse(["path", "trust_clock"], "belongs to kind: embedded; take it out")
     }
-    // Twice of it has to fit into a lease, which is 30 s where none is written.
+    // Twice the time-out must fit into a lease, which is 30 s by default.
     section.duration("timeout", into: &timeout, atLeast: 1, atMost: .seconds(10))
     section.refuseUnsupported("topology", neutral: "standalone")
     section.refuseUnsupported("nodes", neutral: "[]")

@@ -1,12 +1,12 @@
 import Idempotency
 
-/// Where spans go.
+/// The destination and the sampling of spans.
 public struct TracingSettings: Hashable, Sendable {
-  /// The collector's base URL without user and password; `/v1/traces` is added to it.
+  /// The collector's base URL without user and password. The path `/v1/traces` is appended to it.
   public var otlp: String
-  /// What stands before the `@` of the URL as it is written: user and password, percent-encoded.
+  /// The part of the URL before the `@`, as written: user and password, percent-encoded.
   public var userinfo: Secret?
-  /// Of so many traces that begin here one is kept.
+  /// The number of traces that begin here for each one that is kept.
   public var sample = 1
 
   public init(otlp: String) { self.otlp = otlp }
@@ -36,7 +36,7 @@ extension TracingSettings {
     return settings
   }
 
-  /// - Parameter url: with its scheme, and user and password where it has them.
+  /// - Parameter url: with its scheme, and with user and password if it has them.
   private init(url: String) {
     otlp = url
     guard let scheme = url.firstRange(of: "://"), let at = url.lastIndex(of: "@") else { return }
@@ -44,7 +44,7 @@ extension TracingSettings {
     otlp = String(url[..<scheme.upperBound] + url[url.index(after: at)...])
   }
 
-  /// The URL with user and password: for the one place that sends there.
+  /// The URL with user and password, for the one place that sends to it.
   public var revealedURL: String {
     guard let userinfo, let scheme = otlp.firstRange(of: "://") else { return otlp }
     return otlp[..<scheme.upperBound] + userinfo.revealed + "@" + otlp[scheme.upperBound...]

@@ -2,7 +2,7 @@ import Idempotency
 import TLS
 
 extension UpstreamSettings {
-  /// Reads a member of `upstreams`; `nil` where its address is not known.
+  /// Reads a member of `upstreams`; `nil` if its address is missing or invalid.
   static func read(_ section: Section, name: String) -> UpstreamSettings? {
     let url = section.member("url")
     if url == nil { section.refuseMissing("url", "is missing: write \(UpstreamURL.allowed)") }
@@ -22,7 +22,7 @@ extension UpstreamSettings {
     return parsed == nil ? nil : settings
   }
 
-  /// - Parameter isSecure: whether the address is one of `https`; `nil` where it is not known.
+  /// - Parameter isSecure: whether the address is an `https` one; `nil` if it is missing or invalid.
   private mutating func readTLS(_ section: Section, isSecure: Bool?) {
     if isSecure == true { tls = TLS() }
     section.section("tls") { member in
@@ -43,7 +43,7 @@ extension UpstreamSettings {
 }
 
 extension Section {
-  /// The path of a file that can be read.
+  /// The path of a readable file.
   fileprivate func file(_ name: String) -> String? {
     let wanted = "the path of a PEM file"
     return member(name)?.parsed(wanted) { text throws(Refusal) in

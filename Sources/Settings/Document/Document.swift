@@ -2,23 +2,23 @@ import Yams
 
 /// The nodes of one file, composed by Yams.
 ///
-/// Yams stops at a member that is given twice, and names only the first of the two. So that every other error
-/// is found as well, the first's initial letter is replaced by a scalar of the private use area, as wide as
-/// the letter was, and the file is composed again; `names` tells what such a member is called.
+/// Yams stops at a member that is given twice, and reports only the first such member. So that all other errors are
+/// found as well, the first letter of the reported key is replaced by a scalar of the private use area with the same
+/// width, and the file is composed again. `names` maps the replaced keys to their names.
 struct Document {
-  /// Why a text is no YAML.
+  /// The reason why a text is not YAML.
   struct SyntaxError: Error {
     var position: Position
     var message: String
   }
 
-  /// `nil` for a file without content.
+  /// The root node; `nil` for a file without content.
   let root: Node?
-  /// The true names of members whose key begins with a stand-in, by the key's place.
+  /// The names of members whose key begins with a replacement, by the key's position.
   let names: [Position: String]
 
   init(composing text: String) throws(SyntaxError) {
-    // Yams counts a byte order mark as a column.
+    // Yams counts a byte order mark as a column, so it is removed.
     var text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
     var names: [Position: String] = [:]
     while true {
@@ -43,17 +43,16 @@ struct Document {
 
   private static func compose(_ text: String) throws -> Node? {
     let root = try Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot()
-    // What `---` alone makes.
+    // A file with `---` alone yields such a scalar.
     if case .scalar(let scalar) = root, scalar.style == .plain, scalar.string.isEmpty { return nil }
     return root
   }
 
-  /// The text with the key's first letter replaced; `nil` where the key is not written as its plain or quoted
-  /// name.
+  /// The text with the key's first letter replaced; `nil` unless the key is spelt as its plain or quoted name.
   private static func standIn(for name: String, at position: Position, number: Int, in text: String)
     -> String?
   {
-    // As many as the private use area has.
+    // The private use area has 6400 scalars.
     guard number < 6400, let standIn = Unicode.Scalar(0xE000 + UInt32(number)) else { return nil }
     guard var index = position.index(in: text) else { return nil }
     var text = text

@@ -1,4 +1,4 @@
-/// Puts values of the environment into a text: `${NAME}`, `${NAME:-default}`; `$$` stands for one `$`.
+/// Replaces references to the environment in a text: `${NAME}` and `${NAME:-default}`; `$$` stands for one `$`.
 enum Interpolation {
   static func apply(to text: String, environment: [String: String]) throws(Refusal) -> String {
     var result = ""
@@ -38,7 +38,7 @@ enum Interpolation {
       }
       return value
     }
-    // As in a shell, the default also stands for an empty value.
+    // As in a shell, the default also replaces an empty value.
     guard let value, !value.isEmpty else { return String(rest.dropFirst(2)) }
     return value
   }

@@ -1,6 +1,6 @@
 import Yams
 
-/// A place in the file: line and column from 1, columns in Unicode scalars.
+/// A position in the file: line and column from 1, columns in Unicode scalars.
 struct Position: Hashable, Comparable {
   var line: Int
   var column: Int
@@ -22,7 +22,7 @@ struct Position: Hashable, Comparable {
 }
 
 extension Position {
-  /// Where this place is in a text, with the line ends that YAML knows; `nil` behind the text's end.
+  /// The index of this position in a text, with the line ends of YAML; `nil` behind the text's end.
   func index(in text: String) -> String.Index? {
     var position = Position.start
     var previous: Unicode.Scalar = " "
@@ -35,7 +35,7 @@ extension Position {
     return nil
   }
 
-  /// The first character that YAML 1.2 (section 5.1) does not allow in a file.
+  /// The position of the first character that YAML 1.2 (section 5.1) does not allow; `nil` if there is none.
   static func firstUnprintable(in text: String) -> Position? {
     var position = Position.start
     var previous: Unicode.Scalar = " "

@@ -1,5 +1,4 @@
-/// What all parts of one reading share: the file's name, the environment, and what has been found wrong so
-/// far.
+/// The shared state while a file is read: its name, the environment, and the issues found so far.
 final class Reader {
   let file: String
   let environment: [String: String]
@@ -14,7 +13,7 @@ final class Reader {
     self.names = names
   }
 
-  /// In the order of the file.
+  /// The errors in the order of the file.
   var errors: [SettingsIssue] { Self.sorted(refusals) }
   var warnings: [SettingsIssue] { Self.sorted(doubts) }
 
@@ -27,8 +26,7 @@ final class Reader {
     doubts.append(issue(path, position, message))
   }
 
-  /// Whether this member, or something in it, has been refused, so that nothing more can be said of its
-  /// value.
+  /// Whether this member, or a part of it, has been refused, so that further checks of its value make no sense.
   func hasRefused(_ path: String) -> Bool {
     refusedPaths.contains {
       $0.hasPrefix(path) && ["", ".", "["].contains($0.dropFirst(path.count).prefix(1))

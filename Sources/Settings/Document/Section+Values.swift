@@ -1,7 +1,7 @@
 import Idempotency
 
 extension Section {
-  /// Whether each of these members is absent or was read without fault.
+  /// Whether each of these members is either absent or read without an error.
   func isSound(_ names: String...) -> Bool {
     names.allSatisfy { !(self[$0]?.hasFault ?? false) }
   }
@@ -30,7 +30,7 @@ extension Section {
     if let parsed { target = parsed }
   }
 
-  /// In bytes.
+  /// Reads a size in bytes.
   func size(_ name: String, into target: inout Int, in range: ClosedRange<Int>) {
     let parsed = member(name)?.parsed("a size such as 64KiB") { text throws(Refusal) in
       let bytes = try ByteSize.parse(text)
@@ -50,8 +50,9 @@ extension Section {
     if let parsed { target = parsed }
   }
 
-  /// One of the words of a closed list; `unsupported` are those of the contract that this version does not
-  /// build.
+  /// Reads a word from a closed list.
+  ///
+  /// - Parameter unsupported: words of the contract that this version does not implement.
   func choice<Choice: RawRepresentable<String> & CaseIterable>(
     _ name: String, into target: inout Choice, unsupported: [String] = []
   ) {
@@ -64,7 +65,7 @@ extension Section {
     if let parsed { target = parsed }
   }
 
-  /// A text that is not empty.
+  /// Reads a text that is not empty.
   func text(_ name: String, _ wanted: String) -> String? {
     member(name)?.parsed(wanted) { text throws(Refusal) in
       guard !text.isEmpty else { throw Refusal("must not be empty: write \(wanted)") }
@@ -78,7 +79,7 @@ extension Section {
 }
 
 extension [String] {
-  /// `a, b or c`.
+  /// The words as `a, b or c`.
   var asAlternatives: String {
     guard let last, count > 1 else { return first ?? "" }
     return "\(dropLast().joined(separator: ", ")) or \(last)"

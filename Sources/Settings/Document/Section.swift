@@ -2,13 +2,14 @@ import Yams
 
 /// One mapping of the file, read member by member.
 ///
-/// Every accessor declares the member it reads, and writes only what the file says: the default is what
-/// stands in the target already. So each member is known in one place, and what nobody declared is unknown.
+/// Every accessor declares the member that it reads, and writes its target only if the file contains the member, so
+/// that the target's old value is the default. Each member is therefore named in one place only, and members that are
+/// not declared are unknown.
 final class Section {
   let value: Value
   private let members: [(name: String, value: Value)]
   private var declared: [String] = []
-  /// Those of the declared that this version takes here; the others are known only to be refused by name.
+  /// The declared members that this version accepts here. The others are declared only to be refused by name.
   private var offered: [String] = []
 
   init(value: Value, members: [(name: String, value: Value)]) {
@@ -18,27 +19,27 @@ final class Section {
 
   var reader: Reader { value.reader }
 
-  /// Declares members without reading or offering them.
+  /// Declares members without reading them and without offering them in error messages.
   func declare(_ names: [String]) { declared += names }
 
-  /// Declares a member and gives what stands there.
+  /// Declares a member and returns its value.
   func member(_ name: String) -> Value? {
     declare([name])
     offered.append(name)
     return self[name]
   }
 
-  /// What the file says for a member, without declaring it: for rules that concern several members.
+  /// The value of a member, without declaring it, for rules that concern several members.
   subscript(name: String) -> Value? {
     members.first { $0.name == name }?.value
   }
 
-  /// Refuses a mapping that lacks a member.
+  /// Refuses the mapping because a member is missing.
   func refuseMissing(_ name: String, _ message: String) {
     reader.refuse(path(of: name), at: value.position, message)
   }
 
-  /// Declares a member of the contract that this version does not build; only its neutral value is taken.
+  /// Declares a member of the contract that this version does not implement, and refuses any value but the neutral one.
   func refuseUnsupported(_ name: String, neutral: String? = nil) {
     declare([name])
     guard let member = self[name], neutral == nil || member.neutralText != neutral else { return }
@@ -46,7 +47,7 @@ final class Section {
     reader.refuse(member.path, at: member.keyPosition, "not supported yet; \(remedy)")
   }
 
-  /// Declares members that have a meaning only elsewhere, and refuses them.
+  /// Declares members that are valid only in another place, and refuses them.
   func refuse(_ names: [String], _ message: String) {
     declare(names)
     for member in names.compactMap({ self[$0] }) {
@@ -72,7 +73,7 @@ final class Section {
 }
 
 extension Value {
-  /// The text of a single value, and `[]` for an empty list; `nil` for all else.
+  /// The text of a single value, or `[]` for an empty list; `nil` for anything else.
   fileprivate var neutralText: String? {
     switch node {
     case .scalar(let scalar): try? Interpolation.apply(to: scalar.string, environment: reader.environment)

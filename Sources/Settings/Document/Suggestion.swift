@@ -1,6 +1,7 @@
-/// Finds what a misspelt word was probably meant to be.
+/// A search for the word that a misspelt word probably stands for.
 enum Suggestion {
-  /// The nearest of the words, if a third of its letters or fewer, and at most three, have to change.
+  /// The nearest of the words; `nil` if none is near enough. At most a third of its letters may differ, and at most
+  /// three, but one letter may always differ.
   static func nearest(to word: String, in words: [String]) -> String? {
     let wanted = plain(word)
     let near = words.map { (word: $0, distance: distance(wanted, plain($0))) }
@@ -8,14 +9,14 @@ enum Suggestion {
     return near.min { $0.distance < $1.distance }?.word
   }
 
-  /// Letter case and the way of joining words do not count: `maxWaiters` and `max-waiters` are `max_waiters`.
+  /// The letters of a word, without its letter case and separators: `maxWaiters` and `max-waiters` equal `max_waiters`.
   private static func plain(_ word: String) -> [Character] {
     word.lowercased().filter { $0 != "_" && $0 != "-" && $0 != "." }.map(\.self)
   }
 
-  /// The fewest insertions, deletions, changes and swaps of neighbours that lead from one to the other.
+  /// The minimum number of insertions, deletions, changes and swaps of neighbours that turn one word into the other.
   private static func distance(_ left: [Character], _ right: [Character]) -> Int {
-    // No setting's name is near as long; the table is quadratic.
+    // The names of all settings are much shorter, and the table is quadratic.
     guard !left.isEmpty, !right.isEmpty, left.count <= 64 else { return max(left.count, right.count) }
     var rows = [Array(0...right.count)]
     for (i, letter) in left.enumerated() {

@@ -1,11 +1,12 @@
 import Yams
 
-/// One node of the file, with the path that leads to it. What it cannot be is recorded, and told by `nil`.
+/// One node of the file, with the path to it. Accessors record an error and return `nil` if the node is of another
+/// kind.
 struct Value {
   let reader: Reader
   let node: Node
   let path: String
-  /// Where the member's name stands, or the value itself where it has none.
+  /// The position of the member's name, or of the value itself if it has no name.
   let keyPosition: Position
 
   init(reader: Reader, node: Node, path: String, keyPosition: Position? = nil) {
@@ -17,14 +18,15 @@ struct Value {
 
   var position: Position { Position(node.mark) }
 
-  /// Whether it, or something in it, has been refused.
+  /// Whether the value, or a part of it, has been refused.
   var hasFault: Bool { reader.hasRefused(path) }
 
   func refuse(_ message: String) { reader.refuse(path, at: position, message) }
   func warn(_ message: String) { reader.warn(path, at: position, message) }
 
-  /// The text, with values of the environment in place. `wanted` names what may stand here, such as "a
-  /// duration".
+  /// The text, with references to the environment replaced.
+  ///
+  /// - Parameter wanted: the expected value for the error message, such as "a duration".
   func text(_ wanted: String) -> String? {
     guard case .scalar(let scalar) = node, !isEmpty else {
       refuseKind(wanted)
@@ -38,7 +40,7 @@ struct Value {
     }
   }
 
-  /// What `parse` makes of the text.
+  /// The result of `parse` for the text; `nil` if it is refused.
   func parsed<Parsed>(_ wanted: String, _ parse: (String) throws(Refusal) -> Parsed) -> Parsed? {
     guard let text = text(wanted) else { return nil }
     do throws(Refusal) {
@@ -58,14 +60,14 @@ struct Value {
     return sequence.enumerated().map { Value(reader: reader, node: $1, path: "\(path)[\($0)]") }
   }
 
-  /// What `parse` makes of each element; elements that are refused are left out.
+  /// The results of `parse` for the elements. Elements that are refused are left out.
   func list<Parsed>(
     _ wanted: String, of element: String, _ parse: (String) throws(Refusal) -> Parsed
   ) -> [Parsed]? {
     items(wanted)?.compactMap { $0.parsed(element, parse) }
   }
 
-  /// The members of a mapping in their order, each name once.
+  /// The members of a mapping in their order. A member that is given twice is refused, and returned once.
   func members(_ wanted: String) -> [(name: String, value: Value)]? {
     guard case .mapping(let mapping) = node else {
       refuseKind(wanted)
@@ -90,7 +92,7 @@ struct Value {
     }
   }
 
-  /// Lets `read` declare and read the members of a mapping, then refuses all others.
+  /// Calls `read` to declare and read the members of a mapping, then refuses all other members.
   func section(_ read: (Section) -> Void) {
     guard let members = members("a mapping of members") else { return }
     let section = Section(value: self, members: members)
@@ -98,7 +100,7 @@ struct Value {
     section.refuseUndeclared()
   }
 
-  /// Written plain and without content, or as a null.
+  /// Whether the value is written without quotes and is empty or a null.
   private var isEmpty: Bool {
     guard case .scalar(let scalar) = node, scalar.style == .plain else { return false }
     return ["", "~", "null"].contains(scalar.string)

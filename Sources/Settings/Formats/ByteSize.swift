@@ -1,4 +1,4 @@
-/// Sizes as the configuration writes them: `0B`, `64KiB`, `1MiB`, `1GiB`.
+/// Sizes in the notation of the configuration: `0B`, `64KiB`, `1MiB`, `1GiB`.
 enum ByteSize {
   private static let units: [(name: String, bytes: Int64)] = [
     ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1),
@@ -16,7 +16,7 @@ enum ByteSize {
     return overflow ? .max : Int(product)
   }
 
-  /// The size in the largest unit that is whole.
+  /// The size in the largest unit of which it is a multiple.
   static func text(_ size: Int) -> String {
     guard size > 0 else { return "0B" }
     let unit = units.first { Int64(size) % $0.bytes == 0 } ?? ("B", 1)

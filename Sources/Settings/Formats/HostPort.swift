@@ -2,14 +2,16 @@ import Wire
 
 /// A host and a port, as in `127.0.0.1:8080`, `[::1]:8080` or `localhost:80`.
 struct HostPort: Hashable {
-  /// An IPv6 address stands without its brackets.
+  /// The host. An IPv6 address has no brackets here.
   var host: String
   var port: Int
 
-  /// As `parse` reads it.
+  /// The text that `parse` reads back.
   var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-  /// `port` is what counts where none is written; `nil` demands one.
+  /// Parses a host and a port.
+  ///
+  /// - Parameter implied: the port if none is given; `nil` makes the port mandatory.
   static func parse(
     _ text: some StringProtocol, port implied: Int? = nil, ports: ClosedRange<Int> = 1...65535
   ) throws(Refusal) -> HostPort {
@@ -45,7 +47,7 @@ struct HostPort: Hashable {
     return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { isDigits($0) && UInt8($0) != nil }
   }
 
-  /// A DNS name or an IPv4 address: letters, digits, `.`, `-` and `_`.
+  /// Whether the text is a DNS name or an IPv4 address: letters, digits, `.`, `-` and `_`.
   static func isName(_ host: String) -> Bool {
     !host.isEmpty && host.utf8.count <= 253
       && host.utf8.allSatisfy { ASCII.isLetterOrDigit($0) || ".-_".utf8.contains($0) }

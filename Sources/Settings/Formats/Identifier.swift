@@ -1,7 +1,7 @@
 import Wire
 
-/// Names that the configuration gives: of upstreams, routes and the store's namespace. They stand in logs,
-/// metrics and keys of a store, so that no one of these has to escape them.
+/// The names of upstreams, routes and the store's namespace. They appear in logs, metrics and keys of a store, and are
+/// restricted so that none of these has to escape them.
 enum Identifier {
   static func parse(_ text: String) throws(Refusal) -> String {
     let isValid = text.utf8.allSatisfy { ASCII.isLetterOrDigit($0) || "._-".utf8.contains($0) }

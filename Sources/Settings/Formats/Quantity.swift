@@ -1,6 +1,6 @@
-/// A whole number and the word behind it.
+/// A whole number with the unit that follows it.
 enum Quantity {
-  /// Splits `30s`; a number too large to count is as large as can be. A text without a number has the unit
+  /// Splits a text such as `30s`. A number that is too large becomes the maximum. A text without a number has the unit
   /// `?`.
   static func split(_ text: String) -> (count: Int64, unit: Substring) {
     let digits = text.prefix { $0.isASCII && $0.isNumber }

@@ -1,7 +1,7 @@
 import Idempotency
 
 extension RedisSettings {
-  /// Reads `redis://user:password@host:port/0` or `unix:/path`. User and password may be percent-encoded.
+  /// Parses `redis://user:password@host:port/0` or `unix:/path`. User and password may be percent-encoded.
   static func parse(_ text: String) throws(Refusal) -> RedisSettings {
     if text.hasPrefix("unix:") { return RedisSettings(endpoint: .unix(path: try UnixPath.parse(text))) }
     if text.hasPrefix("rediss://") {

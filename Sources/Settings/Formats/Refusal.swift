@@ -1,4 +1,4 @@
-/// Why a text is not what a member wants: the end of a sentence that begins with the member's path.
+/// The reason why a text is not valid for a member, as the end of a sentence that begins with the member's path.
 struct Refusal: Error, Hashable {
   var message: String
 

@@ -1,12 +1,12 @@
 import Idempotency
 
-/// Spans of time as the configuration writes them: `250ms`, `30s`, `5m`, `24h`, `30d`.
+/// Spans of time in the notation of the configuration: `250ms`, `30s`, `5m`, `24h`, `30d`.
 enum TimeSpan {
-  /// From the largest, so that `text` finds the shortest form.
+  /// The units from the largest down, so that `text` finds the shortest form.
   private static let units: [(name: String, milliseconds: Int64)] = [
     ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
   ]
-  /// A hundred years: far from what overflows a clock or a store's expiry.
+  /// The maximum span, a hundred years, which is far from an overflow of a clock or of a store's expiry.
   static let most: Milliseconds = .seconds(36_500 * 86_400)
 
   static func parse(_ text: String) throws(Refusal) -> Milliseconds {
@@ -20,7 +20,7 @@ enum TimeSpan {
     return Milliseconds(product)
   }
 
-  /// The span in the largest unit that is whole.
+  /// The span in the largest unit of which it is a multiple.
   static func text(_ span: Milliseconds) -> String {
     guard span > 0 else { return "0s" }
     let unit = units.first { span.count % $0.milliseconds == 0 } ?? ("ms", 1)

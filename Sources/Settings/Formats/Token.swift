@@ -1,6 +1,6 @@
 import Wire
 
-/// Names and methods of HTTP (RFC 9110, section 5.6.2).
+/// Tokens of HTTP (RFC 9110, section 5.6.2): field names, schemes and methods.
 enum Token {
   /// A field's name, in lower case.
   static func fieldName(_ text: some StringProtocol) throws(Refusal) -> String {
@@ -14,7 +14,7 @@ enum Token {
     return text.lowercased()
   }
 
-  /// A method as it is spelt on the wire. Methods are case-sensitive, so that `post` would never be met.
+  /// A method in its spelling on the wire. Methods are case-sensitive, so a route for `post` would never match.
   static func method(_ text: String) throws(Refusal) -> String {
     if ["*", "ALL", "ANY"].contains(text.uppercased()) {
       throw Refusal("is no method; leave methods out for all but GET, HEAD, OPTIONS and TRACE")
@@ -28,7 +28,8 @@ enum Token {
     throw Refusal("is no known method; \(near.map { "did you mean \($0)?" } ?? "write one such as POST")")
   }
 
-  /// The methods of RFC 9110 but CONNECT, PATCH, QUERY, and what else IANA has registered, mostly for WebDAV.
+  /// The methods of RFC 9110 except CONNECT, then PATCH, QUERY and the other methods that IANA has registered, which
+  /// are mostly for WebDAV.
   private static let methods = [
     "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "QUERY", "ACL", "BASELINE-CONTROL",
     "BIND", "CHECKIN", "CHECKOUT", "COPY", "LABEL", "LINK", "LOCK", "MERGE", "MKACTIVITY", "MKCALENDAR",

@@ -1,7 +1,7 @@
 import Wire
 
 extension AddressBlock {
-  /// Reads `10.0.0.0/8`, `2001:db8::/32`, or an address alone, which is a block of one.
+  /// Parses `10.0.0.0/8`, `2001:db8::/32`, or a single address, which is a block of one.
   static func parse(_ text: String) throws(Refusal) -> AddressBlock {
     let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
     guard let first = parts.first, let address = IPAddress(String(first)) else {

@@ -2,7 +2,7 @@
 enum UnixPath {
   static func parse(_ text: String) throws(Refusal) -> String {
     let path = text.dropFirst("unix:".count)
-    // sockaddr_un has 108 bytes on Linux, 104 elsewhere, and a NUL ends the path.
+    // The address structure has room for 108 bytes on Linux and 104 elsewhere, and a NUL ends the path.
     guard path.hasPrefix("/"), path.utf8.count < 104, !path.utf8.contains(0) else {
       throw Refusal("must have an absolute path of at most 103 bytes, such as unix:/run/semel.sock")
     }

@@ -1,7 +1,7 @@
 import Idempotency
 
 extension UpstreamSettings.Host {
-  /// Reads `preserve`, `upstream`, or what the `Host` field is to say: a name, with a port where it has one.
+  /// Parses `preserve`, `upstream`, or a value for the `Host` field: a name with or without a port.
   static func parse(_ text: String) throws(Refusal) -> Self {
     switch text {
     case "preserve": return .preserve

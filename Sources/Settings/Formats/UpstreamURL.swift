@@ -1,6 +1,6 @@
 import Idempotency
 
-/// A backend's address and whether TLS is spoken there.
+/// The address of a backend, and whether it uses TLS.
 struct UpstreamURL: Equatable {
   static let allowed = "http://host:port, https://host:port or unix:/path"
 

@@ -1,9 +1,9 @@
 import Idempotency
 import Wire
 
-/// The members of a configuration that identify its requests, as a namespace remembers them.
+/// The members of a configuration that identify its requests, in the form that a namespace remembers.
 ///
-/// Holds no secret: a value that a route requires in a header is kept as a digest.
+/// The value contains no secret: a header value that a route requires is stored as a digest.
 public struct KnownConfiguration: Codable, Hashable, Sendable {
   struct Route: Codable, Hashable {
     var name: String
@@ -13,20 +13,20 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     /// The fields that a request must have, each as its name, a colon and a digest of its value.
     var headers: [String]
     var spelling: String
-    /// `nil` for a route that makes no records, as are the members below.
+    /// The caller's parts; `nil`, like the members below, for a route that makes no records.
     var caller: [String]?
     var keys: [String]?
     var endpoint: String?
     var upstream: String?
   }
 
-  /// The addresses of the upstreams of protected routes, by their names.
+  /// The addresses of the upstreams of protected routes, by name.
   var upstreams: [String: String]
-  /// A digest of `trusted_proxies`, where an address is part of a caller.
+  /// A digest of `trusted_proxies`, if an address is part of any caller.
   var proxies: String?
-  /// 32 bits of a digest of the secret under which ids are made, where one is: enough to see another one.
+  /// The first 32 bits of a digest of the secret for ids, if there is one: enough to notice another secret.
   var idSecret: String?
-  /// All of them: one that protects nothing may take requests of a later one.
+  /// All routes, since one that protects nothing may take requests from a later one.
   var routes: [Route]
 
   public init(_ settings: Settings) {
@@ -42,7 +42,7 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     routes = settings.routes.map(Route.init)
   }
 
-  /// The routes as policies, as far as a comparison needs them; `nil` where this version cannot read one.
+  /// The routes as policies, as far as a comparison needs them; `nil` if this version cannot read one of them.
   var policies: [RoutePolicy]? {
     let policies = routes.compactMap(\.policy)
     return policies.count == routes.count ? policies : nil
@@ -97,7 +97,7 @@ extension KnownConfiguration.Route {
     return policy
   }
 
-  /// 64 bits: a value may be a secret between a gateway and its backends.
+  /// A digest of 64 bits, since the value may be a secret between a gateway and its backends.
   private static func digest(of value: String) -> String {
     String(Digest256.sha256(of: Array(value.utf8)).hexText.prefix(16))
   }

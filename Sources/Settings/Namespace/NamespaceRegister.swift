@@ -6,32 +6,35 @@ import Idempotency
   import Foundation
 #endif
 
-/// The configurations that a namespace has been used with, as one text in its store. Pure.
+/// The configurations that a namespace has been used with, as one text in its store. Performs no I/O.
 ///
-/// Records are found again only by requests that are identified as they were. So a configuration that follows another
-/// one of the same service must identify requests likewise, and configurations of different services must not share
-/// records. Nothing says which service a configuration is of; it is told by upstreams and routes:
+/// Records are found only by requests that are identified in the same way as before. A configuration that succeeds
+/// another one of the same service must therefore identify requests in the same way, and configurations of different
+/// services must not share records. No setting names the service of a configuration, so it is inferred from upstreams
+/// and routes:
 ///
-/// - One that has routes for requests of the other, with an upstream of the same name, follows it. So does one whose
-///   upstream of that name is at the same address, unless that is a loopback address of a shared store: there it may
-///   be another sidecar's.
-/// - In a store that only one process can open, every configuration follows the one before.
-/// - Any other with an upstream of the same name is of another service, which may come to share its records.
+/// - A configuration with routes for requests of the other, and with an upstream of the same name, succeeds it. So does
+///   one whose upstream of that name has the same address, unless that is a loopback address and the store is shared:
+///   it may then belong to another sidecar.
+/// - In a store that only one process can open, every configuration succeeds the previous one.
+/// - Any other configuration with an upstream of the same name belongs to another service, which may come to share its
+///   records.
 public struct NamespaceRegister: Codable, Sendable {
   public struct Judgement: Hashable, Sendable {
-    /// The namespace's text from now on; `nil`: as it is.
+    /// The new text of the namespace; `nil` if it stays the same.
     public var text: String?
-    /// Why requests would be identified in another way than before.
+    /// The reasons why requests would be identified in another way than before.
     public var changes: [ReloadPlan.Reason] = []
-    /// Configurations of what seem to be other services, a sentence each.
+    /// The configurations that seem to belong to other services, in one sentence each.
     public var foreign: [String] = []
-    /// Whether the namespace remembers none that this one follows.
+    /// Whether this configuration succeeds none of those that the namespace remembers.
     public var followsNone = true
-    /// The namespace's text is a newer version's, so that nothing could be compared.
+    /// Whether this version cannot read the namespace's text, for instance because a newer one wrote it, so that
+    /// nothing was compared.
     public var isUnreadable = false
   }
 
-  /// More than any namespace has; the oldest are dropped.
+  /// The maximum number of configurations, which is more than any namespace has. The oldest are dropped.
   private static let limit = 16
   private static let version = 1
 
@@ -40,7 +43,7 @@ public struct NamespaceRegister: Codable, Sendable {
 
   private init() {}
 
-  /// `nil` for a text that this version does not write.
+  /// Reads a namespace's text; `nil` for a text of another version.
   private init?(_ text: String) {
     guard let register = try? JSONDecoder().decode(Self.self, from: Data(text.utf8)),
       register.version == Self.version
@@ -48,11 +51,12 @@ public struct NamespaceRegister: Codable, Sendable {
     self = register
   }
 
-  /// Compares a configuration with those that the namespace remembers, and enters it in their place.
+  /// Compares a configuration with those that the namespace remembers, and puts it in the place of those that it
+  /// succeeds.
   ///
   /// - Parameters:
-  ///   - text: The namespace's text; `nil` for a namespace that has none yet.
-  ///   - isShared: Whether several processes use the store.
+  ///   - text: the namespace's text; `nil` for a namespace that has none yet.
+  ///   - isShared: whether several processes use the store.
   public static func judge(_ own: KnownConfiguration, in text: String?, isShared: Bool) -> Judgement {
     var judgement = Judgement()
     guard var register = text.map({ Self($0) }) ?? Self() else {
@@ -66,7 +70,7 @@ public struct NamespaceRegister: Codable, Sendable {
       judgement.changes += relation.changes
       if relation.follows { judgement.followsNone = false } else { kept.append(known) }
     }
-    // In its old place where it is known already, so that nodes of one configuration write one text.
+    // A known configuration stays in its place, so that nodes with the same configuration write the same text.
     guard kept.count + 1 != register.configurations.count || !register.configurations.contains(own) else {
       return judgement
     }
@@ -85,9 +89,9 @@ public struct NamespaceRegister: Codable, Sendable {
   }
 }
 
-/// A configuration as it stands to one that the namespace remembers.
+/// The relation of a configuration to one that the namespace remembers.
 private struct Relation {
-  /// Whether it takes the other's place.
+  /// Whether the configuration succeeds the other.
   private(set) var follows = false
   private(set) var changes: [ReloadPlan.Reason] = []
   private(set) var foreign: [String] = []
@@ -140,7 +144,7 @@ private struct Relation {
     "holds another secret than the configuration that used this namespace before, so that a retry would find no record "
       + "and run again; " + IdentityChange.remedy)
 
-  /// Whether the address says nothing of who is there.
+  /// Whether the address does not identify a service, because it belongs to one machine.
   private static func isLocal(_ address: String) -> Bool {
     ["unix:", "127.", "localhost:", "[::1]:"].contains { address.hasPrefix($0) }
   }

@@ -1,16 +1,16 @@
 import Idempotency
 
-/// What a running Semel does with a configuration that was read again: takes all of it, or nothing.
+/// The effect of a changed configuration on a running Semel, which applies all of it or nothing.
 public enum ReloadPlan: Hashable, Sendable {
   case apply
-  /// The old configuration goes on. All reasons, never none.
+  /// The old configuration stays in use. The array contains all reasons, at least one.
   case refuse([Reason])
 
-  /// One member that stands in the way.
+  /// One member that prevents the reload.
   public struct Reason: Hashable, Sendable, CustomStringConvertible {
-    /// Such as `listen` or `routes[0].caller`, by the new file.
+    /// The member's path in the new file, such as `listen` or `routes[0].caller`.
     public var member: String
-    /// Says what to do.
+    /// The message for the operator, with a remedy.
     public var message: String
 
     public init(_ member: String, _ message: String) {
@@ -28,7 +28,7 @@ public enum ReloadPlan: Hashable, Sendable {
 }
 
 extension ReloadPlan {
-  /// What was opened or divided up at the start, and stays as it is until the process ends.
+  /// The members that cannot change before the process ends, since their resources are opened or divided at its start.
   private static func fixed(_ old: Settings, _ new: Settings) -> [Reason] {
     var names: [String] = []
     if old.listen != new.listen { names.append("listen") }
@@ -37,7 +37,7 @@ extension ReloadPlan {
     names += store(old.store, new.store)
     if old.log.format != new.log.format { names.append("log.format") }
     if old.tracing != new.tracing { names.append("tracing") }
-    // A setting that is named nowhere here must not be passed over in silence.
+    // A changed setting that no condition above names must not be ignored silently.
     if names.isEmpty, withLiveMembers(of: new, old) != withLiveMembers(of: new, new) {
       names.append("a setting besides routes, upstreams, limits and log")
     }
@@ -66,7 +66,8 @@ extension ReloadPlan {
     return names
   }
 
-  /// The settings with what may change taken from the new ones: what still differs may not.
+  /// The settings with all members that may change replaced by the new ones. A remaining difference is one that may not
+  /// change.
   private static func withLiveMembers(of new: Settings, _ settings: Settings) -> Settings {
     var settings = settings
     settings.routes = new.routes
@@ -91,7 +92,7 @@ extension ReloadPlan {
       + changes.flatMap { $0.reasons(from: old.routes, to: new.routes, since: "as it runs") }
   }
 
-  /// Who is believed says what a caller's address is.
+  /// The reason against a change of the trusted proxies, which determine the address of a caller.
   private static func addresses(_ old: Settings, _ new: Settings) -> [Reason] {
     let routes = new.routes.filter { $0.idempotency != .off && $0.caller?.parts.contains(.address) ?? false }
     guard old.trustedProxies != new.trustedProxies, let route = routes.first else { return [] }

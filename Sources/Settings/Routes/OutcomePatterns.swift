@@ -8,7 +8,7 @@ struct OutcomePatterns {
     OutcomeTable(final: lists[.final] ?? [], retry: lists[.retry] ?? [], unknown: lists[.unknown] ?? [])
   }
 
-  /// Reads `outcomes`; a list replaces the one that stood before.
+  /// Reads `outcomes`. A list replaces the previous list of its class.
   mutating func read(_ section: Section) {
     var elements: [OutcomeClass: [(pattern: OutcomeTable.Pattern, value: Value)]] = [:]
     for outcome in OutcomeClass.allCases {
@@ -21,7 +21,7 @@ struct OutcomePatterns {
     refuseOverlaps(elements)
   }
 
-  /// The same pattern in two classes, or twice in one, has no meaning.
+  /// Refuses a pattern that is listed in two classes, or twice in one.
   private func refuseOverlaps(_ elements: [OutcomeClass: [(pattern: OutcomeTable.Pattern, value: Value)]]) {
     var seen: [OutcomeTable.Pattern: OutcomeClass] = [:]
     for outcome in OutcomeClass.allCases where elements[outcome] == nil {

@@ -1,7 +1,7 @@
 import Idempotency
 
 extension OutcomeTable.Pattern {
-  /// Reads `500` or `5xx`.
+  /// Parses `500` or `5xx`.
   static func parse(_ text: String) throws(Refusal) -> Self {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     let rest = text.dropFirst(digits.count)

@@ -1,16 +1,16 @@
 import Idempotency
 
-/// A route while it is read: what `defaults` says, then what the route itself says over it.
+/// A route while it is read: the members of `defaults`, overridden by those of the route itself.
 struct RouteDraft {
-  /// Name, match and upstream are set once they are known; the draft of `defaults` has none.
+  /// The policy. Its name, match and upstream are set once they are known; the draft of `defaults` has none.
   var policy = RoutePolicy(
     name: "", match: RouteMatch(), upstream: UpstreamSettings(name: "", address: .unix(path: "")))
   var upstream: String?
   var patterns = OutcomePatterns()
-  /// Whether `remember` is written; where it is not, it follows a longer `retention`.
+  /// Whether `remember` is given. Otherwise it follows a longer `retention`.
   var hasRemember = false
 
-  /// Reads all members but `match` and `name`.
+  /// Reads all members except `match` and `name`.
   mutating func read(_ section: Section) {
     if let name = section.member("upstream")?.parsed("the name of an upstream", Identifier.parse) {
       upstream = name
@@ -26,7 +26,7 @@ struct RouteDraft {
     section.choice("duplicates", into: &policy.duplicates)
     section.duration("wait_timeout", into: &policy.waitTimeout)
     section.integer("max_waiters", into: &policy.maxWaiters, in: 1...100_000)
-    // A third of it is the time for a renewal; below a second, a busy machine would lose claims.
+    // A renewal has a third of the lease; with less than a second, a busy machine would lose claims.
     section.duration("lease", into: &policy.lease, atLeast: .seconds(1))
     readRetention(section)
     section.section("outcomes") { patterns.read($0) }
@@ -103,6 +103,6 @@ struct RouteDraft {
     }
   }
 
-  /// What `remember` is where neither it nor a longer retention is written.
+  /// The value of `remember` if neither it nor a longer retention is given.
   private static let leastRemember = Self().policy.remember
 }

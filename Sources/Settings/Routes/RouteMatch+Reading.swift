@@ -37,7 +37,7 @@ extension RouteMatch {
     }
   }
 
-  /// Spaces around a value do not belong to it, so that such a one would never be met.
+  /// Parses the value of a required header. A value with spaces around it is refused, since it could never match.
   private static func parseHeaderValue(_ text: String) throws(Refusal) -> String {
     let bytes = text.utf8
     guard let first = bytes.first, let last = bytes.last, first > 0x20, last > 0x20,
@@ -52,7 +52,7 @@ extension RouteMatch {
     guard bare != text || HostPort.isName(name), !name.hasPrefix(".") else {
       throw Refusal("must be one host name without a port, such as api.example.com or *.example.com")
     }
-    // A request's host is compared without the dot of the root.
+    // A request's host is compared without the root's dot.
     return String(text.hasSuffix(".") ? text.dropLast() : text[...]).lowercased()
   }
 }

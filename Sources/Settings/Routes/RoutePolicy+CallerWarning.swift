@@ -1,7 +1,7 @@
 import Idempotency
 
 extension RoutePolicy {
-  /// Why a retry may come under another caller and run again; `nil` where a part of the caller stays.
+  /// The reason why a retry may have another caller and run again; `nil` if a part of the caller stays the same.
   var callerWarning: String? {
     guard idempotency != .off, let parts = caller?.parts, parts.count == 1, let part = parts.first,
       part.mayChange
@@ -14,7 +14,7 @@ extension RoutePolicy {
 }
 
 extension CallerPart {
-  /// Whether the value is commonly issued anew while its holder stays the same.
+  /// Whether the value is commonly replaced while its holder stays the same.
   fileprivate var mayChange: Bool {
     switch self {
     case .header(let name): name == "authorization"

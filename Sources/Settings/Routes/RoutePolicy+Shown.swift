@@ -1,7 +1,7 @@
 import Idempotency
 
 extension RoutePolicy {
-  /// The route with what `defaults` and the defaults of the program say for it.
+  /// The route's complete settings, with those from `defaults` and from the built-in defaults.
   var shown: Shown {
     [
       "name": .text(name),
@@ -65,7 +65,7 @@ extension CallerPolicy {
 }
 
 extension OutcomeTable {
-  /// What the route lists itself, over the defaults.
+  /// The patterns that the route lists itself, which override the defaults.
   fileprivate var shown: Shown {
     .members(
       OutcomeClass.allCases.map { outcome in

@@ -1,16 +1,16 @@
 import Idempotency
 
-/// Reads `defaults` and `routes`, and holds each route against the rest of the document.
+/// Reads `defaults` and `routes`, and checks each route against the rest of the document.
 struct RouteReader {
-  /// Those that could be read.
+  /// The upstreams that could be read.
   let upstreams: [String: UpstreamSettings]
-  /// All that are written, also those with a fault.
+  /// The names of all upstreams in the file, including those with an error.
   let upstreamNames: [String]
   let bodyMemory: Int
   let storeTimeout: Milliseconds?
   let underscores: Underscores
 
-  /// Reads both members of the document, in this order.
+  /// Reads `defaults`, then `routes`.
   func read(_ document: Section) -> [RoutePolicy] {
     var defaults = RouteDraft()
     var callerOfDefaults: Value?
@@ -29,7 +29,7 @@ struct RouteReader {
         if let warning = policy.callerWarning {
           let caller = section["caller"] ?? callerOfDefaults
           caller?.warn(warning)
-          // Said once of the defaults, however many routes have it from there.
+          // The warning about the defaults is given once, however many routes inherit it.
           if section["caller"] == nil { callerOfDefaults = nil }
         }
         read.append((policy, item))
@@ -39,7 +39,7 @@ struct RouteReader {
     return read.map(\.policy)
   }
 
-  /// A route that is never met protects nothing, and nobody would notice.
+  /// Refuses a route that never matches, since the requests that it should protect would go unprotected unnoticed.
   private func refuseShadowed(_ routes: [(policy: RoutePolicy, place: Value)]) {
     for (index, (policy, place)) in routes.enumerated() {
       guard let other = routes[..<index].first(where: { $0.policy.covers(policy) }) else { continue }
@@ -72,7 +72,7 @@ struct RouteReader {
     return draft.policy
   }
 
-  /// A protected route has to say who its caller is. What has been refused already is not asked for again.
+  /// Refuses a protected route without a caller, unless an error in its caller has been reported already.
   private func checkCaller(_ draft: RouteDraft, _ section: Section) {
     guard draft.policy.idempotency != .off, draft.policy.caller?.parts.isEmpty ?? true else { return }
     guard section.isSound("caller", "idempotency"), !section.reader.hasRefused("defaults.caller") else {
@@ -87,7 +87,8 @@ struct RouteReader {
     }
   }
 
-  /// What says who asks for what must reach the backend, or it acts on something else.
+  /// Refuses a protected route if a field that identifies its requests does not reach the backend, which would
+  /// otherwise act on other values than Semel.
   private func checkUnderscores(_ draft: RouteDraft, _ section: Section) {
     guard underscores == .drop, draft.policy.isProtected else { return }
     guard let name = draft.policy.identityHeaders.first(where: { $0.contains("_") }) else { return }
@@ -96,8 +97,8 @@ struct RouteReader {
         + "write underscores: pass at the top")
   }
 
-  /// Rules between a member of this section and another part of the document. What stands in `defaults` alone
-  /// is told once, there.
+  /// Checks the rules between a member of this section and another part of the document. An error in `defaults` is
+  /// reported once, at its place there.
   private func check(_ draft: RouteDraft, _ section: Section) {
     if let upstream = section["upstream"], let name = draft.upstream, !upstream.hasFault,
       !upstreamNames.isEmpty, !upstreamNames.contains(name)

@@ -2,7 +2,7 @@ import Idempotency
 import Wire
 
 extension Settings {
-  /// All that is set, as JSON for an operator; of secrets it says that they are there, and no more.
+  /// All settings as JSON for an operator. Of a secret, it reveals only that it is set.
   public var shownJSON: String { shown.json }
 
   var shown: Shown {
@@ -30,7 +30,7 @@ extension Settings {
 }
 
 extension TrustedProxies {
-  /// As `trusted_proxies` lists them.
+  /// The elements in the notation of `trusted_proxies`.
   fileprivate var texts: [String] { blocks.map(\.text) + (includesUnixSockets ? ["unix"] : []) }
 }
 

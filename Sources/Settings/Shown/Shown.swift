@@ -1,16 +1,16 @@
 import Idempotency
 
-/// A part of the configuration as an operator is shown it: JSON with the members, words and units of the file, so that
-/// what is shown could be written.
+/// A part of the configuration as shown to an operator: JSON with the members, words and units of the file, so that it
+/// could be written there.
 ///
-/// Each type of settings says by its `shown` what it shows; nothing is found by reflection, so that nothing secret or
-/// internal slips in.
+/// Each type of settings lists in its `shown` what is shown. Reflection is not used, so that nothing secret or internal
+/// is included by accident.
 enum Shown {
   case text(String)
   case number(Int)
   case flag(Bool)
   case list([Shown])
-  /// In the order of `config.yaml`; what is `nil` is not set and left out.
+  /// Members in the order of `config.yaml`. A member that is `nil` is not set and left out.
   case members([Member])
 
   struct Member {
@@ -27,7 +27,7 @@ enum Shown {
   static func size(_ bytes: Int) -> Shown { .text(ByteSize.text(bytes)) }
   static func word(_ choice: some RawRepresentable<String>) -> Shown { .text(choice.rawValue) }
   static func texts(_ texts: [String]) -> Shown { .list(texts.map(Shown.text)) }
-  /// That there is one, and no more.
+  /// A placeholder, which reveals only that the secret is set.
   static func secret(_ secret: Secret) -> Shown { .text(secret.description) }
 }
 

@@ -1,19 +1,19 @@
 import Synchronization
 
-/// The state of a store since the start of this process, as probes see it.
+/// The state of a store since the start of this process, for readiness probes.
 public struct StoreState: Sendable, Equatable {
   public enum Status: Sendable, Equatable {
-    /// Not reached yet, and the reason.
+    /// Not reached yet, for this reason.
     case unreached(String)
-    /// Reached, but nothing may be claimed there, for this reason.
+    /// Reached, but no claim may be granted, for this reason.
     case refused(String)
     case serving
-    /// It has served, and does not now, for this reason.
+    /// Unavailable after it was available, for this reason.
     case failing(String)
   }
 
   public private(set) var status: Status
-  /// Whether it has been reached and accepted since the start.
+  /// Whether the store was reached and accepted since the start.
   public private(set) var hasServed: Bool
 
   public static let serving = StoreState(status: .serving, hasServed: true)
@@ -27,7 +27,7 @@ public struct StoreState: Sendable, Equatable {
     status = hasServed ? .failing(reason) : .unreached(reason)
   }
 
-  /// The state of a store that several connections share: that of the one that fares worst.
+  /// The combined state of several connections to one store: the worst status of all.
   public static func combined(_ states: [StoreState]) -> StoreState {
     let worst = states.max { $0.rank < $1.rank }
     return StoreState(status: worst?.status ?? .serving, hasServed: states.allSatisfy(\.hasServed))
@@ -54,7 +54,7 @@ extension StoreState.Status: CustomStringConvertible {
   }
 }
 
-/// The place where a store publishes its state; for any thread.
+/// The place where a store publishes its state. Safe to use from any thread.
 public final class StoreMonitor: Sendable {
   private let current: Mutex<StoreState>
 

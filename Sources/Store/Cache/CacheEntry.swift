@@ -1,12 +1,12 @@
 import Idempotency
 import NIOCore
 
-/// The head of one kept outcome in the log; its bytes stand behind it. Plain data: the log's memory is used again
-/// without a look at what lay there.
+/// The head of one cached outcome in the log. The outcome's bytes follow it. Plain data, because the log reuses its
+/// memory without deinitialising what it held.
 struct CacheEntry {
-  /// What is kept.
+  /// The parts of the outcome that are stored.
   enum Content {
-    /// The answer's fields, body and trailers behind the head.
+    /// The response's fields, body and trailers, which follow the head.
     case answer
     case status
     /// A status, and the location in the place of the fields.
@@ -19,16 +19,16 @@ struct CacheEntry {
   let recordedAt: StoreInstant
   let expiresAt: StoreInstant
   let attempt: Int
-  /// With head and rounding, as it stands in the log.
+  /// The entry's size in the log, with head and rounding, in bytes.
   let length: Int
   let status: Int32
   let fields: UInt32
   let body: UInt32
   let trailers: UInt32
-  /// Its number among the recipes that the log knows.
+  /// The index of its recipe among those of the log.
   let recipe: UInt8
   let content: Content
-  /// It was removed; its room comes back when it is the oldest.
+  /// Whether the entry was removed. Its space is freed when it is the oldest.
   var isDead = false
 
   init(
@@ -59,11 +59,11 @@ struct CacheEntry {
     length = CacheLog.rounded(MemoryLayout<CacheEntry>.stride + sizes.fields + sizes.body + sizes.trailers)
   }
 
-  /// Whether the store may no longer hold the outcome. Its clock counts whole milliseconds, and may have begun the
-  /// one in which it was asked before we did.
+  /// Whether the store may no longer hold the outcome. The store's clock counts whole milliseconds, so the millisecond
+  /// of its reply may have begun before ours; hence the margin of one.
   func isExpired(now: BootInstant) -> Bool { now + 1 >= expiry }
 
-  /// Copies what stands behind the head to its place.
+  /// Copies the outcome's bytes to `memory`, which follows the head.
   func write(_ outcome: Outcome, to memory: UnsafeMutableRawPointer) {
     switch outcome {
     case .kept(let response):
@@ -78,7 +78,7 @@ struct CacheEntry {
     }
   }
 
-  /// The outcome out of what stands behind the head.
+  /// Creates the outcome from the bytes that follow the head.
   func outcome(from memory: UnsafeMutableRawPointer) -> Outcome {
     switch content {
     case .answer:
@@ -105,7 +105,7 @@ extension ByteBuffer {
     }
   }
 
-  /// The next bytes, without a hold on memory where there are none.
+  /// The next bytes; an empty buffer, which does not retain this one's memory, if there are none.
   fileprivate mutating func slice(of length: Int) -> ByteBuffer {
     length > 0 ? readSlice(length: length) ?? ByteBuffer() : ByteBuffer()
   }

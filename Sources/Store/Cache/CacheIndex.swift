@@ -1,22 +1,25 @@
-/// Where in the log each record's entry stands: open addressing with linear probing over words of a hash and a place.
+/// The place of each record's entry in the log: a hash table with open addressing and linear probing, whose words are a
+/// hash and a place.
 ///
-/// Its size is fixed, so that it never stops to grow. Pure.
+/// Its size is fixed, so that it never pauses to grow. Pure.
 struct CacheIndex {
-  /// The hash in the upper half, the place plus one in the lower; 0 where nothing stands.
+  /// The slots: the hash in the upper half, and the place plus one in the lower half; 0 in an empty slot.
   private var words: [UInt64]
   private let mask: Int
   private(set) var count = 0
 
-  /// - Parameter slots: a power of two.
+  /// Creates an empty index.
+  ///
+  /// - Parameter slots: The number of slots, a power of two.
   init(slots: Int) {
     words = Array(repeating: 0, count: slots)
     mask = slots - 1
   }
 
-  /// Beyond seven eighths a look-up walks too far.
+  /// Whether seven eighths of the slots are used, beyond which look-ups would take too long.
   var isFull: Bool { count >= words.count / 8 * 7 }
 
-  /// The place under this hash that is the one looked for.
+  /// Returns the place with this hash for which `isWanted` returns true.
   func find(_ hash: UInt32, where isWanted: (_ place: UInt32) -> Bool) -> UInt32? {
     var slot = Int(hash) & mask
     while words[slot] != 0 {
@@ -27,7 +30,7 @@ struct CacheIndex {
     return nil
   }
 
-  /// Only while it is not full, and where the place is not in it yet.
+  /// Adds a place. The index must not be full, and must not contain the place.
   mutating func insert(_ hash: UInt32, _ place: UInt32) {
     precondition(!isFull)
     var slot = Int(hash) & mask
@@ -36,7 +39,7 @@ struct CacheIndex {
     count += 1
   }
 
-  /// Takes a place out that is in it, and moves up what was put behind it because of it.
+  /// Removes a place, which the index must contain, and moves up the slots that were probed past it.
   mutating func remove(_ hash: UInt32, _ place: UInt32) {
     let word = UInt64(hash) << 32 | UInt64(place) + 1
     var hole = Int(hash) & mask

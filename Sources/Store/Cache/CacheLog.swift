@@ -1,31 +1,32 @@
 import Idempotency
 import NIOCore
 
-/// The entries of one shard, in a ring of memory in the order in which they came, and an index over them.
+/// The entries of one shard, in a ring of memory in the order of their arrival, with an index.
 ///
-/// Room is made at the old end, so that nothing is searched for, nothing is allocated and memory does not fall to
-/// pieces: with allocations for each entry a first run cost a fifth more. An entry that is used when it is no longer
-/// young moves to the new end: what is asked for again stays, and a crowd of records that nobody asks for drives
-/// nothing out that is. Large answers stand in it like small ones, so that its bound is all the memory it takes: a
-/// replay of 200 KiB costs a tenth more than if they were shared. Not thread-safe; what time it is comes in.
+/// Space is freed at the old end, so that nothing is searched for, nothing is allocated and memory does not fragment:
+/// with an allocation per entry, a first run cost a fifth more. An entry that is used when it is no longer young moves
+/// to the new end: entries in use stay, and a mass of records that nobody requests does not displace them. Large
+/// responses are stored like small ones, so that the capacity limits all the memory of the log; a replay of 200 KiB
+/// thus costs a tenth more than with shared bytes. Not thread-safe. The time comes in as an argument.
 struct CacheLog: ~Copyable {
-  /// One slot of the index for so many bytes: entries are rarely smaller.
+  /// The number of bytes per slot of the index. Entries are rarely smaller.
   private static let bytesPerSlot = 256
-  /// Entries begin at multiples of it.
+  /// The alignment of entries, in bytes.
   private static let unit = 32
   private static let mostRecipes = 256
 
   private let capacity: Int
   private var memory: UnsafeMutableRawPointer?
   private var index: CacheIndex
-  /// So that nobody who can choose keys can choose where they stand.
+  /// The seed of the hash, so that a client that can choose keys cannot choose their slots.
   private let seed = UInt64.random(in: .min ... .max) | 1
-  /// How many bytes were ever put in, and how many of them are gone; modulo `capacity` they are places in the ring.
+  /// The number of bytes that were ever added and, as `tail`, removed. Modulo `capacity` they are positions in the
+  /// ring.
   private var head = 0
   private var tail = 0
-  /// Where the entries before the ring's beginning end.
+  /// The end of the entries of the previous lap, before the ring's end.
   private var lapEnd = 0
-  /// Those that entries name by their numbers.
+  /// The recipes that entries refer to by index.
   private var recipes: [Recipe] = []
   private(set) var evictions = 0
 
@@ -42,10 +43,10 @@ struct CacheLog: ~Copyable {
   static func rounded(_ bytes: Int) -> Int { (bytes + unit - 1) / unit * unit }
 
   var count: Int { index.count }
-  /// Beside the index, which takes the same whatever it holds.
+  /// The bytes in the ring. The index takes a fixed amount in addition.
   var bytes: Int { head - tail }
 
-  /// The answer of the entry to a claim; one that has expired is removed.
+  /// Returns the outcome of a claim from the entry; `nil` if there is none. Removes an expired entry.
   mutating func use(_ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant) -> ClaimOutcome? {
     guard let place = place(of: id) else { return nil }
     let entry = entry(at: place).pointee
@@ -63,7 +64,7 @@ struct CacheLog: ~Copyable {
     return .taken(.completed(record))
   }
 
-  /// Puts an entry in, in the place of the oldest where there is no room; one that can never fit is left out.
+  /// Adds an entry, dropping the oldest ones if there is no space. An entry larger than the ring is not added.
   mutating func put(
     _ id: RecordID, _ fingerprint: Fingerprint, _ record: CompletedRecord, expiry: BootInstant
   ) {
@@ -106,7 +107,7 @@ struct CacheLog: ~Copyable {
     start(of: place).assumingMemoryBound(to: CacheEntry.self)
   }
 
-  /// What stands behind the entry's head.
+  /// The bytes that follow the entry's head.
   private func bytes(at place: UInt32) -> UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(entry(at: place) + 1)
   }
@@ -119,13 +120,13 @@ struct CacheLog: ~Copyable {
 
   private mutating func number(of recipe: Recipe) -> UInt8 {
     if let number = recipes.firstIndex(of: recipe) { return UInt8(number) }
-    // Recipes come from the settings of routes: that many were only seen after as many reloads.
+    // Recipes come from the settings of routes. So many are reached only after as many reloads.
     if recipes.count == Self.mostRecipes { removeAll() }
     recipes.append(recipe)
     return UInt8(recipes.count - 1)
   }
 
-  /// Drops the oldest until the entry fits in one piece where the next one begins.
+  /// Drops the oldest entries until there is contiguous space for the entry.
   private mutating func makeRoom(for entry: CacheEntry) {
     if memory == nil {
       memory = .allocate(byteCount: capacity, alignment: Self.unit)
@@ -156,14 +157,14 @@ struct CacheLog: ~Copyable {
     takeOut(place)
   }
 
-  /// Out of the index; its room comes back when it is the oldest.
+  /// Removes an entry from the index. Its space is freed when it is the oldest.
   private mutating func takeOut(_ place: UInt32) {
     let entry = entry(at: place)
     index.remove(hash(entry.pointee.id), place)
     entry.pointee.isDead = true
   }
 
-  /// Takes back the room of what was removed, up to the oldest entry that lives.
+  /// Frees the space of removed entries, up to the oldest remaining one.
   private mutating func dropDead() {
     while tail < head {
       let offset = tail % capacity
@@ -176,7 +177,7 @@ struct CacheLog: ~Copyable {
       guard oldest.isDead else { return }
       tail += oldest.length
     }
-    // Empty: the ring in one piece again.
+    // Empty: the ring starts over, in one piece.
     (head, tail, lapEnd) = (0, 0, 0)
   }
 }

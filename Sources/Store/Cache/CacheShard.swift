@@ -1,11 +1,11 @@
 import Idempotency
 import Synchronization
 
-/// One part of the cache under one lock.
+/// One part of the cache, with its own lock.
 final class CacheShard: Sendable {
   private struct State: ~Copyable {
     var log: CacheLog
-    /// Raised by each invalidation: a fill that began before one is dropped.
+    /// The number of invalidations. A fill that began before the latest one is dropped.
     var generation: UInt64 = 0
     var isBypassed: Bool
     var hits = 0
@@ -30,7 +30,7 @@ final class CacheShard: Sendable {
     }
   }
 
-  /// `nil` while nothing is kept.
+  /// The number of invalidations so far; `nil` while nothing is cached.
   var generation: UInt64? { state.withLock { $0.isBypassed ? nil : $0.generation } }
 
   func fill(
@@ -50,7 +50,7 @@ final class CacheShard: Sendable {
     }
   }
 
-  /// Begins empty, and keeps nothing while `isBypassed`.
+  /// Empties the shard. Nothing is cached while `isBypassed` is true.
   func restart(isBypassed: Bool) {
     state.withLock { state in
       state.generation += 1

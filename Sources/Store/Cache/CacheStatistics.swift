@@ -1,8 +1,8 @@
-/// How a cache does, since the start of the process.
+/// The counts of a cache since the start of the process, and its present size.
 public struct CacheStatistics: Sendable, Equatable {
   public var hits = 0
   public var misses = 0
-  /// Entries that had to make room for others; not those that expired or were invalidated.
+  /// The number of entries that were dropped to make space, without those that expired or were invalidated.
   public var evictions = 0
   public var entries = 0
   public var bytes = 0

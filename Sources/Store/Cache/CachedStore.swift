@@ -1,6 +1,6 @@
 import Idempotency
 
-/// A store whose completed outcomes are answered from this process.
+/// A record store with a local cache of completed outcomes.
 public struct CachedStore<Base: RecordStore>: RecordStore {
   public let base: Base
   public let cache: LocalCache
@@ -10,7 +10,7 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
     self.cache = cache
   }
 
-  /// What `claim` would answer at once, without a task's suspension; `nil` where the store has to be asked.
+  /// The outcome of a claim from the cache, without suspension; `nil` if the store must be asked.
   public func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
     cache.isEnabled ? cache.answer(id, fingerprint, countsMiss: false) : nil
   }
@@ -32,7 +32,7 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
   ) -> Bool {
     guard cache.isEnabled else { return base.claim(request, tell: tell) }
     let now = LocalCache.now()
-    // What is kept is told at once by the other way, and counted there.
+    // A cached outcome is returned, and counted, by `cached(_:_:)`.
     guard cache.answer(request.id, request.fingerprint, now: now) == nil else { return false }
     let ticket = cache.ticket(for: request.id, now: now)
     return base.claim(request) { [cache] reply in
@@ -88,8 +88,8 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
 
   public func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch { try await base.watch(id) }
 
-  /// Takes the entry away once the store has answered, and also where its answer is lost: it may have done
-  /// it.
+  /// Removes the cache's entry after the store's reply, and also if the reply was lost, because the store may have
+  /// executed the command.
   private func invalidating<T>(
     _ id: RecordID, _ body: () async throws(StoreError) -> T
   ) async throws(StoreError) -> T {

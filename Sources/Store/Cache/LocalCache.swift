@@ -1,24 +1,28 @@
 import Idempotency
 import Loop
 
-/// Completed outcomes, kept in this process for all its event loops.
+/// A cache of completed outcomes, shared by all event loops of this process.
 ///
-/// A completed outcome never changes until it expires, is forgotten or resolved. So an entry lives no longer
-/// than the store said was left; `invalidate` takes it away; and a fill that was asked for before an
-/// invalidation and comes after it is dropped. While pushes of invalidations may be missed nothing is kept
-/// and nothing is answered.
+/// A completed outcome never changes until it expires, is forgotten or resolved. Therefore an entry lives no longer
+/// than the time that the store stated was left, `invalidate` removes it, and a fill that began before an invalidation
+/// and ends after it is dropped. While invalidations from other nodes may be missed, nothing is cached and nothing is
+/// returned.
 public final class LocalCache: Sendable {
-  /// A shard is not worth its lock below this size: a few of the largest answers must fit.
+  /// The minimum size of a shard, in bytes. A smaller one is not worth its lock, and would not hold a few of the
+  /// largest responses.
   private static let smallestShard = 4 << 20
-  /// Threads that meet in one lock wait; 16 shards make that rare on any number of cores that a proxy has.
+  /// The maximum number of shards. Threads that meet in one shard wait for its lock, which 16 shards make rare on any
+  /// number of cores that a proxy has.
   private static let mostShards = 16
 
   private let shards: [CacheShard]
   private let mask: UInt64
 
+  /// Creates a cache.
+  ///
   /// - Parameters:
-  ///   - capacityBytes: for answers and bookkeeping, over all shards; 0 keeps nothing.
-  ///   - isSubscribed: false where invalidations are pushed and the subscription is not up yet.
+  ///   - capacityBytes: The maximum size of all entries and their bookkeeping, over all shards. 0 caches nothing.
+  ///   - isSubscribed: False if invalidations come from other nodes and the subscription is not established yet.
   public init(capacityBytes: Int, isSubscribed: Bool = true) {
     var count = 1
     while count < Self.mostShards, capacityBytes / (count * 2) >= Self.smallestShard { count *= 2 }
@@ -29,19 +33,22 @@ public final class LocalCache: Sendable {
     isEnabled = capacityBytes > 0
   }
 
-  /// Whether anything is ever kept.
+  /// Whether the cache has any capacity.
   public let isEnabled: Bool
 
-  /// What allows one fill: how things stood before the store was asked.
+  /// The permission for one fill, with the state of the cache before the store was asked.
   public struct Ticket: Sendable {
     var generation: UInt64
     var askedAt: BootInstant
   }
 
-  /// The answer to a claim, where the outcome is kept. Never waits.
+  /// Returns the outcome of a claim if it is cached. Never waits.
   ///
   /// - Parameters:
-  ///   - countsMiss: false where a look that finds nothing is followed by another.
+  ///   - id: The record's ID.
+  ///   - fingerprint: The fingerprint of the request.
+  ///   - now: The present time.
+  ///   - countsMiss: False if a second look-up follows a miss, so that one request counts one miss.
   public func answer(
     _ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant = LocalCache.now(), countsMiss: Bool = true
   ) -> ClaimOutcome? {
@@ -49,35 +56,36 @@ public final class LocalCache: Sendable {
     return shard(of: id).answer(id, fingerprint, now: now, countsMiss: countsMiss)
   }
 
-  /// To be taken before the store is asked; `nil` where nothing would be kept.
+  /// Returns a ticket, which must be taken before the store is asked; `nil` if nothing would be cached.
   public func ticket(for id: RecordID, now: BootInstant = LocalCache.now()) -> Ticket? {
     guard isEnabled, let generation = shard(of: id).generation else { return nil }
     return Ticket(generation: generation, askedAt: now)
   }
 
-  /// Keeps an outcome that the store told, unless something was invalidated since the ticket was taken.
+  /// Caches an outcome from the store, unless an entry of the shard was invalidated since the ticket was taken.
   public func fill(
     _ id: RecordID, _ fingerprint: Fingerprint, _ record: CompletedRecord, with ticket: Ticket?
   ) {
     guard let ticket else { return }
-    // What was left by the store's clock counts from before it was asked: no entry outlives its record.
+    // The time that was left by the store's clock counts from before the store was asked, so no entry outlives its
+    // record.
     shard(of: id).fill(
       id, fingerprint, record, expiry: ticket.askedAt + record.remaining, ticket.generation)
   }
 
-  /// The record was forgotten or resolved.
+  /// Removes the entry of a record that was forgotten or resolved.
   public func invalidate(_ id: RecordID) {
     guard isEnabled else { return }
     shard(of: id).invalidate(id)
   }
 
-  /// Pushes may be missed from now on: the store answers everything.
+  /// Empties the cache and disables it, because invalidations may be missed from now on.
   public func subscriptionDown() {
     guard isEnabled else { return }
     for shard in shards { shard.restart(isBypassed: true) }
   }
 
-  /// Pushes come again: begins empty, since some may have been missed.
+  /// Enables the cache again. It starts empty, because invalidations may have been missed.
   public func subscriptionUp() {
     guard isEnabled else { return }
     for shard in shards { shard.restart(isBypassed: false) }
@@ -90,7 +98,7 @@ public final class LocalCache: Sendable {
   public static func now() -> BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
 
   private func shard(of id: RecordID) -> CacheShard {
-    // Not the word that the dictionary of a shard hashes by.
+    // Another word than the one by which a shard hashes.
     shards[Int(truncatingIfNeeded: id.digest.words[1] & mask)]
   }
 }

@@ -1,15 +1,15 @@
 import CHiredis
 
-/// Owns hiredis' reader, which takes bytes as they come and hands out whole replies.
+/// The owner of hiredis' reader, which takes bytes as they arrive and returns complete replies.
 ///
-/// The C library's pointers are touched in this file alone.
+/// No other file touches the C library's pointers.
 struct HiredisReader: ~Copyable {
-  /// More members than any reply to Semel has. hiredis takes memory for as many as an array announces, before the
-  /// first of them is there.
+  /// The maximum number of members of an array, more than any reply to Semel has. hiredis allocates memory for the
+  /// announced number before the first member arrives.
   private static let mostMembers = 1 << 20
 
   private let reader: UnsafeMutablePointer<redisReader>
-  /// hiredis' own functions, but for the one that makes arrays.
+  /// hiredis' own functions, except for the one that creates arrays.
   private let functions: UnsafeMutablePointer<redisReplyObjectFunctions>
 
   init() {
@@ -36,11 +36,11 @@ struct HiredisReader: ~Copyable {
   /// Takes the next bytes of the stream.
   mutating func feed(_ bytes: UnsafeRawBufferPointer) {
     guard let start = bytes.baseAddress else { return }
-    // An error stays in the reader, and `next` tells it.
+    // The reader keeps an error, and `next` throws it.
     _ = redisReaderFeed(reader, start.assumingMemoryBound(to: CChar.self), bytes.count)
   }
 
-  /// The next whole reply, `nil` where more bytes are needed.
+  /// Returns the next complete reply; `nil` if more bytes are needed.
   mutating func next() throws(RedisProtocolError) -> HiredisReply? {
     var reply: UnsafeMutableRawPointer?
     guard redisReaderGetReply(reader, &reply) == REDIS_OK else {
@@ -53,12 +53,12 @@ struct HiredisReader: ~Copyable {
   }
 }
 
-/// The stream is not what Redis speaks; nothing more can be read from it.
+/// The stream violates the Redis protocol; nothing more can be read from it.
 struct RedisProtocolError: Error {
   var text: String
 }
 
-/// One whole reply, freed with this value.
+/// One complete reply, freed with this value.
 struct HiredisReply: ~Copyable {
   enum Kind { case null, integer, text, error, array }
 
@@ -70,25 +70,25 @@ struct HiredisReply: ~Copyable {
 
   var kind: Kind { Self.kind(root) }
   var integer: Int64 { root.pointee.integer }
-  /// The number of members of an array, else 0.
+  /// The number of members of an array; 0 for any other reply.
   var count: Int { kind == .array ? root.pointee.elements : 0 }
 
-  /// Lends the bytes of a text or an error.
+  /// Passes the bytes of a text or an error to `body`.
   func withBytes<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T { body(Self.bytes(root)) }
 
-  /// The integer that is an array's member, `nil` where there is none.
+  /// Returns an integer member of an array; `nil` if there is none at this index.
   func integer(at index: Int) -> Int64? {
     guard let member = member(index), Self.kind(member) == .integer else { return nil }
     return member.pointee.integer
   }
 
-  /// Lends the bytes of the text that is an array's member; `nil` where there is none.
+  /// Passes the bytes of a text member of an array to `body`; `nil` if there is none at this index.
   func withBytes<T>(at index: Int, _ body: (UnsafeRawBufferPointer) -> T) -> T? {
     guard let member = member(index), Self.kind(member) == .text else { return nil }
     return body(Self.bytes(member))
   }
 
-  /// The whole reply as a value of Swift's: for the rare commands.
+  /// The reply as a Swift value, for commands that are rare.
   var value: RedisValue { Self.value(root) }
 
   private func member(_ index: Int) -> UnsafeMutablePointer<redisReply>? {

@@ -1,34 +1,34 @@
 import Idempotency
 import NIOCore
 
-/// What came of one copy of a command.
+/// The result of one copy of a command.
 struct RedisAnswer {
   enum Ending {
-    /// All went as wanted.
+    /// The script succeeded.
     case done
-    /// The script says how the record stands, or why it did nothing.
+    /// The script returned the record's state, or the reason for which it did nothing.
     case told(RedisTold)
-    /// An error of Redis', which then has changed nothing.
+    /// Redis returned an error, and then has changed nothing.
     case refused(String)
-    /// It was written, and its connection died before the reply.
+    /// The command was written, and its connection was lost before the reply.
     case lost(String)
-    /// Its connection died before it was written.
+    /// The connection was lost before the command was written.
     case unwritten(String)
-    /// It was written, and the call's time is over.
+    /// The command was written, and the call's time-out has passed.
     case timedOut
   }
 
   var ending: Ending
-  /// The store's clock as the reply tells it; 0 without one.
+  /// The store's time from the reply; 0 if there is none.
   var now = StoreInstant(milliseconds: 0)
-  /// When this copy was written, by this machine's boot-time clock.
+  /// The time when this copy was written, by this machine's boot-time clock.
   var sentAt = BootInstant(nanoseconds: 0)
-  /// Until when an earlier copy, whose reply was lost, may yet be run where it carries a deadline; 0 where this is the
-  /// only one.
+  /// The time until which Redis may still execute an earlier copy that carries a deadline and whose reply was lost; 0
+  /// if this is the only copy.
   var copiedUntil = BootInstant(nanoseconds: 0)
 }
 
-/// The longer reply of a script. A class, so that looking at it copies nothing.
+/// The longer reply of a script. A class, so that passing it copies nothing.
 final class RedisTold: Sendable {
   enum Word: UInt8 {
     case again = 0x61
@@ -48,11 +48,11 @@ final class RedisTold: Sendable {
   let word: Word
   let record: RedisRecord?
   let response: RecordedResponse?
-  /// What of it this version cannot read.
+  /// The reason for which this version cannot read the record; `nil` if it can.
   let unreadable: String?
-  /// A part of a list.
+  /// A part of a listing.
   let list: RedisList?
-  /// The value of a fact; empty where it has none.
+  /// The value of a fact; empty if it has none.
   let text: String?
 
   init(_ word: Word, _ reply: borrowing HiredisReply) {
@@ -80,7 +80,7 @@ final class RedisTold: Sendable {
 }
 
 extension RedisAnswer {
-  /// Reads the reply of a script.
+  /// Parses the reply of a script.
   init(_ reply: borrowing HiredisReply) {
     if reply.kind == .integer {
       self.init(ending: .done, now: StoreInstant(milliseconds: reply.integer))
@@ -97,7 +97,7 @@ extension RedisAnswer {
 }
 
 extension RedisTold {
-  /// Where the record stands; an error where it cannot be read.
+  /// Returns the record's standing. Throws an error if the record cannot be read.
   func standing(now: StoreInstant) throws(StoreError) -> Standing {
     if let unreadable { throw .unreadable(unreadable) }
     return record?.standing(now: now, response: response) ?? .absent

@@ -1,16 +1,19 @@
 import Idempotency
 
-/// How long to wait before connecting again: any span below a bound that doubles with each failure (full jitter), so
-/// that many nodes do not come back at one moment.
+/// The pauses before reconnecting: a random time below a bound that doubles with each failure (full jitter), so that
+/// many nodes do not reconnect at the same moment.
 struct RedisBackoff {
-  /// A connection over loopback takes less than a millisecond, one to another zone a few.
+  /// The first bound, in milliseconds. A connection over loopback takes less than a millisecond, and one to another
+  /// zone takes a few.
   private static let first: Int64 = 20
-  /// An operator who mends Redis should not wait for Semel.
+  /// The largest bound, in milliseconds. An operator who has repaired Redis should not have to wait for Semel.
   private static let greatest: Int64 = 2000
 
   private var bound = first
 
-  /// - Parameter fraction: a random number from 0 up to 1.
+  /// Returns the next pause, and doubles the bound.
+  ///
+  /// - Parameter fraction: A random number from 0 up to, not including, 1.
   mutating func failed(fraction: Double) -> Milliseconds {
     let span = Milliseconds(1 + Int64(Double(bound - 1) * fraction))
     bound = min(bound * 2, Self.greatest)

@@ -1,9 +1,9 @@
 import Idempotency
 import Loop
 
-/// The count of open records that nodes share on one Redis, under two keys that end by themselves.
+/// The count of open records, which all nodes on one Redis share under two keys that expire by themselves.
 ///
-/// Safe to use from any task; the commands run on the loop of its store.
+/// Safe to use from any task; its commands run on the store's loop.
 public struct RedisCensus: CensusBoard {
   private let store: RedisStore
 

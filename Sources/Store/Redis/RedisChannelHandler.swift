@@ -1,12 +1,12 @@
 import Loop
 import NIOCore
 
-/// One connection's end of the channel: bytes in, replies to the link.
+/// The channel handler of one connection, which passes replies to the link.
 final class RedisChannelHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// `nil` once the link has given this connection up: what still comes is nobody's.
+  /// The link; `nil` once it has given up this connection, so that later replies are ignored.
   private var link: RedisLink?
   private var context: ChannelHandlerContext?
   private var writer: SocketWriter?
@@ -47,7 +47,7 @@ final class RedisChannelHandler: ChannelInboundHandler {
   /// Whether replies wait in the socket.
   var hasUnread: Bool { context.flatMap { writer?.hasUnread($0) } ?? false }
 
-  /// Closes the connection; its link hears of it no more.
+  /// Closes the connection, of which the link gets no more events.
   func abandon() {
     link = nil
     context?.close(promise: nil)

@@ -2,7 +2,8 @@ import Idempotency
 
 /// The parts of a record as arguments of the scripts.
 extension RedisCommandWriter {
-  /// Spans beyond three hundred years are cut: sums of these have 14 digits, which is what Lua writes exactly.
+  /// The limit of durations, about three hundred years, in milliseconds. Sums of them have 14 digits, which Lua still
+  /// writes exactly.
   private static let greatestSpan: Int64 = 10_000_000_000_000
 
   mutating func span(_ span: Milliseconds) { number(Self.cut(span)) }
@@ -13,7 +14,11 @@ extension RedisCommandWriter {
     literal("\r\n")
   }
 
-  /// The arguments of a claim, which counts until then by the store's clock.
+  /// Writes the arguments of a claim.
+  ///
+  /// - Parameters:
+  ///   - request: The claim.
+  ///   - deadline: The time by the store's clock from which on the claim is refused as late.
   mutating func claim(_ request: ClaimRequest, until deadline: StoreInstant) {
     let recipe = request.fingerprint.recipe.text
     token(argument: request.owner)
@@ -37,12 +42,13 @@ extension RedisCommandWriter {
     }
   }
 
-  /// The most bytes that `claim` writes.
+  /// The maximum number of bytes that `claim` writes.
   static func capacity(of request: ClaimRequest) -> Int {
     512 + request.fingerprint.recipe.text.utf8.count
   }
 
-  /// The life of a key: the sum of the spans, and at least as long as the fence stands and as Redis accepts.
+  /// Writes the time to live of a key: the sum of the durations, but at least the remaining time of the fence, and at
+  /// least the 1 ms that Redis requires.
   mutating func timeToLive(
     _ first: Milliseconds, _ second: Milliseconds = 0, _ third: Milliseconds = 0, over fence: Fence? = nil
   ) {
@@ -51,7 +57,7 @@ extension RedisCommandWriter {
 
   private static func cut(_ span: Milliseconds) -> Int64 { min(max(span.count, 0), greatestSpan) }
 
-  /// `OWNER` and `ATTEMPT FIRST`, two arguments.
+  /// Writes the two arguments `OWNER` and `ATTEMPT FIRST`.
   mutating func ownership(_ claim: Claim) {
     token(argument: claim.owner)
     argument {
@@ -61,7 +67,7 @@ extension RedisCommandWriter {
     }
   }
 
-  /// `SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`
+  /// Writes `SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`.
   mutating func record(
     _ claim: Claim, span: Milliseconds, remember: Milliseconds? = nil, recipe: String,
     isAnswerKept: Bool = false
@@ -88,7 +94,7 @@ extension RedisCommandWriter {
   }
 }
 
-/// What a completion leaves: the end of the record's text, and the answer where it is kept.
+/// The parts that a completion adds: the end of the record's text, and the response if it is kept.
 struct RedisCompletion {
   private let status: Int
   private let location: String?
@@ -108,10 +114,10 @@ struct RedisCompletion {
 
   var isKept: Bool { response != nil }
 
-  /// The most bytes that it writes.
+  /// The maximum number of bytes that it writes.
   var capacity: Int { 64 + (location?.utf8.count ?? 0) + (response.map(RedisResponse.length) ?? 0) }
 
-  /// ` STATUS[ LOCATION]`
+  /// Writes ` STATUS[ LOCATION]`.
   func writeEnd(to writer: inout RedisCommandWriter) {
     writer.literal(" ")
     writer.number(status)
@@ -120,7 +126,7 @@ struct RedisCompletion {
     writer.text(location)
   }
 
-  /// The answer as one argument, empty where it is not kept.
+  /// Writes the response as one argument, which is empty if it is not kept.
   func writeAnswer(to writer: inout RedisCommandWriter) {
     guard let response else { return writer.argument("") }
     writer.argument(length: RedisResponse.length(response))

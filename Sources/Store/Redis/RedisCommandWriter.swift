@@ -1,10 +1,10 @@
 import Idempotency
 import NIOCore
 
-/// Writes commands in Redis' protocol straight into the memory of a buffer, numbers as ASCII and without a `String`.
+/// Writes commands of the Redis protocol directly into the memory of a buffer, numbers as ASCII and without a `String`.
 ///
-/// A claim takes 0.5 µs so, no more than `redisFormatCommandArgv` takes for putting twelve texts together that must
-/// have been made before.
+/// A claim thus takes 0.5 µs, no more than `redisFormatCommandArgv` takes to join twelve texts that have to exist
+/// before.
 struct RedisCommandWriter: ~Copyable {
   private let memory: UnsafeMutableRawBufferPointer
   private(set) var count = 0
@@ -68,13 +68,13 @@ struct RedisCommandWriter: ~Copyable {
     count += Digest256.textLength
   }
 
-  /// Writes again the bytes that were written from `start` on.
+  /// Writes a copy of `length` bytes that were written at `start`.
   mutating func again(from start: Int, length: Int) {
     precondition(start + length <= count, "RedisCommandWriter: these bytes are not written yet")
     bytes(UnsafeRawBufferPointer(rebasing: memory[start..<start + length]))
   }
 
-  /// The token as 32 hexadecimal digits.
+  /// Writes the token as 32 hexadecimal digits.
   mutating func token(_ token: OwnerToken) {
     hexadecimal(token.high)
     hexadecimal(token.low)
@@ -103,15 +103,15 @@ struct RedisCommandWriter: ~Copyable {
 }
 
 extension RedisCommandWriter {
-  /// `$LENGTH`, before an argument whose length is known.
+  /// Writes `$LENGTH`, before an argument of known length.
   mutating func argument(length: Int) {
     byte(0x24)
     number(length)
     literal("\r\n")
   }
 
-  /// One argument whose length shows only once it is written: most have two digits, so room is left for these, and
-  /// an argument of another length is moved.
+  /// Writes one argument whose length is known only afterwards. Space is reserved for a length of two digits, which
+  /// most have; an argument of another length is moved.
   mutating func argument(_ body: (inout RedisCommandWriter) -> Void) {
     let start = count
     literal("$00\r\n")
@@ -130,12 +130,12 @@ extension RedisCommandWriter {
     literal("\r\n")
   }
 
-  /// A number as one argument.
+  /// Writes a number as one argument.
   mutating func argument(_ number: Int64) {
     argument { $0.number(number) }
   }
 
-  /// A text as one argument.
+  /// Writes a text as one argument.
   mutating func argument(_ text: String) {
     argument(length: text.utf8.count)
     self.text(text)
@@ -144,7 +144,7 @@ extension RedisCommandWriter {
 }
 
 extension ByteBuffer {
-  /// Appends what `body` writes, at most `capacity` bytes.
+  /// Appends the output of `body`, which is at most `capacity` bytes.
   mutating func writeCommand(capacity: Int, _ body: (inout RedisCommandWriter) -> Void) {
     writeWithUnsafeMutableBytes(minimumWritableBytes: capacity) { memory in
       var writer = RedisCommandWriter(memory)
@@ -153,7 +153,7 @@ extension ByteBuffer {
     }
   }
 
-  /// Appends a whole command of plain words: for the handshake and the subscriptions.
+  /// Appends a complete command of plain words, for the handshake and the subscriptions.
   mutating func writeCommand(_ words: [String]) {
     let capacity = words.reduce(16) { $0 + $1.utf8.count + 16 }
     writeCommand(capacity: capacity) { writer in

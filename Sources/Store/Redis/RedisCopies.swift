@@ -1,30 +1,35 @@
 import Idempotency
 
-/// What the copies of one command have come to: whether it is written again, and what may be said of it where it is not.
-/// Pure.
+/// The results of the copies of one command: they decide whether it is written again, and which error is thrown if it
+/// is not. Pure.
 struct RedisCopies {
-  /// How often a claim may come too late. The first such reply corrects the estimate of the store's clock; the
-  /// second may meet a Redis that froze again.
+  /// The number of late replies after which a command fails. The first one corrects the estimate of the store's clock;
+  /// the second may be due to a Redis that froze again.
   private static let greatestLateCount = 3
 
   private let timeout: Milliseconds
-  /// When the call's time is over.
+  /// The time when the call's time-out passes.
   private(set) var deadline: BootInstant
-  /// Whether nothing came of any copy yet.
+  /// Whether no copy has a result yet.
   private(set) var areNone = true
-  /// Why the reply to a copy will not come; that one may have been run.
+  /// The reason for which the reply to a copy will not arrive, although it may have been executed; `nil` if there is no
+  /// such copy.
   private(set) var lost: String?
-  /// Whether the script itself goes with the command.
+  /// Whether the command carries the whole script, because Redis does not have it.
   private(set) var sendsWhole = false
   private var lateCount = 0
 
-  /// - Parameter timeout: of a whole call.
+  /// Creates the results of a command that was not written yet.
+  ///
+  /// - Parameters:
+  ///   - timeout: The time-out of the whole call.
+  ///   - deadline: The time when it passes.
   init(timeout: Milliseconds, deadline: BootInstant) {
     self.timeout = timeout
     self.deadline = deadline
   }
 
-  /// Whether this is the command's answer; else it is written again.
+  /// Takes the result of a copy. True if it is the command's result; false if the command must be written again.
   @inline(never)
   mutating func answered(_ ending: RedisAnswer.Ending) throws(StoreError) -> Bool {
     areNone = false
@@ -42,18 +47,20 @@ struct RedisCopies {
     return false
   }
 
-  /// Gives the call its time anew where it was this process that stood still: Redis has refused every copy as too late,
-  /// none was lost, and the time was over before the refusal was read. Bounded by the count of late ones.
+  /// Restarts the time-out if it was this process that stood still: Redis has refused every copy as late, none was
+  /// lost, and the time-out passed before the refusal was read. The limit on late replies bounds the restarts.
   @inline(__always)
   mutating func beginAnew(at now: BootInstant) {
     guard lateCount > 0, lost == nil, deadline <= now else { return }
     deadline = now + timeout
   }
 
-  /// Why there is no answer: for this reason, unless a copy was lost before.
+  /// Returns the error of a call that failed for this reason, or, if a copy was lost before, the error that its outcome
+  /// is unknown.
   @inline(never)
   func error(_ reason: String) -> StoreError { lost.map { .fateUnknown($0) } ?? .unavailable(reason) }
 
-  /// Why no copy is written any more, unless one was lost before.
+  /// Returns the error of a call that was refused for this reason, or, if a copy was lost before, the error that its
+  /// outcome is unknown.
   func refused(_ reason: String) -> StoreError { lost.map { .fateUnknown($0) } ?? .refused(reason) }
 }

@@ -1,18 +1,18 @@
 import Synchronization
 
-/// What a page of metrics tells of one connection; read from any thread.
+/// The counters of one connection, for the metrics page. Safe to read from any thread.
 public final class RedisCounters: Sendable {
   private let roundTripCount = Atomic<Int>(0)
   private let connectionCount = Atomic<Int>(0)
   private let isUp = Atomic<Bool>(false)
-  /// Of this connection.
+  /// The state of this connection.
   public let monitor = StoreMonitor(.connecting)
 
-  /// Commands that were written, repetitions and all.
+  /// The number of commands written, including repetitions.
   public var roundTrips: Int { roundTripCount.load(ordering: .relaxed) }
-  /// Connections that were established; all but the first are reconnections.
+  /// The number of connections established; all but the first are reconnections.
   public var connections: Int { connectionCount.load(ordering: .relaxed) }
-  /// Whether the connection stands at this moment.
+  /// Whether the connection is established at the moment.
   public var isReachable: Bool { isUp.load(ordering: .relaxed) }
 
   func countRoundTrip() { roundTripCount.wrappingAdd(1, ordering: .relaxed) }

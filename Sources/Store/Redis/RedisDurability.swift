@@ -1,4 +1,5 @@
-/// Why a Redis may lose records, told from its own `INFO`. A lost record lets a retry run the request a second time.
+/// The reasons for which a Redis may lose records, from its own `INFO`. A lost record lets a retry execute the request
+/// a second time.
 enum RedisDurability {
   static func doubts(memory reply: RedisValue) -> [String] {
     guard let limit = member("maxmemory", of: reply), let policy = member("maxmemory_policy", of: reply)

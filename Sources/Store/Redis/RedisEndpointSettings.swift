@@ -1,6 +1,6 @@
 import Idempotency
 
-/// How to reach one standalone Redis, and under which names records stand there.
+/// The address and login of one standalone Redis, and the names of Semel's keys in it.
 public struct RedisEndpointSettings: Sendable, Equatable {
   public enum Address: Sendable, Equatable {
     case tcp(host: String, port: Int)
@@ -8,19 +8,20 @@ public struct RedisEndpointSettings: Sendable, Equatable {
   }
 
   public var address: Address
-  /// `nil`: Redis' default user.
+  /// The user; `nil` for Redis' default user.
   public var user: String?
   public var password: Secret?
   public var database = 0
-  /// For one call in all, also where it waits for a connection or is repeated.
+  /// The time-out of one call as a whole, including the wait for a connection and repetitions.
   public var timeout: Milliseconds = 500
   /// The first part of every key and channel.
   public var namespace = "semel"
-  /// Whether a Redis that may evict or forget records is refused; else it is warned of.
+  /// Whether a Redis that may evict or lose records is refused. If not, a warning is logged.
   public var requireDurable = false
   /// Whether no claim is granted before `RedisStore.admit`.
   public var awaitsAdmission = false
-  /// A setting of a live Redis that lets it lose records, or keeps this node from publishing, is noticed after so long.
+  /// The pause between two inspections, which detect settings of a running Redis that let it lose records or keep this
+  /// node from publishing.
   public var inspectionInterval: Milliseconds = .seconds(3)
 
   public init(address: Address) { self.address = address }

@@ -1,10 +1,10 @@
 import Idempotency
 import Synchronization
 
-/// Notices that Redis came back without the records that it had, by the epoch that the namespace keeps among its facts:
-/// made once, and gone with everything else.
+/// Detects that Redis came back without its records, by the namespace's epoch: a random value among its facts, which is
+/// created once and is lost with everything else.
 ///
-/// One for all connections of the process; safe to use from any thread.
+/// The process has one for all connections. Safe to use from any thread.
 final class RedisEpoch: Sendable {
   private struct State {
     var known: String?
@@ -14,13 +14,14 @@ final class RedisEpoch: Sendable {
 
   private let state = Mutex(State())
 
-  /// A new epoch.
+  /// Returns a new epoch.
   static func made() -> String {
     String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
   }
 
-  /// Compares what Redis says with what is known.
-  /// - Returns: A sentence where records are gone, once for each time.
+  /// Compares Redis' epoch with the known one.
+  ///
+  /// - Returns: A sentence if the records are gone, once for each loss; otherwise `nil`.
   func lost(by epoch: String) -> String? {
     state.withLock { state in
       defer { state.known = epoch }
@@ -32,8 +33,8 @@ final class RedisEpoch: Sendable {
     }
   }
 
-  /// Why the records are gone that this process has seen kept; `nil` where they are not.
+  /// A sentence about the latest loss of records that this process has seen; `nil` if there was none.
   var loss: String? { state.withLock { $0.loss } }
-  /// The number of times that this was noticed.
+  /// The number of losses that were detected.
   var lossCount: Int { state.withLock { $0.lossCount } }
 }

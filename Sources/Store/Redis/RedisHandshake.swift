@@ -1,22 +1,22 @@
 import Idempotency
 
-/// What is said on a new connection before its first command, and what the replies tell.
+/// The commands on a new connection before its first regular command, and the evaluation of their replies.
 ///
-/// All commands go out at once; the replies come in their order.
+/// All commands are sent at once; the replies arrive in the same order.
 struct RedisHandshake {
   enum Step: Equatable {
     case authenticate(user: String?, password: Secret)
     case select(database: Int)
-    /// Shows in `CLIENT LIST`; a server that refuses it is no worse for that.
+    /// Names the connection for `CLIENT LIST`. A refusal is ignored.
     case name
     case load(RedisScript)
     case clock
     case memory
     case persistence
-    /// Makes the epoch where there is none; see `RedisEpoch`.
+    /// Creates the epoch if there is none; see `RedisEpoch`.
     case makeEpoch(key: String, String)
     case readEpoch(key: String)
-    /// A message that means nothing: whether Semel may send others.
+    /// Publishes an empty message, which tests whether Semel may publish.
     case publish(channel: String)
 
     var command: [String] {
@@ -39,7 +39,7 @@ struct RedisHandshake {
   enum Action: Equatable {
     case wait
     case ready(RedisGreeting)
-    /// This connection cannot be used, for the reason told.
+    /// This connection cannot be used, for the given reason.
     case fail(String)
   }
 
@@ -47,7 +47,11 @@ struct RedisHandshake {
   private var next = 0
   private var greeting = RedisGreeting()
 
-  /// - Parameter carriesRecords: false for a connection that only subscribes.
+  /// Creates the handshake of a connection.
+  ///
+  /// - Parameters:
+  ///   - settings: The settings of the endpoint.
+  ///   - carriesRecords: False for a connection that only subscribes.
   init(_ settings: RedisEndpointSettings, carriesRecords: Bool) {
     var steps: [Step] = []
     if let password = settings.password {
@@ -87,15 +91,15 @@ struct RedisHandshake {
   }
 }
 
-/// What a new connection's replies tell.
+/// The facts from a new connection's replies.
 struct RedisGreeting: Equatable {
   /// The scripts' digests in the order of their cases, by which Redis runs them.
   var digests: [String] = []
   var now: StoreInstant?
-  /// Why this Redis may lose records, a sentence each.
+  /// The reasons for which this Redis may lose records, one sentence each.
   var doubts: [String] = []
-  /// The epoch of the namespace; `nil` where it may not be read.
+  /// The epoch of the namespace; `nil` if it may not be read.
   var epoch: String?
-  /// Why nothing may be published.
+  /// The reason for which Semel may not publish; `nil` if it may.
   var publishRefusal: String?
 }

@@ -4,29 +4,30 @@ import Loop
 import NIOCore
 import Synchronization
 
-/// The process's one subscription connection: the ends of the records that somebody waits for, and what every
-/// node's cache must forget. One for all loops, so that each push is sent to a node once; it is not on the hot path.
+/// The subscription connection of the process. It receives the ends of the records that tasks wait for, and the
+/// invalidations of all nodes' caches.
 ///
-/// It lives on the loop of its context; what is said to be so may be called from any thread.
+/// There is one for all event loops, so that each message is sent to a node once; it is not on the hot path. It is
+/// confined to the loop of its context, except for the members that are marked as safe from any thread.
 public final class RedisHub: RedisLinkUser, @unchecked Sendable {
-  /// What a cache of completed records has to know.
+  /// An event for a cache of completed outcomes.
   public enum Event: Sendable, Equatable {
-    /// From here on every invalidation arrives; what was kept before may be stale.
+    /// From now on every invalidation arrives. Entries from before may be stale.
     case up
-    /// From here on invalidations may be missed.
+    /// From now on invalidations may be missed.
     case down
     case invalidated(RecordID)
   }
 
-  /// The watchers of one record, under one subscription.
+  /// The watches on one record, which share one subscription.
   private final class Topic {
     var watches: [ObjectIdentifier: RedisWatch] = [:]
-    /// Those among them that have not been told yet that the subscription stands.
+    /// The watches that wait for the confirmation of the subscription.
     var asked: Set<ObjectIdentifier> = []
     var isSubscribed = false
   }
 
-  /// What the replies in the order of the commands belong to; pushes come between them.
+  /// The command that a reply belongs to. Replies arrive in the order of the commands, with messages in between.
   private enum Expected {
     case invalidations
     case topic(Topic)
@@ -34,9 +35,11 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
     case beat
   }
 
-  /// A dead connection is found within two of these: so long a cache may answer what was forgotten elsewhere.
+  /// The interval of pings. A dead connection is detected within two intervals, during which the cache may replay an
+  /// outcome that was forgotten on another node.
   private static let beatInterval: TimeAmount = .seconds(1)
-  /// The same warning comes from every loop's connection, at each reconnection: once in this time is enough.
+  /// The minimum time between two equal warnings, which would otherwise come from every loop's connection at each
+  /// reconnection.
   private static let warningInterval = Milliseconds.seconds(60)
 
   private let context: EventLoopContext
@@ -51,9 +54,9 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
   private var heartbeat: RepeatedTask?
   private var observers: [@Sendable (Event) -> Void] = []
   private var isHearing = false
-  /// Why nothing may be published, as it was last seen.
+  /// The reason for which Semel may not publish, as last seen; `nil` if it may.
   private var publishRefusal: String?
-  /// Whether observers were told that invalidations arrive.
+  /// Whether observers were notified that invalidations arrive.
   private var isCoherent = false
   private var inspections: RepeatedTask?
   private var pipelines: [RedisPipeline] = []
@@ -62,7 +65,7 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
   private let doubtCount = Atomic<Int>(0)
   private let warned = Mutex<[String: BootInstant]>([:])
 
-  /// Begins to connect at once.
+  /// Creates the hub, which begins to connect at once.
   public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
     self.context = context
     self.logger = logger
@@ -72,11 +75,11 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
     context.loop.execute { self.start() }
   }
 
-  /// What there is to tell of the subscription's connection; from any thread.
+  /// The counters of the subscription connection. Safe from any thread.
   public var counters: RedisCounters { link.counters }
 
-  /// Tells every event to `observer`, on the hub's loop and in order; `up` first where it is so already. From any
-  /// thread.
+  /// Calls `observer` with every event, on the hub's loop and in order. The first event is `up` if invalidations
+  /// already arrive. Safe from any thread.
   public func observe(_ observer: @escaping @Sendable (Event) -> Void) {
     context.loop.execute {
       self.observers.append(observer)
@@ -84,7 +87,7 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
     }
   }
 
-  /// Ends the subscriptions; from any thread.
+  /// Ends the subscriptions. Safe from any thread.
   public func close() {
     context.loop.execute {
       self.heartbeat?.cancel()
@@ -94,23 +97,23 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
     }
   }
 
-  /// Makes a pipeline's connection one of those that Redis is inspected by; from any thread.
+  /// Adds a pipeline to those through which Redis is inspected. Safe from any thread.
   func enlist(_ pipeline: RedisPipeline) {
     context.loop.execute { self.pipelines.append(pipeline) }
   }
 
-  /// The number of reasons for which this Redis may lose records or leave caches stale; from any thread.
+  /// The number of reasons for which this Redis may lose records or leave caches stale. Safe from any thread.
   public var doubtsStanding: Int { doubtCount.load(ordering: .relaxed) }
-  /// The number of times that Redis came back without its records; from any thread.
+  /// The number of times that Redis came back without its records. Safe from any thread.
   public var lossCount: Int { epoch.lossCount }
 
-  /// Warns of a Redis that may lose records; from any thread.
+  /// Logs a warning about a Redis that may lose records. Safe from any thread.
   func warn(_ doubt: String) {
     guard isNews(doubt) else { return }
     logger.warning("REDIS MAY LOSE RECORDS, AND A LOST RECORD LETS A RETRY RUN TWICE: \(doubt)")
   }
 
-  /// Says that a Redis is not accepted; from any thread.
+  /// Logs that a Redis is refused. Safe from any thread.
   func refuse(_ reason: String) {
     guard isNews(reason) else { return }
     logger.error("REDIS IS REFUSED, AND NO PROTECTED REQUEST RUNS: \(reason)")
@@ -160,12 +163,12 @@ public final class RedisHub: RedisLinkUser, @unchecked Sendable {
 }
 
 extension RedisHub {
-  /// Subscribes to the ends of a record, on the watcher's loop. Returns once Redis has confirmed it.
+  /// Subscribes to the ends of a record, on the watcher's loop. Returns once Redis has confirmed the subscription.
   func watch(_ id: RecordID, on watcher: EventLoopContext) async throws(StoreError) -> RedisWatch {
     let watch = RedisWatch(id: id, context: watcher, hub: self)
     context.loop.execute { self.enter(watch) }
     await watch.changed(within: link.settings.timeout)
-    // Either loop may have stood still, with the confirmation in the socket.
+    // Either loop may have stood still, with the confirmation still in the socket.
     if case .asked = watch.beginning { await watch.changed(within: link.settings.timeout) }
     switch watch.beginning {
     case .confirmed: return watch
@@ -187,14 +190,14 @@ extension RedisHub {
     } else {
       topic = Topic()
       topics[channel] = topic
-      // Otherwise the coming connection begins with it.
+      // If not, the next connection subscribes to it at its start.
       if link.isUp { send(["SUBSCRIBE", channel], .topic(topic)) }
     }
     topic.watches[ObjectIdentifier(watch)] = watch
     if topic.isSubscribed { watch.begin(.confirmed) } else { topic.asked.insert(ObjectIdentifier(watch)) }
   }
 
-  /// Ends a subscription; from any thread.
+  /// Ends a watch. Safe from any thread.
   func leave(_ watch: RedisWatch) {
     context.loop.execute {
       let channel = self.keys.channel(watch.id)
@@ -254,7 +257,7 @@ extension RedisHub {
     case .topic(let topic):
       topic.isSubscribed = true
       for (name, watch) in topic.watches {
-        // Whoever was subscribed over another connection may have missed a push.
+        // A watch from an earlier connection may have missed a message.
         if topic.asked.remove(name) != nil { watch.begin(.confirmed) } else { watch.wake() }
       }
     }
@@ -286,7 +289,7 @@ extension RedisHub {
   }
 }
 
-/// What is looked at again while the connections stand.
+/// The inspection of Redis while the connections are established.
 extension RedisHub {
   private func inspect() {
     guard let pipeline = pipelines.first else { return }
@@ -312,7 +315,7 @@ extension RedisHub {
     judge()
   }
 
-  /// Tells every connection what is known now.
+  /// Passes the present findings to every pipeline.
   private func judge() {
     let (doubts, loss) = (doubts, epoch.loss)
     for pipeline in pipelines {
@@ -320,13 +323,14 @@ extension RedisHub {
     }
   }
 
-  /// Reports that records are gone, empties the caches, and stops every claim where that is required; from any thread.
+  /// Logs that records are gone, empties the caches, and stops claims if `require_durable` is set. Safe from any
+  /// thread.
   func report(_ loss: String) {
     logger.critical(
       "RECORDED OUTCOMES ARE GONE, AND WHAT THEY ANSWERED RUNS AGAIN: the namespace's epoch is another, so Redis was emptied, or came back without its file",
       metadata: ["what": "\(loss)"])
     context.loop.execute {
-      // What was kept here is of records that no other node has any more.
+      // The cached outcomes belong to records that no other node has any more.
       if self.isCoherent {
         self.tell(.down)
         self.tell(.up)
@@ -352,7 +356,8 @@ extension RedisHub {
     doubtCount.store(doubts.count + (publishRefusal == nil ? 0 : 1), ordering: .relaxed)
   }
 
-  /// A cache may be used while what other nodes invalidate arrives here, and what is invalidated here may be sent.
+  /// Notifies the observers of a change. A cache may be used only while the invalidations of other nodes arrive, and
+  /// this node may publish its own.
   private func tellCoherence() {
     let isCoherentNow = isHearing && publishRefusal == nil
     guard isCoherentNow != isCoherent else { return }

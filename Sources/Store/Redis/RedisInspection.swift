@@ -1,13 +1,14 @@
-/// What one look at a live Redis tells: settled at the handshake, it may have been changed since.
+/// The findings of one inspection of a running Redis, whose settings may have changed since the handshake.
 struct RedisInspection: Equatable {
-  /// Why this Redis may lose records, a sentence each.
+  /// The reasons for which this Redis may lose records, one sentence each.
   var doubts: [String] = []
-  /// Why nothing may be published.
+  /// The reason for which Semel may not publish; `nil` if it may.
   var publishRefusal: String?
-  /// The epoch of the namespace; `nil` where it may not be read.
+  /// The epoch of the namespace; `nil` if it may not be read.
   var epoch: String?
 
-  /// The commands of a look: three replies of a few hundred bytes to some ten microseconds of Redis' time.
+  /// The commands of an inspection. Their replies have a few hundred bytes, and take some ten microseconds of Redis'
+  /// time.
   static func commands(_ keys: RedisKeys) -> [RedisHandshake.Step] {
     [
       .memory, .persistence, .publish(channel: keys.invalidations),
@@ -27,7 +28,8 @@ struct RedisInspection: Equatable {
 }
 
 extension RedisPipeline {
-  /// Looks at Redis over this connection; `nil` where it was lost meanwhile. On the pipeline's loop.
+  /// Inspects Redis over this connection and calls `tell` with the findings, or with `nil` if the connection was lost
+  /// meanwhile. Call it on the pipeline's loop.
   func inspect(_ tell: @escaping (RedisInspection?) -> Void) {
     let steps = RedisInspection.commands(keys)
     var inspection: RedisInspection? = RedisInspection()

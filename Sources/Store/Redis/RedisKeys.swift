@@ -1,24 +1,24 @@
 import Idempotency
 
-/// The fixed parts of commands, made once.
+/// The constant parts of commands, built once.
 struct RedisKeys {
-  /// `$LENGTH CRLF NAMESPACE:{`, for the record's key and for the answer's.
+  /// `$LENGTH CRLF NAMESPACE:{`, for the record's key and for the response's key.
   private let record: [UInt8]
   private let answer: [UInt8]
   private let namespace: String
 
   init(namespace: String) {
     self.namespace = namespace
-    // Braces are the hash tag of a cluster: both keys stand in one slot.
+    // The braces are the hash tag of a cluster: both keys are in the same slot.
     let length = namespace.utf8.count + 3 + Digest256.textLength
     record = Array("$\(length)\r\n\(namespace):{".utf8)
     answer = Array("$\(length + 2)\r\n\(namespace):{".utf8)
   }
 
-  /// The most bytes that `write` writes.
+  /// The maximum number of bytes that `write` writes.
   var capacity: Int { record.count + answer.count + 2 * Digest256.textLength + 8 }
 
-  /// Both keys as arguments.
+  /// Writes both keys as arguments.
   func write(_ id: RecordID, to writer: inout RedisCommandWriter) {
     writer.bytes(record)
     let text = writer.count
@@ -29,32 +29,32 @@ struct RedisKeys {
     writer.literal("}:r\r\n")
   }
 
-  /// The record's key, which is also the channel on which its ends are told.
+  /// Returns the record's key, which is also the channel on which its ends are published.
   func channel(_ id: RecordID) -> String { "\(namespace):{\(id.text)}" }
 
-  /// How a record's key begins, up to its id.
+  /// The beginning of a record's key, up to its ID.
   var prefix: String { "\(namespace):{" }
 
-  /// A pattern that the key of every record fits. Names of namespaces hold nothing that a pattern could take for its
-  /// own.
+  /// A pattern that the key of every record matches. A namespace cannot contain characters that are special in a
+  /// pattern.
   var pattern: String { "\(namespace):{*}" }
 
-  /// The hash that holds the facts of the namespace.
+  /// The key of the hash with the facts of the namespace.
   var facts: String { "\(namespace):facts" }
 
-  /// The last count of open records, and whose turn it is to count.
+  /// The key of the last count of open records, and the key of the node whose turn it is to count.
   var census: String { "\(namespace):census" }
   var censusTurn: String { "\(namespace):census:turn" }
 
-  /// The channel on which every node hears what it must no longer keep in its cache.
+  /// The channel on which the nodes publish the records that caches must drop.
   var invalidations: String { "\(namespace):invalidate" }
 
-  /// The command up to the first key, by the digest under which Redis knows the script.
+  /// Returns the beginning of a command, up to the first key, with the digest by which Redis knows the script.
   static func head(_ script: RedisScript, digest: String) -> [UInt8] {
     head(script, "$7\r\nEVALSHA\r\n$\(digest.utf8.count)\r\n\(digest)\r\n")
   }
 
-  /// The same with the whole script, for a Redis that has lost it.
+  /// Returns the beginning of a command with the whole script, for a Redis that has lost it.
   static func wholeHead(_ script: RedisScript) -> [UInt8] {
     head(script, "$4\r\nEVAL\r\n$\(script.source.utf8.count)\r\n\(script.source)\r\n")
   }

@@ -4,36 +4,38 @@ import Loop
 import NIOCore
 import NIOPosix
 
-/// What uses a link. Called on its loop alone.
+/// The user of a link, which is called on its loop alone.
 protocol RedisLinkUser: AnyObject {
-  /// A connection is ready for commands.
-  /// - Returns: The reason why this Redis is not accepted.
+  /// Handles a new connection that is ready for commands.
+  ///
+  /// - Returns: The reason for which this Redis is refused; `nil` if it is accepted.
   func linkIsUp(_ greeting: RedisGreeting) -> String?
-  /// The next reply, in the order of the commands.
+  /// Handles the next reply, in the order of the commands.
   func linkReceived(_ reply: borrowing HiredisReply)
-  /// All that has come so far was handed over.
+  /// Handles the end of a read: all replies that have arrived were passed on.
   func linkReadAll()
-  /// What was appended until now has been written.
+  /// Handles the writing of all commands that were appended so far.
   func linkWrote()
-  /// The connection is gone, or an attempt to connect has failed.
+  /// Handles the loss of the connection, or a failed attempt to connect.
   func linkIsDown(_ reason: String)
 }
 
-/// Keeps one connection to Redis: connects, greets, and comes back after a loss. Confined to its loop.
+/// One connection to Redis, which is established, greeted, and re-established after a loss. Confined to its loop.
 final class RedisLink: @unchecked Sendable {
   private enum State {
-    /// Not begun, or ended for good.
+    /// Not started, or closed for good.
     case closed
-    /// The socket is being connected, or the replies to the greeting are awaited.
+    /// The socket is being connected, or the replies of the handshake are awaited.
     case connecting(RedisChannelHandler?, RedisHandshake)
     case up(RedisChannelHandler)
-    /// Until the next attempt.
+    /// The pause before the next attempt.
     case waiting
   }
 
-  /// A frozen Redis still accepts connections, and each attempt leaves one with it: so an attempt waits for long.
+  /// The maximum duration of an attempt. It is long because a frozen Redis still accepts connections, and each attempt
+  /// leaves one open there.
   private static let attemptSpan: TimeAmount = .seconds(2)
-  /// Beyond it the buffer is not kept for the next commands.
+  /// The capacity above which the output buffer is not reused, in bytes.
   private static let keptCapacity = 1 << 18
 
   let context: EventLoopContext
@@ -48,9 +50,11 @@ final class RedisLink: @unchecked Sendable {
   private var retry: Scheduled<Void>?
   private var outbound = ByteBufferAllocator().buffer(capacity: 4096)
   private var isFlushDue = false
-  /// Until it is closed. Not weak, since the user's every holder would then be counted elsewhere, which is slow.
+  /// The user, until the link is closed. Not weak, because the reference counts of an object with weak references are
+  /// stored elsewhere, which is slow.
   var user: (any RedisLinkUser)?
-  /// Since when there is no connection, and why; `nil` while there is one, and before the first failure.
+  /// The beginning of the present outage and its reason; `nil` while there is a connection, and before the first
+  /// failure.
   private(set) var outage: (since: BootInstant, reason: String)?
 
   init(context: EventLoopContext, settings: RedisEndpointSettings, carriesRecords: Bool, logger: Logger) {
@@ -72,7 +76,7 @@ final class RedisLink: @unchecked Sendable {
     }
   }
 
-  /// Whether no connection stood for longer than one call may take: waiting for one has no point then.
+  /// Whether the outage has lasted for longer than one call may take, so that waiting for a connection is pointless.
   var isOutageLong: Bool {
     outage.map { BootInstant(nanoseconds: bootTimeNanoseconds()) - $0.since >= settings.timeout } ?? false
   }
@@ -82,7 +86,7 @@ final class RedisLink: @unchecked Sendable {
     connect()
   }
 
-  /// Ends it for good.
+  /// Closes the connection for good.
   func close() {
     let before = state
     state = .closed
@@ -92,7 +96,7 @@ final class RedisLink: @unchecked Sendable {
     user = nil
   }
 
-  /// Appends commands; all those of one turn of the loop are written together at its end.
+  /// Appends commands. All commands of one turn of the loop are written together at its end.
   func append(_ write: (inout ByteBuffer) -> Void) {
     write(&outbound)
     guard !isFlushDue else { return }
@@ -124,7 +128,7 @@ extension RedisLink {
     limitAttempt(to: Milliseconds(Self.attemptSpan.nanoseconds / 1_000_000))
     let bootstrap = ClientBootstrap(group: context.loop)
       .connectTimeout(Self.attemptSpan)
-      // A second read would mostly find nothing.
+      // A second read would usually find nothing.
       .channelOption(.maxMessagesPerRead, value: 1)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -153,7 +157,7 @@ extension RedisLink {
     }
   }
 
-  /// The socket is connected.
+  /// Starts the handshake on a connected socket.
   func opened(_ handler: RedisChannelHandler) {
     guard case .connecting(nil, let handshake) = state else { return handler.abandon() }
     state = .connecting(handler, handshake)
@@ -195,7 +199,7 @@ extension RedisLink {
     logger.notice(message, metadata: ["after": "\(before.reason)"])
   }
 
-  /// Gives the connection up, or the attempt to make one, and tries again later.
+  /// Gives up the connection, or the attempt to establish one, and tries again after a pause.
   func fail(_ reason: String) {
     let before = state
     switch before {
@@ -228,7 +232,7 @@ extension RedisLink {
     context.executor.drain()
   }
 
-  /// The cause in words, without the names of functions that it came through.
+  /// The cause as text, without the names of the functions that it passed through.
   static func text(of error: any Error) -> String {
     if let error = error as? NIOConnectionError {
       guard let first = error.connectionErrors.first else { return "its name is not known" }

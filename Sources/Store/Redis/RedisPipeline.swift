@@ -2,20 +2,21 @@ import Idempotency
 import Loop
 import NIOCore
 
-/// The commands of one loop on their way to Redis and back: in the order in which they were written, each with the
-/// task that waits for it. Confined to its loop.
+/// The commands of one event loop that wait for their replies, in the order in which they were written. Confined to its
+/// loop.
 final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
-  /// Who is told what came of a copy.
+  /// The receiver of a copy's result.
   private enum Waiter {
     case task(UnsafeContinuation<RedisAnswer, Never>)
     case call((RedisAnswer, RedisCopies) -> Void)
-    /// Of a command that is no script: the reply as it is, `nil` where none came.
+    /// The receiver of the reply to a command that is not a script; it gets `nil` if there is no reply.
     case plain((RedisValue?) -> Void)
   }
 
   /// A command without a reply.
   private struct Pending {
-    /// `nil` where nobody waits any more: the reply, which may yet come, is read for its place in the row.
+    /// The receiver; `nil` if nobody waits any more. The reply may still arrive, and then only takes its place in the
+    /// order.
     var waiter: Waiter?
     var deadline: BootInstant
     var sentAt: BootInstant
@@ -30,8 +31,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     }
   }
 
-  /// How long the connection may be silent before Redis is asked for its time: that keeps the estimate good, and
-  /// finds a dead connection.
+  /// The time without replies after which Redis is asked for its time. That keeps the estimate of its clock good, and
+  /// detects a dead connection.
   private static let keepAlive: TimeAmount = .seconds(10)
 
   let context: EventLoopContext
@@ -40,29 +41,29 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   let keys: RedisKeys
   private let hub: RedisHub
   private var pending = CircularBuffer<Pending>(initialCapacity: 64)
-  /// How many of the last ones are not written yet.
+  /// The number of the last commands that are not written yet.
   private var unwritten = 0
   private var clock = RedisClock()
-  /// How each script's command begins, by its case.
+  /// The beginning of each script's command, by its case.
   private var heads: [[UInt8]] = []
   private var timer: (token: LoopTimers.Token, at: BootInstant)?
   private var patience = RedisPatience()
   private var heartbeat: RepeatedTask?
   private var lastReplyAt = BootInstant(nanoseconds: 0)
-  /// The moment of the replies that are being read; 0 until the first of them.
+  /// The time of the replies that are being read; 0 before the first of them.
   private var receivedAt = BootInstant(nanoseconds: 0)
   private var connectionWaiters: [Signal] = []
-  /// When a walk over the keys may go on.
+  /// The time from which a walk over the keys may continue.
   var nextStepAt = BootInstant(nanoseconds: 0)
-  /// Why no claim may be granted here.
+  /// The reason for which no claim may be granted on this connection; `nil` if claims may be granted.
   private(set) var refusal: String? {
     didSet {
       if let refusal { link.counters.monitor.refuses(refusal) } else { link.counters.monitor.serves() }
     }
   }
-  /// Why none may be granted yet, whatever the connection.
+  /// The reason for which no claim may be granted yet, whatever the connection; `nil` if claims may be granted.
   private var hold: String?
-  /// Whether that is for good, so that it counts also while Redis is away.
+  /// Whether `hold` is final, so that it is reported even while Redis is unreachable.
   private var isAdmissionRefused = false
 
   init(context: EventLoopContext, link: RedisLink, hub: RedisHub) {
@@ -75,7 +76,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     link.user = self
   }
 
-  /// Lets claims be granted, or says why they are not.
+  /// Allows claims, or refuses them for the given reason.
   func admit(unless reason: String?) {
     hold = reason
     isAdmissionRefused = reason != nil
@@ -97,12 +98,14 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 }
 
 extension RedisPipeline {
-  /// Runs a script on a record within the time of one call, and repeats it where its reply was lost.
+  /// Runs a script on a record within one call's time-out, and repeats it if its reply was lost.
   ///
   /// - Parameters:
-  ///   - capacity: at least the bytes that `write` writes.
-  ///   - copies: those of it that were written before, where there are any.
-  ///   - write: writes the arguments after the keys; it is given until when the call waits, by the store's clock.
+  ///   - script: The script.
+  ///   - id: The record; `nil` if the script takes no record's keys.
+  ///   - capacity: The maximum number of bytes that `write` writes.
+  ///   - copies: The results of earlier copies of the command, if there are any.
+  ///   - write: Writes the arguments after the keys. It gets the call's deadline by the store's clock.
   func ask(
     _ script: RedisScript, _ id: RecordID?, capacity: Int = 0, after copies: RedisCopies? = nil,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
@@ -111,7 +114,7 @@ extension RedisPipeline {
     do {
       return try await answer(to: script, id, after: copies, capacity: capacity, write)
     } catch {
-      // Whoever now gives the claim back does so after all copies of it.
+      // A claim that is released now is released after the deadline of its copies.
       if script == .claim, case .fateUnknown = error { await outlast(copies.deadline) }
       throw error
     }
@@ -139,8 +142,8 @@ extension RedisPipeline {
     }
   }
 
-  /// Writes one copy of a script's command, without a task that waits, and tells what came of that: on this loop, and
-  /// after this has returned. False where none can be written now.
+  /// Writes one copy of a script's command without a task that waits. Calls `tell` with the result, on this loop and
+  /// after this method has returned. False if no command can be written now.
   func askOnce(
     _ script: RedisScript, _ id: RecordID?, capacity: Int,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void,
@@ -151,7 +154,7 @@ extension RedisPipeline {
     return true
   }
 
-  /// Writes a command that is no script, where there is a connection, and tells its reply.
+  /// Writes a command that is not a script, and calls `tell` with its reply, or with `nil` if there is none.
   func askPlainly(_ words: [String], tell: @escaping (RedisValue?) -> Void) {
     guard link.isUp else { return tell(nil) }
     link.append { $0.writeCommand(words) }
@@ -161,13 +164,14 @@ extension RedisPipeline {
     arm(at: now + settings.timeout)
   }
 
-  /// Waits until no copy of a claim is run any more.
+  /// Waits until no copy of a claim can be executed any more.
   func outlast(_ deadline: BootInstant) async {
     let left = deadline - Self.now
     if left > 0 { await context.sleep(milliseconds: left.count + 1) }
   }
 
-  /// Waits for a connection as long as the call may take, but not through an outage that has lasted longer already.
+  /// Waits for a connection until the call's deadline. Fails at once if the outage has already lasted for longer than a
+  /// call.
   private func connection(by deadline: BootInstant, _ copies: RedisCopies) async throws(StoreError) {
     while !link.isUp {
       let left = deadline - Self.now
@@ -187,11 +191,11 @@ extension RedisPipeline {
     _ waiter: Waiter?, isWhole: Bool = false,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void
   ) {
-    // Without either, replies would go to those who asked for something else.
+    // Otherwise replies would go to the wrong commands.
     context.loop.preconditionInEventLoop()
     precondition(link.isUp, "RedisPipeline: a command without a connection")
     let now = Self.now
-    // Without an estimate the claim is refused as late, and its reply brings the time.
+    // Without an estimate, the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
     let head = isWhole ? RedisKeys.wholeHead(script) : heads[script.rawValue]
     link.append { buffer in
@@ -229,8 +233,8 @@ extension RedisPipeline {
     return refusal
   }
 
-  /// Takes what is known of this Redis: with `require_durable` no claim is granted on one that may lose records, nor on
-  /// one that has lost them.
+  /// Takes the findings about this Redis. With `require_durable`, no claim is granted on a Redis that may lose records,
+  /// or has lost them.
   func judge(doubts: [String], loss: String?) {
     var reason: String?
     if settings.requireDurable {
@@ -284,7 +288,8 @@ extension RedisPipeline {
 }
 
 extension RedisPipeline {
-  /// One timer for all commands: replies stop it as little as new commands start another.
+  /// Starts the timer, unless it fires earlier already. One timer serves all commands, so that most commands and
+  /// replies leave it unchanged.
   private func arm(at instant: BootInstant) {
     if let timer {
       guard instant < timer.at else { return }
@@ -294,8 +299,8 @@ extension RedisPipeline {
     timer = (context.timers.start(milliseconds: span.count) { [self] in expire() }, instant)
   }
 
-  /// Ends the waits whose time is over. A connection on which a command had a call's whole time is given up; one on
-  /// which a repeated command had the rest of it is not.
+  /// Ends the waits whose deadline has passed. If a command had the whole time-out on this connection, the connection
+  /// is given up; if a repeated command had only the rest of it, the connection is kept.
   private func expire() {
     let now = Self.now
     let due = timer?.at ?? now

@@ -1,6 +1,6 @@
 import Idempotency
 
-/// What of a record's text is needed outside Redis; `RedisScript` says how it is written.
+/// The parts of a record's text that are needed outside Redis; `RedisScript` documents the format.
 struct RedisRecord: Equatable {
   enum State { case inFlight, unknown, released, completed, forgotten }
 
@@ -14,13 +14,13 @@ struct RedisRecord: Equatable {
   var onlyRejectedSoFar = false
   var followsUnknown = false
   var isAnswerKept = false
-  /// See `StoredRecord`.
+  /// The end of the fence, as in `StoredRecord`.
   var fencedUntil: StoreInstant?
   var recipe: String
   var status = 0
   var location: String?
 
-  /// `nil` for what this version does not write.
+  /// Parses a record's text; `nil` for a format that this version does not write.
   init?(_ bytes: UnsafeRawBufferPointer) {
     var cursor = Cursor(bytes)
     guard cursor.next()?.elementsEqual("1".utf8) == true, cursor.next() != nil,
@@ -72,10 +72,10 @@ struct RedisRecord: Equatable {
     }
   }
 
-  /// Goes from one space to the next.
+  /// Iterates over the parts, which are separated by spaces.
   private struct Cursor {
     private let bytes: UnsafeRawBufferPointer
-    /// Where the next part begins; past the end once the last was taken.
+    /// The beginning of the next part; past the end after the last part.
     private var position = 0
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
@@ -105,7 +105,7 @@ struct RedisRecord: Equatable {
 }
 
 extension RedisRecord {
-  /// When the record is as good as absent. Without a fence its key is gone by then.
+  /// The time from which the record counts as absent. Without a fence, its key has expired by then.
   private var end: StoreInstant {
     switch state {
     case .forgotten: since + span
@@ -115,10 +115,12 @@ extension RedisRecord {
     }
   }
 
-  /// Where the record stands.
+  /// Returns the record's standing.
   ///
-  /// - Parameter response: the answer that was kept. Where there should be one and is none, Redis has evicted it:
-  ///   the record tells still that, and how, the request ended.
+  /// - Parameters:
+  ///   - now: The present time by the store's clock.
+  ///   - response: The recorded response. If there should be one and is none, Redis has evicted it; the record still
+  ///     contains the status and the location.
   func standing(now: StoreInstant, response: RecordedResponse?) -> Standing {
     if fencedUntil != nil, now >= end { return .absent }
     switch state {

@@ -1,23 +1,23 @@
 import Idempotency
 
-/// What an error of Redis' means, and what its operator does about it.
+/// The meaning of Redis' errors, and the advice for the operator.
 enum RedisRefusal {
-  /// Whether Redis does not know the script. It then has not run it.
+  /// Whether Redis does not have the script, in which case it has not run it.
   static func isScriptMissing(_ text: String) -> Bool { text.hasPrefix("NOSCRIPT") }
 
-  /// As the error of a command that Redis refused: none of these has changed anything.
+  /// Returns the error of a command that Redis refused. None of these commands has changed anything.
   static func error(_ text: String) -> StoreError {
     has("WRONGTYPE", text)
       ? .unreadable("the record's key holds something else: \(text)") : .unavailable(advice(text))
   }
 
-  /// The error with what to do.
+  /// Returns the error's text with advice for the operator.
   static func advice(_ text: String) -> String {
     for (code, advice) in advices where has(code, text) { return "\(advice) (\(text))" }
     return "Redis refused the command (\(text))"
   }
 
-  /// Whether the error is of this code. Redis 6.2 hides the code of an error in a script behind its position there.
+  /// Whether the error has this code. Redis 6.2 puts the code of an error in a script behind the error's position.
   private static func has(_ code: String, _ text: String) -> Bool {
     text.hasPrefix(code + " ") || text.hasPrefix("ERR Error running script") && text.contains("-\(code) ")
       || text == code

@@ -2,8 +2,8 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// The form in which an answer is kept: version (1 byte), status (2), the lengths of fields and trailers (4 each),
-/// then fields, trailers and body; numbers in network order.
+/// The format of a recorded response: version (1 byte), status (2), the lengths of fields and trailers (4 each), then
+/// fields, trailers and body. Numbers are in network byte order.
 enum RedisResponse {
   static let version: UInt8 = 1
   private static let headLength = 11
@@ -22,7 +22,7 @@ enum RedisResponse {
     writer.buffer(response.body)
   }
 
-  /// The parts share the buffer's memory. `nil` for what this version does not write.
+  /// Parses a response, whose parts share the buffer's memory; `nil` for a format that this version does not write.
   static func read(_ buffer: ByteBuffer) -> RecordedResponse? {
     var buffer = buffer
     guard buffer.readInteger(as: UInt8.self) == version, let status = buffer.readInteger(as: UInt16.self),
@@ -36,7 +36,7 @@ enum RedisResponse {
 }
 
 extension RecordedResponse {
-  /// The value of the first `Location` field: kept beside the record, in case the answer is evicted.
+  /// The value of the first `Location` field, which is also kept in the record in case the response is evicted.
   var location: String? {
     fields.withUnsafeReadableBytes { bytes in
       var rest = bytes[...]

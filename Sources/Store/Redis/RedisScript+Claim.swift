@@ -1,11 +1,12 @@
 extension RedisScript {
-  /// 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live,
-  /// 6 settle or -1.
+  /// The arguments: 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live, 6 settle
+  /// or -1.
   ///
-  /// Of `runClaim` in Tests/Model/claim.pml. Past its deadline it claims nothing: Semel has given up by then. Nor
-  /// does a copy whose owner has already given the record back: that is an older one of a repeated command.
+  /// This is `runClaim` in Tests/Model/claim.pml. After its deadline the script claims nothing, because Semel has given
+  /// up by then. Nor does it grant a record to an owner that has already released it: that command is an older copy of
+  /// a repeated one.
   ///
-  /// A fence goes on with each owner. Where a record ends before it, the key is as good as the fence alone.
+  /// Each owner hands on the fence. A record that ends before its fence is then equivalent to the fence alone.
   static let claimSource = """
     if now >= tonumber(ARGV[2]) then return {now, 'late'} end
     local r = redis.call('GET', KEYS[1])

@@ -1,5 +1,5 @@
 extension RedisScript {
-  /// 1 the fact's name, 2 the value that it must have, 3 the one that it gets; nothing in 2: none, in 3: no change.
+  /// The arguments: 1 the fact's name, 2 the value that it must have (empty: none), 3 its new value (empty: no change).
   static let factSource = """
     local value = redis.call('HGET', KEYS[1], ARGV[1]) or ''
     if ARGV[3] ~= '' and value == ARGV[2] then
@@ -9,15 +9,16 @@ extension RedisScript {
     return {now, 'fact', value}
     """
 
-  /// No arguments: what stands there is told by the common end.
+  /// No arguments. The common end returns the record.
   static let findSource = ""
 
-  /// 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the id, 5 deadline.
+  /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline.
   ///
-  /// Of a record that this version cannot read nothing is kept but the fence: this is the operator's way out, also
-  /// where the key holds something else than a text.
-  /// Repeated with the same token it tells again what it told first; past its deadline it forgets nothing, since that
-  /// would be a record that came after.
+  /// Of a record that this version cannot read, only the fence is kept. This is the operator's way out, also if the key
+  /// holds something other than a text.
+  ///
+  /// Repeated with the same token, the script returns the same result. After its deadline it forgets nothing, because
+  /// it would forget a later record.
   static let forgetSource = """
     if now >= tonumber(ARGV[5]) then return {now, 'late'} end
     local r = redis.pcall('GET', KEYS[1])
@@ -45,10 +46,10 @@ extension RedisScript {
     return now
     """
 
-  /// 1 a new token, 2 the state that it ends in, 3 span, 4 remember, 5 ` STATUS LOCATION`, 6 `k` or nothing,
-  /// 7 the answer, 8 the channel of invalidations, 9 the id, 10 `amend` or nothing.
+  /// The arguments: 1 a new token, 2 the new state, 3 span, 4 remember, 5 ` STATUS LOCATION`, 6 `k` or empty, 7 the
+  /// response, 8 the channel of invalidations, 9 the ID, 10 `amend` or empty.
   ///
-  /// The first half of an operator's token says that it is one (`OwnerToken.ofOperator`).
+  /// The first half of an operator's token identifies it as one (`OwnerToken.ofOperator`).
   static let resolveSource = """
     local owner, state, attempt, first, since, span, unknown, remember, flags, print, recipe = string.match(r or '',
       '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+)')
@@ -80,11 +81,11 @@ extension RedisScript {
     end
     """
 
-  /// 1 the cursor of Redis' own walk over its keys, 2 a pattern that a record's key fits, 3 how many keys a step meets,
-  /// 4 how many bytes of a key stand before the id.
+  /// The arguments: 1 the cursor of Redis' own walk over its keys, 2 a pattern that the keys of records match, 3 the
+  /// number of keys of a step, 4 the number of bytes of a key before the ID.
   ///
-  /// A walk beside everybody's work meets each record that stays at least once. What is told: the next cursor, and for
-  /// each open record, and each that cannot be read, its id and text.
+  /// A walk while other commands run visits each record that remains at least once. The reply contains the next cursor
+  /// and, for each record that is open or cannot be read, its ID and text.
   static let listSource = """
     local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
     local found = {now, 'walked', step[1]}

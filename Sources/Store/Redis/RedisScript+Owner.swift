@@ -1,10 +1,12 @@
-/// In these, the token stands at the record's bytes 3 to 34, and the first letter of its state at byte 36:
-/// (i)n_flight, (u)nknown, (r)eleased, (c)ompleted, (f)orgotten. A forgotten record has nobody's token, or that of the
+/// The scripts of an owner.
+///
+/// In a record's text, the token is in bytes 3 to 34, and byte 36 is the first letter of its state: (i)n_flight,
+/// (u)nknown, (r)eleased, (c)ompleted, (f)orgotten. The token of a forgotten record belongs to no owner, or to the
 /// owner that deleted its own record over a fence.
 ///
-/// The flags and the time to live that an owner writes are those of its claim, the fence among them.
+/// An owner writes the flags and the time to live of its claim, including the fence.
 extension RedisScript {
-  /// 1 owner, 2 `ATTEMPT FIRST`, 3 `LEASE UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live.
+  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `LEASE UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live.
   static let renewSource = """
     local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
     if own then
@@ -17,8 +19,8 @@ extension RedisScript {
     end
     """
 
-  /// 1 owner, 2 `ATTEMPT FIRST`, 3 `RETENTION UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE STATUS LOCATION`,
-  /// 4 the record's time to live, 5 the answer's, 6 the answer, empty where it is not kept.
+  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `RETENTION UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE STATUS
+  /// LOCATION`, 4 the record's time to live, 5 the response's time to live, 6 the response, empty if it is not kept.
   static let completeSource = """
     local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
     if own then
@@ -34,9 +36,10 @@ extension RedisScript {
     end
     """
 
-  /// 1 owner, 2 `remembered` or `deleted`.
+  /// The arguments: 1 owner, 2 `remembered` or `deleted`.
   ///
-  /// What stays is what Redis knows of the record: who gives back a claim whose reply was lost knows less.
+  /// The remaining record keeps the values that Redis has: an owner that releases a claim whose reply was lost does not
+  /// know them.
   static let releaseSource = """
     if not r then return now end
     if string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' ' then
@@ -63,7 +66,8 @@ extension RedisScript {
     end
     """
 
-  /// 1 owner, 2 `ATTEMPT FIRST`, 3 `0 UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live from the loss on.
+  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `0 UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live from
+  /// the loss on.
   static let markUnknownSource = """
     local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
     if own then

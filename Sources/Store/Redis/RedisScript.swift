@@ -1,26 +1,25 @@
-/// The steps on a record that Redis runs, each whole and by its own clock.
+/// The steps on a record that Redis executes, each atomically and by its own clock.
 ///
-/// A record is one text under `NAMESPACE:{ID}`, its parts parted by a space:
+/// A record is one text under `NAMESPACE:{ID}`, whose parts are separated by spaces:
 ///
 ///     1 OWNER STATE ATTEMPT FIRST SINCE SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE [STATUS [LOCATION]]
 ///
-/// `1` is the version. `SINCE` and `SPAN` are, in milliseconds: grant and lease (`in_flight`), the loss and 0
-/// (`unknown`), the release and 0 (`released`), completion and retention (`completed`), and the moment and the
-/// fence (`forgotten`). `FLAGS` are `o` (only rejected so far), `u` (follows an unknown outcome), `k` (the answer is
-/// kept under `NAMESPACE:{ID}:r`), `f` and the instant until which the fence of a record that was forgotten before
-/// stands, or `-`. The key lives at least as long as that fence. One text takes a quarter less of Redis' time a claim
-/// than a hash.
+/// `1` is the version. `SINCE` and `SPAN` are, in milliseconds: the grant and the lease (`in_flight`), the loss and 0
+/// (`unknown`), the release and 0 (`released`), the completion and the retention (`completed`), and the moment and the
+/// fence (`forgotten`). `FLAGS` are `o` (only rejected so far), `u` (follows an unknown outcome), `k` (the response is
+/// kept under `NAMESPACE:{ID}:r`), `f` with the end of the fence of a record that was forgotten before, or `-`. The key
+/// lives at least as long as that fence. One text takes a quarter less of Redis' time per claim than a hash.
 ///
-/// Every script looks first and writes last, what belongs to an answer before its record, so that an error in it
-/// leaves nothing half done; `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less
-/// than can be measured where nobody listens, so nothing has to know whether somebody does.
+/// Every script reads first and writes last, and writes the response before its record, so that an error leaves no
+/// half-done change. `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less than can be
+/// measured if nobody subscribes, so the scripts need not know whether somebody does.
 ///
-/// The reply is the store's time alone where all went as wanted, else an array: the time, a word whose first letter
-/// tells, and what belongs to it.
+/// The reply is the store's time alone on success. Otherwise it is an array of the time, a word that is identified by
+/// its first letter, and the word's values.
 enum RedisScript: Int, CaseIterable {
   case claim, renew, complete, release, markUnknown, find, forget, resolve, list, fact, clock
 
-  /// What the script is in Lua 5.1.
+  /// The script's source in Lua 5.1.
   var source: String {
     switch self {
     case .claim: Self.time + Self.claimSource
@@ -37,7 +36,7 @@ enum RedisScript: Int, CaseIterable {
     }
   }
 
-  /// How many keys and further arguments it takes.
+  /// The number of keys, and of further arguments.
   var arguments: (keys: Int, others: Int) {
     switch self {
     case .claim: (2, 6)
@@ -66,7 +65,8 @@ enum RedisScript: Int, CaseIterable {
 
       """
 
-  /// What is told of a record that is not the caller's: as it stands, with the answer where that still counts.
+  /// The end of a script that found no record of the caller: it returns the record as it is, with the response if that
+  /// has not expired.
   private static let lost = """
 
     if not r then return {now, 'none'} end

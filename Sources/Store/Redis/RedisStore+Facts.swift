@@ -1,9 +1,9 @@
 import Idempotency
 import Loop
 
-/// The facts of a namespace in Redis: fields of the one hash `NAMESPACE:facts`, without an end.
+/// The facts of a namespace in Redis: fields of the hash `NAMESPACE:facts`, which does not expire.
 ///
-/// Safe to use from any task; the commands run on the loop of its store.
+/// Safe to use from any task; the commands run on the store's loop.
 public struct RedisFacts: NamespaceFacts {
   let store: RedisStore
 
@@ -31,8 +31,13 @@ extension RedisStore {
   /// The facts of the namespace.
   public var facts: RedisFacts { RedisFacts(store: self) }
 
-  /// - Parameter value: Empty: nothing is set.
-  /// - Returns: The value that the fact has afterwards.
+  /// Reads a fact, or sets it if it has the expected value.
+  ///
+  /// - Parameters:
+  ///   - fact: The fact.
+  ///   - expected: The value that the fact must have; empty for none.
+  ///   - value: The new value; empty to set nothing.
+  /// - Returns: The fact's value afterwards.
   fileprivate func fact(
     _ fact: NamespaceFact, expected: String, value: String
   ) async throws(StoreError) -> String? {

@@ -1,9 +1,10 @@
 import Idempotency
 import Loop
 
-/// Open records, by a walk over Redis' keys: an index would cost every request, and this list nobody asks for often.
+/// The list of open records, by a walk over Redis' keys. An index would cost every request, and the list is rarely
+/// needed.
 extension RedisStore {
-  /// The number of keys that a step meets: everybody waits for it, so it takes Redis a small part of a millisecond.
+  /// The number of keys per step. All other commands wait for a step, so it takes only a small part of a millisecond.
   private static let stepLength: Int64 = 100
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
@@ -35,19 +36,20 @@ extension RedisStore {
 }
 
 extension RedisPipeline {
-  /// The part of Redis' time that a walk may take, at most: its steps are followed by pauses ten times their round
-  /// trip, which is longer than Redis works on them, and the longer the busier it is.
+  /// The pause after a step, as a multiple of its round trip, which limits the part of Redis' time that a walk takes.
+  /// The round trip is longer than Redis' work on the step, and grows when Redis is busy.
   private static let pauseFactor: Int64 = 10
+  /// The maximum pause, in nanoseconds.
   private static let maxPause: Int64 = 200_000_000
 
-  /// Waits until the pause after the last step is over, whoever walked.
+  /// Waits until the pause after the last step is over, whichever caller made it.
   func paceWalk() async {
     while true {
       let left = nextStepAt.nanoseconds - bootTimeNanoseconds()
       guard left > 0 else { break }
       await context.sleep(milliseconds: left / 1_000_000 + 1)
     }
-    // Until the step's own time is known, others that walk at the same time wait as long as it may take.
+    // Until this step's duration is known, concurrent walks wait for the maximum.
     nextStepAt = BootInstant(nanoseconds: bootTimeNanoseconds() + Self.maxPause)
   }
 
@@ -57,7 +59,7 @@ extension RedisPipeline {
   }
 }
 
-/// What a step of the walk met.
+/// The result of one step of the walk.
 struct RedisList {
   var cursor: String
   var records: [(RecordID, RedisRecord)] = []

@@ -1,8 +1,8 @@
 import Idempotency
 
-/// What the replies mean.
+/// The interpretation of the replies.
 extension RedisStore {
-  /// What a newcomer is told.
+  /// Returns the outcome of a claim.
   @inline(never)
   func outcome(of request: ClaimRequest, _ answer: RedisAnswer) throws(StoreError) -> ClaimOutcome {
     guard case .told(let told) = answer.ending else {
@@ -24,14 +24,19 @@ extension RedisStore {
     }
   }
 
-  /// What an owner, or an operator, is told.
+  /// Returns the outcome of an owner's or an operator's command.
   @inline(never)
   func outcome(of answer: RedisAnswer) throws(StoreError) -> OwnerOutcome {
     guard case .told(let told) = answer.ending, told.word != .again else { return .done }
     return .lost(try told.standing(now: answer.now))
   }
 
-  /// - Parameter record: as it stands now, where there was one before.
+  /// Creates a granted claim.
+  ///
+  /// - Parameters:
+  ///   - request: The request.
+  ///   - answer: The reply.
+  ///   - record: The record as it is now, if there was one before; otherwise `nil`.
   private static func claim(
     _ request: ClaimRequest, _ answer: RedisAnswer, after record: RedisRecord?
   ) -> Claim {
@@ -46,8 +51,8 @@ extension RedisStore {
 }
 
 extension ClaimOutcome {
-  /// Whether a copy of the claim that is run after this was told may be granted the record. What has an outcome keeps
-  /// it.
+  /// Whether a copy of the claim that Redis executes after this reply may still be granted the record. A record with an
+  /// outcome is not granted any more.
   var leavesRoom: Bool {
     switch self {
     case .granted, .taken(.completed): false

@@ -3,15 +3,15 @@ import Logging
 import Loop
 import NIOCore
 
-/// Records in one standalone Redis: one connection an event loop, one script a call.
+/// A record store in one standalone Redis, with one connection per event loop and one script per call.
 ///
-/// Confined to the loop of its context. Every call takes at most
-/// `RedisEndpointSettings.timeout`, and a claim whose connection is cut under it at most twice that.
+/// Confined to the loop of its context. A call takes at most `RedisEndpointSettings.timeout`; a claim whose connection
+/// is lost takes at most twice that. A stall of this process is not counted for a claim that Redis refused as late.
 public struct RedisStore: RecordStore {
   let pipeline: RedisPipeline
   let hub: RedisHub
 
-  /// Begins to connect at once.
+  /// Creates the store, which begins to connect at once.
   public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisHub) {
     let link = RedisLink(context: context, settings: settings, carriesRecords: true, logger: logger)
     let pipeline = RedisPipeline(context: context, link: link, hub: hub)
@@ -23,37 +23,39 @@ public struct RedisStore: RecordStore {
 
   var keys: RedisKeys { pipeline.keys }
 
-  /// What there is to tell of this loop's connection; from any thread.
+  /// The counters of this loop's connection. Safe from any thread.
   public var counters: RedisCounters { pipeline.link.counters }
 
-  /// Lets claims be granted where `awaitsAdmission` holds them back. From any thread.
+  /// Allows claims, which `awaitsAdmission` has held back. Safe from any thread.
   public func admit() {
     pipeline.context.loop.execute { [pipeline] in pipeline.admit(unless: nil) }
   }
 
-  /// Grants no claim, for this reason. From any thread.
+  /// Refuses every claim, for the given reason. Safe from any thread.
   public func refuseAdmission(_ reason: String) {
     pipeline.context.loop.execute { [pipeline] in pipeline.admit(unless: reason) }
   }
 
-  /// Ends the connection; calls that wait are told so. From any thread.
+  /// Closes the connection. Calls that wait fail. Safe from any thread.
   public func close() {
     pipeline.context.loop.execute { [pipeline] in pipeline.close() }
   }
 
-  /// Whether Redis answers, asked now.
+  /// Returns if Redis replies now, and throws an error otherwise.
   public func ping() async throws(StoreError) {
     _ = try await pipeline.ask(.clock, nil)
   }
 
-  /// Takes at most twice the time of a call: where a repeated claim hears that another has the record, a copy of it may
-  /// yet be the next to get that, with nobody to end it (Tests/Model/claim.pml, EARLY_LEAVE). Such an answer counts
-  /// only once it is too late for the copies, and is asked for again then.
+  /// Claims a record, in at most twice the time-out of a call.
+  ///
+  /// If a repeated claim finds the record taken, an earlier copy of the command may still be granted it afterwards,
+  /// with no task to end it (Tests/Model/claim.pml, EARLY_LEAVE). Such a reply is therefore used only after the
+  /// deadline of all copies, when the claim is repeated.
   public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
     try await claim(request, after: nil)
   }
 
-  /// One copy of the claim without a task; where that one's reply is no answer, a task goes on from there.
+  /// Writes one copy of the claim without a task. If its reply is not final, a task continues the claim.
   public func claim(
     _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
   ) -> Bool {
@@ -102,7 +104,7 @@ public struct RedisStore: RecordStore {
     throw .fateUnknown("the connection to Redis was cut under a claim, time and again")
   }
 
-  /// A claim, and until when another copy of its command may yet be run.
+  /// Returns the outcome of a claim, and the time until which another copy of its command may still be executed.
   private func claimOnce(
     _ request: ClaimRequest, after copies: RedisCopies? = nil
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {

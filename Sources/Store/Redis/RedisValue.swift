@@ -1,4 +1,4 @@
-/// A reply as a plain value: for the handshake and the subscriptions, where an allocation does not count.
+/// A reply as a plain value, for the handshake and the subscriptions, where an allocation does not matter.
 indirect enum RedisValue: Equatable {
   case null
   case integer(Int64)
@@ -6,7 +6,7 @@ indirect enum RedisValue: Equatable {
   case error(String)
   case array([RedisValue])
 
-  /// The text, `nil` for anything else.
+  /// The text; `nil` for any other value.
   var text: String? {
     if case .text(let text) = self { text } else { nil }
   }

@@ -2,9 +2,9 @@ import Idempotency
 import Loop
 import NIOCore
 
-/// One task's subscription to the ends of one record. Used on the loop of its task; woken from the hub's.
+/// One task's subscription to the ends of one record. Used on the loop of its task, and woken from the hub's loop.
 public final class RedisWatch: RecordWatch, @unchecked Sendable {
-  /// What the hub told of the subscription; touched on the watcher's loop alone.
+  /// The state of the subscription. Accessed on the watcher's loop only.
   enum Beginning { case asked, confirmed, failed(String) }
 
   let id: RecordID
@@ -26,10 +26,10 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
 
   public func cancel() { hub.leave(self) }
 
-  /// The record may have changed; from the hub's loop.
+  /// Wakes the task, because the record may have changed. Called on the hub's loop.
   func wake() { onOwnLoop { self.signal.set() } }
 
-  /// The subscription stands, or cannot; from the hub's loop.
+  /// Wakes the task, because the subscription is confirmed or has failed. Called on the hub's loop.
   func begin(_ beginning: Beginning) {
     onOwnLoop {
       self.beginning = beginning

@@ -16,7 +16,9 @@ public struct LimitSettings: Hashable, Sendable {
   /// The maximum number of field lines in a head. Apache and hyper have the same limit; clients and gateways send 10 to
   /// 40.
   public var headerCount = 100
+  /// The time limit for the arrival of a request's head.
   public var headerTimeout: Milliseconds = .seconds(10)
+  /// The time limit for the arrival of a protected request's body, or for a pause in one that is passed through.
   public var bodyTimeout: Milliseconds = .seconds(30)
   /// The time for which a client may read nothing of a response that is ready for it. It equals the time for which its
   /// own body may pause.
@@ -26,8 +28,9 @@ public struct LimitSettings: Hashable, Sendable {
   /// The maximum number of bytes that a client may send ahead of a response that it waits for: a few hundred small
   /// requests.
   public var pipelineBytes = 64 << 10
-  /// The time for which a connection with a switched protocol may be idle. Most long-lived connections transmit
-  /// something every few minutes; an hour spares those that do not, and still ends every dead connection.
+  /// The time for which no byte may pass in a tunnel (a connection with a switched protocol), or in a body after the
+  /// response has begun. Most long-lived connections transmit something every few minutes; an hour spares those that do
+  /// not, and still ends every dead connection.
   public var tunnelTimeout: Milliseconds = .seconds(3600)
   /// The maximum number of concurrent streams on one connection.
   public var http2MaxStreams = 100

@@ -10,6 +10,7 @@ public struct RedisSettings: Hashable, Sendable {
   public var endpoint: Endpoint
   public var user: String?
   public var password: Secret?
+  /// The number of the database.
   public var database = 0
 
   public init(endpoint: Endpoint) { self.endpoint = endpoint }

@@ -6,6 +6,7 @@ public enum Underscores: String, Sendable, CaseIterable { case drop, pass }
 
 /// The whole configuration: one YAML file, read into one typed document.
 public struct Settings: Sendable, Hashable {
+  /// The condition for readiness.
   public enum Readiness: String, Sendable, CaseIterable {
     /// Ready from the first moment at which the store was reached and accepted.
     case started

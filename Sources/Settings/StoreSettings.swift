@@ -3,6 +3,7 @@ import Idempotency
 
 /// The place and the treatment of records.
 public struct StoreSettings: Hashable, Sendable {
+  /// The place of the records.
   public enum Place: Hashable, Sendable {
     /// A database file that only this process uses.
     case embedded(path: String)

@@ -5,7 +5,7 @@ public struct TLSFiles: Hashable, Sendable {
   /// The server's certificate, followed by those that lead to its root.
   public var certificate: String
   public var key: String
-  /// The root certificates for clients' certificates; `nil` if clients are not asked for a certificate.
+  /// The root certificates for clients' certificates; `nil` if no certificate is requested.
   public var clientCA: String?
 
   public init(certificate: String, key: String, clientCA: String? = nil) {

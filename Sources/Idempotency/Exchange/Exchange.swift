@@ -62,6 +62,7 @@ extension Exchange {
     }
   }
 
+  /// Decides on the store's reply to a claim.
   public mutating func claimed(_ outcome: ClaimOutcome) -> ClaimedAction {
     guard isAsking else { preconditionFailure("Exchange: claimed outside of claiming") }
     switch outcome {
@@ -93,6 +94,8 @@ extension Exchange {
     }
   }
 
+  /// Decides on a claim that failed. Only a delivery of whose record the store has reported nothing may run
+  /// unprotected.
   public mutating func claimFailed(_ error: StoreError) -> ClaimedAction {
     let mayRunUnprotected: Bool
     switch state {
@@ -140,6 +143,8 @@ extension Exchange {
     case markUnknown
   }
 
+  /// Decides on a complete response of the backend.
+  ///
   /// - Parameter isRenewed: whether a renewal of the claim was ever requested.
   public mutating func answered(
     status: Int, steering: Steering, isRenewed: Bool = false
@@ -181,6 +186,7 @@ extension Exchange {
     case giveUp
   }
 
+  /// Decides on an exchange with the backend that ended without a complete response.
   public mutating func failed(_ failure: UpstreamFailure) -> FailedAction {
     switch state {
     case .owning(let claim):
@@ -222,6 +228,7 @@ extension Exchange {
     case refuse(Problem)
   }
 
+  /// Decides on the store's reply to the completion, release or mark.
   public mutating func stored(_ outcome: OwnerOutcome) -> StoredAction {
     guard case .settling = state else { preconditionFailure("Exchange: stored outside of settling") }
     state = .ended
@@ -241,6 +248,7 @@ extension Exchange {
     }
   }
 
+  /// Decides on a completion that failed.
   public mutating func storingFailed(_ error: StoreError) -> StoredAction {
     guard case .settling = state else { preconditionFailure("Exchange: storingFailed outside of settling") }
     state = .ended

@@ -30,6 +30,7 @@ public enum KeySource: Hashable, Sendable {
 
 /// The rules of a route for its keys.
 public struct KeyPolicy: Hashable, Sendable {
+  /// The characters of a key: any visible ASCII, or those of a UUID.
   public enum Format: String, Sendable, CaseIterable { case any, uuid }
 
   /// The sources in the order of their precedence: the first that yields a key counts.
@@ -37,6 +38,7 @@ public struct KeyPolicy: Hashable, Sendable {
   public var format: Format = .any
   /// The minimum length in bytes.
   public var minLength = 1
+  /// The maximum length in bytes.
   public var maxLength = 255
 
   public init() {}
@@ -63,8 +65,10 @@ public enum CallerPart: Hashable, Sendable {
 
 /// The rules of a route for its callers.
 public struct CallerPolicy: Hashable, Sendable {
+  /// The treatment of a request that lacks a part of its caller: refused, or served as an anonymous caller's.
   public enum Anonymous: String, Sendable, CaseIterable { case refuse, allow }
 
+  /// The parts in the order of their encoding, which is a part of every record's id.
   public var parts: [CallerPart]
   /// The treatment of a missing part.
   public var anonymous: Anonymous = .refuse

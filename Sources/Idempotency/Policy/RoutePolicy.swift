@@ -1,5 +1,6 @@
 /// All settings of one route: the requests that it matches, and their treatment. Created once from the configuration.
 public struct RoutePolicy: Hashable, Sendable {
+  /// The need for a key: refused without one, passed through without one, or never protected.
   public enum Idempotency: String, Sendable, CaseIterable { case required, optional, off }
   /// The strictness in matching the spelling of a request's path.
   public enum Spelling: String, Sendable, CaseIterable {
@@ -16,10 +17,15 @@ public struct RoutePolicy: Hashable, Sendable {
     /// Those in the client's `Accept-Encoding`.
     case pass
   }
+  /// The scope of a key: one normalised path, or all paths of the route.
   public enum Endpoint: String, Sendable, CaseIterable { case path, route }
+  /// The treatment of a delivery while another one is in flight: it waits, or is refused at once.
   public enum Duplicates: String, Sendable, CaseIterable { case wait, reject }
+  /// The treatment of an unknown outcome: it stays, or a later delivery runs again after `settle`.
   public enum OnUnknown: String, Sendable, CaseIterable { case hold, retry }
+  /// The treatment of requests while the store is unavailable: refused, or forwarded unprotected.
   public enum OnStoreFailure: String, Sendable, CaseIterable { case closed, open }
+  /// The treatment of `Set-Cookie` in recorded responses: left out, or kept.
   public enum SetCookie: String, Sendable, CaseIterable { case drop, keep }
 
   public var name: String
@@ -32,15 +38,24 @@ public struct RoutePolicy: Hashable, Sendable {
   public var endpoint: Endpoint = .path
   public var spelling: Spelling = .lenient
   public var contentCoding: ContentCoding = .identity
+  /// The recipe for fingerprints of new records.
   public var recipe = Recipe()
+  /// The status of the refusal of another payload under a used key: 409, 422 or 400.
   public var mismatchStatus = 409
   public var duplicates: Duplicates = .wait
+  /// The maximum time for which a duplicate waits.
   public var waitTimeout: Milliseconds = .seconds(10)
+  /// The maximum number of waiting duplicates of one key in this process. Further ones are refused.
   public var maxWaiters = 64
+  /// The duration of an owner's claim without a renewal.
   public var lease: Milliseconds = .seconds(30)
+  /// The time for which a response is replayed, from completion on.
   public var retention: Milliseconds = .seconds(24 * 3600)
+  /// The time for which a record is remembered, from completion on; at least `retention`.
   public var remember: Milliseconds = .seconds(24 * 3600)
+  /// The time for which an unknown record is kept before it becomes a tombstone.
   public var unknownRetention: Milliseconds = .seconds(30 * 24 * 3600)
+  /// The classes of responses by their status codes.
   public var outcomes = OutcomeTable()
   public var onUnknown: OnUnknown = .hold
   /// The maximum number of attempts; 0 for no limit.

@@ -1,5 +1,6 @@
 /// The settings of one backend.
 public struct UpstreamSettings: Hashable, Sendable {
+  /// The value of `Host` in requests to the backend.
   public enum Host: Hashable, Sendable {
     /// The host that the client sent.
     case preserve
@@ -12,9 +13,10 @@ public struct UpstreamSettings: Hashable, Sendable {
     case unix(path: String)
   }
 
+  /// The use of HTTP/2 for the backend.
   public enum HTTP2: String, CaseIterable, Hashable, Sendable {
     case off
-    /// By ALPN if the connection uses TLS.
+    /// HTTP/2 if ALPN selects it, which requires TLS.
     case auto
     case priorKnowledge = "prior_knowledge"
   }
@@ -23,6 +25,7 @@ public struct UpstreamSettings: Hashable, Sendable {
   public struct TLS: Hashable, Sendable {
     /// The authorities that replace the system's own.
     public var ca: String?
+    /// Semel's client certificate; `nil` for none. It is given together with `key`.
     public var certificate: String?
     public var key: String?
     /// The server's name that replaces the host of the URL.
@@ -37,10 +40,16 @@ public struct UpstreamSettings: Hashable, Sendable {
   public var http2: HTTP2 = .off
   /// The TLS settings; `nil` if the URL is not `https`.
   public var tls: TLS?
+  /// The time limit for one attempt to connect, and for the wait for a free connection.
   public var connectTimeout: Milliseconds = .seconds(2)
+  /// The time limit for a response, from the request's last byte to the response's last (protected) or first (passed
+  /// through).
   public var responseTimeout: Milliseconds = .seconds(30)
+  /// The time after a time-out for which Semel waits for a late response.
   public var settle: Milliseconds = .seconds(30)
+  /// The maximum time for which an unused connection is kept; 0 keeps none. It should be below the backend's own limit.
   public var idleTimeout: Milliseconds = .seconds(4)
+  /// The maximum number of further attempts to connect, before anything is sent.
   public var connectRetries = 3
   /// The maximum number of connections over all event loops together.
   public var maxConnections = 256

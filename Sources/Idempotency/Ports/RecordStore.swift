@@ -14,6 +14,7 @@ public final class ClaimRequest: Sendable {
   public let owner: OwnerToken
   public let fingerprint: Fingerprint
   public let lease: Milliseconds
+  /// The condition for taking over a record of unknown outcome.
   public let takeOver: TakeOver
   /// The time for which an unknown record is kept before it becomes a tombstone.
   public let unknownRetention: Milliseconds

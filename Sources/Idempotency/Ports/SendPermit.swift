@@ -10,6 +10,7 @@ public final class SendPermit: @unchecked Sendable {
     max(Milliseconds(lease.count / 10), Milliseconds(min(100, lease.count / 2)))
   }
 
+  /// The reason why a send is not permitted.
   public enum Refusal: Equatable, Sendable {
     /// The request was sent before. A second send would execute it twice.
     case alreadySent
@@ -20,6 +21,7 @@ public final class SendPermit: @unchecked Sendable {
   /// The time from which the grant is stale.
   private(set) public var sendBefore: BootInstant
   private(set) public var isSent = false
+  /// The reason of the last refused `take`; `nil` if none was refused.
   private(set) public var refusal: Refusal?
 
   public init(askedAt: BootInstant, lease: Milliseconds) {

@@ -40,6 +40,7 @@ public final class UpstreamRequest: Sendable {
   }
 }
 
+/// The body of a request to the backend.
 public enum RequestBody: Sendable {
   /// No content, and no `Content-Length`.
   case none
@@ -122,6 +123,7 @@ public struct UpstreamHead: Sendable {
   }
 }
 
+/// The result of collecting a response's body.
 public enum Collected: Sendable {
   /// The whole body.
   case whole(ByteBuffer)

@@ -9,6 +9,7 @@ extension Problem {
       isRetryable: false)
   }
 
+  /// Another delivery of the same request is in flight.
   public static func inFlight(retryAfter: Milliseconds) -> Problem {
     Problem(
       .inFlight, status: 409,
@@ -62,6 +63,7 @@ extension Problem {
       isRetryable: false, originalStatus: status, location: location)
   }
 
+  /// The record's retention is over, and only its tombstone is left.
   public static var keyExpired: Problem {
     Problem(
       .keyExpired, status: 409,
@@ -70,6 +72,7 @@ extension Problem {
       isRetryable: false)
   }
 
+  /// The store is unavailable, or was refused at the start.
   public static func storeUnavailable(retryAfter: Milliseconds) -> Problem {
     Problem(
       .storeUnavailable, status: 503,

@@ -34,6 +34,7 @@ public final class Problem: Error, Sendable {
   public let retryAfter: Int64?
   /// The status of the response that was not kept.
   public let originalStatus: Int?
+  /// The `Location` of the response that was not kept.
   public let location: String?
   /// The value of `WWW-Authenticate` (RFC 9110, section 11.6.1), if other credentials would be accepted.
   public let challenge: String?

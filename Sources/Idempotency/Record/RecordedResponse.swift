@@ -62,6 +62,7 @@ public final class CompletedRecord: Sendable {
   public let expiresAt: StoreInstant
   /// The time left until then, by the store's clock at the moment of its reply. A cache keeps the record no longer.
   public let remaining: Milliseconds
+  /// The number of the attempt that completed the record.
   public let attempt: Int
 
   public init(

@@ -17,7 +17,7 @@ struct BodyDecoder: Sendable {
     case chunk(Int)
     /// The next bytes are the CRLF after a chunk. Followed by `chunkLine`.
     case chunkEnd
-    /// Within the trailer section. Followed by the end.
+    /// The next bytes belong to the trailer section. Followed by the end.
     case trailers
     /// The body lasts until the connection ends. Only a response can have such a body.
     case untilClose

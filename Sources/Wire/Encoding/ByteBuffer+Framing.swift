@@ -39,6 +39,7 @@ extension ByteBuffer {
     writeStaticString("\r\n")
   }
 
+  /// Writes the CRLF after a chunk's bytes.
   public mutating func writeChunkEnd() {
     writeStaticString("\r\n")
   }

@@ -3,9 +3,9 @@
 /// Years are counted from March, so that the leap day is the last day of its year; 400 years have 146097 days.
 struct CivilDate: Equatable {
   let year: Int
-  /// 1 to 12.
+  /// The month, from 1 to 12.
   let month: Int
-  /// 1 to 31.
+  /// The day of the month, from 1 to 31.
   let day: Int
 
   init(year: Int, month: Int, day: Int) {

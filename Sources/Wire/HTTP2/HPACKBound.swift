@@ -22,6 +22,7 @@ public enum HPACKBound {
     }
   }
 
+  /// The maximum number of bytes for a text.
   public static func mostBytes(for text: some Sequence<UInt8>) -> Int {
     text.reduce(0) { $0 + mostBytes(for: $1) }
   }

@@ -53,6 +53,7 @@ extension MessageHead {
     case get, head, post, put, patch, delete, options, trace, connect, other
   }
 
+  /// The method of a request, `other` for a response.
   public var method: Method {
     if case .request(let method, _, _) = start { method } else { .other }
   }

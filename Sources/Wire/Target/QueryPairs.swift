@@ -21,6 +21,7 @@ public struct QueryPairs: Sequence, IteratorProtocol {
     at = bytes.readerIndex
   }
 
+  /// The next pair with decoded name and value; `nil` at the end.
   public mutating func next() -> Pair? {
     while at < bytes.writerIndex {
       let piece = nextPiece()

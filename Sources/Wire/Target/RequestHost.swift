@@ -4,6 +4,7 @@ import NIOCore
 public struct RequestHost: Sendable, Equatable {
   /// The host in lower case, without port and without the root's dot; an IPv6 address with its brackets.
   public let name: ByteBuffer
+  /// The port; `nil` if none is given.
   public let port: UInt16?
   /// Whether the host is an IP address, which does not identify a site.
   public let isIPLiteral: Bool

@@ -2,12 +2,12 @@ import Hummingbird
 import NIOCore
 import Wire
 
-/// What is known of a request to the operator's listener.
+/// The context of a request to the admin listener.
 struct AdminContext: RequestContext {
   var coreContext: CoreRequestContextStorage
-  /// Who asks, for the audit line.
+  /// The client's address, for the audit log.
   let peer: String
-  /// The address at which the request arrived.
+  /// The address at which the request arrived; `nil` if it is not known.
   let local: IPAddress?
 
   init(source: ApplicationRequestContextSource) {

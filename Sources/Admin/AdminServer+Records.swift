@@ -3,9 +3,9 @@ import Hummingbird
 import Idempotency
 import NIOCore
 
-/// The operator's interface to the records.
+/// The records interface of the admin listener.
 extension AdminServer {
-  /// A resolution holds an answer's body.
+  /// The maximum size of a request body, in bytes. A resolution contains the body of a response.
   private static let mostBytes = 8 << 20
 
   func addRecords(to router: RouterGroup<AdminContext>, desk: RecordDesk) {
@@ -54,7 +54,7 @@ extension AdminServer {
     }
   }
 
-  /// Which member is at fault; nothing of its value.
+  /// The text for a decoding error, which names the member at fault but never contains its value.
   private static func reason(_ error: any Error) -> String {
     switch error {
     case DecodingError.keyNotFound(let key, _): "\(key.stringValue) is missing"

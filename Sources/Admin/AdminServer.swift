@@ -6,15 +6,15 @@ import NIOCore
 import ServiceLifecycle
 import Telemetry
 
-/// Whether this process should be given requests.
+/// The readiness of this process to take requests.
 public enum Readiness: Sendable, Equatable {
   case ready
-  /// Why not, in a few words.
+  /// The process should get no requests, for this reason, in a few words.
   case notReady(String)
 }
 
-/// The operator's listener: probes, metrics, records and the configuration. Separate from the clients' one, loopback
-/// by default.
+/// The admin listener: probes, metrics, records and the configuration. It is separate from the clients' listeners, and
+/// on loopback by default.
 public struct AdminServer: Service {
   private let host: String
   private let port: Int
@@ -29,13 +29,22 @@ public struct AdminServer: Service {
   private let onListening: @Sendable () -> Void
   private let logger: Logger
 
+  /// Creates the admin listener.
+  ///
   /// - Parameters:
-  ///   - names: by which it is reached, besides `host` and `localhost`.
-  ///   - configuration: what `/readyz` tells of it; `nil` where there is no file.
-  ///   - surroundings: what else `/readyz` names, a line each.
-  ///   - settings: the configuration at work as JSON, without its secrets.
-  ///   - onListening: called once it takes connections.
-  ///   - token: what `Authorization: Bearer …` must say, for everything but the probes; `nil`: nothing is asked.
+  ///   - host: The address to listen on.
+  ///   - port: The port to listen on.
+  ///   - names: The names by which the listener is reached, besides `host` and `localhost`.
+  ///   - token: The token that `Authorization: Bearer …` must contain, except for the probes; `nil` if no token is
+  ///     required.
+  ///   - metrics: The metrics of the process.
+  ///   - readiness: Returns the readiness that `/readyz` reports.
+  ///   - configuration: Returns the configuration that `/readyz` reports; `nil` if there is no configuration file.
+  ///   - surroundings: Returns further lines of `/readyz`.
+  ///   - desk: The operations on records.
+  ///   - settings: Returns the present configuration as JSON, without its secrets.
+  ///   - onListening: Called once the listener accepts connections.
+  ///   - logger: The logger of the listener.
   public init(
     host: String, port: Int, names: [String], token: Secret?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
@@ -60,7 +69,7 @@ public struct AdminServer: Service {
 
   public func run() async throws {
     var quiet = logger
-    // Errors are thrown, too, and told of once, where they end the process.
+    // Errors are also thrown, and logged where they end the process.
     quiet.logLevel = .critical
     let application = Application(
       router: router(), configuration: .init(address: .hostname(host, port: port), serverName: nil),
@@ -74,7 +83,7 @@ public struct AdminServer: Service {
 
   private func router() -> Router<AdminContext> {
     let router = Router(context: AdminContext.self)
-    // By the templates of routes; a path that meets none is "NotFound".
+    // Counts by route template. Requests to unknown paths count as "NotFound".
     router.add(middleware: MetricsMiddleware())
     router.add(middleware: PageGuardMiddleware(pages: pages))
     router.get("/livez") { _, _ in "ok\n" }

@@ -1,10 +1,10 @@
-/// Which configuration a process works by, and what became of the last attempt to change it.
+/// The configuration that a process uses, and the failure of the latest attempt to change it.
 public struct ConfigurationStanding: Sendable, Equatable {
   /// A configuration that was read and refused.
   public struct Refusal: Sendable, Equatable {
-    /// As log lines tell the time.
+    /// The time of the refusal, in the format of log entries.
     public var at: String
-    /// A line each, with file, line and column where the file is at fault.
+    /// The reasons, one line each, with file, line and column if the file is at fault.
     public var reasons: [String]
 
     public init(at: String, reasons: [String]) {
@@ -15,7 +15,7 @@ public struct ConfigurationStanding: Sendable, Equatable {
 
   public var digest: String
   public var loadedAt: String
-  /// Of the last reload, where it was refused.
+  /// The refusal of the latest reload; `nil` if it succeeded.
   public var refusal: Refusal?
 
   public init(digest: String, loadedAt: String) {
@@ -23,7 +23,7 @@ public struct ConfigurationStanding: Sendable, Equatable {
     self.loadedAt = loadedAt
   }
 
-  /// For people, a line each.
+  /// The text for a person, one fact per line.
   var text: String {
     var text = "configuration \(digest), loaded \(loadedAt)\n"
     if let refusal {

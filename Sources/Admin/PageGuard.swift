@@ -1,20 +1,20 @@
 import HTTPTypes
 import Wire
 
-/// The rule by which the operator's listener tells its own clients from the web pages that an operator happens to have
-/// open: a browser reaches loopback and private networks for any page.
+/// Distinguishes the admin listener's clients from web pages that an operator has open: a browser can reach loopback
+/// and private networks on behalf of any page.
 ///
-/// A name may have been pointed here by whoever owns it (DNS rebinding), so it has to be configured. An address is the
-/// listener's own where it is loopback, is configured, or is the one at which the connection arrived: a kubelet and
-/// Prometheus name the pod so.
+/// A host name may point here on the initiative of its owner (DNS rebinding), so it must be configured. An address is
+/// accepted if it is loopback, is configured, or is the address at which the connection arrived, because a kubelet and
+/// Prometheus address a pod so.
 struct PageGuard: Sendable {
   enum Verdict: Equatable {
     case accept
-    /// The `Host` is neither loopback, nor configured, nor where the request arrived.
+    /// The `Host` is neither loopback, nor configured, nor the address at which the request arrived.
     case foreignHost
-    /// The `Origin` is another than the listener's own, or the browser says that the request comes from another site.
+    /// The `Origin` is not the listener's own, or the browser states that the request comes from another site.
     case foreignPage
-    /// A change without `Content-Type: application/json`, which a page could send without asking first.
+    /// A change without `Content-Type: application/json`, which a page may send without a preflight request.
     case changeWithoutJSON
   }
 
@@ -22,19 +22,25 @@ struct PageGuard: Sendable {
     AddressBlock(IPAddress("127.0.0.0")!, prefix: 104)!, AddressBlock(IPAddress("::1")!, prefix: 128)!,
   ]
 
-  /// In lower case.
+  /// The accepted names, in lower case.
   private let names: Set<String>
   private let addresses: Set<IPAddress>
 
-  /// - Parameter hosts: names and addresses besides loopback by which the listener is reached, in any letter case.
+  /// Creates a guard.
+  ///
+  /// - Parameter hosts: The names and addresses by which the listener is reached, besides loopback, in any letter case.
   init(hosts: [String]) {
     names = Set(hosts.map { $0.lowercased() } + ["localhost"])
     addresses = Set(hosts.compactMap { IPAddress($0) })
   }
 
-  /// - Parameter local: the address at which the connection arrived; `nil` where it is not known.
+  /// Returns the verdict on a request.
+  ///
+  /// - Parameters:
+  ///   - request: The request's head.
+  ///   - local: The address at which the connection arrived; `nil` if it is not known.
   func verdict(on request: HTTPRequest, at local: IPAddress?) -> Verdict {
-    // Every browser names a host; a probe of HTTP/1.0 may not.
+    // Every browser sends a host; a probe by HTTP/1.0 may not.
     if let authority = request.authority, !isOwn(authority, at: local) { return .foreignHost }
     if let origin = request.headerFields[.origin] {
       guard let authority = request.authority?.lowercased(),
@@ -69,7 +75,7 @@ struct PageGuard: Sendable {
     address == local || addresses.contains(address) || Self.loopback.contains { $0.contains(address) }
   }
 
-  /// Nothing, or a colon and digits.
+  /// Whether the text is empty, or a colon and digits.
   private func isPort(_ rest: Substring) -> Bool {
     rest.isEmpty || rest.first == ":" && rest.dropFirst().utf8.allSatisfy(ASCII.isDigit)
   }

@@ -1,6 +1,6 @@
 import Hummingbird
 
-/// Refuses what a web page of another origin made a browser send, before anything else is looked at.
+/// Refuses requests that a web page of another origin has caused, before anything else is checked.
 struct PageGuardMiddleware: RouterMiddleware {
   let pages: PageGuard
 

@@ -1,7 +1,7 @@
 import Foundation
 import Hummingbird
 
-/// Why the operator's listener does not do what it is asked.
+/// The reason for which the admin listener refuses a request.
 struct AdminError: Error, HTTPResponseError {
   let status: HTTPResponse.Status
   let detail: String
@@ -26,7 +26,7 @@ extension Response {
       body: .init(byteBuffer: ByteBuffer(string: text)))
   }
 
-  /// A document whose members stand in alphabetical order.
+  /// Creates a response with a JSON document, whose members are in alphabetical order.
   static func json(
     _ document: some Encodable, status: HTTPResponse.Status = .ok, type: String = "application/json"
   ) -> Response {

@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import Idempotency
 
-/// Lets only those in who know the operator's token.
+/// Refuses requests without the admin token.
 struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
   let token: Secret?
 
@@ -20,7 +20,7 @@ struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
     return try await next(request, context)
   }
 
-  /// Compares in a time that does not tell where the two differ.
+  /// Compares in a time that does not depend on the position of the first difference.
   static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
     return zip(left, right).reduce(0) { $0 | $1.0 ^ $1.1 } == 0

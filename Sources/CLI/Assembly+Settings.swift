@@ -30,7 +30,7 @@ extension ProxyLimits {
 }
 
 extension Listener {
-  /// Reads the certificate's files.
+  /// Creates a listener, and reads its certificate files.
   init(_ settings: ListenSettings) throws(TLSFault) {
     var certificate: ServerCertificate?
     if let files = settings.tls { certificate = try ServerCertificate(files) }
@@ -74,14 +74,14 @@ extension LogFormat {
 }
 
 extension Tracer {
-  /// Sends to the collector by OTLP over HTTP, in JSON.
+  /// Creates a tracer that sends spans to the collector by OTLP over HTTP, in JSON.
   convenience init(_ settings: TracingSettings) {
     self.init(sample: settings.sample) { body in
       var call = HTTPCall(url: settings.revealedURL + "/v1/traces")
       call.method = "POST"
       call.fields = ["Content-Type: application/json"]
       call.body = body
-      // Longer, and the spans that come meanwhile find no room.
+      // With a longer time-out, there would be no room for the spans that arrive meanwhile.
       call.timeoutMilliseconds = 5000
       guard let answer = try? call.send() else { return false }
       return (200..<300).contains(answer.status)
@@ -105,7 +105,7 @@ extension RedisEndpointSettings {
 }
 
 extension LocalCache {
-  /// Does what the subscription says.
+  /// Applies an event of the subscription.
   func follow(_ event: RedisHub.Event) {
     switch event {
     case .up: subscriptionUp()

@@ -17,9 +17,9 @@ import UnixSignals
 /// Builds the whole program from its settings. The only place that knows every module.
 struct Assembly {
   private let settings: Settings
-  /// Where they stand; `nil`: nowhere, and nothing is reloaded.
+  /// The configuration file; `nil` if there is none, and no reload.
   private let file: ConfigurationFile?
-  /// Called once every listener takes connections.
+  /// Called once every listener accepts connections.
   private let onListening: @Sendable () -> Void
   private let sink = LogSink()
   private let tracer: Tracer?
@@ -42,7 +42,7 @@ struct Assembly {
     }
   }
 
-  /// Runs until a signal ends it; what else is given ends with it.
+  /// Runs until a signal ends the program, together with the given services.
   func run(beside services: [any Service] = []) async throws {
     for warning in settings.warnings { logger.warning("\(warning)") }
     defer {
@@ -57,7 +57,7 @@ struct Assembly {
       logger.warning("\(warning)")
     }
     let metrics = Metrics(loops: contexts.count)
-    // Before any library asks for a metric. A process has one assembly.
+    // Before any library creates a metric. A process has one assembly.
     MetricsSystem.bootstrap(metrics.registry)
     metrics.tell(of: sink)
     metrics.tell(of: tracer)
@@ -73,7 +73,7 @@ struct Assembly {
         metrics.tell(of: cache)
         let readiness = StoreReadiness(of: settings.store, [store.monitor])
         let namespace = NamespaceGuard(settings, facts: store, isShared: false, logger: logger)
-        // Nothing compares later: the store is this process's alone, and cannot be reached otherwise than now.
+        // No later comparison follows: the store belongs to this process alone, and is as reachable now as it will be.
         if let reason = try await compare(namespace) { throw NamespaceUnreadable(reason: reason) }
         try await serve(
           contexts, group, metrics, services, readiness, store, namespace,
@@ -90,7 +90,7 @@ struct Assembly {
       case .redis(let redis):
         var endpoint = RedisEndpointSettings(redis, in: settings.store)
         endpoint.awaitsAdmission = true
-        // Not subscribed yet: until it is, the cache is passed by.
+        // The cache is bypassed until the subscription is established.
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
         let hub = RedisHub(context: contexts[0], settings: endpoint, logger: logger)
         hub.observe { cache.follow($0) }
@@ -128,7 +128,8 @@ struct Assembly {
     logger.info("semel has stopped")
   }
 
-  /// Compares the configuration with its namespace before anything listens; the reason where that cannot be asked.
+  /// Compares the configuration with its namespace before any listener opens. Returns the reason if the store cannot be
+  /// reached.
   private func compare(_ namespace: NamespaceGuard) async throws -> String? {
     switch await namespace.compare() {
     case .accepted: return nil
@@ -137,7 +138,7 @@ struct Assembly {
     }
   }
 
-  /// Enters the configuration in its namespace, where the store can be reached.
+  /// Enters the configuration in its namespace, if the store can be reached.
   private static func begin(_ namespace: NamespaceGuard) async throws -> NamespaceGuard.Standing {
     let standing = await namespace.begin()
     if case .refused(let reasons) = standing { throw IdentityRefusal(reasons: reasons) }
@@ -209,7 +210,7 @@ struct Assembly {
     if let reload {
       all.append(ReloadService(signals: await UnixSignalsSequence(trapping: .sighup), reload: reload))
     }
-    // Stopped in reverse order: the proxy first, so that the probes tell of it.
+    // Services stop in reverse order: the proxy first, so that the probes report its stop.
     all.append(proxy)
     try await ServiceGroup(
       configuration: .init(
@@ -218,7 +219,7 @@ struct Assembly {
     ).run()
   }
 
-  /// What the event loops are given of settings, at the start and by each reload.
+  /// Returns the configuration snapshot for the event loops, at start and at each reload.
   private func generation(of settings: Settings, _ metrics: Metrics) -> Generation {
     Generation(
       routes: RouteTable(settings.routes, number: metrics.number(ofRoute:)), fallback: settings.onlyUpstream,
@@ -231,7 +232,8 @@ struct Assembly {
       passesUnderscores: settings.underscores == .pass)
   }
 
-  /// The lifecycle's own log tells of services and signals, and once more of the error that ends the process.
+  /// The logger of the service lifecycle. Its own entries are about services and signals, and repeat the error that
+  /// ends the process.
   private var quiet: Logger {
     var quiet = logger
     quiet.logLevel = .critical

@@ -9,14 +9,14 @@ import Settings
   import Darwin
 #endif
 
-/// How many files and sockets this process may have open.
+/// The limit of files and sockets that this process may have open.
 enum DescriptorLimit {
-  /// Besides connections: listeners, the store, the log, and a few for each event loop.
+  /// The descriptors besides connections: listeners, the store, the log, and a few for each event loop.
   private static let spare = 128
   private static let sparePerLoop = 8
 
-  /// Raises what counts to the most that is allowed (`ulimit -Hn`), as a server has to: the usual 1024 is for
-  /// programs that use select. Says what counts now.
+  /// Raises the soft limit to the hard limit (`ulimit -Hn`), as a server must, because the usual 1024 is meant for
+  /// programs that use select. Returns the limit now.
   @discardableResult
   static func raise() -> Int {
     var limit = current()
@@ -41,7 +41,7 @@ enum DescriptorLimit {
     return limit
   }
 
-  /// Says where the settings allow more connections than the process may open.
+  /// Returns a warning if the settings allow more connections than the process may open; otherwise `nil`.
   static func warning(of settings: Settings, loops: Int, limit: Int) -> String? {
     let upstreams = settings.upstreams.values.map(\.maxConnections).reduce(0, +)
     let wanted = settings.limits.maxConnections + upstreams + spare + sparePerLoop * loops

@@ -3,7 +3,7 @@ import ServiceLifecycle
 
 /// Agrees with the other nodes of the namespace on the secret of the log's digests, through the store.
 ///
-/// It asks again now and then: a store that came back empty gets the secret back from the nodes that know it.
+/// It repeats this periodically: a store that came back empty gets the secret again from the nodes that have it.
 struct LogSecretService: Service {
   private static let pause = Duration.seconds(60)
   private static let pauseWithoutStore = Duration.seconds(1)

@@ -4,7 +4,7 @@ import Store
 import Telemetry
 import Transport
 
-/// What the parts know of themselves, as figures of the metrics page.
+/// The sources of the metrics page for numbers that other parts of the program keep.
 extension Metrics {
   func tell(of sink: LogSink) {
     source {
@@ -62,7 +62,7 @@ extension Metrics {
     }
   }
 
-  /// Backends are counted on their loops, so they are asked there.
+  /// Reads the counters of each transport on its own loop.
   func tell(of backends: [(EventLoopContext, HTTPUpstream)]) {
     source {
       var all: [UpstreamCounters] = []

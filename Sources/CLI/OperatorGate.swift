@@ -1,9 +1,11 @@
-/// The moment from which the operator's listener stands, for the one task that waits for it.
+/// The event that the admin listener accepts connections, for the one task that waits for it.
 struct OperatorGate: Sendable {
   private let moments: AsyncStream<Void>
   private let end: AsyncStream<Void>.Continuation
 
-  /// - Parameter isNeeded: false where there is no such listener.
+  /// Creates the event.
+  ///
+  /// - Parameter isNeeded: False if there is no admin listener, so that nobody waits.
   init(isNeeded: Bool) {
     (moments, end) = AsyncStream.makeStream()
     if !isNeeded { open() }
@@ -11,7 +13,7 @@ struct OperatorGate: Sendable {
 
   func open() { end.finish() }
 
-  /// Returns once the listener stands; throws where the start has failed meanwhile.
+  /// Waits until the listener accepts connections. Throws if the start has failed meanwhile.
   func opened() async throws {
     for await _ in moments {}
     try Task.checkCancellation()

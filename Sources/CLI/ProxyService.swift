@@ -7,15 +7,15 @@ import Proxy
 import ServiceLifecycle
 import Synchronization
 
-/// How long a stop waits.
+/// The durations of an orderly stop.
 struct ProxyPatience {
-  /// From not being ready to accepting no more.
+  /// The time from the end of readiness until no more connections are accepted.
   var drainDelay: Milliseconds
-  /// For what is in flight.
+  /// The time for requests in progress.
   var grace: Milliseconds
 }
 
-/// The proxy's life: listen, serve, drain.
+/// The service that runs the proxy: listen, serve, drain.
 final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private enum Stage { case starting, serving, draining }
 
@@ -27,9 +27,16 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private let logger: Logger
   private let stage = Mutex(Stage.starting)
 
+  /// Creates the service.
+  ///
   /// - Parameters:
-  ///   - onBound: called once every address is had, and before a connection is taken; its error ends the start.
-  ///   - onListening: called once every listener takes connections.
+  ///   - server: The proxy.
+  ///   - listeners: The addresses to listen on.
+  ///   - patience: The durations of an orderly stop.
+  ///   - onBound: Called once every address is bound, before a connection is accepted. An error that it throws ends the
+  ///     start.
+  ///   - onListening: Called once every listener accepts connections.
+  ///   - logger: The logger of the service.
   init(
     server: ProxyServer<Store, Backend>, listeners: [Listener], patience: ProxyPatience,
     onBound: @escaping @Sendable () async throws -> Void,
@@ -43,10 +50,10 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
     self.logger = logger
   }
 
-  /// What counts when the proxy stops.
+  /// Replaces the durations of an orderly stop.
   func adopt(_ patience: ProxyPatience) { self.patience.withLock { $0 = patience } }
 
-  /// What `/readyz` says.
+  /// The readiness that `/readyz` reports.
   var readiness: Readiness {
     get async {
       switch stage.withLock({ $0 }) {
@@ -68,7 +75,7 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
           "listening", metadata: ["address": "\(channel.localAddress?.plainText ?? "\(listener)")"])
       }
     } catch {
-      // Removes the files of unix sockets.
+      // Removes the files of Unix sockets.
       for channel in channels { try? await channel.close() }
       throw error
     }
@@ -92,11 +99,11 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
     }
   }
 
-  /// Until the stop is asked for, takes renewed certificates into use.
+  /// Serves until the stop is requested. Meanwhile, renewed certificates are taken into use.
   private func serve() async {
     let renewal = Task {
       while !Task.isCancelled {
-        // Looking at a few files is cheap, and whoever renews one does not wait for it.
+        // Checking a few files is cheap, and a renewal need not take effect at once.
         try? await Task.sleep(for: .seconds(3))
         server.reloadCertificates(onlyChanged: true)
       }
@@ -105,7 +112,7 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
     renewal.cancel()
   }
 
-  /// Waits for what is in flight, and says `unknown` for what does not end in time.
+  /// Waits for requests in progress, and marks as unknown those that do not end in time.
   private func finish(within grace: Milliseconds) async {
     let end = ContinuousClock.now.advanced(by: .milliseconds(grace.count))
     while await !server.isIdle() {
@@ -113,7 +120,8 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
         logger.warning("what is still in flight is marked unknown")
         return await server.abandon()
       }
-      // Ends are counted, not announced, so that a request pays nothing for the one shutdown; hence the look.
+      // Ends of requests are counted but not signalled, so that requests pay nothing for the one shutdown. Hence the
+      // polling.
       try? await Task.sleep(for: .milliseconds(10))
     }
   }

@@ -2,11 +2,11 @@ import Admin
 import Settings
 import Store
 
-/// The store's part in whether this process should be given requests.
+/// The store's part in the readiness of this process.
 struct StoreReadiness: Sendable {
-  /// Such as `embedded semel.db`.
+  /// The store's kind and place, such as `embedded semel.db`.
   private let name: String
-  /// Of each of its connections.
+  /// The monitors of the store's connections.
   private let monitors: [StoreMonitor]
 
   init(of settings: StoreSettings, _ monitors: [StoreMonitor]) {
@@ -20,10 +20,12 @@ struct StoreReadiness: Sendable {
 
   private var state: StoreState { .combined(monitors.map(\.state)) }
 
-  /// For people: the store and its state.
+  /// The store and its state, for a person.
   var line: String { "store \(name): \(state.status)" }
 
-  /// - Parameter rule: whether a store counts that has served before.
+  /// Returns the readiness.
+  ///
+  /// - Parameter rule: Whether a store that was available before counts as ready.
   func verdict(_ rule: Settings.Readiness) -> Readiness {
     let state = state
     let isReady = rule == .started ? state.hasServed : state.status == .serving

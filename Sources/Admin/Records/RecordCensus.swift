@@ -3,7 +3,7 @@ import ServiceLifecycle
 import Synchronization
 import Telemetry
 
-/// How many records stand open.
+/// The number of open records, and the age of the oldest, by state.
 struct RecordCount: Sendable {
   private(set) var counts: [OpenState: Int] = [.inFlight: 0, .unknown: 0]
   private(set) var oldest: [OpenState: Milliseconds] = [.inFlight: 0, .unknown: 0]
@@ -24,13 +24,13 @@ struct RecordCount: Sendable {
 extension RecordCount {
   private static let order: [OpenState] = [.inFlight, .unknown]
 
-  /// As it is shared with other nodes: the numbers, then the ages of the oldest.
+  /// Returns the text that is shared with other nodes: the counts, the ages of the oldest, and the time of the count.
   func text(at: Int64) -> String {
     let numbers = Self.order.map { counts[$0] ?? 0 } + Self.order.map { Int((oldest[$0] ?? 0).count) }
     return (numbers + [Int(at)]).map { "\($0)" }.joined(separator: " ")
   }
 
-  /// `nil` for what another version wrote.
+  /// Parses the text of another node; `nil` for a format of another version.
   static func read(_ text: String) -> (count: RecordCount, at: Int64)? {
     let numbers = text.split(separator: " ").map { Int64($0) }
     guard numbers.count == 5, case let known = numbers.compactMap({ $0 }), known.count == 5 else {
@@ -45,14 +45,15 @@ extension RecordCount {
   }
 }
 
-/// Counts the store's open records now and then, for the metrics page.
+/// Counts the store's open records periodically, for the metrics page.
 ///
-/// A count walks over the whole store. Where several nodes share that, one counts and the others read what it found.
+/// A count reads the whole store. If several nodes share the store, one counts and the others read its result.
 public final class RecordCensus: Service {
-  /// As often as Prometheus mostly asks.
+  /// The pause between two counts: Prometheus' usual scrape interval.
   private static let pause = Duration.seconds(15)
 
-  /// Whoever counts keeps the turn this long at a time: after a crash another takes it.
+  /// The duration of a turn to count. After a crash of the node that counts, another one takes over when the turn
+  /// expires.
   private static let turn = Milliseconds.seconds(60)
 
   private let desk: RecordDesk
@@ -60,7 +61,11 @@ public final class RecordCensus: Service {
   private let token = OwnerToken.random()
   private let last = Mutex<(count: RecordCount, at: Int64)?>(nil)
 
-  /// - Parameter board: Where several nodes share the store; else `nil`.
+  /// Creates a census.
+  ///
+  /// - Parameters:
+  ///   - desk: The operations on records.
+  ///   - board: The place where nodes that share the store exchange the count; `nil` if they do not share it.
   public init(desk: RecordDesk, board: (any CensusBoard)? = nil) {
     self.desk = desk
     self.board = board
@@ -74,7 +79,7 @@ public final class RecordCensus: Service {
     }
   }
 
-  /// Reads the count or makes it; and the pause until the next look.
+  /// Reads the count, or makes it. Returns the pause until the next time.
   private func look() async -> Duration {
     guard let board else { return max(Self.pause, await count(goingOn: {}) * 100) }
     if let text = try? await board.lastCount(), let known = RecordCount.read(text) {
@@ -90,7 +95,7 @@ public final class RecordCensus: Service {
     return Self.pause
   }
 
-  /// Counts; and how long it took.
+  /// Makes the count and returns its duration. Calls `goingOn` periodically.
   private func count(goingOn: @Sendable () async -> Void) async -> Duration {
     let startedAt = ContinuousClock.now
     if let count = try? await desk.count(goingOn: goingOn), !Task.isCancelled {

@@ -3,11 +3,12 @@ import HTTPTypes
 import Logging
 import Loop
 
-/// What an operator may ask of the records and do to them, on the event loop that the store belongs to.
+/// The operator's operations on records. They run on the event loop of the store.
 public struct RecordDesk: Sendable {
-  /// A page of the list: enough for a screen.
+  /// The number of records on one page of the list, which is enough for a screen.
   private static let pageLength = 100
-  /// The longest walk of one page through the store, so that its request ends in time: the store may pace the walk.
+  /// The maximum duration of one page's walk through the store, so that its request ends in time, because the store may
+  /// pace the walk.
   private static let pageSpan = Duration.seconds(4)
 
   private let store: any RecordStore
@@ -16,9 +17,14 @@ public struct RecordDesk: Sendable {
   private let currentRoutes: @Sendable () async -> [RoutePolicy]
   private let logger: Logger
 
+  /// Creates the operations.
+  ///
   /// - Parameters:
-  ///   - store: as the event loop of `context` has it, with its cache.
-  ///   - routes: those of the configuration at work.
+  ///   - store: The store of the event loop of `context`, with its cache.
+  ///   - context: The event loop that the operations run on.
+  ///   - identityKey: The key of record IDs, if they are keyed.
+  ///   - routes: Returns the routes of the present configuration.
+  ///   - logger: The logger of the audit entries.
   public init(
     store: any RecordStore, context: EventLoopContext, identityKey: IdentityKey?,
     routes: @escaping @Sendable () async -> [RoutePolicy], logger: Logger
@@ -64,7 +70,7 @@ public struct RecordDesk: Sendable {
     return try await show(id)
   }
 
-  /// For the audit: forgetting is the way out also where the record cannot be read.
+  /// Returns the state for the audit log, also of a record that cannot be read, because *forget* is the way out for it.
   private func state(of id: RecordID) async throws(AdminError) -> String {
     let store = store
     return try await onLoop { () async throws(StoreError) in
@@ -106,14 +112,15 @@ public struct RecordDesk: Sendable {
     }
   }
 
-  /// One line for each change, done or refused.
+  /// Logs a change, whether it was made or refused.
   private func audit(_ action: String, _ id: RecordID, _ peer: String, _ more: Logger.Metadata) {
     let line: Logger.Metadata = ["action": "\(action)", "record": "\(id.text)", "from": "\(peer)"]
     logger.notice("audit", metadata: line.merging(more) { own, _ in own })
   }
 
-  /// The open records as they are now, by their states: how many, and the oldest one's age.
-  /// - Parameter goingOn: Called now and then.
+  /// Counts the open records and finds the oldest one's age, by state.
+  ///
+  /// - Parameter goingOn: Called every ten seconds or so.
   func count(goingOn: @Sendable () async -> Void) async throws(AdminError) -> RecordCount {
     let store = store
     var count = RecordCount()
@@ -150,6 +157,6 @@ public struct RecordDesk: Sendable {
 }
 
 extension RoutePolicy {
-  /// From a claim to the end of what may be heard of it.
+  /// The time from a claim until its exchange can have no more effect on the record.
   fileprivate var longestExchange: Milliseconds { timeToAnswer + upstream.settle + lease }
 }

@@ -2,23 +2,23 @@ import Idempotency
 import NIOCore
 import Telemetry
 
-/// A record as the operator's listener shows it: never its key, its caller or its answer's bytes.
+/// A record as the admin listener shows it. It never contains the key, the caller or the response's bytes.
 struct RecordDocument: Encodable {
   var id: String
   static let unreadable = "unreadable"
 
-  /// absent, in_flight, unknown, released, completed, expired, unreadable.
+  /// One of absent, in_flight, unknown, released, completed, expired and unreadable.
   var state: String
   var attempt: Int?
   var firstSeen: String?
-  /// Since the first delivery, or since the loss where only that is known.
+  /// The time since the first delivery, or since the loss if only that is known.
   var ageSeconds: Double?
   var leaseLeftSeconds: Double?
   var unknownForSeconds: Double?
   var status: Int?
   var recordedAt: String?
   var expiresAt: String?
-  /// Of the kept answer; none where it was not kept.
+  /// The size of the recorded response's body; `nil` if no response was recorded.
   var bodyBytes: Int?
   var location: String?
 
@@ -53,7 +53,8 @@ struct RecordDocument: Encodable {
     }
   }
 
-  /// A record in a format that this version does not read: its key is refused until it is forgotten.
+  /// Creates the document of a record in a format that this version cannot read. Requests with its key are refused
+  /// until it is forgotten.
   init(unreadable id: RecordID) {
     self.init(id, .absent)
     state = Self.unreadable
@@ -66,10 +67,10 @@ struct RecordDocument: Encodable {
   }
 }
 
-/// A part of the list.
+/// One page of the list.
 struct RecordListDocument: Encodable {
   var records: [RecordDocument]
-  /// What `cursor` has to say for the next part; absent at the end.
+  /// The value of `cursor` for the next page; absent on the last page.
   var next: String?
 }
 

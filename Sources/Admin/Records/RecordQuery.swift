@@ -3,17 +3,17 @@ import HTTPTypes
 import NIOCore
 import Wire
 
-/// Which record is meant, in the words of a request: route, caller and key.
+/// The description of a record by the parts of its request: route, caller and key.
 struct RecordQuery: Decodable {
   var route: String
   var key: String
-  /// By part, as the configuration writes it: `{"header:Authorization": "Bearer alice"}`.
+  /// The caller by part, in the notation of the configuration: `{"header:Authorization": "Bearer alice"}`.
   var caller: [String: String]?
-  /// The request's target; not needed where the route's name stands for its paths.
+  /// The request's target. Not needed if the route identifies requests by its name and not by their paths.
   var path: String?
-  /// Not needed where the route takes one method only.
+  /// The request's method. Not needed if the route has one method only.
   var method: String?
-  /// As the client's `Host` had it; none where that was an address.
+  /// The client's `Host`; `nil` if it was an address.
   var host: String?
 
   func id(among routes: [RoutePolicy], under identityKey: IdentityKey?) throws(AdminError) -> RecordID {

@@ -4,24 +4,24 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// An operator's word on an unknown outcome.
+/// An operator's statement about an unknown outcome.
 struct ResolutionDocument: Decodable {
   enum Outcome: String, Decodable {
     case applied
     case notApplied = "not_applied"
   }
 
-  /// Without a route: a day, as a route's own default.
+  /// The retention if no route is given: a day, like the default of a route.
   private static let day = Milliseconds.seconds(24 * 3600)
 
   var outcome: Outcome
-  /// Of the response that later deliveries get; without it nobody knows what they are to read.
+  /// The status of the response that later deliveries get. Required for `applied`.
   var status: Int?
   var headers: [String: String]?
   var body: String?
-  /// The body in base64, where it is not text.
+  /// The body in base64, if it is not text.
   var bodyBase64: String?
-  /// Whose retention counts.
+  /// The name of the route whose retention applies.
   var route: String?
   /// Whether an earlier resolution may be corrected.
   var amend: Bool?
@@ -64,7 +64,7 @@ struct ResolutionDocument: Decodable {
       for (name, value) in (headers ?? [:]).sorted(by: { $0.key < $1.key }) {
         try head.append(name: name, value: value)
       }
-      // Framing is made anew with each replay, and so is what Semel itself says of it.
+      // Each replay generates the framing and Semel's own fields anew.
       head.copyFields(
         into: &out, omitting: FieldNameSet(.date).union(.length).union(.ownResponse).union(.hopByHop))
     } catch {

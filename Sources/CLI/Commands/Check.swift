@@ -1,7 +1,7 @@
 import ArgumentParser
 import Settings
 
-/// `semel check FILE`: says whether a configuration is good, and all that is wrong with it.
+/// `semel check FILE`: checks a configuration file and prints all its errors.
 struct Check: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Check a configuration file.",

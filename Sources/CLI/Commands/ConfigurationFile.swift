@@ -3,14 +3,15 @@ import Foundation
 import Idempotency
 import Settings
 
-/// A configuration as it stands in its file.
+/// A configuration file that was read and checked.
 struct ConfigurationFile {
   let path: String
   let settings: Settings
-  /// The first twelve hexadecimal digits of the file's SHA-256, as `sha256sum` prints them: enough to tell two apart.
+  /// The first twelve hexadecimal digits of the file's SHA-256, as `sha256sum` prints them: enough to tell two files
+  /// apart.
   let digest: String
 
-  /// What is wrong with a file, a line each.
+  /// The errors of a file, one line each.
   struct Fault: Error, CustomStringConvertible {
     let lines: [String]
 
@@ -33,7 +34,7 @@ struct ConfigurationFile {
     digest = String(Digest256.sha256(of: Array(data)).hexText.prefix(12))
   }
 
-  /// Reads a file for a command, and ends the process with exit code 78 where it is bad.
+  /// Reads a file for a command. Prints its errors and exits with code 78 if there are any.
   static func load(_ path: String) throws -> ConfigurationFile {
     do throws(Fault) {
       return try ConfigurationFile(reading: path)
@@ -43,7 +44,7 @@ struct ConfigurationFile {
     }
   }
 
-  /// The first line of a file that holds a secret.
+  /// Returns the first line of a file that contains a secret.
   static func secret(at path: String) throws -> Secret {
     guard let data = FileManager.default.contents(atPath: path),
       let text = String(validating: data, as: UTF8.self),

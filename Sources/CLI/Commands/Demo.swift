@@ -5,7 +5,7 @@ import ServiceLifecycle
 import Settings
 import UnixSignals
 
-/// `semel demo`: a small backend and Semel in front of it, on the embedded store.
+/// `semel demo`: a small backend and Semel in front of it, with the embedded store.
 struct Demo: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Run a demo backend with Semel in front of it, and print what to try.")

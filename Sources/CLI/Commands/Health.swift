@@ -1,7 +1,7 @@
 import ArgumentParser
 import Calls
 
-/// `semel health`: asks a running Semel how it is; for container images without curl.
+/// `semel health`: requests the state of a running Semel, for container images without curl.
 struct Health: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Ask a running Semel whether it is ready, or lives.",

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Settings
 
-/// `semel run --config FILE`: the proxy.
+/// `semel run --config FILE`: runs the proxy.
 struct Run: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Run the proxy.",

@@ -25,7 +25,8 @@ struct Semel: AsyncParsableCommand {
     }
   }
 
-  /// Help and the version end well; what cannot be parsed is a wrong usage; a failed command brings its own code.
+  /// Ends the process: help and the version with success, a command line that cannot be parsed with `usage`, and a
+  /// failed command with its own exit code.
   private static func end(with error: any Error) -> Never {
     let code: ExitCode
     if let given = error as? ExitCode {
@@ -41,7 +42,7 @@ struct Semel: AsyncParsableCommand {
 }
 
 extension ExitCode {
-  /// The command line is not one of ours.
+  /// The command line is invalid.
   static let usage = ExitCode(2)
   /// The configuration is bad (`EX_CONFIG` of sysexits.h).
   static let badConfiguration = ExitCode(78)

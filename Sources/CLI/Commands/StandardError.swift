@@ -6,7 +6,7 @@
   import Darwin
 #endif
 
-/// Where errors are told to the person at the terminal.
+/// The output of errors to the person at the terminal.
 enum StandardError {
   static func print(_ text: String) {
     let line = Array((text + "\n").utf8)

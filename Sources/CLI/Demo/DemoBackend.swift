@@ -5,11 +5,11 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// The demo's backend: takes a second for an order, and counts.
+/// The demo's backend. It takes a second for each order, and counts the orders.
 struct DemoBackend: Service {
   let host: String
   let port: Int
-  /// Called once it takes connections.
+  /// Called once it accepts connections.
   var onListening: @Sendable () -> Void = {}
   private let orders = Orders()
 
@@ -45,7 +45,7 @@ struct DemoBackend: Service {
   }
 }
 
-/// The orders that the demo's backend took, in memory.
+/// The orders that the demo's backend has accepted, in memory.
 private final class Orders: Sendable {
   private let bodies = Mutex<[String]>([])
 

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Prints what to try, once both parts of the demo take connections.
+/// Prints the introduction once both parts of the demo accept connections.
 final class DemoIntroduction: Sendable {
   private let text: String
   private let missing = Mutex(2)
@@ -21,7 +21,7 @@ final class DemoIntroduction: Sendable {
   }
 }
 
-/// The configuration of the demo, and what a newcomer may try on it.
+/// The demo's configuration, and the introduction with commands to try.
 enum DemoConfiguration {
   static func text(port: Int, backendPort: Int, store: String) -> String {
     """

@@ -2,7 +2,7 @@ import Admin
 import Telemetry
 
 extension NamespaceGuard {
-  /// The readiness of the process as far as its namespace goes.
+  /// The readiness of the process as far as it depends on the namespace.
   nonisolated var readiness: Readiness {
     switch standing {
     case .pending(let reason): .notReady("the store has not been reached: \(reason)")

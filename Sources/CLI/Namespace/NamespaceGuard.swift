@@ -4,29 +4,29 @@ import Settings
 import Synchronization
 import Telemetry
 
-/// Compares the configuration with those that its namespace remembers: at start, after each reload, and now and then
-/// while other nodes may come with others.
+/// Compares the configuration with those that are remembered in its namespace: at start, at each reload, and
+/// periodically, because other nodes may enter other configurations.
 actor NamespaceGuard {
-  /// The pause between two looks at other nodes' configurations.
+  /// The pause between two checks for other nodes' configurations.
   static let interval = Duration.seconds(5)
-  /// Until the store is reached for the first time.
+  /// The pause between attempts until the store is reached for the first time.
   static let firstInterval = Duration.milliseconds(250)
 
   /// The outcome of the first comparison.
   enum Standing: Sendable, Equatable {
-    /// The store has not been reached yet, for the reason told.
+    /// The store has not been reached yet, for the given reason.
     case pending(String)
     case admitted
-    /// The configuration identifies requests in another way than the one before; all reasons.
+    /// The configuration identifies requests differently from the previous one. Contains all reasons.
     case refused([String])
   }
 
-  /// The namespace's word on a configuration that has not been entered.
+  /// The outcome of comparing a configuration that was not entered.
   enum Verdict: Sendable, Equatable {
-    /// The store could not be asked, for the reason told.
+    /// The store could not be reached, for the given reason.
     case unreached(String)
     case accepted
-    /// All reasons against it.
+    /// Contains all reasons for the refusal.
     case refused([String])
   }
 
@@ -37,9 +37,9 @@ actor NamespaceGuard {
   private let state: Mutex<Standing> = Mutex(.pending("the store has not been reached yet"))
   private let conflictCount = Mutex(0)
   private var settings: Settings
-  /// Whether the listeners stand, so that the configuration may be entered.
+  /// Whether the listeners are bound, so that the configuration may be entered.
   private var mayEnter = false
-  /// Whether `settings` have been entered in the namespace.
+  /// Whether `settings` were entered in the namespace.
   private var isEntered = false
   private var warned: Set<String> = []
   private var foreign: Set<String> = []
@@ -54,10 +54,10 @@ actor NamespaceGuard {
 
   nonisolated var standing: Standing { state.withLock { $0 } }
 
-  /// The number of other configurations that stand against this one in the namespace, or have since this process began.
+  /// The number of configurations that conflict with this one in the namespace, or have since this process started.
   nonisolated var conflicts: Int { conflictCount.withLock { $0 } }
 
-  /// A comparison that enters nothing: a start that fails after it leaves the namespace as it was.
+  /// Compares the configuration without entering it, so that a start that fails later leaves the namespace unchanged.
   func compare() async -> Verdict {
     do throws(StoreError) {
       let judgement = judge(settings, in: try await facts.fact(.configurations))
@@ -69,8 +69,8 @@ actor NamespaceGuard {
     }
   }
 
-  /// The comparison that enters the configuration, tried once. Called when every listener stands, and before the first
-  /// request is taken.
+  /// Compares the configuration and enters it; one attempt. Called when every listener is bound, before the first
+  /// request is accepted.
   func begin() async -> Standing {
     mayEnter = true
     do throws(StoreError) {
@@ -82,10 +82,10 @@ actor NamespaceGuard {
     return standing
   }
 
-  /// `begin` once more, where it has been called before.
+  /// Repeats `begin` if it was called before.
   func beginAgain() async -> Standing { mayEnter ? await begin() : standing }
 
-  /// The reasons against a configuration that is about to be put to work; none where the store cannot be asked now.
+  /// Returns the reasons against a configuration that is about to be used; none if the store cannot be reached now.
   func adopt(_ settings: Settings) async -> [String] {
     do throws(StoreError) {
       let changes = try await enter(settings)
@@ -100,19 +100,19 @@ actor NamespaceGuard {
     return []
   }
 
-  /// Looks for configurations that other nodes have entered since.
+  /// Checks for configurations that other nodes have entered in the meantime.
   func review() async {
     do throws(StoreError) {
       let changes = try await isEntered ? look() : enter(settings)
       warn(
         changes, of: "another node identifies requests in another way; a retry that meets it may run again")
     } catch {
-      // The store's own log says that it is away.
+      // The store's own log entries report its outage.
       logger.debug("the namespace could not be asked", metadata: ["error": "\(error)"])
     }
   }
 
-  /// Enters a configuration; the reasons against it where it is not entered.
+  /// Enters a configuration. Returns the reasons if it is refused.
   private func enter(_ settings: Settings) async throws(StoreError) -> [String] {
     var text = try await facts.fact(.configurations)
     while true {
@@ -132,7 +132,7 @@ actor NamespaceGuard {
     return []
   }
 
-  /// The differences to a configuration that has taken this one's place; where none has, it is entered again.
+  /// Returns the differences from a configuration that has replaced this one. If none has, this one is entered again.
   private func look() async throws(StoreError) -> [String] {
     let text = try await facts.fact(.configurations)
     let judgement = judge(settings, in: text)
@@ -148,7 +148,7 @@ actor NamespaceGuard {
 
   private func report(_ judgement: NamespaceRegister.Judgement) {
     foreign.formUnion(judgement.foreign)
-    // One that took this one's place, or whose place this one took, is to be seen no more.
+    // A configuration that replaced this one, or that this one replaced, will not be seen again.
     let count = foreign.count + (judgement.changes.isEmpty ? 0 : 1)
     conflictCount.withLock { $0 = count }
     if judgement.isUnreadable {

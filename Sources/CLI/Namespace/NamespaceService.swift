@@ -2,8 +2,7 @@ import Logging
 import ServiceLifecycle
 import Store
 
-/// Asks the namespace for the configurations of other nodes, and lets claims be granted once the first comparison has
-/// gone well.
+/// Checks the namespace for configurations of other nodes, and allows claims once the first comparison has succeeded.
 struct NamespaceService: Service {
   let namespace: NamespaceGuard
   let stores: [RedisStore]
@@ -27,7 +26,7 @@ struct NamespaceService: Service {
     follow(await namespace.beginAgain())
   }
 
-  /// Does what the first comparison says; once.
+  /// Applies the outcome of the first comparison, once.
   func follow(_ standing: NamespaceGuard.Standing) {
     switch standing {
     case .pending: break
@@ -42,16 +41,16 @@ struct NamespaceService: Service {
   }
 }
 
-/// The configuration identifies requests in another way than the one before.
+/// The configuration identifies requests differently from the previous one.
 struct IdentityRefusal: Error {
   static let summary =
     "this configuration identifies requests in another way than the one that used its namespace before"
 
-  /// Each with its member and what to do.
+  /// The reasons, each with the member at fault and advice.
   let reasons: [String]
 }
 
-/// The end of a start at which the store of this one process could not be asked what identified requests before.
+/// The failure of a start because the embedded store could not be read, which has the previous identity of requests.
 struct NamespaceUnreadable: Error, CustomStringConvertible {
   let reason: String
 

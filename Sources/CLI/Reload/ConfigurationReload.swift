@@ -3,9 +3,9 @@ import Logging
 import Settings
 import Telemetry
 
-/// Reads the configuration file again on demand, and puts it to work whole, or refuses it and says why.
+/// Reloads the configuration file on request: applies it as a whole, or refuses it with reasons.
 actor ConfigurationReload {
-  /// Which configuration is at work.
+  /// The configuration in use, and the refusal of the latest reload.
   private(set) var standing: ConfigurationStanding
   private(set) var settings: Settings
   private let path: String
@@ -14,9 +14,14 @@ actor ConfigurationReload {
   private let counters: Counters
   private let logger: Logger
 
+  /// Creates the reload of a file.
+  ///
   /// - Parameters:
-  ///   - check: The namespace's reasons against settings that a plan has let through.
-  ///   - adopt: puts settings to work that both have let through; returns once all event loops have them.
+  ///   - file: The configuration in use.
+  ///   - counters: The counters of reloads.
+  ///   - logger: The logger of reloads.
+  ///   - check: Returns the namespace's reasons against settings that the reload plan allows.
+  ///   - adopt: Applies settings that both allow. Returns once all event loops use them.
   init(
     of file: ConfigurationFile, counters: Counters, logger: Logger,
     check: @escaping @Sendable (Settings) async -> [String],

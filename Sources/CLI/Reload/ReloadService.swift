@@ -1,7 +1,7 @@
 import ServiceLifecycle
 import UnixSignals
 
-/// Reloads on SIGHUP. Signals that come during a reload make one more after it.
+/// Reloads the configuration on SIGHUP. Signals that arrive during a reload cause one more reload after it.
 struct ReloadService: Service {
   let signals: UnixSignalsSequence
   let reload: ConfigurationReload

@@ -10,7 +10,7 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
     self.cache = cache
   }
 
-  /// The outcome of a claim from the cache, without suspension; `nil` if the store must be asked.
+  /// The outcome of a claim from the cache, without suspension; `nil` if it is not cached.
   public func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
     cache.isEnabled ? cache.answer(id, fingerprint, countsMiss: false) : nil
   }

@@ -36,7 +36,7 @@ public final class LocalCache: Sendable {
   /// Whether the cache has any capacity.
   public let isEnabled: Bool
 
-  /// The permission for one fill, with the state of the cache before the store was asked.
+  /// The permission for one fill, with the state of the cache before the store's command was sent.
   public struct Ticket: Sendable {
     var generation: UInt64
     var askedAt: BootInstant
@@ -56,7 +56,7 @@ public final class LocalCache: Sendable {
     return shard(of: id).answer(id, fingerprint, now: now, countsMiss: countsMiss)
   }
 
-  /// Returns a ticket, which must be taken before the store is asked; `nil` if nothing would be cached.
+  /// Returns a ticket, which must be taken before the store's command is sent; `nil` if nothing would be cached.
   public func ticket(for id: RecordID, now: BootInstant = LocalCache.now()) -> Ticket? {
     guard isEnabled, let generation = shard(of: id).generation else { return nil }
     return Ticket(generation: generation, askedAt: now)

@@ -31,7 +31,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     }
   }
 
-  /// The time without replies after which Redis is asked for its time. That keeps the estimate of its clock good, and
+  /// The time without replies after which a command reads Redis' time. That keeps the estimate of its clock good, and
   /// detects a dead connection.
   private static let keepAlive: TimeAmount = .seconds(10)
 

@@ -151,7 +151,7 @@ extension HTTP2Connection: PooledConnection {
 
   var isResting: Bool { streams == 0 }
 
-  /// Whether one more exchange may be opened. A connection whose output buffer is not empty tells the pool later.
+  /// Whether one more exchange may be opened. If the output buffer is not empty, the pool is notified later.
   private var hasRoom: Bool {
     guard isOpen, !isLeaving, streams < mostStreams, opened < Self.lastOpened else { return false }
     guard !isUnread, !liveness.isAsking else { return false }

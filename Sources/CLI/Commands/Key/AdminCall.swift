@@ -3,7 +3,7 @@ import Calls
 import Foundation
 import Idempotency
 
-/// How the commands reach the admin listener of a running Semel.
+/// The connection of the commands to the admin listener of a running Semel.
 struct AdminCall: ParsableArguments {
   static let defaultURL = "http://127.0.0.1:8081"
 
@@ -13,7 +13,7 @@ struct AdminCall: ParsableArguments {
   @Option(help: "The file with the admin token.")
   var tokenFile: String?
 
-  /// Asks, and gives the answer's JSON; ends the command where the listener refuses.
+  /// Sends a request and returns the response's JSON. Prints the reason and ends the command if the listener refuses.
   func send(_ method: String, _ path: String, _ body: some Encodable) throws -> Data {
     try send(method, path, body: Array(try JSONEncoder().encode(body)))
   }
@@ -22,7 +22,7 @@ struct AdminCall: ParsableArguments {
     var call = HTTPCall(url: admin + path)
     call.method = method
     call.body = body
-    // Also without a body: the listener takes changes in JSON alone.
+    // Also without a body, because the listener accepts changes only in JSON.
     if method != "GET" { call.fields.append("Content-Type: application/json") }
     if let tokenFile {
       call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenFile).revealed)")
@@ -50,7 +50,7 @@ struct AdminCall: ParsableArguments {
     return text.isEmpty ? "the admin listener answered \(answer.status)" : text
   }
 
-  /// Prints a document in its readable form.
+  /// Prints a document, indented.
   static func show(_ json: Data) {
     let object = try? JSONSerialization.jsonObject(with: json)
     let options: JSONSerialization.WritingOptions = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

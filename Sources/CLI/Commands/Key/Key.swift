@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// `semel key`: what an operator may ask of the records of a running Semel, and do to them.
+/// `semel key`: shows and changes the records of a running Semel.
 struct Key: ParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Show, list, forget and resolve the records of a running Semel.",
@@ -53,7 +53,7 @@ extension Key {
     private struct Record: Codable {
       let id: String
       let state: String
-      /// Of an unreadable record nothing but its id is known.
+      /// Of an unreadable record, only the ID and the state are known.
       let attempt: Int?
       let first_seen: String?
       let age_seconds: Double?

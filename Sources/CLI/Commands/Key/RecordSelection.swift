@@ -1,9 +1,9 @@
 import ArgumentParser
 import Foundation
 
-/// Which record a command is about: by its id, or by route, caller and key.
+/// The record that a command is about, by its ID, or by route, caller and key.
 struct RecordSelection: ParsableArguments {
-  // Ids and keys may begin with a hyphen.
+  // IDs and keys may begin with a hyphen.
   @Option(
     parsing: .unconditional,
     help: "The record's id, as Idempotency-Request-Id and the log of the backend tell it.")
@@ -51,7 +51,7 @@ struct RecordSelection: ParsableArguments {
     var host: String?
   }
 
-  /// The record as the admin listener shows it.
+  /// Returns the record as the admin listener shows it.
   func find(by call: AdminCall) throws -> Data {
     if let id { return try call.send("GET", "/v1/records/\(Self.escaped(id))") }
     var parts: [String: String] = [:]
@@ -64,7 +64,7 @@ struct RecordSelection: ParsableArguments {
       Query(route: route ?? "", key: key ?? "", caller: parts, path: path, method: method, host: host))
   }
 
-  /// The path of the record on the admin listener.
+  /// Returns the path of the record on the admin listener.
   func place(by call: AdminCall) throws -> String {
     struct Found: Decodable { let id: String }
     let id = try id ?? JSONDecoder().decode(Found.self, from: find(by: call)).id

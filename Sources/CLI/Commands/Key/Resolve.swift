@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 
 extension Key {
-  /// `semel key resolve`: an operator's word on an unknown outcome.
+  /// `semel key resolve`: an operator's statement about an unknown outcome.
   struct Resolve: ParsableCommand {
     static let configuration = CommandConfiguration(
       abstract: "Say what became of a request whose outcome is unknown.",

@@ -49,7 +49,7 @@ public struct Settings: Sendable, Hashable {
 
   /// Reads the text of a file, and reports all errors together.
   ///
-  /// - Parameter file: the file's name for messages.
+  /// - Parameter file: The file's name for messages.
   public static func load(
     text: String, file: String, environment: [String: String]
   ) -> Result<Settings, SettingsErrors> {

@@ -36,7 +36,9 @@ extension TracingSettings {
     return settings
   }
 
-  /// - Parameter url: with its scheme, and with user and password if it has them.
+  /// Separates user and password from a URL.
+  ///
+  /// - Parameter url: The URL with its scheme, and with user and password if it has them.
   private init(url: String) {
     otlp = url
     guard let scheme = url.firstRange(of: "://"), let at = url.lastIndex(of: "@") else { return }

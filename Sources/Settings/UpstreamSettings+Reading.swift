@@ -22,7 +22,9 @@ extension UpstreamSettings {
     return parsed == nil ? nil : settings
   }
 
-  /// - Parameter isSecure: whether the address is an `https` one; `nil` if it is missing or invalid.
+  /// Reads the TLS settings.
+  ///
+  /// - Parameter isSecure: Whether the address is an `https` one; `nil` if it is missing or invalid.
   private mutating func readTLS(_ section: Section, isSecure: Bool?) {
     if isSecure == true { tls = TLS() }
     section.section("tls") { member in

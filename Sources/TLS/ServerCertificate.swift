@@ -32,7 +32,7 @@ public final class ServerCertificate: Sendable {
 
   /// Reads the files again if they changed, for good or bad, since they were last checked.
   ///
-  /// - Returns: true if they changed and were read.
+  /// - Returns: True if they changed and were read.
   public func reloadIfChanged() throws(TLSFault) -> Bool {
     let stamps = Self.stamps(of: files)
     guard state.withLock({ $0.stamps != stamps }) else { return false }

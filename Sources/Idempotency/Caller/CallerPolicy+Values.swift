@@ -22,7 +22,7 @@ extension CallerPolicy {
   ///
   /// An empty value differs from a missing one here, while `caller(head:peer:)` treats both as missing.
   ///
-  /// - Parameter values: by the parts' texts in lower case.
+  /// - Parameter values: The values by the parts' texts in lower case.
   public func caller(values: [String: String]) throws(ValueFault) -> Caller {
     var left = values
     var builder = Caller.Builder()

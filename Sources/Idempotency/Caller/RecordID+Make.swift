@@ -13,10 +13,10 @@ extension RecordID {
   /// The id of a record for a caller, an endpoint and a key.
   ///
   /// - Parameters:
-  ///   - upstream: the configured name.
-  ///   - host: as in `Host` or `:authority`. Its letter case and port make no difference, and an IP literal counts as
-  ///     none.
-  ///   - identityKey: makes the id an HMAC; without a key it is a SHA-256 digest.
+  ///   - upstream: The configured name of the upstream.
+  ///   - host: The host as in `Host` or `:authority`. Its letter case and port make no difference, and an IP literal
+  ///     counts as none.
+  ///   - identityKey: The key that makes the id an HMAC; `nil` for a SHA-256 digest.
   public static func make(
     caller: Caller, upstream: String, host: ByteBuffer, method: ByteBuffer, place: EndpointPlace,
     key: IdempotencyKey, under identityKey: IdentityKey? = nil

@@ -82,7 +82,7 @@ extension Exchange {
       state = .ended
       return .refuse(.keyExpired)
     case .taken(.absent), .taken(.released):
-      // The record has become free since the reply. The store claims such a record itself, so claiming again is enough.
+      // The record is free. A store grants a claim of such a record, so claiming again is enough.
       state = .following
       return .wait(leaseLeft: 0)
     case .mismatch:
@@ -145,7 +145,7 @@ extension Exchange {
 
   /// Decides on a complete response of the backend.
   ///
-  /// - Parameter isRenewed: whether a renewal of the claim was ever requested.
+  /// - Parameter isRenewed: Whether a renewal of the claim was ever requested.
   public mutating func answered(
     status: Int, steering: Steering, isRenewed: Bool = false
   ) -> AnsweredAction {

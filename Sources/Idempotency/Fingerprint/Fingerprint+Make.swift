@@ -5,8 +5,8 @@ extension Fingerprint {
   /// The fingerprint of a request's payload.
   ///
   /// - Parameters:
-  ///   - path: normalised, as it is matched and forwarded.
-  ///   - query: the part after `?`; a missing query and an empty one are the same.
+  ///   - path: The normalised path, as it is matched and forwarded.
+  ///   - query: The part after `?`. A missing query and an empty one are the same.
   public static func make(
     recipe: Recipe, head: MessageHead, method: ByteBuffer, path: ByteBuffer, query: ByteBuffer?,
     body: ByteBuffer

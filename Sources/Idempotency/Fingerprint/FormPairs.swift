@@ -49,7 +49,7 @@ struct FormPairs: Sequence, IteratorProtocol {
 extension FormPairs {
   /// Writes the pairs sorted by their decoded names. Pairs with the same name stay in their order.
   ///
-  /// - Parameter tellsMissing: whether `a` and `a=` are different pairs.
+  /// - Parameter tellsMissing: Whether `a` and `a=` are different pairs.
   static func write(
     _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading, tellsMissing: Bool,
     to hash: inout FramedHash

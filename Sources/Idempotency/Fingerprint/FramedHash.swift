@@ -16,7 +16,7 @@ struct FramedHash: ~Copyable {
 
   /// The digest of the bytes that `feed` writes.
   ///
-  /// - Parameter key: makes the digest HMAC-SHA-256 under this key.
+  /// - Parameter key: The key that makes the digest HMAC-SHA-256; `nil` for SHA-256.
   static func digest(under key: IdentityKey? = nil, _ feed: (inout FramedHash) -> Void) -> Digest256 {
     withUnsafeTemporaryAllocation(byteCount: scratchSize, alignment: 8) { scratch in
       var hash = FramedHash(scratch: scratch)

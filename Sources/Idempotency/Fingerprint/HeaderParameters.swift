@@ -4,7 +4,9 @@ import Wire
 struct HeaderParameters {
   private let bytes: UnsafeRawBufferPointer
 
-  /// - Parameter bytes: the part of the field behind its first semicolon.
+  /// Prepares the parameters of a field for reading.
+  ///
+  /// - Parameter bytes: The part of the field behind its first semicolon.
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
   /// The values of all parameters with this name, unquoted.

@@ -10,7 +10,9 @@ struct JSONText: IteratorProtocol {
   private var pending: UInt32 = 0
   private var pendingCount = 0
 
-  /// - Parameter bytes: the text between the quotes.
+  /// Creates an iterator over the decoded bytes of a string.
+  ///
+  /// - Parameter bytes: The text between the quotes.
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
   mutating func next() -> UInt8? {

@@ -36,7 +36,7 @@ public struct IdentityComparison {
 
   /// The requests of protected routes whose identity would change.
   ///
-  /// - Parameter isConsidered: selects the old routes to check.
+  /// - Parameter isConsidered: The selection of old routes to check.
   public func changes(where isConsidered: (RoutePolicy) -> Bool = { _ in true }) -> [IdentityChange] {
     guard old.map(Subject.init) != new.map(Subject.init) else { return [] }
     return old.indices.flatMap { index -> [IdentityChange] in

@@ -67,7 +67,7 @@ enum WitnessPath {
 
   /// The paths that both patterns may match; a pattern that is `nil` matches every path.
   ///
-  /// - Parameter longest: the number of segments in the longest pattern.
+  /// - Parameter longest: The number of segments in the longest pattern.
   static func common(_ first: PathPattern?, _ second: PathPattern?, longest: Int) -> [[UInt8]] {
     let (first, second) = (Shape(first), Shape(second))
     guard let counts = counts(first, second, longest: longest) else { return [] }

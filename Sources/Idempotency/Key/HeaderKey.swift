@@ -3,7 +3,9 @@
 /// Parameters after the string are refused like anything else there: none is defined, and a key that is only partly
 /// understood is worse than an error.
 enum HeaderKey {
-  /// - Parameter value: the field's value, without the white space around it.
+  /// Reads the key in a field's value.
+  ///
+  /// - Parameter value: The value without the white space around it.
   static func read(_ value: UnsafeRawBufferPointer) -> KeyReading {
     guard let first = value.first else { return .none }
     if first == UInt8(ascii: "\"") { return readString(value) }

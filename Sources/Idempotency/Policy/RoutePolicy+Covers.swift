@@ -33,7 +33,9 @@ extension PathMatcher {
     return zip(segments, others).allSatisfy { covers($0, $1, isFolded: other.spelling == .caseless) }
   }
 
-  /// - Parameter isFolded: whether the other segment is matched in any letter case.
+  /// Whether every name that matches another segment matches this one.
+  ///
+  /// - Parameter isFolded: Whether the other segment is matched in any letter case.
   private func covers(_ own: PathPattern.Segment, _ other: PathPattern.Segment, isFolded: Bool) -> Bool {
     guard case .literal(let name) = own else { return true }
     guard case .literal(let otherName) = other else { return false }

@@ -11,8 +11,8 @@ extension RouteTable {
   /// Chooses the route of a request, or refuses a request whose method may mean different methods to two readers.
   ///
   /// - Parameters:
-  ///   - host: without its port.
-  ///   - path: normalised.
+  ///   - host: The host without its port.
+  ///   - path: The normalised path.
   public func choice(for head: MessageHead, host: ByteBuffer, path: ByteBuffer) throws(Problem) -> Choice {
     let written = head.slice(head.methodRange)
     let route = route(for: head, method: written, host: host, path: path)

@@ -16,8 +16,10 @@ public struct RouteTable: Sendable {
   /// The names of all fields in which any route looks for its key, in lower case.
   private let keyFields: [String]
 
+  /// Prepares routes for matching, in the order given.
+  ///
   /// - Parameters:
-  ///   - number: the number for the metrics of the routes with a name.
+  ///   - number: The function that returns the number for the metrics of all routes with one name.
   public init(_ policies: [RoutePolicy], number: (String) -> Int = { _ in 0 }) {
     entries = policies.enumerated().map { index, policy in
       Entry(
@@ -37,9 +39,9 @@ public struct RouteTable: Sendable {
   /// The first route that matches; `nil` if none does. Allocates nothing.
   ///
   /// - Parameters:
-  ///   - method: compared exactly.
-  ///   - host: without its port, compared in any letter case.
-  ///   - path: normalised.
+  ///   - method: The method, compared exactly.
+  ///   - host: The host without its port, compared in any letter case.
+  ///   - path: The normalised path.
   public func route(
     for head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,
     path: UnsafeRawBufferPointer

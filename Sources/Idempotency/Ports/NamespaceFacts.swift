@@ -20,7 +20,8 @@ public protocol NamespaceFacts: Sendable {
   /// Sets the fact if it still has the value `expected` (`nil` for no value), in one atomic step.
   ///
   /// The call is safe to repeat: repeating a step that took effect returns the same value.
-  /// - Parameter value: Not empty.
+  ///
+  /// - Parameter value: The new value. It must not be empty.
   /// - Returns: The fact's value after the call: `value`, or the value that another node has set.
   func replace(
     _ fact: NamespaceFact, _ expected: String?, with value: String

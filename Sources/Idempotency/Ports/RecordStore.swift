@@ -213,7 +213,8 @@ public protocol RecordStore: Sendable {
   func find(_ id: RecordID) async throws(StoreError) -> Standing
   /// The next part of an operator's list of all records that are in flight or of unknown outcome, in steps that delay
   /// other commands only briefly.
-  /// - Parameter cursor: `next` of the previous part; `nil` begins.
+  ///
+  /// - Parameter cursor: The `next` of the previous part; `nil` for the first part.
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords
   /// Removes a record in any state, even one that cannot be read.
   ///
@@ -221,7 +222,9 @@ public protocol RecordStore: Sendable {
   /// - Returns: False if there was no record.
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool
   /// Ends an unknown record by an operator's decision. The outcome is `lost` if the record is not unknown.
-  /// - Parameter amending: also corrects an earlier decision of an operator, if nobody has claimed the record since.
+  ///
+  /// - Parameter amending: Whether to correct an earlier decision of an operator, if nobody has claimed the record
+  ///   since.
   func resolve(
     _ id: RecordID, as resolution: Resolution, amending: Bool
   ) async throws(StoreError) -> OwnerOutcome

@@ -87,15 +87,15 @@ public protocol Upstream: Sendable {
 
 /// One request to the backend with its response. Used by one task on its loop; must be ended with `close()`.
 public protocol UpstreamExchange: Sendable {
-  /// Waits for the final head of the response; 1xx are skipped.
+  /// Waits for the final head of the response. Interim responses are not returned.
   ///
-  /// - Parameter span: begins with the request's last byte, or with this call if that was sent before. After it, the
-  ///   method throws `timedOut` and may be called again.
+  /// - Parameter span: The time limit, which begins with the request's last byte, or with this call if that was sent
+  ///   before. After it, the method throws `timedOut` and may be called again.
   func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead
   /// Waits until the response is complete, or more than `limit` bytes of its body have arrived. May be called again
   /// after a time-out.
   ///
-  /// - Parameter span: as for `head`, which need not have been called.
+  /// - Parameter span: The time limit, as for `head`, which need not have been called.
   func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
   /// The next piece of the body, including the bytes that `collect` left; `nil` at the end. Reading from the backend
   /// stops while no piece is requested (back-pressure).

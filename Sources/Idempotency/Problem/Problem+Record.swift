@@ -1,6 +1,8 @@
 // Refusals caused by the key's record.
 extension Problem {
-  /// - Parameter status: the route's `mismatch_status`.
+  /// The key was used with another payload.
+  ///
+  /// - Parameter status: The route's `mismatch_status`.
   public static func payloadMismatch(status: Int) -> Problem {
     Problem(
       .payloadMismatch, status: status,
@@ -20,7 +22,7 @@ extension Problem {
 
   /// The record's outcome is unknown.
   ///
-  /// - Parameter retryAfter: the time until it may have settled; `nil` if only an operator or a late response can end
+  /// - Parameter retryAfter: The time until it may have settled; `nil` if only an operator or a late response can end
   ///   it.
   public static func outcomeUnknown(retryAfter: Milliseconds?) -> Problem {
     Problem(
@@ -53,8 +55,8 @@ extension Problem {
   /// The request was completed, and its response was not kept.
   ///
   /// - Parameters:
-  ///   - status: the status of the first response.
-  ///   - location: its `Location`, if it had one.
+  ///   - status: The status of the first response.
+  ///   - location: The `Location` of the first response, if it had one.
   public static func responseNotKept(status: Int, location: String?) -> Problem {
     Problem(
       .responseNotKept, status: 409,

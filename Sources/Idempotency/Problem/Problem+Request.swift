@@ -31,7 +31,9 @@ extension Problem {
     return Problem(.badRequest, status: 400, detail: detail, isRetryable: false)
   }
 
-  /// - Parameter policy: its first source is named in the detail.
+  /// The request has no key, and its route requires one.
+  ///
+  /// - Parameter policy: The rules for keys. The detail names their first source.
   public static func keyMissing(_ policy: KeyPolicy) -> Problem {
     let place =
       switch policy.from.first {
@@ -57,7 +59,9 @@ extension Problem {
       isRetryable: false)
   }
 
-  /// - Parameter policy: the rules that the key violates.
+  /// The request's key is not valid.
+  ///
+  /// - Parameter policy: The rules that the key violates.
   public static func keyInvalid(_ fault: KeyFault, policy: KeyPolicy) -> Problem {
     let detail =
       switch fault {
@@ -90,7 +94,9 @@ extension Problem {
       challenge: fault.isOfAuthorization ? "Bearer" : nil)
   }
 
-  /// - Parameter limit: the maximum length in bytes.
+  /// The request's body exceeds the limit.
+  ///
+  /// - Parameter limit: The maximum length in bytes.
   public static func requestTooLarge(limit: Int) -> Problem {
     Problem(
       .requestTooLarge, status: 413,

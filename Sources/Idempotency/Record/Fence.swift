@@ -21,7 +21,8 @@ public struct Fence: Sendable, Equatable {
 
   /// The span of a fence that outlasts every owner: its exchange and `storing`, then the exchange once more and a day,
   /// in reserve for limits that a reload has shortened and for commands that arrive late.
-  /// - Parameter exchange: the maximum time of an exchange, from its claim on.
+  ///
+  /// - Parameter exchange: The maximum time of an exchange, from its claim on.
   public static func span(outlasting exchange: Milliseconds) -> Milliseconds {
     storing + exchange + exchange + .seconds(24 * 3600)
   }

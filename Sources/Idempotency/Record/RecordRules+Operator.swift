@@ -28,8 +28,8 @@ extension RecordRules {
 
   /// Ends an unknown record by an operator's decision.
   /// - Parameters:
-  ///   - successor: a new token of an operator, so that the owner which lost the response no longer holds the record.
-  ///   - amending: whether to correct an earlier decision of an operator, if nobody has claimed the record since.
+  ///   - successor: A new token of an operator, so that the owner which lost the response no longer holds the record.
+  ///   - amending: Whether to correct an earlier decision of an operator, if nobody has claimed the record since.
   public static func resolve(
     _ entry: StoredEntry?, as resolution: Resolution, amending: Bool = false, successor: OwnerToken,
     now: StoreInstant

@@ -4,7 +4,7 @@ public enum StoredEntry: Sendable, Equatable {
   /// The mark that `forget` leaves for a while: no earlier owner can make the record anew, and attempts continue to
   /// count.
   ///
-  /// - Parameter givenBackBy: the owner that deleted its record over this fence, so that its repeated release succeeds.
+  /// - Parameter givenBackBy: The owner that deleted its record over this fence, so that its repeated release succeeds.
   case fence(attempt: Int, until: StoreInstant, givenBackBy: OwnerToken? = nil)
 
   /// The moment from which the entry counts as absent.

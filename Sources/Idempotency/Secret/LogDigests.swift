@@ -22,7 +22,9 @@ public final class LogDigests: Sendable {
   private let own = Key(of: LogDigests.randomSecret())
   private let shared = AtomicLazyReference<Key>()
 
-  /// - Parameter secret: the secret that all nodes share, if it is configured.
+  /// Creates the digests of a process.
+  ///
+  /// - Parameter secret: The secret that all nodes share, if it is configured.
   public init(secret: Secret? = nil) {
     if let secret { share(secret) }
   }

@@ -52,7 +52,7 @@ extension Section {
 
   /// Reads a word from a closed list.
   ///
-  /// - Parameter unsupported: words of the contract that this version does not implement.
+  /// - Parameter unsupported: The words of the contract that this version does not implement.
   func choice<Choice: RawRepresentable<String> & CaseIterable>(
     _ name: String, into target: inout Choice, unsupported: [String] = []
   ) {

@@ -26,7 +26,7 @@ struct Value {
 
   /// The text, with references to the environment replaced.
   ///
-  /// - Parameter wanted: the expected value for the error message, such as "a duration".
+  /// - Parameter wanted: The expected value for the error message, such as "a duration".
   func text(_ wanted: String) -> String? {
     guard case .scalar(let scalar) = node, !isEmpty else {
       refuseKind(wanted)

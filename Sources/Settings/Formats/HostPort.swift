@@ -11,7 +11,7 @@ struct HostPort: Hashable {
 
   /// Parses a host and a port.
   ///
-  /// - Parameter implied: the port if none is given; `nil` makes the port mandatory.
+  /// - Parameter implied: The port if none is given; `nil` makes the port mandatory.
   static func parse(
     _ text: some StringProtocol, port implied: Int? = nil, ports: ClosedRange<Int> = 1...65535
   ) throws(Refusal) -> HostPort {

@@ -55,8 +55,8 @@ public struct NamespaceRegister: Codable, Sendable {
   /// succeeds.
   ///
   /// - Parameters:
-  ///   - text: the namespace's text; `nil` for a namespace that has none yet.
-  ///   - isShared: whether several processes use the store.
+  ///   - text: The namespace's text; `nil` for a namespace that has none yet.
+  ///   - isShared: Whether several processes use the store.
   public static func judge(_ own: KnownConfiguration, in text: String?, isShared: Bool) -> Judgement {
     var judgement = Judgement()
     guard var register = text.map({ Self($0) }) ?? Self() else {

@@ -3,7 +3,7 @@ import Idempotency
 extension IdentityChange {
   /// The members of the new configuration that prevent the reload, each with both routes and a remedy.
   ///
-  /// - Parameter since: the old route's state, as the end of a clause: `as it runs`.
+  /// - Parameter since: The old route's state, as the end of a clause: `as it runs`.
   func reasons(from old: [RoutePolicy], to new: [RoutePolicy], since: String) -> [ReloadPlan.Reason] {
     let before = old[route]
     let subject = "\(before.name) \(since)"

@@ -8,7 +8,7 @@ public struct AddressBlock: Hashable, Sendable {
 
   /// Creates the block with a first address and a prefix length; `nil` if the address has bits set behind the prefix.
   ///
-  /// - Parameter prefix: from 0 to 128.
+  /// - Parameter prefix: A number of bits from 0 to 128.
   public init?(_ address: IPAddress, prefix: Int) {
     guard Self.masked(address, prefix) == address else { return nil }
     first = address

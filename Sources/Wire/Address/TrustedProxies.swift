@@ -13,7 +13,7 @@ public struct TrustedProxies: Hashable, Sendable {
 
   /// Whether the peer is a trusted proxy.
   ///
-  /// - Parameter peer: `nil` for a unix socket.
+  /// - Parameter peer: The peer's address; `nil` for a Unix socket.
   public func trusts(_ peer: IPAddress?) -> Bool {
     guard let peer else { return includesUnixSockets }
     return blocks.contains { $0.contains(peer) }
@@ -26,7 +26,7 @@ public struct TrustedProxies: Hashable, Sendable {
   /// address that is not trusted. An entry that is not an address (`unknown`, a name, a typing error) ends the search
   /// without a result, because it means that a trusted proxy does not know the client. A missing field means the same.
   ///
-  /// - Returns: `nil` if the client is unknown.
+  /// - Returns: The address; `nil` if the client is unknown.
   public func client(in head: MessageHead) -> IPAddress? {
     var client: IPAddress?
     for field in head.fields.reversed() where field.name == .xForwardedFor {

@@ -8,7 +8,9 @@ public struct HeadLimits: Sendable, Equatable {
   /// The maximum length of one line of the head in bytes, with its end.
   public var lineBytes: Int
 
-  /// - Parameter lineBytes: `nil` means as much as the whole head.
+  /// Creates the limits.
+  ///
+  /// - Parameter lineBytes: The limit on one line; `nil` means as much as the whole head.
   public init(headBytes: Int = 64 * 1024, maxFields: Int = 100, lineBytes: Int? = nil) {
     self.headBytes = headBytes
     self.maxFields = maxFields

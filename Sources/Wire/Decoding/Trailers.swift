@@ -22,7 +22,7 @@ enum Trailers {
 
   /// The field lines to forward, each ended by CRLF.
   ///
-  /// - Parameter bytes: the whole trailer section.
+  /// - Parameter bytes: The whole trailer section.
   static func lines(
     _ fields: [MessageHead.Field], in bytes: ByteBuffer, ofResponse: Bool
   ) throws(WireError) -> ByteBuffer {

@@ -28,7 +28,7 @@ extension ByteBuffer {
 
   /// Writes the size line of a chunk. The chunk's bytes and `writeChunkEnd` follow.
   ///
-  /// - Parameter length: greater than 0, which would make it the last chunk.
+  /// - Parameter length: The number of bytes in the chunk. It must not be 0, since that would be the last chunk.
   public mutating func writeChunkHeader(_ length: Int) {
     precondition(length > 0, "A chunk of no bytes would end the body.")
     let digits = (Int.bitWidth - length.leadingZeroBitCount + 3) / 4
@@ -46,7 +46,7 @@ extension ByteBuffer {
 
   /// Writes the last chunk, the trailer lines and the empty line.
   ///
-  /// - Parameter trailers: field lines, each ended by CRLF.
+  /// - Parameter trailers: Field lines, each ended by CRLF.
   public mutating func writeLastChunk(trailers: ByteBuffer = ByteBuffer()) {
     guard trailers.readableBytes > 0 else {
       writeStaticString("0\r\n\r\n")

@@ -74,7 +74,7 @@ extension ByteBuffer {
   /// Writes a status line such as `HTTP/1.1 201 Created` and CRLF. A code without a registered reason is written
   /// without one.
   ///
-  /// - Parameter status: three digits.
+  /// - Parameter status: A code of three digits.
   public mutating func writeStatusLine(_ status: Int) {
     precondition(100...999 ~= status, "A status code has three digits.")
     if let line = StatusLine.known(status) {

@@ -7,8 +7,8 @@ extension RequestHead {
   /// `:authority` becomes `Host`, and the pieces of a divided `Cookie` become one field.
   ///
   /// - Parameters:
-  ///   - fields: as they were decoded, pseudo-header fields first.
-  ///   - isEnd: whether the request has no body.
+  ///   - fields: The decoded fields, pseudo-header fields first.
+  ///   - isEnd: Whether the request has no body.
   public init(
     http2 fields: [(name: String, value: String)], isEnd: Bool, limits: HeadLimits = HeadLimits()
   ) throws(WireError) {

@@ -8,9 +8,9 @@ extension ResponseHead {
   /// around a value is removed, and bytes that are not UTF-8 pass as the decoder replaced them.
   ///
   /// - Parameters:
-  ///   - fields: as they were decoded, `:status` first.
-  ///   - isEnd: whether the stream ends with this head.
-  ///   - method: the method of the request.
+  ///   - fields: The decoded fields, `:status` first.
+  ///   - isEnd: Whether the stream ends with this head.
+  ///   - method: The method of the request.
   public init(
     http2 fields: [(name: String, value: String)], isEnd: Bool, method: MessageHead.Method, limits: HeadLimits
   ) throws(WireError) {

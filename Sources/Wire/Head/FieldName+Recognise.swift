@@ -11,7 +11,7 @@ extension FieldName {
 
   /// The only known name that the bytes can be, by their length and first letter.
   ///
-  /// - Parameter first: the first letter in lower case.
+  /// - Parameter first: The first letter in lower case.
   private static func candidate(_ bytes: UnsafeRawBufferPointer, first: UInt8) -> FieldName {
     switch (bytes.count, Unicode.Scalar(first)) {
     case (2, "t"): .te

@@ -14,7 +14,9 @@ public struct QueryPairs: Sequence, IteratorProtocol {
   private let plusIsSpace: Bool
   private var at: Int
 
-  /// - Parameter form: whether `+` is a space, as it is in forms and in the queries that browsers make of them.
+  /// Creates a sequence of the pairs in these bytes.
+  ///
+  /// - Parameter form: Whether `+` is a space, as in forms and in the queries that browsers make of them.
   public init(_ bytes: ByteBuffer, form: Bool) {
     self.bytes = bytes
     plusIsSpace = form

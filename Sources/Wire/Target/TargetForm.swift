@@ -11,7 +11,7 @@ public enum TargetForm: Sendable, Equatable {
 
   /// Determines the form of a target.
   ///
-  /// - Parameter bytes: the whole target.
+  /// - Parameter bytes: The whole target.
   init(_ bytes: UnsafeRawBufferPointer, method: MessageHead.Method) throws(WireError) {
     if method == .connect {
       guard try Authority(bytes)?.port != nil else { throw .badTarget }

@@ -13,7 +13,9 @@ public struct ConfigurationStanding: Sendable, Equatable {
     }
   }
 
+  /// The first digits of the configuration file's digest.
   public var digest: String
+  /// The time when the configuration was loaded, in the format of log entries.
   public var loadedAt: String
   /// The refusal of the latest reload; `nil` if it succeeded.
   public var refusal: Refusal?

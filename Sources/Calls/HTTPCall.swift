@@ -6,6 +6,7 @@ import CCurl
 /// Never use it on an event loop, because it blocks, nor for a client's request, because libcurl sends a request again
 /// by itself if a reused connection dies. For Semel's own requests, a second sending does no harm.
 public struct HTTPCall: Sendable {
+  /// A complete response.
   public struct Answer: Sendable {
     public var status: Int
     public var body: [UInt8]
@@ -24,11 +25,14 @@ public struct HTTPCall: Sendable {
   public var url: String
   /// Header lines without their line ends: `Name: value`.
   public var fields: [String] = []
+  /// The request's body; `nil` for none.
   public var body: [UInt8]?
+  /// The time-out of the whole call, in milliseconds.
   public var timeoutMilliseconds = 10_000
 
   public init(url: String) { self.url = url }
 
+  /// Sends the request and waits for its response. Blocks. A response with an error status is no failure.
   public func send() throws(Failure) -> Answer {
     let easy = EasyHandle()
     let received = Received(limit: Self.mostBytes)

@@ -13,6 +13,7 @@ public struct LateDeadline: Sendable {
   private var deadline: NIODeadline
   private var hasBeenPutOff = false
 
+  /// Creates a deadline that passes after `span` milliseconds.
   public init(in span: Int64, now: NIODeadline = .now()) {
     deadline = now + .milliseconds(span)
   }

@@ -20,6 +20,7 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
     ready.reserveCapacity(64)
   }
 
+  /// Adds a job. Safe from any thread.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     if loop.inEventLoop {

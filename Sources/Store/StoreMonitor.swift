@@ -19,10 +19,13 @@ public struct StoreState: Sendable, Equatable {
   public static let serving = StoreState(status: .serving, hasServed: true)
   public static let connecting = StoreState(status: .unreached("no connection stands yet"), hasServed: false)
 
+  /// Records that the store is available.
   public mutating func serves() { self = .serving }
 
+  /// Records that no claim may be granted, for this reason.
   public mutating func refuses(_ reason: String) { status = .refused(reason) }
 
+  /// Records that the store cannot be reached, for this reason.
   public mutating func fails(_ reason: String) {
     status = hasServed ? .failing(reason) : .unreached(reason)
   }

@@ -4,6 +4,7 @@ import Synchronization
 public struct AccessLog: Sendable {
   private let sink: LogSink
   private let format: LogFormat
+  /// Whether any entry is written.
   public let isEnabled: Bool
   /// The sampling interval of replays: one of this many is written. 0 writes none.
   private let replaySample: Int
@@ -20,6 +21,7 @@ public struct AccessLog: Sendable {
     self.replaySample = replaySample
   }
 
+  /// Writes the entry of an ended request, unless the log is disabled or sampling omits it.
   public func write(_ record: AccessRecord) {
     guard isEnabled, isWanted(record) else { return }
     var line = LogLine(format: format)

@@ -2,13 +2,17 @@
 ///
 /// It never contains a key, a token or a body.
 public struct AccessRecord: Sendable {
+  /// The name of the route; `nil` if the request matched none.
   public var route: String?
   /// The route's number, as `Metrics.number(ofRoute:)` returns it; 0 if the request matched no route.
   public var routeNumber = 0
   /// The client's address: the forwarded one if the proxy in front is trusted. Empty for a Unix socket.
   public var client = ""
+  /// The request's method, as the client spelt it.
   public var method = ""
+  /// The status of the response; 0 if there was none.
   public var status = 0
+  /// The outcome; `cut` until another one is set.
   public var outcome = RequestOutcome.cut
   /// The problem that Semel refused the request with; `nil` if it did not refuse it.
   public var refusal: RefusalReason?
@@ -18,6 +22,7 @@ public struct AccessRecord: Sendable {
   public var failure: FailureCategory?
   /// True if Semel refused the request because another delivery of its key has precedence.
   public var isDuplicateRefused = false
+  /// The number of the claim's attempt, from 1 on; 0 if the request has no record.
   public var attempt = 0
   /// The way in which the previous attempt ended; `nil` for a first attempt.
   public var retry: RetryCause?
@@ -25,20 +30,24 @@ public struct AccessRecord: Sendable {
   public var timeToSuccessMilliseconds: Int64?
   /// The first characters of the key's digest; empty if the request has no key.
   public var keyDigest = ""
+  /// The first characters of the caller's digest; empty if the request has no caller.
   public var callerDigest = ""
   /// The record's ID, as sent to the backend. Set only for a request whose response was cut off, so that an operator
   /// can look up its outcome; empty otherwise.
   public var recordID = ""
+  /// The number of bytes received of the request's body.
   public var requestBytes = 0
+  /// The number of bytes sent of the response, including its head.
   public var responseBytes = 0
   /// The time from the arrival of the head to the end of the response, in microseconds.
-  ///
-  /// The next three members are parts of it: the claim, the wait for the backend, and the storing of the outcome. A
-  /// part that did not take place is 0.
   public var totalMicroseconds: Int64 = 0
+  /// The part of it for the claim, in microseconds; 0 if there was none.
   public var claimMicroseconds: Int64 = 0
+  /// The part of it for the backend, in microseconds; 0 if there was none.
   public var upstreamMicroseconds: Int64 = 0
+  /// The part of it for storing the outcome, in microseconds; 0 if there was none.
   public var recordMicroseconds: Int64 = 0
+  /// Whether the client disconnected before the end of its response.
   public var hungUp = false
   /// The trace that the request belongs to, if any.
   public var trace: RequestTrace?

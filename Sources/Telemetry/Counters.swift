@@ -49,6 +49,7 @@ public final class Counters: Sendable {
   /// - Parameter registry: The registry of the counters, which are on its page from now on.
   public init(registry: MetricRegistry) { counts = Name.allCases.map { registry.counter($0.family) } }
 
+  /// Raises a counter by one.
   public func add(_ name: Name) { counts[name.rawValue].increment() }
 
   /// Changes a gauge and returns its new value.
@@ -57,6 +58,7 @@ public final class Counters: Sendable {
     gauges[gauge.rawValue].value.wrappingAdd(count, ordering: .relaxed).newValue
   }
 
+  /// The present value of a gauge.
   public subscript(gauge: Gauge) -> Int { gauges[gauge.rawValue].value.load(ordering: .relaxed) }
 
   var figures: [MetricFigure] {

@@ -5,9 +5,11 @@ public enum LogFormat: String, Sendable, CaseIterable { case json, text }
 ///
 /// Members keep their order and are escaped, so that data from a client cannot forge an entry.
 public struct LogLine {
+  /// The entry so far.
   public private(set) var bytes: [UInt8] = []
   private let format: LogFormat
 
+  /// Begins an entry. `capacity` is the number of bytes that are reserved for it.
   public init(format: LogFormat, capacity: Int = 320) {
     self.format = format
     bytes.reserveCapacity(capacity)
@@ -34,6 +36,7 @@ public struct LogLine {
     bytes.append(UInt8(ascii: "\""))
   }
 
+  /// Adds a member whose value is a number.
   public mutating func add(_ name: StaticString, _ value: Int) {
     begin(name)
     bytes.append(contentsOf: String(value).utf8)

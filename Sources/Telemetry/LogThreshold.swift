@@ -11,6 +11,7 @@ public final class LogThreshold: Sendable {
 
   public init(_ level: Logger.Level) { index = Atomic(Self.index(of: level)) }
 
+  /// The threshold. Safe to read and set from any thread.
   public var level: Logger.Level {
     get { Self.levels[index.load(ordering: .relaxed)] }
     set { index.store(Self.index(of: newValue), ordering: .relaxed) }

@@ -31,6 +31,8 @@ public final class StoreFailureLog: Sendable {
       ])
   }
 
+  /// Logs the end of the failures, once no command has failed for some seconds. `now` is a monotonic time, in
+  /// nanoseconds.
   public func succeeded(now: @autoclosure () -> UInt64) {
     guard isFailing.load(ordering: .relaxed) else { return }
     let count = state.withLock { state -> Int? in

@@ -18,6 +18,7 @@ public enum Timestamp {
   /// Returns the time as RFC 3339 in UTC with milliseconds: `2026-01-31T08:15:30.042Z`.
   public static func now() -> String { text(milliseconds: milliseconds()) }
 
+  /// Returns a time, given in milliseconds since 1970, as RFC 3339 in UTC.
   public static func text(milliseconds: Int64) -> String {
     var seconds = time_t(milliseconds / 1000)
     var parts = tm()

@@ -13,6 +13,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   private let loops: Int
   private var pools: [ConnectionPool] = []
   private var isShutDown = false
+  /// The totals of this transport. Read them on its loop.
   public internal(set) var counters = UpstreamCounters()
 
   /// Creates the transport of one event loop.

@@ -104,6 +104,7 @@ public final class RecordCensus: Service {
     return ContinuousClock.now - startedAt
   }
 
+  /// The numbers of the latest count, for the metrics page.
   public var figures: [MetricFigure] {
     guard let (count, at) = last.withLock({ $0 }) else { return [MetricFigure(.recordsCounted, 0)] }
     return OpenState.allCases.flatMap { state in

@@ -91,10 +91,12 @@ public final class LocalCache: Sendable {
     for shard in shards { shard.restart(isBypassed: false) }
   }
 
+  /// The statistics of all shards together.
   public var statistics: CacheStatistics {
     shards.reduce(into: CacheStatistics()) { $0 += $1.statistics }
   }
 
+  /// The present time, by the boot-time clock.
   public static func now() -> BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
 
   private func shard(of id: RecordID) -> CacheShard {

@@ -15,12 +15,15 @@ final class EmbeddedCounters: Sendable {
 
 /// The embedded store's numbers for the metrics page.
 public struct EmbeddedFigures: Equatable, Sendable {
-  /// The lengths of the database and of SQLite's log, and the free space within the database, in bytes.
+  /// The length of the database file, in bytes.
   public let databaseBytes: Int
+  /// The length of SQLite's log, in bytes.
   public let logBytes: Int
+  /// The free space within the database, in bytes.
   public let freeBytes: Int
-  /// The number of failed sweep steps, and of rebuilt indexes.
+  /// The number of sweep steps that failed.
   public let sweepFailures: Int
+  /// The number of indexes that were rebuilt.
   public let indexRepairs: Int
   /// Whether expiry is held back because the clock is in doubt.
   public let isExpiryHeld: Bool

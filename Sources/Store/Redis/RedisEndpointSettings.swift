@@ -10,7 +10,9 @@ public struct RedisEndpointSettings: Sendable, Equatable {
   public var address: Address
   /// The user; `nil` for Redis' default user.
   public var user: String?
+  /// The password; `nil` if Redis requires none.
   public var password: Secret?
+  /// The number of the database, for `SELECT`.
   public var database = 0
   /// The time-out of one call as a whole, including the wait for a connection and repetitions.
   public var timeout: Milliseconds = 500

@@ -20,8 +20,10 @@ public final class LoopMetrics: @unchecked Sendable {
     return row
   }
 
+  /// Adds one to a count of the loop.
   public func add(_ count: LoopCount) { own.add(1, at: LoopLayout.count(count)) }
 
+  /// Records the delay with which the loop reached a timer that was due.
   public func lagged(microseconds: Int64) {
     own.observe(Int(microseconds), in: .durations, at: LoopLayout.lag)
   }
@@ -36,6 +38,7 @@ public final class LoopMetrics: @unchecked Sendable {
     own.add(1, at: LoopLayout.error(command, failure))
   }
 
+  /// Adds one to a count of the route with this number.
   public func add(_ count: RouteCount, route: Int) {
     row(route).add(1, at: RouteLayout.count(count))
   }

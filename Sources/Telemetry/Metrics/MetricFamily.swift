@@ -203,6 +203,7 @@ public protocol MetricLabel: CaseIterable, Hashable, RawRepresentable<Int>, Send
 }
 
 extension MetricLabel {
+  /// The label's value on the page.
   public var text: String { Self.values[rawValue] }
 }
 

@@ -15,11 +15,13 @@ public final class Metrics: Sendable {
 
   /// The rows of each event loop.
   public let loops: [LoopMetrics]
+  /// The counters and gauges that all event loops share.
   public let counters: Counters
   /// The metrics that are recorded through swift-metrics.
   public let registry: MetricRegistry
   private let state = Mutex(State())
 
+  /// Creates the metrics of a process with this number of event loops.
   public init(loops: Int, registry: MetricRegistry = MetricRegistry()) {
     self.loops = (0..<loops).map { _ in LoopMetrics(mostRoutes: Self.mostRoutes) }
     self.registry = registry

@@ -11,9 +11,11 @@ public struct RequestTrace: Sendable {
   /// For a replay, the trace in which the request was executed.
   public var origin: TraceContext?
   /// The time of the claim, by the clock of `NIODeadline`, in nanoseconds; 0 if there was none. If the claim was
-  /// repeated after a wait, the first one counts. The next two members are the times of the sending and of the storing.
+  /// repeated after a wait, the first one counts.
   public var claimAt: UInt64 = 0
+  /// The time when the request was forwarded, by the same clock; 0 if it was not.
   public var forwardAt: UInt64 = 0
+  /// The time when the storing of the outcome began, by the same clock; 0 if it did not.
   public var recordAt: UInt64 = 0
 
   public init(context: TraceContext) { self.context = context }

@@ -3,9 +3,13 @@ public struct TraceContext: Sendable, Hashable {
   /// The length of `traceparent` in version 00, in bytes.
   public static let textLength = 55
 
+  /// The first half of the trace's ID.
   public var traceHigh: UInt64
+  /// The second half of the trace's ID.
   public var traceLow: UInt64
+  /// The current span's ID.
   public var span: UInt64
+  /// Whether the trace is recorded (the `sampled` flag).
   public var isSampled: Bool
 
   public init(traceHigh: UInt64, traceLow: UInt64, span: UInt64, isSampled: Bool) {

@@ -81,6 +81,7 @@ public final class Tracer: Sendable {
     if isDue { wakeUp.signal() }
   }
 
+  /// The counts of sent and dropped spans, for the metrics page.
   public var figures: [MetricFigure] {
     let (sent, dropped) = state.withLock { ($0.sent, $0.dropped) }
     return [MetricFigure(.spansSent, sent), MetricFigure(.spansDropped, dropped)]

@@ -62,6 +62,7 @@ struct Assembly {
     metrics.tell(of: sink)
     metrics.tell(of: tracer)
     let failures = StoreFailureLog(logger: logger)
+    let known = KnownRecords()
     do throws(any Error) {
       switch settings.store.place {
       case .embedded(let path):
@@ -76,7 +77,7 @@ struct Assembly {
         // No later comparison follows: the store belongs to this process alone, and is as reachable now as it will be.
         if let reason = try await compare(namespace) { throw NamespaceUnreadable(reason: reason) }
         try await serve(
-          contexts, group, metrics, services, readiness, store, namespace,
+          contexts, group, metrics, services, readiness, known, store, namespace,
           enter: {
             if case .pending(let reason) = try await Self.begin(namespace) {
               throw NamespaceUnreadable(reason: reason)
@@ -93,7 +94,10 @@ struct Assembly {
         // The cache is bypassed until the subscription is established.
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
         let hub = RedisHub(context: contexts[0], settings: endpoint, logger: logger)
-        hub.observe { cache.follow($0) }
+        hub.observe {
+          cache.follow($0)
+          if case .invalidated(let id) = $0 { known.remove(id) }
+        }
         metrics.tell(of: cache)
         let stores = contexts.map {
           RedisStore(context: $0, settings: endpoint, logger: logger, hub: hub)
@@ -106,7 +110,7 @@ struct Assembly {
         let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
         _ = try await compare(namespace)
         try await serve(
-          contexts, group, metrics, services + [watch], readiness, facts, namespace,
+          contexts, group, metrics, services + [watch], readiness, known, facts, namespace,
           board: RedisCensus(stores[0]), enter: { watch.follow(try await Self.begin(namespace)) }
         ) { index in
           let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
@@ -147,8 +151,8 @@ struct Assembly {
 
   private func serve<Records: RecordStore>(
     _ contexts: [EventLoopContext], _ group: MultiThreadedEventLoopGroup, _ metrics: Metrics,
-    _ services: [any Service], _ readiness: StoreReadiness, _ facts: any NamespaceFacts,
-    _ namespace: NamespaceGuard, board: (any CensusBoard)? = nil,
+    _ services: [any Service], _ readiness: StoreReadiness, _ known: KnownRecords,
+    _ facts: any NamespaceFacts, _ namespace: NamespaceGuard, board: (any CensusBoard)? = nil,
     enter: @escaping @Sendable () async throws -> Void,
     store: (Int) -> Records
   ) async throws {
@@ -156,7 +160,8 @@ struct Assembly {
     let identityKey = settings.store.idSecret.map(IdentityKey.init)
     let digests = LogDigests(secret: settings.store.idSecret)
     let environment = ProxyEnvironment(
-      counters: metrics.counters, tracer: tracer, identityKey: identityKey, digests: digests, logger: logger)
+      counters: metrics.counters, tracer: tracer, identityKey: identityKey, digests: digests, known: known,
+      logger: logger)
     let generation = generation(of: settings, metrics)
     let backends = contexts.map { HTTPUpstream(context: $0, loops: contexts.count, logger: logger) }
     metrics.tell(of: Array(zip(contexts, backends)))
@@ -189,7 +194,7 @@ struct Assembly {
     let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
     let desk = RecordDesk(
       store: store(0), context: contexts[0], identityKey: identityKey, routes: { await live().routes },
-      logger: logger)
+      onFreed: { known.remove($0) }, logger: logger)
     if let admin = try adminServer(
       metrics, desk, live,
       readiness: {

@@ -13,6 +13,8 @@ final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
   let delivery: Delivery
   let permit: SendPermit
   private let store: Store
+  /// `nil` where the route never runs a request without the store.
+  private let known: KnownRecords?
   private let context: EventLoopContext
   private let metrics: LoopMetrics
   private var timer: LoopTimers.Token?
@@ -24,11 +26,13 @@ final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
   private var hasLapsed = false
 
   init(
-    _ claim: Claim, for delivery: Delivery, store: Store, context: EventLoopContext, metrics: LoopMetrics
+    _ claim: Claim, for delivery: Delivery, store: Store, known: KnownRecords?, context: EventLoopContext,
+    metrics: LoopMetrics
   ) {
     self.claim = claim
     self.delivery = delivery
     self.store = store
+    self.known = known
     self.context = context
     self.metrics = metrics
     grantedAt = claim.askedAt
@@ -41,6 +45,13 @@ final class HeldClaim<Store: RecordStore>: @unchecked Sendable {
     isRenewed = false
     if let timer { context.timers.stop(timer) }
     timer = nil
+  }
+
+  /// Notes the record's end for the time when the store is away.
+  ///
+  /// - Parameter outcome: the store's reply; `nil` where it gave none.
+  func note(_ end: KnownRecord.OwnEnd, _ outcome: OwnerOutcome? = nil) {
+    known?.change(claim.id) { $0 = $0?.ended(by: claim, as: end, outcome, now: $1) }
   }
 
   private func schedule(in span: Milliseconds) {

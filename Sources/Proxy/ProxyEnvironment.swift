@@ -17,16 +17,18 @@ public final class ProxyEnvironment: Sendable {
   let greeting = GreetingRoom()
   let unprotectedKeys = UnprotectedKeys()
   let sightings = KeySightings()
+  let known: KnownRecords
   private let draining = Atomic<Bool>(false)
 
   public init(
     counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
-    digests: LogDigests = LogDigests(), logger: Logger
+    digests: LogDigests = LogDigests(), known: KnownRecords = KnownRecords(), logger: Logger
   ) {
     self.counters = counters
     self.tracer = tracer
     self.identityKey = identityKey
     self.digests = digests
+    self.known = known
     self.logger = logger
   }
 

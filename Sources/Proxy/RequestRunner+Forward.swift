@@ -17,7 +17,7 @@ extension RequestRunner {
   ) async throws(Problem) -> OwnerEnd {
     delivery.record.attempt = claim.attempt
     delivery.record.retry = RetryCause(claim)
-    let held = worker.hold(claim, for: delivery)
+    let held = worker.hold(claim, for: delivery, by: call.route)
     let sentAt = NIODeadline.now()
     delivery.record.trace?.forwardAt = sentAt.uptimeNanoseconds
     let answer = send(call, held)

@@ -9,10 +9,11 @@ extension RequestRunner {
   /// Forwards the request, and gives the client the response as it comes.
   ///
   /// - Parameter id: of the record that it would have on a protected route, while the store is away.
-  @inline(never)
+  /// - Returns: the response's head; `nil` where the client went away before the response was whole.
+  @discardableResult @inline(never)
   func passThrough(
     _ target: RequestTarget, by route: Route?, label: AnswerLabel?, id: RecordID? = nil
-  ) async throws(Problem) {
+  ) async throws(Problem) -> MessageHead? {
     let sentAt = NIODeadline.now()
     let (answer, span) = try send(target, by: route, id)
     delivery.record.outcome = RequestOutcome(label)
@@ -23,7 +24,7 @@ extension RequestRunner {
       answer.close()
     }
     do {
-      try await relay(answer, within: span, label: label)
+      return try await relay(answer, within: span, label: label)
     } catch {
       throw problem(of: error)
     }
@@ -69,18 +70,27 @@ extension RequestRunner {
   @inline(never)
   private func relay(
     _ answer: Backend.Exchange, within span: Milliseconds, label: AnswerLabel?
-  ) async throws(UpstreamFailure) {
+  ) async throws(UpstreamFailure) -> MessageHead? {
     let head = try await answer.head(within: span)
-    guard head.head.status != 101 else { return try await tunnel(answer, head.head) }
-    guard let relay = begin(answer, head, label) else { return }
-    try await passOn(answer, by: relay)
+    if head.head.status == 101 {
+      try await tunnel(answer, head.head)
+    } else if let relay = begin(answer, head, label) {
+      guard try await passOn(answer, by: relay) else { return nil }
+    }
+    return head.head
   }
 
+  /// False where the client went away before the end.
   @inline(never)
-  private func passOn(_ answer: Backend.Exchange, by relay: AnswerRelay) async throws(UpstreamFailure) {
+  private func passOn(_ answer: Backend.Exchange, by relay: AnswerRelay) async throws(UpstreamFailure) -> Bool
+  {
     let pause = generation.limits.tunnelTimeout
-    while delivery.isConnected, let piece = try await answer.read(within: pause) { await relay.write(piece) }
+    var isWhole = false
+    while delivery.isConnected, !isWhole {
+      if let piece = try await answer.read(within: pause) { await relay.write(piece) } else { isWhole = true }
+    }
     relay.end(trailers: answer.trailers)
+    return isWhole
   }
 
   /// Writes what of an answer is here; `nil` where that is all of it.

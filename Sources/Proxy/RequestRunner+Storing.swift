@@ -13,14 +13,17 @@ extension RequestRunner {
   ) async -> Exchange.StoredAction {
     do throws(StoreError) {
       let reply = try await worker.store.completeAndTell(held.claim, with: completion)
+      held.note(completion.ownEnd, reply.outcome)
       worker.end(held)
       if let record = reply.record {
         delivery.record.timeToSuccessMilliseconds = (record.recordedAt - held.claim.firstSeen).count
       }
       return exchange.stored(told(reply.outcome))
     } catch {
+      let action = exchange.storingFailed(error)
+      if case .refuseAndKeepStoring = action { held.note(.unknown) } else { held.note(completion.ownEnd) }
       keepStoring(completion, held, after: error)
-      return exchange.storingFailed(error)
+      return action
     }
   }
 
@@ -29,7 +32,9 @@ extension RequestRunner {
     // The store's failures are logged by `MeasuredStore`, not once a request.
     environment.logger.debug(
       "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
-    keepTelling(held) { store throws(StoreError) in try await store.complete(held.claim, with: completion) }
+    keepTelling(held, completion.ownEnd) { store throws(StoreError) in
+      try await store.complete(held.claim, with: completion)
+    }
   }
 
   /// Gives a record back, once no copy of its claim can take it again.
@@ -41,10 +46,14 @@ extension RequestRunner {
     await worker.outlastCopies(of: held.claim)
     do throws(StoreError) {
       let outcome = try await worker.store.release(held.claim, release)
+      held.note(release.ownEnd, outcome)
       worker.end(held)
       return exchange.stored(told(outcome))
     } catch {
-      keepTelling(held) { store throws(StoreError) in try await store.release(held.claim, release) }
+      held.note(release.ownEnd)
+      keepTelling(held, release.ownEnd) { store throws(StoreError) in
+        try await store.release(held.claim, release)
+      }
       return exchange.stored(.done)
     }
   }
@@ -53,6 +62,7 @@ extension RequestRunner {
   @inline(never)
   func markUnknown(_ held: HeldClaim<Store>, _ exchange: inout Exchange) async -> Exchange.StoredAction {
     held.stopRenewing()
+    held.note(.unknown)
     defer { worker.end(held) }
     do throws(StoreError) {
       return exchange.stored(told(try await worker.store.markUnknown(held.claim)))
@@ -65,6 +75,7 @@ extension RequestRunner {
   @inline(never)
   func markUnknown(_ held: HeldClaim<Store>) async {
     held.stopRenewing()
+    held.note(.unknown)
     do throws(StoreError) {
       _ = told(try await worker.store.markUnknown(held.claim))
     } catch {
@@ -73,10 +84,13 @@ extension RequestRunner {
   }
 
   /// A claim whose reply was lost may have been granted. It was never used, so it is given back, however long it takes.
-  func giveBack(_ request: ClaimRequest) {
-    let claim = request.unusedClaim()
+  func giveBack(_ request: ClaimRequest) { giveBack(unused: request.unusedClaim()) }
+
+  /// Gives back a claim that was never used, once no copy of it can take it again, however long it takes.
+  func giveBack(unused claim: Claim) {
     let worker = worker
     worker.context.task {
+      await worker.outlastCopies(of: claim)
       await Self.repeatUntilTold(worker) { store throws(StoreError) in
         try await store.release(claim, .remembered)
       }
@@ -90,11 +104,16 @@ extension RequestRunner {
   }
 
   private func keepTelling(
-    _ held: HeldClaim<Store>, _ tell: @escaping @Sendable (Store) async throws(StoreError) -> OwnerOutcome
+    _ held: HeldClaim<Store>, _ end: KnownRecord.OwnEnd,
+    _ tell: @escaping @Sendable (Store) async throws(StoreError) -> OwnerOutcome
   ) {
     let worker = worker
     worker.context.task {
-      await Self.repeatUntilTold(worker, tell)
+      await Self.repeatUntilTold(worker) { store throws(StoreError) in
+        let outcome = try await tell(store)
+        held.note(end, outcome)
+        return outcome
+      }
       worker.end(held)
     }
   }
@@ -117,4 +136,14 @@ extension RequestRunner {
       pause = min(pause * 2, 2000)
     }
   }
+}
+
+extension Completion {
+  /// The end that it gives a record.
+  fileprivate var ownEnd: KnownRecord.OwnEnd { .completed(max(retention, remember)) }
+}
+
+extension Release {
+  /// The end that it gives a record.
+  fileprivate var ownEnd: KnownRecord.OwnEnd { self == .deleted ? .deleted : .released }
 }

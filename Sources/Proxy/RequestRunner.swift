@@ -78,7 +78,11 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// The recorded outcome that this process keeps, where it is one to replay.
   private func kept(_ call: KeyedCall, _ fingerprint: Fingerprint) -> CompletedRecord? {
-    worker.store.cached(call.id, fingerprint)?.replayable
+    guard let outcome = worker.store.cached(call.id, fingerprint), let record = outcome.replayable else {
+      return nil
+    }
+    note(outcome, of: call, fingerprint)
+    return record
   }
 
   /// Claim: one delivery becomes the record's owner, the others replay, wait or are refused. A task is made only for
@@ -92,6 +96,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       guard case .success(let outcome) = reply, let record = outcome.replayable else {
         return goOn { () throws(Problem) in try await act(on: reply, to: request, of: call) }
       }
+      note(outcome, of: call, fingerprint)
       replay(record, from: .store)
       finish()
     }
@@ -107,7 +112,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     var wait: DuplicateWait<Store>?
     defer { wait?.end() }
     while true {
-      switch action(by: reply, &exchange) {
+      switch action(by: reply, to: request, of: call, &exchange) {
       case .forward(let claim):
         countSighting(claim, of: call)
         wait?.end()
@@ -128,8 +133,11 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .giveBack(let problem):
         giveBack(request)
         throw duplicate(problem)
+      case .giveBackGrant(let claim, let problem):
+        giveBack(unused: claim)
+        throw duplicate(problem)
       case .forwardUnprotected(let mayOwn):
-        return try await passUnprotected(call, mayOwn ? request : nil)
+        return try await passUnprotected(call, request, mayOwn: mayOwn)
       }
       reply = await ask(for: request)
     }
@@ -140,19 +148,6 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func countSighting(_ claim: Claim, of call: KeyedCall) {
     guard claim.attempt == 1, call.isKeySeenUnderOtherCaller(in: environment.sightings) else { return }
     worker.metrics.add(.keysUnderOtherCaller)
-  }
-
-  /// Forwards a request without a record, as the route's owner wants it while the store is away.
-  ///
-  /// - Parameter request: the claim that the store may have granted all the same.
-  @inline(never)
-  private func passUnprotected(_ call: KeyedCall, _ request: ClaimRequest?) async throws(Problem) {
-    do throws(Problem) {
-      try await passThrough(call.target, by: call.route, label: .unprotected, id: call.id)
-    } catch {
-      if let request, error.code == .upstreamUnreachable { giveBack(request) }
-      throw error
-    }
   }
 
   /// The fingerprint by the recipe of a record that another configuration has made.
@@ -204,17 +199,21 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     delivery.record.claimMicroseconds += microseconds(since: askedAt)
   }
 
-  /// What to do by the store's reply.
+  /// The next step by the store's reply and, where the route may run requests without the store, by what this process
+  /// knows of the record.
   @inline(never)
   private func action(
-    by reply: ClaimReply, _ exchange: inout Exchange
+    by reply: ClaimReply, to request: ClaimRequest, of call: KeyedCall, _ exchange: inout Exchange
   ) -> Exchange.ClaimedAction {
+    if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
+    if call.route.mayRunUnprotected {
+      return environment.known.change(request.id) {
+        exchange.replied(reply, to: request, known: &$0, now: $1)
+      }
+    }
     switch reply {
-    case .success(let outcome):
-      return exchange.claimed(outcome)
-    case .failure(let error):
-      if case .fateUnknown = error { worker.metrics.add(.claimsLost) }
-      return exchange.claimFailed(error)
+    case .success(let outcome): return exchange.claimed(outcome)
+    case .failure(let error): return exchange.claimFailed(error)
     }
   }
 }

@@ -39,8 +39,10 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// A name for a new owner.
   func newOwner() -> OwnerToken { tokens.next() }
 
-  func hold(_ claim: Claim, for delivery: Delivery) -> HeldClaim<Store> {
-    let claim = HeldClaim(claim, for: delivery, store: store, context: context, metrics: metrics)
+  func hold(_ claim: Claim, for delivery: Delivery, by route: Route) -> HeldClaim<Store> {
+    let claim = HeldClaim(
+      claim, for: delivery, store: store, known: route.mayRunUnprotected ? environment.known : nil,
+      context: context, metrics: metrics)
     held[ObjectIdentifier(claim)] = claim
     return claim
   }

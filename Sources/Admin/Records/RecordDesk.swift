@@ -15,6 +15,7 @@ public struct RecordDesk: Sendable {
   private let context: EventLoopContext
   private let identityKey: IdentityKey?
   private let currentRoutes: @Sendable () async -> [RoutePolicy]
+  private let onFreed: @Sendable (RecordID) -> Void
   private let logger: Logger
 
   /// Creates the operations.
@@ -24,15 +25,18 @@ public struct RecordDesk: Sendable {
   ///   - context: The event loop that the operations run on.
   ///   - identityKey: The key of record IDs, if they are keyed.
   ///   - routes: Returns the routes of the present configuration.
+  ///   - onFreed: Called after each change that may have freed a record for the next delivery.
   ///   - logger: The logger of the audit entries.
   public init(
     store: any RecordStore, context: EventLoopContext, identityKey: IdentityKey?,
-    routes: @escaping @Sendable () async -> [RoutePolicy], logger: Logger
+    routes: @escaping @Sendable () async -> [RoutePolicy],
+    onFreed: @escaping @Sendable (RecordID) -> Void = { _ in }, logger: Logger
   ) {
     self.store = store
     self.context = context
     self.identityKey = identityKey
     currentRoutes = routes
+    self.onFreed = onFreed
     self.logger = logger
   }
 
@@ -64,6 +68,7 @@ public struct RecordDesk: Sendable {
     let store = store
     let before = try await state(of: id)
     let fence = Fence.span(outlasting: await currentRoutes().map(\.longestExchange).max() ?? 0)
+    defer { onFreed(id) }
     let wasThere = try await onLoop { () throws(StoreError) in try await store.forget(id, fence: fence) }
     audit("forget", id, peer, ["was": "\(before)"])
     guard wasThere else { throw AdminError(.notFound, "there is no record \(id.text)") }
@@ -90,6 +95,8 @@ public struct RecordDesk: Sendable {
     let store = store
     let amends = document.amend ?? false
     let before = amends ? try await state(of: id) : nil
+    // A record that an operator completed stays known as ended.
+    defer { if resolution == .notApplied { onFreed(id) } }
     let outcome = try await onLoop { () throws(StoreError) in
       try await store.resolve(id, as: resolution, amending: amends)
     }

@@ -45,6 +45,8 @@ extension Exchange {
     case refuse(Problem)
     /// Release the claim that the store may have granted, which was never used, and refuse.
     case giveBack(Problem)
+    /// Release the claim that the store has granted, which was never used, and refuse.
+    case giveBackGrant(Claim, Problem)
     /// Make the fingerprint with this recipe and claim again.
     case compare(by: Recipe)
     /// Forward the request without a record, as the route prescribes for a store that is unavailable.
@@ -94,9 +96,22 @@ extension Exchange {
     }
   }
 
-  /// Decides on a claim that failed. Only a delivery of whose record the store has reported nothing may run
-  /// unprotected.
-  public mutating func claimFailed(_ error: StoreError) -> ClaimedAction {
+  /// Refuses a granted claim while another delivery of this process runs without a record.
+  mutating func refuseBesideUnprotected(_ claim: Claim) -> ClaimedAction {
+    guard isAsking else { preconditionFailure("Exchange: granted outside of claiming") }
+    state = .ended
+    return .giveBackGrant(claim, .storeUnavailable(retryAfter: Self.pause))
+  }
+
+  /// Decides on a claim that failed. Only a delivery of whose record neither the store has reported anything nor the
+  /// process knows a conflict may run unprotected.
+  ///
+  /// - Parameters:
+  ///   - error: The store's failure.
+  ///   - conflict: The reason, known to this process, for which the delivery must not run without a record.
+  public mutating func claimFailed(
+    _ error: StoreError, conflict: KnownRecord.Conflict? = nil
+  ) -> ClaimedAction {
     let mayRunUnprotected: Bool
     switch state {
     case .claiming: mayRunUnprotected = route.policy.onStoreFailure == .open
@@ -111,8 +126,10 @@ extension Exchange {
     case .unavailable: mayOwn = false
     case .fateUnknown: mayOwn = true
     }
-    if mayRunUnprotected { return .forwardUnprotected(mayOwn: mayOwn) }
-    let problem = Problem.storeUnavailable(retryAfter: Self.pause)
+    if mayRunUnprotected, conflict == nil { return .forwardUnprotected(mayOwn: mayOwn) }
+    let problem: Problem =
+      mayRunUnprotected && conflict == .otherPayload
+      ? .payloadMismatch(status: route.policy.mismatchStatus) : .storeUnavailable(retryAfter: Self.pause)
     return mayOwn ? .giveBack(problem) : .refuse(problem)
   }
 

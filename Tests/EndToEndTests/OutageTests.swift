@@ -1,0 +1,184 @@
+import TestSupport
+import Testing
+
+/// A route with `on_store_failure: open` while the store is away: what its own process knows does not run again.
+struct OutageTests {
+  private static let other = #"{"amount":2}"#
+
+  /// Without the local cache: what it may replay is not refused.
+  private static func configuration(
+    _ outage: StoreOutage, route: [String: String] = [:]
+  ) -> Configuration {
+    Configuration(
+      store: outage.store, storeMembers: ["timeout": "250ms", "local_cache": "0B"],
+      route: ["on_store_failure": "open", "duplicates": "reject"].merging(route) { _, own in own },
+      isAppendOnly: true)
+  }
+
+  private func expectRefusedAsKnown(_ rig: Rig, sourceLocation: SourceLocation = #_sourceLocation)
+    async throws
+  {
+    expectRefused(
+      try await rig.order("k"), 503, "store_unavailable", retryable: true, sourceLocation: sourceLocation)
+    expectRefused(
+      try await rig.order("k", body: Self.other), 409, "payload_mismatch", retryable: false,
+      sourceLocation: sourceLocation)
+  }
+
+  private static func isReached(_ answer: Answer) -> Bool {
+    answer.problem?.code != "store_unavailable" && answer.idempotencyStatus != "unprotected"
+  }
+
+  @Test(arguments: StoreOutage.allCases)
+  func `what is in flight here or completed does not run again`(outage: StoreOutage) async throws {
+    try await Rig.run(Self.configuration(outage)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let end = try await outage.begin(rig)
+      try await expectRefusedAsKnown(rig)
+      gate.open()
+      #expect(try await first.text == "once")
+      // Completed, although the store could not be told.
+      try await expectRefusedAsKnown(rig)
+      // A key that was never seen runs.
+      #expect(try await rig.order("new").idempotencyStatus == "unprotected")
+      #expect(rig.backend.runs(of: "k") == 1)
+      try await end()
+      expectReplayed(try await rig.order("k") { $0.status == 201 }, of: try await first)
+      expectExecuted(try await rig.order("new", until: Self.isReached))
+      #expect(rig.backend.runs(of: "k") == 1)
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
+  func `what was completed or lost before the store failed does not run again`(outage: StoreOutage)
+    async throws
+  {
+    try await Rig.run(Self.configuration(outage)) { rig in
+      expectExecuted(try await rig.order("k"))
+      rig.backend.on("/v1/lost") { _ in .unanswered }
+      let lost = try await rig.order("lost", path: "/v1/lost")
+      expectRefused(lost, 502, "outcome_unknown", retryable: true)
+      let end = try await outage.begin(rig)
+      try await expectRefusedAsKnown(rig)
+      let again = try await rig.order("lost", path: "/v1/lost")
+      expectRefused(again, 503, "store_unavailable", retryable: true)
+      try await end()
+      expectReplayed(try await rig.order("k") { $0.status == 201 }, 201)
+      var after = try await rig.order("lost", path: "/v1/lost")
+      while after.problem?.code == "store_unavailable" {
+        after = try await rig.order("lost", path: "/v1/lost")
+      }
+      expectRefused(after, 409, "outcome_unknown", retryable: true)
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
+  func `of an unknown key one delivery runs at a time`(outage: StoreOutage) async throws {
+    try await Rig.run(Self.configuration(outage)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "open", gate: gate) }
+      let end = try await outage.begin(rig)
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      try await expectRefusedAsKnown(rig)
+      gate.open()
+      #expect(try await first.idempotencyStatus == "unprotected")
+      // It ended without a record.
+      #expect(try await rig.order("k").idempotencyStatus == "unprotected")
+      #expect(rig.backend.runs(of: "k") == 2)
+      try await end()
+      expectExecuted(try await rig.order("k", until: Self.isReached))
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
+  func `a run without the store excludes others also once the store is back`(outage: StoreOutage)
+    async throws
+  {
+    try await Rig.run(Self.configuration(outage)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { request in
+        Reply(body: "open", gate: request["Idempotency-Key"] == "k" ? gate : nil)
+      }
+      let end = try await outage.begin(rig)
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      try await end()
+      for number in 0..<4 { expectExecuted(try await rig.order("other\(number)", until: Self.isReached)) }
+      for _ in 0..<4 {
+        // In flight: until the claim that was refused is given back.
+        let problem = try await rig.order("k").problem
+        #expect(problem?.retryable == true && ["store_unavailable", "in_flight"].contains(problem?.code))
+      }
+      #expect(rig.backend.runs(of: "k") == 1)
+      gate.open()
+      #expect(try await first.idempotencyStatus == "unprotected")
+      expectExecuted(try await rig.order("k") { $0.status == 201 })
+      #expect(rig.backend.runs(of: "k") == 2)
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
+  func `a run without the store whose response was lost is not repeated`(outage: StoreOutage) async throws {
+    try await Rig.run(Self.configuration(outage)) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      let end = try await outage.begin(rig)
+      #expect(try await rig.order("k").status == 502)
+      try await expectRefusedAsKnown(rig)
+      #expect(rig.backend.requests.count == 1)
+      try await end()
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
+  func `what was released runs again with its payload only`(outage: StoreOutage) async throws {
+    try await Rig.run(Self.configuration(outage)) { rig in
+      rig.backend.on("/v1/orders", inTurn: [Reply(503), Reply(201)])
+      #expect(try await rig.order("k").idempotencyStatus == "not-stored")
+      let end = try await outage.begin(rig)
+      let other = try await rig.order("k", body: Self.other)
+      expectRefused(other, 409, "payload_mismatch", retryable: false)
+      #expect(try await rig.order("k").idempotencyStatus == "unprotected")
+      try await end()
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
+  func `a forgotten key is free to run`(outage: StoreOutage) async throws {
+    try await Rig.run(Self.configuration(outage)) { rig in
+      expectExecuted(try await rig.order("k"))
+      let forget = try ManagedProcess([
+        SemelProcess.binary, "key", "forget", "--route", "orders", "--key", "k", "--caller",
+        "header:Authorization=Bearer alice", "--path", "/v1/orders", "--method", "POST", "--host",
+        "orders.example", "--admin", "http://127.0.0.1:\(rig.semel.ports.admin)",
+      ])
+      #expect(try await forget.exit() == .code(0))
+      let end = try await outage.begin(rig)
+      #expect(try await rig.order("k").idempotencyStatus == "unprotected")
+      try await end()
+    }
+  }
+
+  @Test func `what another node has in flight does not run here`() async throws {
+    try await Rig.run(Self.configuration(.redisStopped)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let second = try await rig.secondNode()
+      expectRefused(try await rig.order("k", at: second), 409, "in_flight", retryable: true)
+      let end = try await StoreOutage.redisStopped.begin(rig)
+      let refused = try await rig.order("k", at: second)
+      expectRefused(refused, 503, "store_unavailable", retryable: true)
+      gate.open()
+      _ = try await first
+      try await end()
+      #expect(rig.backend.requests.count == 1)
+      try await second.kill()
+    }
+  }
+}

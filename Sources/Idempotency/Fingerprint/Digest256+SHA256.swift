@@ -1,6 +1,6 @@
 import Crypto
 
-// Needed for `ContiguousBytes` alone, the protocol through which a digest gives access to its bytes.
+// The import is needed only for `ContiguousBytes`, the protocol through which a digest gives access to its bytes.
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else

@@ -6,7 +6,7 @@ struct HeaderParameters {
 
   /// Prepares the parameters of a field for reading.
   ///
-  /// - Parameter bytes: The part of the field behind its first semicolon.
+  /// - Parameter bytes: The part of the field after its first semicolon.
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
   /// The values of all parameters with this name, unquoted.

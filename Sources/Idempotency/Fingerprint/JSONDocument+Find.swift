@@ -95,14 +95,14 @@ extension JSONDocument {
 }
 
 extension JSONDocument {
-  /// The offset behind the closing quote of the string that begins here.
+  /// The offset after the closing quote of the string that begins here.
   func endOfString(at position: Int) -> Int {
     var end = position + 1
     while text[end] != JSONByte.quote { end += text[end] == JSONByte.backslash ? 2 : 1 }
     return end + 1
   }
 
-  /// The offset behind the last byte of the number or literal that begins here.
+  /// The offset after the last byte of the number or literal that begins here.
   func endOfScalar(at position: Int) -> Int {
     var end = position
     while end < text.count {

@@ -5,7 +5,7 @@
 struct JSONDocument {
   /// One member of an object.
   struct Member: BitwiseCopyable {
-    /// The offset of the name, behind its opening quote.
+    /// The offset of the name, after its opening quote.
     var nameStart: UInt32
     /// The name's length in the text, in bytes; the highest bit is set if the name contains escapes.
     var nameLengthAndEscape: UInt32
@@ -22,7 +22,7 @@ struct JSONDocument {
   struct Object {
     var firstMember: UInt32 = 0
     var memberCount: UInt32 = 0
-    /// The offset behind the closing brace.
+    /// The offset after the closing brace.
     var end: UInt32 = 0
     /// The number of the first object that opens after this one has closed.
     var next: UInt32 = 0
@@ -47,7 +47,7 @@ struct JSONDocument {
 struct JSONNames {
   typealias Member = JSONDocument.Member
 
-  /// The maximum number of members, and of bytes in all their names, that are sorted by comparison.
+  /// The maximum number of members, and of bytes in all their names, for which comparison sorts the members.
   private static let insertedMembers = 12
   private static let insertedBytes = 512
 

@@ -8,7 +8,7 @@ struct MediaType {
 
   /// The type and subtype, without parameters and without the white space around them.
   let essence: Range<Int>
-  /// The part behind the first semicolon.
+  /// The part after the first semicolon.
   let parameters: Range<Int>
   let kind: Kind
 

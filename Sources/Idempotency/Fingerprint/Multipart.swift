@@ -60,7 +60,7 @@ extension Multipart {
   private struct Delimiter {
     /// The offset of the delimiter, including the line's end before it.
     var start: Int
-    /// The offset behind the line's end.
+    /// The offset after the line's end.
     var end: Int
     var isClosing: Bool
 

@@ -18,7 +18,7 @@ public struct RequestIdentity: Hashable, Sendable {
   /// The route's members that differ between two identities and give requests other ids; empty if all ids stay the
   /// same.
   ///
-  /// A key source that is added behind the others changes no id: a request with a key in an earlier source keeps that
+  /// A key source that is added after the others changes no id: a request with a key in an earlier source keeps that
   /// key, and a request without one has no record.
   public func changes(to other: RequestIdentity) -> [String] {
     var members: [String] = []

@@ -11,7 +11,7 @@ public struct HostPattern: Hashable, Sendable {
     name = text.utf8.dropFirst(isWildcard ? 1 : 0).map(ASCII.lowercased)
   }
 
-  /// Whether a host without its port matches, in any letter case. A wildcard stands for one or more labels.
+  /// Whether a host without its port matches, regardless of its letter case. A wildcard stands for one or more labels.
   public func matches(_ host: UnsafeRawBufferPointer) -> Bool {
     guard isWildcard ? host.count > name.count : host.count == name.count else { return false }
     let tail = UnsafeRawBufferPointer(rebasing: host.suffix(name.count))

@@ -49,7 +49,7 @@ public enum CallerPart: Hashable, Sendable {
   /// A request field, with its name in lower case.
   case header(String)
   case cookie(String)
-  /// The address of the client at the other end of the connection.
+  /// The client's IP address, as `trusted_proxies` and the PROXY header determine it.
   case address
   /// The identity in the client's certificate.
   case clientCertificate(CertificatePart)

@@ -35,7 +35,7 @@ extension PathMatcher {
 
   /// Whether every name that matches another segment matches this one.
   ///
-  /// - Parameter isFolded: Whether the other segment is matched in any letter case.
+  /// - Parameter isFolded: Whether the other segment is matched without regard to letter case.
   private func covers(_ own: PathPattern.Segment, _ other: PathPattern.Segment, isFolded: Bool) -> Bool {
     guard case .literal(let name) = own else { return true }
     guard case .literal(let otherName) = other else { return false }

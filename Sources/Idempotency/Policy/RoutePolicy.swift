@@ -1,12 +1,13 @@
 /// All settings of one route: the requests that it matches, and their treatment. Created once from the configuration.
 public struct RoutePolicy: Hashable, Sendable {
-  /// The need for a key: refused without one, passed through without one, or never protected.
+  /// The protection of the route's requests. A request without a key is refused (`required`) or passed through
+  /// (`optional`); with `off`, every request is passed through.
   public enum Idempotency: String, Sendable, CaseIterable { case required, optional, off }
   /// The strictness in matching the spelling of a request's path.
   public enum Spelling: String, Sendable, CaseIterable {
     /// Repeated slashes count as one; a trailing slash and the parameters of a segment are ignored.
     case lenient
-    /// Like `lenient`, and in any letter case.
+    /// As for `lenient`; the letter case is ignored, too.
     case caseless
     case exact
   }
@@ -61,9 +62,9 @@ public struct RoutePolicy: Hashable, Sendable {
   /// The maximum number of attempts; 0 for no limit.
   public var maxAttempts = 0
   public var onStoreFailure: OnStoreFailure = .closed
-  /// The maximum length in bytes.
+  /// The maximum length of a request's body in bytes.
   public var maxRequestBody = 1 << 20
-  /// The maximum length in bytes of a response that is recorded.
+  /// The maximum length in bytes of a response's body that is recorded.
   public var maxResponseBody = 1 << 20
   /// Whether the client receives a response while it arrives, except for its last bytes, which follow once it is
   /// stored.

@@ -40,7 +40,7 @@ public struct RouteTable: Sendable {
   ///
   /// - Parameters:
   ///   - method: The method, compared exactly.
-  ///   - host: The host without its port, compared in any letter case.
+  ///   - host: The host without its port, compared without regard to letter case.
   ///   - path: The normalised path.
   public func route(
     for head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,

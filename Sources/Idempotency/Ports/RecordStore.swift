@@ -51,7 +51,7 @@ public final class Claim: Sendable {
   public let id: RecordID
   public let owner: OwnerToken
   public let fingerprint: Fingerprint
-  /// The number of the owner: 1 for the first, and one more for each that follows.
+  /// The number of the attempt: 1 for the first owner, and one more for each later owner.
   public let attempt: Int
   /// The time at which the first delivery arrived, by the store's clock.
   public let firstSeen: StoreInstant

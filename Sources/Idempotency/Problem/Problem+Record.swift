@@ -74,7 +74,7 @@ extension Problem {
       isRetryable: false)
   }
 
-  /// The store is unavailable, or was refused at the start.
+  /// The store is unavailable, or must not be used.
   public static func storeUnavailable(retryAfter: Milliseconds) -> Problem {
     Problem(
       .storeUnavailable, status: 503,

@@ -128,8 +128,8 @@ extension Problem {
       isRetryable: false)
   }
 
-  /// The request uses gRPC, which reports its outcome behind a status of 200, where the classes of statuses cannot see
-  /// it.
+  /// The request uses gRPC, which reports its outcome in trailers after a status of 200, so that the status does not
+  /// tell the class.
   public static var grpcNotProtected: Problem {
     Problem(
       .notImplemented, status: 501,

@@ -1,4 +1,4 @@
-/// The mark of a forgotten record, which the next owner carries on.
+/// The mark of a forgotten record, which later owners of the record preserve.
 public struct Fence: Sendable, Equatable {
   /// The end of the fence. Until then, no owner from before it may make the record anew.
   public var until: StoreInstant

@@ -4,7 +4,7 @@ extension RecordRules {
     entry?.standing(now: now) ?? .absent
   }
 
-  /// Removes the record and leaves a fence, which every later owner carries on. If a fence exists already, the later of
+  /// Removes the record and leaves a fence, which every later owner preserves. If a fence exists already, the later of
   /// the two ends counts.
   public static func forget(_ entry: StoredEntry?, fence: Milliseconds, now: StoreInstant) -> RecordStep<
     Bool

@@ -22,7 +22,7 @@ struct Position: Hashable, Comparable {
 }
 
 extension Position {
-  /// The index of this position in a text, with the line ends of YAML; `nil` behind the text's end.
+  /// The index of this position in a text, with the line ends of YAML; `nil` after the text's end.
   func index(in text: String) -> String.Index? {
     var position = Position.start
     var previous: Unicode.Scalar = " "

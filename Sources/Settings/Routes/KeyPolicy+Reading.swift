@@ -11,7 +11,8 @@ extension KeyPolicy {
       from = list
     }
     section.choice("format", into: &format)
-    // Longer keys would fill a store's memory. RFC 9110 recommends that servers accept lines of at least 8000 bytes.
+    // Longer keys would fill a store's memory. RFC 9110 (section 4.1) recommends support for URIs of at least 8000
+    // bytes.
     section.integer("min_length", into: &minLength, in: 1...8000)
     section.integer("max_length", into: &maxLength, in: 1...8000)
     guard section.isSound("min_length", "max_length"), minLength > maxLength else { return }

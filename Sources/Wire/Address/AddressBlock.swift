@@ -6,7 +6,7 @@ public struct AddressBlock: Hashable, Sendable {
   /// prefix length plus 96.
   public let prefix: Int
 
-  /// Creates the block with a first address and a prefix length; `nil` if the address has bits set behind the prefix.
+  /// Creates the block with a first address and a prefix length; `nil` if the address has bits set after the prefix.
   ///
   /// - Parameter prefix: A number of bits from 0 to 128.
   public init?(_ address: IPAddress, prefix: Int) {

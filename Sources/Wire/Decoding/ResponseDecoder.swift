@@ -49,7 +49,7 @@ public struct ResponseDecoder: Sendable {
     body = BodyDecoder(.none, limits: limits)
   }
 
-  /// Begins to expect the response to the next request on the connection. The previous response must have ended.
+  /// Prepares for the response to the next request on the connection. The previous response must have ended.
   public mutating func begin(_ method: MessageHead.Method) {
     guard case .idle = state else { preconditionFailure("An answer is still under way in \(state).") }
     self.method = method

@@ -2,8 +2,8 @@ import NIOCore
 
 /// The rules for fields after a chunked body, which are refused, dropped or kept.
 enum Trailers {
-  /// Fields that frame or route the message or end the connection, and that make the whole message refused: their
-  /// sender wants two readers to see different messages.
+  /// Fields that frame or route the message or end the connection, and that cause the whole message to be refused:
+  /// their sender wants two readers to see different messages.
   private static let refused = FieldNameSet(.connection, .contentLength, .host, .transferEncoding)
 
   /// Fields that are not allowed in trailers (RFC 9110, section 6.5.1) and are dropped: those of one hop, of
@@ -16,7 +16,7 @@ enum Trailers {
       .location, .prefer, .retryAfter, .setCookie, .via, .xForwardedFor, .xForwardedHost, .xForwardedProto),
   ]
 
-  /// The refused fields in a response's trailers. `Content-Length` is not among them: behind a complete body it does no
+  /// The refused fields in a response's trailers. `Content-Length` is not among them: after a complete body it does no
   /// harm, and refusing the response would make the outcome unknown.
   private static let refusedInResponses = FieldNameSet(.connection, .host, .transferEncoding)
 

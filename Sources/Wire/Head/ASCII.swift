@@ -12,14 +12,14 @@ public enum ASCII {
     byte &- 0x41 < 26 ? byte | 0x20 : byte
   }
 
-  /// Whether `bytes` equals `lowercased`, which must be in lower case, in any letter case.
+  /// Whether `bytes` equals `lowercased`, which must be in lower case. The letter case of `bytes` is ignored.
   public static func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ lowercased: StaticString) -> Bool {
     equalsIgnoringCase(
       bytes,
       UnsafeRawBufferPointer(start: lowercased.utf8Start, count: lowercased.utf8CodeUnitCount))
   }
 
-  /// Whether the two are equal in any letter case.
+  /// Whether the two are equal, regardless of letter case.
   public static func equalsIgnoringCase(
     _ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer
   ) -> Bool {

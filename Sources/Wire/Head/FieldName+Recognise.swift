@@ -1,5 +1,5 @@
 extension FieldName {
-  /// Recognises a field name in any letter case.
+  /// Recognises a field name, regardless of its letter case.
   ///
   /// Length and first letter leave one candidate, which is then compared; nothing is hashed or allocated.
   public static func recognise(_ bytes: UnsafeRawBufferPointer) -> FieldName {

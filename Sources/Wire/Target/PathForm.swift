@@ -23,7 +23,8 @@ enum PathForm {
     self = .changed(output)
   }
 
-  /// Whether the path is certainly normal: no percent-encoding, which may need decoding, and no dot segment.
+  /// True if the path needs no change, because it has neither percent-encoding, which may need decoding, nor a dot
+  /// segment.
   private static func isNormal(_ path: UnsafeRawBufferPointer) throws(WireError) -> Bool {
     var previous: UInt8 = 0
     for at in 0..<path.count {
@@ -87,7 +88,7 @@ private struct PathNormaliser {
     count += 1
   }
 
-  /// Begins a segment's parameters. They are refused behind a dot segment: some servers remove the parameters first and
+  /// Begins a segment's parameters. They are refused after a dot segment: some servers remove the parameters first and
   /// then the segment, others keep the segment.
   private mutating func parameters() throws(WireError) {
     let name = output[segment..<count]

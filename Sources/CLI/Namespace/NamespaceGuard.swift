@@ -148,7 +148,7 @@ actor NamespaceGuard {
 
   private func report(_ judgement: NamespaceRegister.Judgement) {
     foreign.formUnion(judgement.foreign)
-    // A configuration that replaced this one, or that this one replaced, will not be seen again.
+    // `foreign` accumulates, because a configuration that was replaced disappears from the namespace's text.
     let count = foreign.count + (judgement.changes.isEmpty ? 0 : 1)
     conflictCount.withLock { $0 = count }
     if judgement.isUnreadable {

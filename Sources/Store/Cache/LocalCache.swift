@@ -67,8 +67,7 @@ public final class LocalCache: Sendable {
     _ id: RecordID, _ fingerprint: Fingerprint, _ record: CompletedRecord, with ticket: Ticket?
   ) {
     guard let ticket else { return }
-    // The time that was left by the store's clock counts from before the store was asked, so no entry outlives its
-    // record.
+    // The remaining time by the store's clock counts from before the command was sent, so no entry outlives its record.
     shard(of: id).fill(
       id, fingerprint, record, expiry: ticket.askedAt + record.remaining, ticket.generation)
   }

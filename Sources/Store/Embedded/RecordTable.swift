@@ -38,7 +38,7 @@ final class RecordTable {
 
   init(_ database: Database) throws { statements = try RecordStatements(database) }
 
-  /// Writes the time of a change, before which no later start can fall.
+  /// Writes the time of a change, before which the clock of no later start begins.
   func touch(_ clock: StoreClock) throws(SQLError) {
     let now = clock.now()
     // A wall clock that is in doubt must not become the lower limit of all later starts.

@@ -13,7 +13,7 @@ import Loop
 ///
 /// Setting the wall clock while the process runs has no effect: a step back would revive leases, and a step forward
 /// would end those of live owners. A start reads the wall clock again, since no owner outlives the process, but never
-/// begins before the latest time in the file.
+/// begins before the latest time in the file, unless the operator vouches for the wall clock.
 ///
 /// A wall clock that differs from the file by more than `bound` is not believed at once: one start two days ahead would
 /// forget yesterday's keys. Until the doubt is settled there are two times. Records are written by the later one and

@@ -19,7 +19,7 @@ struct RedisCopies {
   private(set) var sendsWhole = false
   private var lateCount = 0
 
-  /// Creates the results of a command that was not written yet.
+  /// Creates an empty set of results.
   ///
   /// - Parameters:
   ///   - timeout: The time-out of the whole call.

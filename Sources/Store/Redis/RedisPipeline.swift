@@ -114,7 +114,7 @@ extension RedisPipeline {
     do {
       return try await answer(to: script, id, after: copies, capacity: capacity, write)
     } catch {
-      // A claim that is released now is released after the deadline of its copies.
+      // The caller releases the claim next, which must come after the deadline of its copies.
       if script == .claim, case .fateUnknown = error { await outlast(copies.deadline) }
       throw error
     }

@@ -18,7 +18,7 @@ enum ProcessFigures {
     return figures
   }
 
-  /// The time of the first access to this constant, which is at the start of the process, in seconds since 1970.
+  /// The time of the first access to this constant, when the first page is made, in seconds since 1970.
   static let started = Double(Timestamp.milliseconds()) / 1000
 
   private static func cpuSeconds() -> Double {

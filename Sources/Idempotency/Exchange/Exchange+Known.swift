@@ -1,9 +1,9 @@
 // The claim of a route that may run requests without the store.
 extension Exchange {
-  /// The next step after the store's reply to a claim, by that reply and by what this process knows of the record.
+  /// Decides on the store's reply to a claim, together with the state of the record that this process knows.
   ///
-  /// `known` becomes what it knows from now on: a step that runs the request has entered it there, so that of several
-  /// deliveries that the store does not reply to one runs.
+  /// - Parameter known: The known record, which the call updates. A step that runs the request without the store enters
+  ///   it here, so that only one of several deliveries without a reply from the store runs.
   public mutating func replied(
     _ reply: Result<ClaimOutcome, StoreError>, to request: ClaimRequest, known: inout KnownRecord?,
     now: BootInstant

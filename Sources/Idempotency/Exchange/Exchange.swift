@@ -103,8 +103,8 @@ extension Exchange {
     return .giveBackGrant(claim, .storeUnavailable(retryAfter: Self.pause))
   }
 
-  /// Decides on a claim that failed. Only a delivery of whose record neither the store has reported anything nor the
-  /// process knows a conflict may run unprotected.
+  /// Decides on a claim that failed. A delivery may run unprotected only if the store has reported nothing of its
+  /// record, and this process knows no conflict.
   ///
   /// - Parameters:
   ///   - error: The store's failure.

@@ -1,25 +1,25 @@
-/// The last state of one record that this process has met: the protection that is left while the store is away.
+/// The latest state of a record that this process has seen, which protects the record while the store is unavailable.
 ///
-/// Kept for routes with `on_store_failure: open` only. In doubt it says *duplicate*: a refusal that was not necessary
-/// ends with the outage, a second run does not. `until` is the record's own end by this process's clock, so that nothing
-/// is refused for ever.
+/// It is kept only for routes with `on_store_failure: open`. In case of doubt, another delivery counts as a duplicate:
+/// an unnecessary refusal lasts no longer than the outage, while a second execution cannot be undone. `until` is the
+/// end of the record by this process's clock, so that nothing is refused for ever.
 public struct KnownRecord: Sendable, Equatable {
   public enum Standing: Sendable, Equatable {
-    /// A delivery of this process owns the record and is at work.
+    /// A delivery of this process owns the record and is in progress.
     case owned
-    /// A delivery of this process runs without a record. `releasedUntil`: the end of the released record that it began
-    /// on, if there was one.
+    /// A delivery of this process runs without a record. `releasedUntil` is the end of the released record with which
+    /// it began; `nil` if there was none.
     case unprotected(releasedUntil: BootInstant?)
-    /// In flight elsewhere, completed, unknown or expired: another delivery is a duplicate.
+    /// The record is in flight elsewhere, completed, unknown or expired. Another delivery is a duplicate.
     case taken(until: BootInstant)
-    /// Free to claim with the same payload.
+    /// The record is free to claim with the same payload.
     case released(until: BootInstant)
   }
 
   public var standing: Standing
-  /// The token of the delivery of this process that last ran the record; `nil` where none has.
+  /// The token of the delivery of this process that last ran the record; `nil` if none has.
   public var owner: OwnerToken?
-  /// `nil` where the store compared it and did not report it.
+  /// The record's fingerprint; `nil` if the store compared fingerprints without returning the record's.
   public var fingerprint: Fingerprint?
 
   public init(_ standing: Standing, owner: OwnerToken? = nil, fingerprint: Fingerprint?) {
@@ -28,7 +28,7 @@ public struct KnownRecord: Sendable, Equatable {
     self.fingerprint = fingerprint
   }
 
-  /// Whether a delivery of this process is at work on it.
+  /// Whether a delivery of this process is running the record.
   public var isAtWork: Bool {
     switch standing {
     case .owned, .unprotected: true
@@ -36,7 +36,7 @@ public struct KnownRecord: Sendable, Equatable {
     }
   }
 
-  /// Whether the record's own time is over.
+  /// Whether the record's time is over.
   public func hasExpired(now: BootInstant) -> Bool {
     switch standing {
     case .owned, .unprotected: false
@@ -46,13 +46,13 @@ public struct KnownRecord: Sendable, Equatable {
 }
 
 extension KnownRecord {
-  /// The reason for which a delivery must not run without the store.
+  /// The reason why a delivery must not run without the store.
   public enum Conflict: Sendable, Equatable { case duplicate, otherPayload }
 
   public func conflict(with newcomer: Fingerprint) -> Conflict? {
     guard case .released = standing else { return isOtherPayload(newcomer) ? .otherPayload : .duplicate }
     guard let fingerprint, fingerprint != newcomer else { return nil }
-    // By another recipe the two cannot be compared here.
+    // Fingerprints with different recipes cannot be compared here.
     return isOtherPayload(newcomer) ? .otherPayload : .duplicate
   }
 
@@ -63,7 +63,7 @@ extension KnownRecord {
 }
 
 extension KnownRecord {
-  /// The record after the store's reply to a claim.
+  /// The known record after the store's reply to a claim; `nil` if the store has no record.
   public static func after(
     _ outcome: ClaimOutcome, to request: ClaimRequest, from before: KnownRecord?, now: BootInstant
   ) -> KnownRecord? {
@@ -71,7 +71,7 @@ extension KnownRecord {
     case .granted(let claim):
       return KnownRecord(.owned, owner: claim.owner, fingerprint: claim.fingerprint)
     case .taken(let standing):
-      // The owner's own end says more.
+      // The end of the owner in this process will be more precise than this reply.
       if let before, before.isAtWork { return before }
       let times = (unknownRetention: request.unknownRetention, remember: request.remember)
       return Standing(standing, times.unknownRetention, times.remember, now: now).map {
@@ -82,7 +82,7 @@ extension KnownRecord {
     }
   }
 
-  /// The record of which a delivery begins to run without the store.
+  /// The known record of a delivery that begins to run without the store.
   static func unprotected(_ request: ClaimRequest, from before: KnownRecord?) -> KnownRecord {
     var releasedUntil: BootInstant?
     if case .released(let until) = before?.standing { releasedUntil = until }
@@ -92,18 +92,19 @@ extension KnownRecord {
 }
 
 extension KnownRecord {
-  /// The end that an owner of this process has given its record.
+  /// The end of a record by an owner in this process.
   public enum OwnEnd: Sendable, Equatable {
-    /// Completed, and remembered for so long.
+    /// The record is completed, and remembered for this time.
     case completed(Milliseconds)
     case unknown
     case released
     case deleted
   }
 
-  /// The record after an owner's end, where the owner still is the last that ran it here; `nil`: nothing is known.
+  /// The known record after its owner's end, if that owner is still the last that ran it here; `nil` if nothing is
+  /// known.
   ///
-  /// - Parameter outcome: the store's reply; `nil` where it gave none, and the end is told until it does.
+  /// - Parameter outcome: The store's reply; `nil` if there was none, and the end is sent again until there is one.
   public func ended(
     by claim: Claim, as end: OwnEnd, _ outcome: OwnerOutcome?, now: BootInstant
   ) -> KnownRecord? {
@@ -122,9 +123,9 @@ extension KnownRecord {
     return standing.map { KnownRecord($0, owner: owner, fingerprint: fingerprint) }
   }
 
-  /// The record after a run without the store.
+  /// The known record after a run without the store; `nil` if nothing is known.
   ///
-  /// - Parameter isLost: whether nobody knows what the backend did.
+  /// - Parameter isLost: Whether it is unknown what the backend did.
   public func ended(unprotected request: ClaimRequest, isLost: Bool, now: BootInstant) -> KnownRecord? {
     guard owner == request.owner, case .unprotected(let releasedUntil) = standing else { return self }
     var record = self
@@ -139,7 +140,7 @@ extension KnownRecord {
 }
 
 extension KnownRecord.Standing {
-  /// A standing as the store reported it; `nil` where it has no record.
+  /// Converts a standing that the store reported; `nil` if the store has no record.
   init?(_ standing: Standing, _ unknownRetention: Milliseconds, _ remember: Milliseconds, now: BootInstant) {
     switch standing {
     case .absent: return nil
@@ -149,7 +150,7 @@ extension KnownRecord.Standing {
     case .completed(let record):
       let tombstone = max(remember - (record.expiresAt - record.recordedAt), 0)
       self = .taken(until: now + record.remaining + tombstone)
-    // It ends sooner; the store does not report when.
+    // The record ends sooner, but the store does not report when.
     case .expired: self = .taken(until: now + remember)
     }
   }

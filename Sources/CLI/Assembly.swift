@@ -111,7 +111,8 @@ struct Assembly {
         _ = try await compare(namespace)
         try await serve(
           contexts, group, metrics, services + [watch], readiness, known, facts, namespace,
-          board: RedisCensus(stores[0]), enter: { watch.follow(try await Self.begin(namespace)) }
+          board: RedisCensus(stores[0]), invalidations: RedisInvalidations(stores[0]),
+          enter: { watch.follow(try await Self.begin(namespace)) }
         ) { index in
           let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)
@@ -153,7 +154,7 @@ struct Assembly {
     _ contexts: [EventLoopContext], _ group: MultiThreadedEventLoopGroup, _ metrics: Metrics,
     _ services: [any Service], _ readiness: StoreReadiness, _ known: KnownRecords,
     _ facts: any NamespaceFacts, _ namespace: NamespaceGuard, board: (any CensusBoard)? = nil,
-    enter: @escaping @Sendable () async throws -> Void,
+    invalidations: (any CacheInvalidations)? = nil, enter: @escaping @Sendable () async throws -> Void,
     store: (Int) -> Records
   ) async throws {
     metrics.tell(of: namespace)
@@ -193,8 +194,8 @@ struct Assembly {
     if !digests.isShared { all.append(LogSecretService(facts: facts, digests: digests)) }
     let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
     let desk = RecordDesk(
-      store: store(0), context: contexts[0], identityKey: identityKey, routes: { await live().routes },
-      onFreed: { known.remove($0) }, logger: logger)
+      store: store(0), context: contexts[0], invalidations: invalidations, identityKey: identityKey,
+      routes: { await live().routes }, onFreed: { known.remove($0) }, logger: logger)
     if let admin = try adminServer(
       metrics, desk, live,
       readiness: {

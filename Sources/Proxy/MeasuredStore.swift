@@ -77,6 +77,8 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     try await measured(.list) { () throws(StoreError) in try await base.list(after: cursor) }
   }
 
+  public func isCursor(_ text: String) -> Bool { base.isCursor(text) }
+
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     try await measured(.forget) { () throws(StoreError) in try await base.forget(id, fence: fence) }
   }

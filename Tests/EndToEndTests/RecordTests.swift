@@ -161,6 +161,107 @@ struct RecordTests {
     }
   }
 
+  @Test func `a record whose response is damaged is listed and counted`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      let redis = try #require(rig.redis)
+      for (index, damage) in ["garbage", "\u{1}", "\u{1}longer than its head tells"].enumerated() {
+        expectExecuted(try await rig.order("\(index)"))
+        let id = try #require(rig.backend.requests.last?.requestID)
+        let key = try #require(
+          redis.command(["KEYS", "*{\(id)}:r"])?.split(separator: "\n").first.map(String.init))
+        try redis.command(["SET", key, damage])
+      }
+      expectExecuted(try await rig.order("whole"))
+      // The count that was made before the damage, and the turn of the process that has made it.
+      try await rig.semel.kill()
+      try redis.command(["DEL", "semel:census", "semel:census:turn"])
+      try await rig.semel.start()
+      try await rig.semel.counter("semel_open_records", label: #"state="unreadable""#, isAtLeast: 3)
+      let listed = try await key(rig, ["list", "--json", "--state", "unreadable"]).output
+      #expect(
+        Set(rig.backend.requests.prefix(3).compactMap(\.requestID).filter(listed.contains)).count == 3,
+        "\(listed)")
+      #expect(!listed.contains(try #require(rig.backend.requests[3].requestID)))
+      #expect(try await rig.order("0").status == 503)
+    }
+  }
+
+  @Test func `a change that other nodes cannot be told of says so`() async throws {
+    let configuration = Configuration(
+      store: .redis, redisArguments: ["--user", "quiet", "on", ">word", "~*", "&*", "+@all", "-publish"],
+      redisUser: "quiet:word@")
+    try await Rig.run(configuration) { rig in
+      var other = configuration
+      other.redisUser = ""
+      let ports = SemelProcess.Ports()
+      let second = try await SemelProcess(
+        ports: ports,
+        configuration: other.text(ports: ports, backend: rig.backend.port, storePath: "", redis: rig.redis))
+      let first = try await rig.order("a", at: second)
+      expectReplayed(try await rig.order("a", at: second), of: first)
+      let forgotten = try await key(rig, ["forget"] + selection("a"))
+      #expect(
+        forgotten.output.contains(#""warning" : "other nodes could not be told"#), "\(forgotten.output)")
+      #expect(forgotten.errors.contains("semel: warning: other nodes could not be told"))
+      #expect(forgotten.errors.contains("+publish"))
+      expectReplayed(try await rig.order("a", at: second), of: first)
+
+      try rig.redis?.command(["ACL", "SETUSER", "quiet", "+publish"])
+      try await key(rig, ["forget"] + selection("a"), ends: .code(1))
+      let again = try await rig.order("a", at: second) { $0.idempotencyStatus == "executed" }
+      expectExecuted(again)
+      let told = try await key(rig, ["forget"] + selection("a"))
+      #expect(!told.output.contains("warning") && told.errors.isEmpty, "\(told.errors)")
+      try await second.kill()
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a cursor that no list has given is the caller's error alone`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      for cursor in ["nonsense", "99999999999999999999", "-1"] {
+        let refused = try await rig.semel.admin.send("GET", "/v1/records?cursor=\(cursor)")
+        #expect(refused.status == 400 && refused.text.contains("begin without it"), "\(refused.text)")
+      }
+      #expect(try await rig.semel.counter("semel_store_errors_total") == 0)
+      #expect(!rig.semel.process.output.contains("store commands fail"))
+    }
+  }
+
+  @Test func `a record of a route with one path and one method is found without them`() async throws {
+    let configuration = Configuration(route: ["match": "{methods: [POST], path: /v1/orders}"])
+    try await Rig.run(configuration) { rig in
+      expectExecuted(try await rig.order("a"))
+      let shown = try await key(
+        rig,
+        [
+          "show", "--route", "orders", "--key", "a", "--caller", "header:Authorization=Bearer alice",
+          "--host",
+          "orders.example",
+        ])
+      #expect(shown.output.contains(try #require(rig.backend.requests[0].requestID)))
+      #expect(shown.output.contains(#""state" : "completed""#))
+    }
+  }
+
+  @Test func `a cookie is recorded by hand only where the route keeps cookies`() async throws {
+    for (keeps, exit) in [("drop", ManagedProcess.Exit.code(1)), ("keep", .code(0))] {
+      var route = Self.held
+      route["set_cookie"] = keeps
+      try await Rig.run(Configuration(route: route)) { rig in
+        try await lose(rig, "a")
+        let resolved = try await key(
+          rig, ["resolve", "--applied", "--status", "201", "--header", "Set-Cookie: a=b"] + selection("a"),
+          ends: exit)
+        guard keeps == "drop" else {
+          return #expect(try await rig.order("a")["Set-Cookie"] == "a=b")
+        }
+        #expect(resolved.errors.contains("route orders keeps no Set-Cookie"), "\(resolved.errors)")
+        expectRefused(try await rig.order("a"), 409, "outcome_unknown", retryable: true)
+      }
+    }
+  }
+
   @Test func `what is in flight is listed with its age`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(body: "{}", delay: .seconds(3)) }
@@ -208,9 +309,55 @@ struct RecordTests {
     }
   }
 
+  @Test func `the environment names the admin listener and its token`() async throws {
+    let secrets = TemporaryDirectory()
+    try "operator\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
+    try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
+      let url = "http://127.0.0.1:\(rig.semel.ports.admin)"
+      let list = [SemelProcess.binary, "key", "list"]
+      for (variables, options, exit) in [
+        (["SEMEL_ADMIN=\(url)", "SEMEL_ADMIN_TOKEN_FILE=\(secrets.file("token"))"], [], 0),
+        (["SEMEL_ADMIN=http://127.0.0.1:1", "SEMEL_ADMIN_TOKEN_FILE="], ["--admin", url], 1),
+        (
+          ["SEMEL_ADMIN=http://127.0.0.1:1", "SEMEL_ADMIN_TOKEN_FILE=/none"],
+          ["--admin", url, "--token-file", secrets.file("token")], 0
+        ),
+      ] as [([String], [String], Int32)] {
+        let process = try ManagedProcess(["env"] + variables + list + options)
+        #expect(try await process.exit() == .code(exit), "\(variables) \(process.errors)")
+      }
+    }
+  }
+
   @Test(arguments: [
     ("GET", "/v1/records?state=done", "", 400), ("GET", "/v1/records/short", "", 400),
-    ("GET", "/v1/records?cursor=nonsense", "", 503),
+    ("GET", "/v1/records?cursor=nonsense", "", 400),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"k","method":"POST PUT","path":"/x","caller":{"header:authorization":"a"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"k","method":"post","path":"/x","caller":{"header:authorization":"a"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":204,"body":"text"}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":304,"body_base64":"AA=="}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":103}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":200,"route":"orders","headers":{"set-cookie":"a=b"}}"#, 400
+    ),
     ("POST", "/v1/records/find", "{}", 400), ("POST", "/v1/records/find", "no json", 400),
     ("POST", "/v1/records/find", #"{"route":"none","key":"k"}"#, 404),
     ("POST", "/v1/records/find", #"{"route":"orders","key":"k","method":"POST","path":"/v1/orders"}"#, 400),

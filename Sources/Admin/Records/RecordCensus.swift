@@ -5,7 +5,8 @@ import Telemetry
 
 /// The number of open records, and the age of the oldest, by state.
 struct RecordCount: Sendable {
-  private(set) var counts: [OpenState: Int] = [.inFlight: 0, .unknown: 0]
+  private(set) var counts: [OpenState: Int] = [.inFlight: 0, .unknown: 0, .unreadable: 0]
+  /// Nothing is known of the age of an unreadable record.
   private(set) var oldest: [OpenState: Milliseconds] = [.inFlight: 0, .unknown: 0]
 
   mutating func add(_ record: OpenRecord) {
@@ -18,30 +19,32 @@ struct RecordCount: Sendable {
     oldest[state] = max(oldest[state] ?? 0, record.age)
   }
 
+  mutating func add(unreadable number: Int) { counts[.unreadable, default: 0] += number }
+
   init() {}
 }
 
 extension RecordCount {
-  private static let order: [OpenState] = [.inFlight, .unknown]
+  fileprivate static let order: [OpenState] = [.inFlight, .unknown, .unreadable]
+  fileprivate static let aged: [OpenState] = [.inFlight, .unknown]
 
   /// Returns the text that is shared with other nodes: the counts, the ages of the oldest, and the time of the count.
   func text(at: Int64) -> String {
-    let numbers = Self.order.map { counts[$0] ?? 0 } + Self.order.map { Int((oldest[$0] ?? 0).count) }
+    let numbers = Self.order.map { counts[$0] ?? 0 } + Self.aged.map { Int((oldest[$0] ?? 0).count) }
     return (numbers + [Int(at)]).map { "\($0)" }.joined(separator: " ")
   }
 
   /// Parses the text of another node; `nil` for a format of another version.
   static func read(_ text: String) -> (count: RecordCount, at: Int64)? {
     let numbers = text.split(separator: " ").map { Int64($0) }
-    guard numbers.count == 5, case let known = numbers.compactMap({ $0 }), known.count == 5 else {
-      return nil
-    }
+    let known = numbers.compactMap { $0 }
+    guard known.count == numbers.count, known.count == order.count + aged.count + 1 else { return nil }
     var count = RecordCount()
-    for (index, state) in order.enumerated() {
-      count.counts[state] = Int(known[index])
-      count.oldest[state] = Milliseconds(known[index + 2])
+    for (index, state) in order.enumerated() { count.counts[state] = Int(known[index]) }
+    for (index, state) in aged.enumerated() {
+      count.oldest[state] = Milliseconds(known[order.count + index])
     }
-    return (count, known[4])
+    return (count, known[known.count - 1])
   }
 }
 
@@ -107,12 +110,12 @@ public final class RecordCensus: Service {
   /// The numbers of the latest count, for the metrics page.
   public var figures: [MetricFigure] {
     guard let (count, at) = last.withLock({ $0 }) else { return [MetricFigure(.recordsCounted, 0)] }
-    return OpenState.allCases.flatMap { state in
-      [
-        MetricFigure(.openRecords, count.counts[state] ?? 0, (OpenState.key, state.text)),
+    return RecordCount.order.map { state in
+      MetricFigure(.openRecords, count.counts[state] ?? 0, (OpenState.key, state.text))
+    }
+      + RecordCount.aged.map { state in
         MetricFigure(
-          .oldestRecord, Double((count.oldest[state] ?? 0).count) / 1000, (OpenState.key, state.text)),
-      ]
-    } + [MetricFigure(.recordsCounted, Double(at) / 1000)]
+          .oldestRecord, Double((count.oldest[state] ?? 0).count) / 1000, (OpenState.key, state.text))
+      } + [MetricFigure(.recordsCounted, Double(at) / 1000)]
   }
 }

@@ -13,6 +13,7 @@ public struct RecordDesk: Sendable {
 
   private let store: any RecordStore
   private let context: EventLoopContext
+  private let invalidations: (any CacheInvalidations)?
   private let identityKey: IdentityKey?
   private let currentRoutes: @Sendable () async -> [RoutePolicy]
   private let onFreed: @Sendable (RecordID) -> Void
@@ -23,17 +24,19 @@ public struct RecordDesk: Sendable {
   /// - Parameters:
   ///   - store: The store of the event loop of `context`, with its cache.
   ///   - context: The event loop that the operations run on.
+  ///   - invalidations: The way to the caches of other nodes; `nil` if the store belongs to this process alone.
   ///   - identityKey: The key of record IDs, if they are keyed.
   ///   - routes: Returns the routes of the present configuration.
   ///   - onFreed: Called after each change that may have freed a record for the next delivery.
   ///   - logger: The logger of the audit entries.
   public init(
-    store: any RecordStore, context: EventLoopContext, identityKey: IdentityKey?,
-    routes: @escaping @Sendable () async -> [RoutePolicy],
+    store: any RecordStore, context: EventLoopContext, invalidations: (any CacheInvalidations)? = nil,
+    identityKey: IdentityKey?, routes: @escaping @Sendable () async -> [RoutePolicy],
     onFreed: @escaping @Sendable (RecordID) -> Void = { _ in }, logger: Logger
   ) {
     self.store = store
     self.context = context
+    self.invalidations = invalidations
     self.identityKey = identityKey
     currentRoutes = routes
     self.onFreed = onFreed
@@ -44,13 +47,19 @@ public struct RecordDesk: Sendable {
     try query.id(among: await currentRoutes(), under: identityKey)
   }
 
-  func show(_ id: RecordID) async throws(AdminError) -> RecordDocument {
+  /// - Parameter warning: the document's warning, after a change.
+  func show(_ id: RecordID, _ warning: String? = nil) async throws(AdminError) -> RecordDocument {
     let store = store
-    return RecordDocument(id, try await onLoop { () throws(StoreError) in try await store.find(id) })
+    var document = RecordDocument(id, try await onLoop { () throws(StoreError) in try await store.find(id) })
+    document.warning = warning
+    return document
   }
 
   func list(after cursor: String?, state: String?) async throws(AdminError) -> RecordListDocument {
     let store = store
+    if let cursor, !store.isCursor(cursor) {
+      throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
+    }
     var document = RecordListDocument(records: [], next: cursor)
     let end = ContinuousClock.now + Self.pageSpan
     repeat {
@@ -70,9 +79,10 @@ public struct RecordDesk: Sendable {
     let fence = Fence.span(outlasting: await currentRoutes().map(\.longestExchange).max() ?? 0)
     defer { onFreed(id) }
     let wasThere = try await onLoop { () throws(StoreError) in try await store.forget(id, fence: fence) }
-    audit("forget", id, peer, ["was": "\(before)"])
+    let warning = await announce(id)
+    audit("forget", id, peer, ["was": "\(before)"], warning)
     guard wasThere else { throw AdminError(.notFound, "there is no record \(id.text)") }
-    return try await show(id)
+    return try await show(id, warning)
   }
 
   /// Returns the state for the audit log, also of a record that cannot be read, because *forget* is the way out for it.
@@ -105,8 +115,9 @@ public struct RecordDesk: Sendable {
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
     switch outcome {
     case .done:
-      audit("resolve", id, peer, details)
-      return try await show(id)
+      let warning = await announce(id)
+      audit("resolve", id, peer, details, warning)
+      return try await show(id, warning)
     case .lost(let standing):
       let state = RecordDocument(id, standing).state
       details["refused"] = "the record is \(state)"
@@ -119,13 +130,29 @@ public struct RecordDesk: Sendable {
     }
   }
 
+  /// Makes other nodes drop the record from their caches. Returns the warning for the operator if they cannot hear it.
+  private func announce(_ id: RecordID) async -> String? {
+    do throws(StoreError) {
+      try await invalidations?.announce(id)
+      return nil
+    } catch {
+      return
+        "other nodes could not be told of the change, and one that holds this record in its cache may replay it "
+        + "until its retention ends; allow +publish to Semel's Redis user and repeat the command, or restart the "
+        + "other nodes: \(error.text)"
+    }
+  }
+
   /// Logs a change, whether it was made or refused.
-  private func audit(_ action: String, _ id: RecordID, _ peer: String, _ more: Logger.Metadata) {
-    let line: Logger.Metadata = ["action": "\(action)", "record": "\(id.text)", "from": "\(peer)"]
+  private func audit(
+    _ action: String, _ id: RecordID, _ peer: String, _ more: Logger.Metadata, _ warning: String? = nil
+  ) {
+    var line: Logger.Metadata = ["action": "\(action)", "record": "\(id.text)", "from": "\(peer)"]
+    if let warning { line["warning"] = "\(warning)" }
     logger.notice("audit", metadata: line.merging(more) { own, _ in own })
   }
 
-  /// Counts the open records and finds the oldest one's age, by state.
+  /// Counts the open and the unreadable records and finds the oldest one's age, by state.
   ///
   /// - Parameter goingOn: Called every ten seconds or so.
   func count(goingOn: @Sendable () async -> Void) async throws(AdminError) -> RecordCount {
@@ -137,6 +164,7 @@ public struct RecordDesk: Sendable {
       let after = cursor
       let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
       for record in part.records { count.add(record) }
+      count.add(unreadable: part.unreadable.count)
       if ContinuousClock.now - calledAt > .seconds(10) {
         await goingOn()
         calledAt = .now

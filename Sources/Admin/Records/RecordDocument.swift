@@ -21,6 +21,8 @@ struct RecordDocument: Encodable {
   /// The size of the recorded response's body; `nil` if no response was recorded.
   var bodyBytes: Int?
   var location: String?
+  /// The part of a change that could not be done.
+  var warning: String?
 
   init(_ id: RecordID, _ standing: Standing) {
     self.id = id.text

@@ -9,7 +9,8 @@ struct RecordQuery: Decodable {
   var key: String
   /// The caller by part, in the notation of the configuration: `{"header:Authorization": "Bearer alice"}`.
   var caller: [String: String]?
-  /// The request's target. Not needed if the route identifies requests by its name and not by their paths.
+  /// The request's target. Not needed if the route identifies requests by its name and not by their paths, or has one
+  /// path only.
   var path: String?
   /// The request's method. Not needed if the route has one method only.
   var method: String?
@@ -26,6 +27,12 @@ struct RecordQuery: Decodable {
     }
     guard let method = method ?? (policy.match.methods.count == 1 ? policy.match.methods.first : nil) else {
       throw AdminError(.badRequest, "route \(route) takes several methods: give method")
+    }
+    guard method.utf8.allSatisfy(ASCII.isTokenByte),
+      Array(method.utf8).withUnsafeBytes(policy.methods.contains)
+    else {
+      throw AdminError(
+        .badRequest, "route \(route) takes no method \(method); give one of its methods, in capitals")
     }
     return .make(
       caller: try caller(callerPolicy), upstream: policy.upstream.name, host: ByteBuffer(string: host ?? ""),
@@ -48,7 +55,9 @@ struct RecordQuery: Decodable {
 
   private func place(_ policy: RoutePolicy, _ method: String) throws(AdminError) -> EndpointPlace {
     guard policy.endpoint == .path else { return .route(policy.name) }
-    guard let path else { throw AdminError(.badRequest, "give the request's path") }
+    guard let path = path ?? policy.match.path?.literal else {
+      throw AdminError(.badRequest, "route \(route) takes several paths: give the request's path")
+    }
     do {
       return .path(try RequestTarget(MessageHead(method: method, target: path)).path)
     } catch {

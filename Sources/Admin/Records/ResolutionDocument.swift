@@ -13,6 +13,8 @@ struct ResolutionDocument: Decodable {
 
   /// The retention if no route is given: a day, like the default of a route.
   private static let day = Milliseconds.seconds(24 * 3600)
+  /// RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5.
+  private static let bodilessStatuses = [204, 205, 304]
 
   var outcome: Outcome
   /// The status of the response that later deliveries get. Required for `applied`.
@@ -38,11 +40,30 @@ struct ResolutionDocument: Decodable {
       policy = routes.first { $0.name == route }
       guard policy != nil else { throw AdminError(.notFound, "there is no route \(route)") }
     }
-    let response = RecordedResponse(status: try checkedStatus, fields: try fields(), body: try content())
+    try refuseCookies(policy)
+    let (status, body) = (try checkedStatus, try content())
+    guard body.readableBytes == 0 || !Self.bodilessStatuses.contains(status) else {
+      throw AdminError(.badRequest, "a response of status \(status) has no body: take the body out")
+    }
+    let response = RecordedResponse(status: status, fields: try fields(), body: body)
     return .applied(
       Completion(
         outcome: .kept(response), retention: policy?.retention ?? Self.day,
         remember: policy?.remember ?? Self.day))
+  }
+
+  /// A cookie is its first client's: a route replays it only where its owner says so.
+  private func refuseCookies(_ policy: RoutePolicy?) throws(AdminError) {
+    guard policy?.setCookie != .keep,
+      headers?.keys.contains(where: { $0.lowercased() == "set-cookie" }) == true
+    else { return }
+    throw AdminError(
+      .badRequest,
+      policy.map {
+        "route \($0.name) keeps no Set-Cookie: take the header out, or set set_cookie: keep there"
+      }
+        ?? "Set-Cookie is kept only for a route with set_cookie: keep: give the route, or take the header out"
+    )
   }
 
   private var checkedStatus: Int {

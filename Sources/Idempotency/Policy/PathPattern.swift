@@ -20,5 +20,8 @@ public struct PathPattern: Hashable, Sendable {
     self.matchesRest = matchesRest
   }
 
+  /// The one path that it fits, as it is configured; `nil` where it fits several.
+  public var literal: String? { matchesRest || segments.contains(.any) ? nil : text }
+
   static let slash: UInt8 = 0x2F
 }

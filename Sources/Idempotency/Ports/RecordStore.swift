@@ -216,6 +216,8 @@ public protocol RecordStore: Sendable {
   ///
   /// - Parameter cursor: The `next` of the previous part; `nil` for the first part.
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords
+  /// Whether a text can be a cursor of `list`. No promise that its walk can go on there.
+  func isCursor(_ text: String) -> Bool
   /// Removes a record in any state, even one that cannot be read.
   ///
   /// For the span `fence`, a mark keeps the record's owner from making it anew, whatever later owners do to the record.

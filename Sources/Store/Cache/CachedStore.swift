@@ -74,6 +74,8 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
     try await base.list(after: cursor)
   }
 
+  public func isCursor(_ text: String) -> Bool { base.isCursor(text) }
+
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     try await invalidating(id) { () throws(StoreError) in try await base.forget(id, fence: fence) }
   }

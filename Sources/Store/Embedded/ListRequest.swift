@@ -21,6 +21,8 @@ final class ListRequest: EmbeddedReply<OpenRecords>, EmbeddedRequest, @unchecked
 }
 
 extension EmbeddedStore {
+  public func isCursor(_ text: String) -> Bool { Digest256(text: text) != nil }
+
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     let start = cursor.flatMap { Digest256(text: $0) }
     guard cursor == nil || start != nil else {

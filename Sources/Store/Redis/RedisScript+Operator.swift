@@ -85,16 +85,32 @@ extension RedisScript {
   /// number of keys of a step, 4 the number of bytes of a key before the ID.
   ///
   /// A walk while other commands run visits each record that remains at least once. The reply contains the next cursor
-  /// and, for each record that is open or cannot be read, its ID and text.
+  /// and, for each record that is open or cannot be read, its ID and text. If only the response of a record cannot be
+  /// read (see `RedisResponse`), its text is empty. A user of Redis that may not read responses gets none of these.
   static let listSource = """
     local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
     local found = {now, 'walked', step[1]}
     for _, key in ipairs(step[2]) do
       local r = redis.pcall('GET', key)
-      local state = type(r) == 'string' and string.match(r, '^1 %x+ ([%a_]+) %d+ %d+ %d+ %d+ ')
-      if r and state ~= 'completed' and state ~= 'released' and state ~= 'forgotten' then
+      local text = type(r) == 'string' and r or ''
+      local state, since, span, flags =
+        string.match(text, '^1 %x+ ([%a_]+) %d+ %d+ (%d+) (%d+) %d+ %d+ (%S+) ')
+      local listed = r and state ~= 'completed' and state ~= 'released' and state ~= 'forgotten'
+      if state == 'completed' and string.find(flags, 'k', 1, true) and now < since + span then
+        local head = redis.pcall('GETRANGE', key .. ':r', 0, 10)
+        if type(head) ~= 'string' then
+          listed = string.find(head.err, 'WRONGTYPE', 1, true)
+        elseif head ~= '' then
+          local version, _, fields, trailers = 0
+          if #head == 11 then version, _, fields, trailers = struct.unpack('>BHI4I4', head) end
+          local length = redis.pcall('STRLEN', key .. ':r')
+          listed = version ~= 1 or type(length) == 'number' and 11 + fields + trailers > length
+        end
+        if listed then text = '' end
+      end
+      if listed then
         found[#found + 1] = string.sub(key, ARGV[4] + 1, -2)
-        found[#found + 1] = type(r) == 'string' and r or ''
+        found[#found + 1] = text
       end
     end
     return found

@@ -7,9 +7,13 @@ extension RedisStore {
   /// The number of keys per step. All other commands wait for a step, so it takes only a small part of a millisecond.
   private static let stepLength: Int64 = 100
 
+  public func isCursor(_ text: String) -> Bool {
+    text.utf8.allSatisfy { 0x30...0x39 ~= $0 } && UInt64(text) != nil
+  }
+
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     let cursor = cursor ?? "0"
-    guard !cursor.isEmpty, cursor.utf8.count <= 20, cursor.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else {
+    guard isCursor(cursor) else {
       throw .unavailable("the list's cursor is not one of Redis'")
     }
     await pipeline.paceWalk()

@@ -72,7 +72,8 @@ extension MetricFamily {
     "Bytes of bodies held: of requests, of responses that are captured, and of those that wait for slow readers."
   )
   public static let openRecords = MetricFamily(
-    .gauge, "open_records", "Records in flight or of unknown outcome in the store, as last counted.")
+    .gauge, "open_records",
+    "Records in flight, of unknown outcome or unreadable in the store, as last counted.")
   public static let oldestRecord = MetricFamily(
     .gauge, "oldest_open_record_seconds", "Age of the oldest of them.")
   public static let recordsCounted = MetricFamily(
@@ -301,10 +302,10 @@ public enum StoreFailure: Int, MetricLabel {
   public static let values = ["unavailable", "fate_unknown", "unreadable"]
 }
 
-/// The state of a record that has no outcome yet.
+/// The state of a record that is counted.
 public enum OpenState: Int, MetricLabel {
-  case inFlight, unknown
+  case inFlight, unknown, unreadable
 
   public static let key = "state"
-  public static let values = ["in_flight", "unknown"]
+  public static let values = ["in_flight", "unknown", "unreadable"]
 }

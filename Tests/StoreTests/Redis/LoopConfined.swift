@@ -64,6 +64,8 @@ struct LoopConfined: RecordStore {
     try await context.run { () async throws(StoreError) in try await store.list(after: cursor) }
   }
 
+  func isCursor(_ text: String) -> Bool { store.isCursor(text) }
+
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     try await context.run { () async throws(StoreError) in try await store.forget(id, fence: fence) }
   }

@@ -50,6 +50,14 @@ struct AdminCall: ParsableArguments {
     return text.isEmpty ? "the admin listener answered \(answer.status)" : text
   }
 
+  /// Prints the document of a changed record, and its warning also on standard error.
+  static func showChange(_ json: Data) {
+    struct Change: Decodable { let warning: String? }
+    show(json)
+    guard let warning = try? JSONDecoder().decode(Change.self, from: json).warning else { return }
+    StandardError.print("semel: warning: \(warning)")
+  }
+
   /// Prints a document, indented.
   static func show(_ json: Data) {
     let object = try? JSONSerialization.jsonObject(with: json)

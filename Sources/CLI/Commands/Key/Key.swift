@@ -22,7 +22,7 @@ struct Key: ParsableCommand {
     @OptionGroup var record: RecordSelection
     @OptionGroup var call: AdminCall
 
-    func run() throws { AdminCall.show(try call.send("DELETE", try record.place(by: call))) }
+    func run() throws { AdminCall.showChange(try call.send("DELETE", try record.place(by: call))) }
   }
 }
 

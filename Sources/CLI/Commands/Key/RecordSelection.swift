@@ -21,7 +21,7 @@ struct RecordSelection: ParsableArguments {
       "A part of the caller, such as 'header:Authorization=Bearer alice'. One for each part of the route's.")
   var caller: [String] = []
 
-  @Option(help: "The request's path.")
+  @Option(help: "The request's path, where the route takes several.")
   var path: String?
 
   @Option(help: "The request's method, where the route takes several.")

@@ -64,7 +64,7 @@ extension Key {
       }
       if amend { resolution.amend = true }
       let place = try record.place(by: call)
-      AdminCall.show(try call.send("POST", place + "/resolve", resolution))
+      AdminCall.showChange(try call.send("POST", place + "/resolve", resolution))
     }
 
     private var headers: [String: String] {

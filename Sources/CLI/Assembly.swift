@@ -67,8 +67,8 @@ struct Assembly {
       switch settings.store.place {
       case .embedded(let path):
         let store = try EmbeddedStore(
-          path: path, timeout: settings.store.timeout, isWallTrusted: settings.store.trustsClock,
-          logger: logger)
+          path: path, timeout: settings.store.timeout, requiresDurable: settings.store.requireDurable,
+          isWallTrusted: settings.store.trustsClock, logger: logger)
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
         metrics.tell(of: store)
         metrics.tell(of: cache)

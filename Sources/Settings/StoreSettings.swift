@@ -19,7 +19,7 @@ public struct StoreSettings: Hashable, Sendable {
   public var localCacheBytes = 64 << 20
   /// The name that separates the records of several deployments in one store.
   public var namespace = "semel"
-  /// Whether a store that may evict or lose records is refused.
+  /// Whether a Redis that may evict or lose records is refused, and an embedded database that was deleted.
   public var requireDurable = false
   /// The path of the file with `idSecret`.
   public var idSecretFile: String?

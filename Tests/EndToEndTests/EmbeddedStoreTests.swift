@@ -62,6 +62,53 @@ struct EmbeddedStoreTests {
     }
   }
 
+  @Test(arguments: ["deleted", "emptied"])
+  func `a database that was lost is not made anew where it must be durable`(loss: String) async throws {
+    var configuration = Configuration()
+    configuration.storeMembers["require_durable"] = "true"
+    try await Rig.run(configuration) { rig in
+      expectExecuted(try await rig.order("k"))
+      try await rig.semel.kill()
+      let path = try #require(rig.storePath)
+      for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
+      if loss == "emptied" { try "".write(toFile: path, atomically: false, encoding: .utf8) }
+      for _ in 0..<2 {
+        let refused = try rig.semel.launch()
+        #expect(try await refused.exit() == .code(1))
+        #expect(
+          refused.errors.contains("was deleted or emptied since Semel ran last")
+            && refused.errors.contains("require_durable: false"), "\(refused.errors)")
+        #expect(FileManager.default.fileExists(atPath: path) == (loss == "emptied"))
+      }
+      try rig.semel.configure(
+        rig.text(of: rig.configuration).replacing("require_durable: true", with: "require_durable: false"))
+      try await rig.semel.start()
+      try await rig.semel.process.line(containing: "all recorded outcomes are gone")
+      try await rig.semel.kill()
+      try rig.semel.configure(rig.text(of: rig.configuration))
+      try await rig.semel.start()
+    }
+  }
+
+  @Test func `a deleted database lets nothing run, also where the store's failure is open`() async throws {
+    let configuration = Configuration(
+      storeMembers: ["local_cache": "0B"], route: ["on_store_failure": "open"])
+    try await Rig.run(configuration) { rig in
+      expectExecuted(try await rig.order("before"))
+      let path = try #require(rig.storePath)
+      #expect(rename(path, path + ".away") == 0)
+      for key in ["before", "k", "before", "k"] {
+        expectRefused(try await rig.order(key), 503, "store_unavailable", retryable: true)
+      }
+      #expect(rig.backend.requests.count == 1)
+      #expect(try await rig.semel.counter("semel_store_connections_up") == 0)
+      // The operator's act: the same file in its place again.
+      #expect(rename(path + ".away", path) == 0)
+      expectReplayed(try await rig.order("before") { $0.status == 201 }, 201)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
   @Test func `a deleted database is noticed, and nothing is run without it`() async throws {
     try await Rig.run { rig in
       expectExecuted(try await rig.order("before"))

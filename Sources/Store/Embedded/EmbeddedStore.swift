@@ -19,13 +19,15 @@ public final class EmbeddedStore: RecordStore {
   /// - Parameters:
   ///   - path: The path of the database file.
   ///   - timeout: The maximum duration of a command.
+  ///   - requiresDurable: Whether a deleted database is refused instead of made anew.
   ///   - isWallTrusted: Whether the operator vouches for the wall clock, even if it contradicts the times in the file.
   ///   - logger: The logger of the store.
   public init(
-    path: String, timeout: Milliseconds = .seconds(10), isWallTrusted: Bool = false, logger: Logger
+    path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
+    isWallTrusted: Bool = false, logger: Logger
   ) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
-    let lock = try FileLock(of: path)
+    let lock = try FileLock(of: path, refusesLoss: requiresDurable)
     let opened = try StoreFile.opened(path, isWallTrusted: isWallTrusted)
     Self.log(opened, path: path, isGone: lock.isDatabaseGone, to: logger)
     monitor = StoreMonitor(.serving)
@@ -46,7 +48,7 @@ public final class EmbeddedStore: RecordStore {
     if isGone {
       logger.error(
         """
-        store: the database was deleted since Semel ran last, and is made anew: all recorded outcomes are gone, and \
+        store: the database was deleted or emptied since Semel ran last, and is made anew: all recorded outcomes are gone, and \
         requests that are retried now run again
         """, metadata: ["file": "\(path)"])
     }

@@ -7,6 +7,8 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   /// The file is another program's database.
   case foreignDatabase(path: String)
   case newerFormat(path: String, found: Int, known: Int)
+  /// A database was there before, and its records must not be lost silently.
+  case databaseGone(path: String)
   case cannotOpen(path: String, reason: String)
 
   public var description: String {
@@ -21,6 +23,9 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
       "store \(path): the database belongs to another program; mend store.path"
     case .newerFormat(let path, let found, let known):
       "store \(path): written by a newer version (format \(found), this one reads up to \(known)); upgrade"
+    case .databaseGone(let path):
+      "store \(path): the database was deleted or emptied since Semel ran last, and store.require_durable is set: "
+        + "restore the file, or start once with require_durable: false to go on without all recorded outcomes"
     case .cannotOpen(let path, let reason):
       "store \(path): cannot be opened: \(reason)"
     }

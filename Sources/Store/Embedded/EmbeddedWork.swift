@@ -54,9 +54,10 @@ final class EmbeddedWork {
 
   private func run(_ group: [any EmbeddedRequest]) {
     guard !group.isEmpty else { return }
-    if unavailability != nil { watchFile() }
+    // Two system calls a group: a file that is gone must be noticed before the next claim, not by it.
+    watchFile()
     if let unavailability {
-      for request in group { request.fail(.unavailable(unavailability)) }
+      for request in group { request.fail(.refused(unavailability)) }
       return
     }
     do throws(TransactionError) {
@@ -111,7 +112,7 @@ final class EmbeddedWork {
     unavailability = fault
     writer.counters.isAvailable.store(fault == nil, ordering: .relaxed)
     if let fault {
-      writer.monitor.fails(fault)
+      writer.monitor.refuses(fault)
       logger.critical("store: nothing is run any more", metadata: ["error": "\(fault)"])
     } else {
       writer.monitor.serves()

@@ -22,15 +22,17 @@ final class FileLock: Sendable {
 
   /// The identity of the locked database file.
   let database: FileIdentity
-  /// Whether the side file existed and the database did not: the database was deleted.
+  /// Whether the side file existed and the database did not, or was empty: the database was deleted.
   let isDatabaseGone: Bool
   /// The open files; `nil` once released.
   private let descriptors: Mutex<Descriptors?>
 
   /// Locks the database file. Creates it if there is none, readable by its owner only; SQLite gives its log the same
   /// permissions.
-  init(of path: String) throws(EmbeddedStoreError) {
-    let wasThere = FileIdentity(path: path) != nil
+  ///
+  /// - Parameter refusesLoss: Whether a deleted database is an error instead of made anew.
+  init(of path: String, refusesLoss: Bool = false) throws(EmbeddedStoreError) {
+    let wasThere = FileIdentity.length(of: path) > 0
     let hadSide = FileIdentity(path: path + ".lock") != nil
     let side = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard side >= 0 else {
@@ -45,8 +47,10 @@ final class FileLock: Sendable {
       _ = close(side)
       throw error
     }
+    isDatabaseGone = hadSide && !wasThere
     let descriptor: Int32
     do throws(EmbeddedStoreError) {
+      if refusesLoss, isDatabaseGone { throw .databaseGone(path: path) }
       descriptor = try Self.lockDatabase(path)
     } catch {
       _ = close(side)
@@ -56,7 +60,6 @@ final class FileLock: Sendable {
       preconditionFailure("FileLock: an open file without an identity")
     }
     database = identity
-    isDatabaseGone = hadSide && !wasThere
     descriptors = Mutex(Descriptors(side: side, database: descriptor))
     let text = Array("\(getpid())\n".utf8)
     // Only for the error message of a second process: a failure to write it does not affect the lock.

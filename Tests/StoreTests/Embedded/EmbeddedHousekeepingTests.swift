@@ -54,7 +54,9 @@ import Testing
     try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
   }
 
-  @Test func `a deleted or replaced file makes the store unavailable until it is back`() async throws {
+  @Test func `a deleted or replaced file refuses the next claim, and all others until it is back`()
+    async throws
+  {
     for replacement in [false, true] {
       try await inDirectory { path in
         let store = try EmbeddedStore(path: path, logger: Self.logger)
@@ -62,10 +64,10 @@ import Testing
         #expect(rename(path, path + ".away") == 0)
         if replacement { #expect(FileManager.default.createFile(atPath: path, contents: Data())) }
         let error = await #expect(throws: StoreError.self) { try await store.claim(Samples.request()) }
-        guard case .fateUnknown(let text) = error else { throw Unexpected(what: "\(error as Any)") }
+        guard case .refused(let text) = error else { throw Unexpected(what: "\(error as Any)") }
         #expect(text.contains(replacement ? "was replaced" : "was deleted"))
         let next = await #expect(throws: StoreError.self) { try await store.find(claim.id) }
-        guard case .unavailable = next else { throw Unexpected(what: "\(next as Any)") }
+        guard case .refused = next else { throw Unexpected(what: "\(next as Any)") }
         #expect(!store.figures.isAvailable)
         #expect(rename(path + ".away", path) == 0)
         #expect(try await store.find(claim.id).name == .completed)

@@ -1,4 +1,3 @@
-import Foundation
 import Idempotency
 
 /// The place and the treatment of records.
@@ -71,15 +70,11 @@ extension StoreSettings {
   private mutating func readIDSecret(_ section: Section) {
     let wanted = "the path of a file that holds a secret"
     let read = section.member("id_secret_file")?.parsed(wanted) { path throws(Refusal) in
-      guard let data = FileManager.default.contents(atPath: path) else {
-        throw Refusal("cannot be read; give \(wanted)")
+      do throws(SecretFile.Fault) {
+        return (path: path, secret: try SecretFile.read(path))
+      } catch {
+        throw Refusal("names a file that \(error); `openssl rand -base64 32` makes a secret")
       }
-      guard let text = String(validating: data, as: UTF8.self),
-        let line = text.split(whereSeparator: \.isNewline).first
-      else {
-        throw Refusal("names a file without a secret in its first line; `openssl rand -base64 32` makes one")
-      }
-      return (path: path, secret: Secret(String(line)))
     }
     idSecretFile = read?.path
     idSecret = read?.secret

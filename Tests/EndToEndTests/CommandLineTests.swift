@@ -122,6 +122,38 @@ struct CommandLineTests {
     #expect(try await semel("run", "--config", directory.file("none.yaml")).exit != .code(0))
   }
 
+  @Test func `a configuration file is given once, with or without its option`() async throws {
+    let directory = TemporaryDirectory()
+    try "listen: 5\n".write(toFile: directory.file("bad.yaml"), atomically: true, encoding: .utf8)
+    let bad = directory.file("bad.yaml")
+    #expect(try await semel("run", bad).exit == .code(78))
+    #expect(try await semel("run").exit == .code(2))
+    let twice = try await semel("run", bad, "--config", bad)
+    #expect(twice.exit == .code(2) && twice.errors.contains("give one configuration file"), "\(twice.errors)")
+  }
+
+  @Test func `a secret that cannot be read is told with its reason`() async throws {
+    let directory = TemporaryDirectory()
+    try "".write(toFile: directory.file("empty"), atomically: true, encoding: .utf8)
+    for (name, reason) in [
+      ("none", "does not exist"), ("", "cannot be read: Is a directory"), ("empty", "holds no secret"),
+    ] {
+      let token = name.isEmpty ? directory.file("") : directory.file(name)
+      let (exit, _, errors) = try await semel("key", "list", "--token-file", token)
+      #expect(exit == .code(78))
+      #expect(errors.contains(reason), "\(errors)")
+      let checked = try await check(
+        """
+        listen: [{address: 127.0.0.1:8080}]
+        upstreams: {orders: {url: "http://127.0.0.1:9000"}}
+        store: {kind: embedded, path: semel.db, id_secret_file: '\(token)'}
+        routes: [{name: orders, match: {path: /v1/**}, caller: {parts: [address]}}]
+        """)
+      #expect(checked.exit == .code(78))
+      #expect((checked.output + checked.errors).contains(reason), "\(checked.errors)")
+    }
+  }
+
   @Test func `an address that is taken is told`() async throws {
     try await Rig.run { rig in
       let directory = TemporaryDirectory()

@@ -26,10 +26,12 @@ struct IDSecretTests {
   @Test func `a missing, an empty and a short one are told`() throws {
     #expect(
       issues(file("/nowhere"))
-        == ["2:25: store.id_secret_file: cannot be read; give the path of a file that holds a secret"])
+        == [
+          "2:25: store.id_secret_file: names a file that does not exist; `openssl rand -base64 32` makes a secret"
+        ])
     try withFile("\n") { path in
       let found = issues(file(path))
-      #expect(found.count == 1 && found[0].contains("without a secret in its first line"), "\(found)")
+      #expect(found.count == 1 && found[0].contains("holds no secret in its first line"), "\(found)")
     }
     try withFile("short") { path in
       let settings = try load(file(path))

@@ -44,15 +44,13 @@ struct ConfigurationFile {
     }
   }
 
-  /// Returns the first line of a file that contains a secret.
+  /// Returns the first line of a file that contains a secret. Ends the process with exit code 78 if there is none.
   static func secret(at path: String) throws -> Secret {
-    guard let data = FileManager.default.contents(atPath: path),
-      let text = String(validating: data, as: UTF8.self),
-      let line = text.split(whereSeparator: \.isNewline).first
-    else {
-      StandardError.print("\(path): holds no secret; write it as the file's first line")
+    do throws(SecretFile.Fault) {
+      return try SecretFile.read(path)
+    } catch {
+      StandardError.print("\(path): \(error); give a file with the secret in its first line")
       throw ExitCode.badConfiguration
     }
-    return Secret(String(line))
   }
 }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Settings
 
-/// `semel run --config FILE`: runs the proxy.
+/// `semel run FILE`: runs the proxy.
 struct Run: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Run the proxy.",
@@ -11,11 +11,21 @@ struct Run: AsyncParsableCommand {
       dropping a connection, or refuses it whole and says why.
       """)
 
-  @Option(help: "The configuration file.")
-  var config: String
+  @Argument(help: "The configuration file.")
+  var file: String?
+
+  @Option(help: "The configuration file, as an option.")
+  var config: String?
+
+  func validate() throws {
+    guard (file == nil) != (config == nil) else {
+      throw ValidationError("give one configuration file: semel run FILE")
+    }
+  }
 
   func run() async throws {
-    let file = try ConfigurationFile.load(config)
+    guard let path = file ?? config else { preconditionFailure("Run: not validated") }
+    let file = try ConfigurationFile.load(path)
     try await Assembly(settings: file.settings, file: file).run()
   }
 }

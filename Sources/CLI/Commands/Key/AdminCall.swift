@@ -7,11 +7,18 @@ import Idempotency
 struct AdminCall: ParsableArguments {
   static let defaultURL = "http://127.0.0.1:8081"
 
-  @Option(help: "The admin listener.")
-  var admin = AdminCall.defaultURL
+  @Option(help: "The admin listener; without it SEMEL_ADMIN counts, else \(AdminCall.defaultURL).")
+  var admin: String?
 
-  @Option(help: "The file with the admin token.")
+  @Option(help: "The file with the admin token; without it SEMEL_ADMIN_TOKEN_FILE counts.")
   var tokenFile: String?
+
+  private var url: String { admin ?? Self.variable("SEMEL_ADMIN") ?? Self.defaultURL }
+
+  /// Returns a variable of the environment; an empty one counts as none.
+  private static func variable(_ name: String) -> String? {
+    ProcessInfo.processInfo.environment[name].flatMap { $0.isEmpty ? nil : $0 }
+  }
 
   /// Sends a request and returns the response's JSON. Prints the reason and ends the command if the listener refuses.
   func send(_ method: String, _ path: String, _ body: some Encodable) throws -> Data {
@@ -19,19 +26,19 @@ struct AdminCall: ParsableArguments {
   }
 
   func send(_ method: String, _ path: String, body: [UInt8]? = nil) throws -> Data {
-    var call = HTTPCall(url: admin + path)
+    var call = HTTPCall(url: url + path)
     call.method = method
     call.body = body
     // Also without a body, because the listener accepts changes only in JSON.
     if method != "GET" { call.fields.append("Content-Type: application/json") }
-    if let tokenFile {
+    if let tokenFile = tokenFile ?? Self.variable("SEMEL_ADMIN_TOKEN_FILE") {
       call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenFile).revealed)")
     }
     let answer: HTTPCall.Answer
     do {
       answer = try call.send()
     } catch {
-      StandardError.print("semel: \(admin) does not answer: \(error)")
+      StandardError.print("semel: \(url) does not answer: \(error)")
       throw ExitCode.failure
     }
     guard 200..<300 ~= answer.status else {

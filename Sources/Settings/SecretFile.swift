@@ -1,0 +1,48 @@
+import Idempotency
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A file whose first line is a secret.
+public enum SecretFile {
+  /// Why there is no secret. Says nothing of the file's content.
+  public struct Fault: Error, Equatable, CustomStringConvertible {
+    /// Follows the file's name: `does not exist`.
+    public let description: String
+  }
+
+  /// A secret is a line; more is another kind of file.
+  private static let maxBytes = 64 << 10
+
+  public static func read(_ path: String) throws(Fault) -> Secret {
+    guard let text = String(validating: try content(of: path), as: UTF8.self) else {
+      throw Fault(description: "is not UTF-8 text")
+    }
+    guard let line = text.split(whereSeparator: \.isNewline).first else {
+      throw Fault(description: "holds no secret in its first line")
+    }
+    return Secret(String(line))
+  }
+
+  private static func content(of path: String) throws(Fault) -> [UInt8] {
+    guard let file = fopen(path, "re") else { throw fault() }
+    defer { fclose(file) }
+    var bytes = [UInt8](repeating: 0, count: maxBytes + 1)
+    let count = fread(&bytes, 1, bytes.count, file)
+    guard ferror(file) == 0 else { throw fault() }
+    guard count <= maxBytes else { throw Fault(description: "is too long for a secret") }
+    return Array(bytes.prefix(count))
+  }
+
+  private static func fault() -> Fault {
+    let code = errno
+    return Fault(
+      description: code == ENOENT
+        ? "does not exist" : "cannot be read: \(String(cString: strerror(code)))")
+  }
+}

@@ -56,7 +56,7 @@ extension Metrics {
         MetricFigure(.storeRoundTrips, connections.reduce(0) { $0 + $1.roundTrips }),
         MetricFigure(.storeConnections, connections.reduce(0) { $0 + $1.connections }),
         MetricFigure(.storeReconnects, connections.reduce(0) { $0 + max(0, $1.connections - 1) }),
-        MetricFigure(.storeUp, connections.count { $0.isReachable }),
+        MetricFigure(.storeUp, connections.count { $0.isUsable }),
         MetricFigure(.storeSwept, 0),
       ]
     }

@@ -16,6 +16,9 @@ public struct StoreState: Sendable, Equatable {
   /// Whether the store was reached and accepted since the start.
   public private(set) var hasServed: Bool
 
+  /// Whether nothing may be claimed although the store is there.
+  public var isRefused: Bool { if case .refused = status { true } else { false } }
+
   public static let serving = StoreState(status: .serving, hasServed: true)
   public static let connecting = StoreState(status: .unreached("no connection stands yet"), hasServed: false)
 

@@ -63,7 +63,7 @@ class _Expression:
             return "\n" + "\n".join(" " * arguments[0] + line for line in arguments[1].split("\n"))
         functions = {
             "eq": lambda a, b: a == b, "gt": lambda a, b: a > b, "int": int, "not": lambda a: not a,
-            "and": lambda *a: all(a), "or": lambda *a: any(a), "quote": json.dumps,
+            "and": lambda *a: all(a), "or": lambda *a: any(a), "quote": json.dumps, "toJson": json.dumps,
         }
         return functions[name](*arguments)
 

@@ -91,6 +91,12 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(workload["kind"], "StatefulSet")
         self.assertIn("volumeClaimTemplates", workload["spec"])
 
+    def test_chart_with_names_of_the_admin_listener(self):
+        manifests = chart.render(DEPLOY / "helm/semel", {"semel": {"adminHosts": ["semel.internal", "10.0.0.7"]}})
+        self.check(manifests)
+        [text] = [m["data"]["semel.yaml"] for m in manifests if m["kind"] == "ConfigMap"]
+        self.assertEqual(yaml.safe_load(text)["admin"]["hosts"], ["semel.internal", "10.0.0.7"])
+
     def test_the_chart_refuses_the_embedded_store_with_more_than_one_replica(self):
         with self.assertRaisesRegex(chart.Refused, "one replica"):
             chart.render(DEPLOY / "helm/semel", {"replicas": 2, "store": {"kind": "embedded"}})

@@ -15,6 +15,9 @@ public final class RedisCounters: Sendable {
   /// Whether the connection is established at the moment.
   public var isReachable: Bool { isUp.load(ordering: .relaxed) }
 
+  /// Whether the connection stands and claims may be granted over it.
+  public var isUsable: Bool { isReachable && !monitor.state.isRefused }
+
   func countRoundTrip() { roundTripCount.wrappingAdd(1, ordering: .relaxed) }
 
   func connected() {

@@ -57,9 +57,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   var nextStepAt = BootInstant(nanoseconds: 0)
   /// The reason for which no claim may be granted on this connection; `nil` if claims may be granted.
   private(set) var refusal: String? {
-    didSet {
-      if let refusal { link.counters.monitor.refuses(refusal) } else { link.counters.monitor.serves() }
-    }
+    didSet { publishStatus() }
   }
   /// The reason for which no claim may be granted yet, whatever the connection; `nil` if claims may be granted.
   private var hold: String?
@@ -80,6 +78,15 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   func admit(unless reason: String?) {
     hold = reason
     isAdmissionRefused = reason != nil
+    if isAdmissionRefused { publishStatus() }
+  }
+
+  private func publishStatus() {
+    if let reason = refusal ?? (isAdmissionRefused ? hold : nil) {
+      link.counters.monitor.refuses(reason)
+    } else {
+      link.counters.monitor.serves()
+    }
   }
 
   func start() {

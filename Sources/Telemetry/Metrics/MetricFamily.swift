@@ -104,7 +104,8 @@ extension MetricFamily {
   public static let storeReconnects = MetricFamily(
     .counter, "store_reconnects_total", "Of these, after the first of each event loop.")
   public static let storeUp = MetricFamily(
-    .gauge, "store_connections_up", "Connections to Redis that stand; the embedded store counts as one.")
+    .gauge, "store_connections_up",
+    "Connections to Redis that stand and are not refused; the embedded store counts as one.")
   public static let storeSwept = MetricFamily(
     .counter, "store_swept_total", "Entries and answers past their time that the embedded store removed.")
   public static let storeSweepFailures = MetricFamily(

@@ -106,7 +106,8 @@ struct Assembly {
         metrics.tell(of: hub)
         let readiness = StoreReadiness(of: settings.store, stores.map(\.counters.monitor))
         let facts = stores[0].facts
-        let namespace = NamespaceGuard(settings, facts: facts, isShared: true, logger: logger)
+        let namespace = NamespaceGuard(
+          settings, facts: facts, directory: RedisDirectory(stores[0]), isShared: true, logger: logger)
         let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
         _ = try await compare(namespace)
         try await serve(

@@ -70,6 +70,29 @@ struct NamespaceTests {
     }
   }
 
+  @Test func `a namespace that was renamed is warned of, and another configuration's new one is not`()
+    async throws
+  {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      expectExecuted(try await rig.order("k"))
+      let warning = "IS NEW, AND THIS CONFIGURATION HAS USED ANOTHER ONE"
+      #expect(!rig.semel.process.output.contains(warning))
+      try await restart(rig) {
+        $0.storeMembers["namespace"] = "second"
+        $0.route["caller"] = "{parts: [address]}"
+      }
+      try await rig.semel.start()
+      #expect(!rig.semel.process.output.contains(warning))
+      try await restart(rig) { $0.storeMembers["namespace"] = "renamed" }
+      try await rig.semel.start()
+      let line = try await rig.semel.process.line(containing: "THE NAMESPACE renamed \(warning)")
+      #expect(line.contains(#""level":"error""#) && line.contains(#""namespaces":"semel""#), "\(line)")
+      try await restart(rig) { $0.storeMembers["namespace"] = "renamed" }
+      try await rig.semel.start()
+      #expect(!rig.semel.process.output.contains(warning))
+    }
+  }
+
   @Test func `a route that is switched off by a restart is noticed`() async throws {
     try await Rig.run { rig in
       try await restart(rig) {
@@ -110,6 +133,7 @@ struct NamespaceTests {
       expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
       #expect(try await rig.order(nil, path: "/open").status == 201)
       #expect(await rig.semel.status(of: "/readyz") == 503)
+      try await rig.semel.counter("semel_store_connections_up", becomes: 0)
       #expect(rig.backend.runs(of: "k") == 1)
     }
   }

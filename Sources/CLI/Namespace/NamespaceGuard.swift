@@ -33,6 +33,8 @@ actor NamespaceGuard {
   private let facts: any NamespaceFacts
   private let namespace: String
   private let isShared: Bool
+  /// `nil` where the store is this process's alone.
+  private let directory: (any NamespaceDirectory)?
   private let logger: Logger
   private let state: Mutex<Standing> = Mutex(.pending("the store has not been reached yet"))
   private let conflictCount = Mutex(0)
@@ -44,7 +46,11 @@ actor NamespaceGuard {
   private var warned: Set<String> = []
   private var foreign: Set<String> = []
 
-  init(_ settings: Settings, facts: any NamespaceFacts, isShared: Bool, logger: Logger) {
+  init(
+    _ settings: Settings, facts: any NamespaceFacts, directory: (any NamespaceDirectory)? = nil,
+    isShared: Bool, logger: Logger
+  ) {
+    self.directory = directory
     self.settings = settings
     self.facts = facts
     self.isShared = isShared
@@ -115,6 +121,7 @@ actor NamespaceGuard {
   /// Enters a configuration. Returns the reasons if it is refused.
   private func enter(_ settings: Settings) async throws(StoreError) -> [String] {
     var text = try await facts.fact(.configurations)
+    let isNew = text == nil
     while true {
       let judgement = judge(settings, in: text)
       guard settings.allowsIdentityChange || judgement.changes.isEmpty else {
@@ -129,7 +136,36 @@ actor NamespaceGuard {
       text = now
     }
     isEntered = true
+    await register(settings, isNew: isNew)
     return []
+  }
+
+  /// Enters the configuration in the store's directory. Warns if the namespace is new and the same configuration has
+  /// used another one.
+  ///
+  /// It does not refuse: every sidecar has its backend at 127.0.0.1, and environments that share a store may use one
+  /// name for different backends. A renamed namespace cannot be told from a second service or environment.
+  private func register(_ settings: Settings, isNew: Bool) async {
+    guard let directory else { return }
+    let digest = KnownConfiguration(settings).digest
+    do throws(StoreError) {
+      if isNew, !settings.allowsIdentityChange {
+        let known = try await directory.configurations().filter { $0.key != namespace && $0.value == digest }
+        if !known.isEmpty { warnOfRename(from: known.keys.sorted()) }
+      }
+      try await directory.enter(namespace, as: digest)
+    } catch {
+      logger.debug("the store's namespaces cannot be listed", metadata: ["error": "\(error)"])
+    }
+  }
+
+  private func warnOfRename(from others: [String]) {
+    logger.error(
+      """
+      THE NAMESPACE \(namespace) IS NEW, AND THIS CONFIGURATION HAS USED ANOTHER ONE IN THIS REDIS: if \
+      store.namespace was renamed, no record is found any more and a retry runs again; write the old name. If this \
+      is another service or environment, all is well
+      """, metadata: ["namespaces": "\(others.joined(separator: ", "))"])
   }
 
   /// Returns the differences from a configuration that has replaced this one. If none has, this one is entered again.

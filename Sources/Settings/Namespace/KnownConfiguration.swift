@@ -1,6 +1,12 @@
 import Idempotency
 import Wire
 
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 /// The members of a configuration that identify its requests, in the form that a namespace remembers.
 ///
 /// The value contains no secret: a header value that a route requires is stored as a digest.
@@ -46,6 +52,16 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
   var policies: [RoutePolicy]? {
     let policies = routes.compactMap(\.policy)
     return policies.count == routes.count ? policies : nil
+  }
+
+  /// Tells two configurations apart; 128 bits in hexadecimal digits.
+  public var digest: String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    guard let data = try? encoder.encode(self) else {
+      preconditionFailure("KnownConfiguration: not encodable")
+    }
+    return String(Digest256.sha256(of: Array(data)).hexText.prefix(32))
   }
 
   var protectsNothing: Bool { routes.allSatisfy { $0.caller == nil } }

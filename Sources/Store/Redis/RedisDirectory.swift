@@ -1,0 +1,25 @@
+import Idempotency
+
+/// The namespaces of one Redis database: a hash that they share, without an end.
+///
+/// A user of Redis that may touch the keys of its namespace alone has none of it. Safe to use from any task.
+public struct RedisDirectory: NamespaceDirectory {
+  private static let key = "semel:namespaces"
+
+  private let store: RedisStore
+
+  public init(_ store: RedisStore) { self.store = store }
+
+  public func configurations() async throws(StoreError) -> [String: String] {
+    guard case .array(let members) = try await store.reply(to: ["HGETALL", Self.key]) else { return [:] }
+    var digests: [String: String] = [:]
+    for index in stride(from: 1, to: members.count, by: 2) {
+      if let name = members[index - 1].text { digests[name] = members[index].text }
+    }
+    return digests
+  }
+
+  public func enter(_ namespace: String, as digest: String) async throws(StoreError) {
+    _ = try await store.reply(to: ["HSET", Self.key, namespace, digest])
+  }
+}

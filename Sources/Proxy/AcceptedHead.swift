@@ -19,6 +19,8 @@ struct AcceptedHead: Sendable {
   let host: ByteBuffer
   /// The method that enters the record's id.
   let method: ByteBuffer
+  /// The method that enters the fingerprint.
+  let fingerprintMethod: ByteBuffer
   let caller: Caller
   /// The key, where the head holds it.
   let finding: KeyFinding
@@ -31,7 +33,7 @@ struct AcceptedHead: Sendable {
   func read(_ body: ByteBuffer) throws(Problem) -> Reading? {
     guard let key = try key(in: body) else { return nil }
     let call = KeyedCall(
-      route: route, target: target, body: body,
+      route: route, target: target, method: fingerprintMethod, body: body,
       id: .make(
         caller: caller, upstream: route.policy.upstream.name, host: host,
         method: method,

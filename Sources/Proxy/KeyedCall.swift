@@ -9,16 +9,20 @@ import Wire
 final class KeyedCall: Sendable {
   let route: Route
   let target: RequestTarget
+  /// The method that enters the fingerprint.
+  let method: ByteBuffer
   let body: ByteBuffer
   let id: RecordID
   let caller: Caller
   let key: IdempotencyKey
 
   init(
-    route: Route, target: RequestTarget, body: ByteBuffer, id: RecordID, caller: Caller, key: IdempotencyKey
+    route: Route, target: RequestTarget, method: ByteBuffer, body: ByteBuffer, id: RecordID, caller: Caller,
+    key: IdempotencyKey
   ) {
     self.route = route
     self.target = target
+    self.method = method
     self.body = body
     self.id = id
     self.caller = caller
@@ -27,7 +31,7 @@ final class KeyedCall: Sendable {
 
   func fingerprint(by recipe: Recipe, head: MessageHead) -> Fingerprint {
     .make(
-      recipe: recipe, head: head, method: head.slice(head.methodRange), path: target.path,
+      recipe: recipe, head: head, method: method, path: target.path,
       query: target.query,
       body: body)
   }

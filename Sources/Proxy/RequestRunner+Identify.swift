@@ -43,13 +43,15 @@ extension RequestRunner {
     try refuseUnprotectable(route)
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     if case .missing = finding { return try unkeyed(target, by: route) }
+    guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
     let caller = try caller(of: route)
     let limit = route.policy.maxRequestBody
     guard let body else { return .incomplete(limit: limit) }
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
     let accepted = AcceptedHead(
-      head: head, route: route, target: target, host: host, method: choice.method, caller: caller,
-      finding: finding, identityKey: environment.identityKey)
+      head: head, route: route, target: target, host: host, method: choice.method,
+      fingerprintMethod: choice.fingerprintMethod, caller: caller, finding: finding,
+      identityKey: environment.identityKey)
     guard worker.bodies.mayReadOnLoop(accepted.readBytes(of: body)) else {
       return .large(LargeRequest(accepted, body: body))
     }

@@ -48,32 +48,6 @@ struct SpellingTests {
     }
   }
 
-  @Test func `an overriding method is protected like a method`() async throws {
-    try await Rig.run(Configuration(route: Self.route)) { rig in
-      func send(_ method: String, _ more: [(String, String)]) async throws -> Answer {
-        try await rig.semel.client.send(method, "/v1/orders", Self.fields + more, body: "{}")
-      }
-      let put = [("X-HTTP-Method-Override", "PUT")]
-      let first = try await send("PATCH", put)
-      expectExecuted(first)
-      expectReplayed(try await send("PATCH", put), of: first)
-      #expect(rig.backend.requests.map { $0["X-HTTP-Method-Override"] } == ["PUT"])
-      // Whether it counts is up to the backend: it is another operation than either method alone.
-      expectExecuted(try await send("PUT", []))
-      expectExecuted(try await send("POST", put))
-      expectExecuted(try await send("GET", [("X-HTTP-Method", "post")]))
-      expectRefused(
-        try await send("POST", put + [("X-Method-Override", "DELETE")]), 400, "bad_request", retryable: false)
-      expectRefused(
-        try await send("POST", put + [("Connection", "X-HTTP-Method-Override")]), 400, "bad_request",
-        retryable: false)
-      let keyless = try await rig.semel.client.send(
-        "PATCH", "/v1/orders", [("Authorization", "Bearer alice")] + put, body: "{}")
-      expectRefused(keyless, 400, "key_missing", retryable: false)
-      #expect(rig.backend.requests.count == 4)
-    }
-  }
-
   @Test func `hosts and headers choose a route`() async throws {
     let match = "{path: /v1/orders, host: '*.example.com', headers: {X-Api-Version: '2'}}"
     try await Rig.run(Configuration(route: ["match": match])) { rig in

@@ -1,3 +1,5 @@
+import Wire
+
 /// One configured route, shared by all of its requests.
 public final class Route: Sendable {
   public let policy: RoutePolicy
@@ -35,6 +37,7 @@ extension RoutePolicy {
 
   fileprivate var identifyingFields: [String] {
     identityHeaders + match.headers.map(\.name)
-      + ["content-type", "content-encoding", "x-http-method", "x-http-method-override", "x-method-override"]
+      + ["content-type", "content-encoding"]
+      + FieldName.allCases.filter(FieldNameSet.methodOverrides.contains).map { "\($0.lowercased)" }
   }
 }

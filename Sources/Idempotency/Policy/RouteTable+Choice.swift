@@ -2,10 +2,24 @@ import NIOCore
 import Wire
 
 extension RouteTable {
-  /// The route of a request, and the method that enters the id of its record.
+  /// The route of a request, and the methods by which it is identified.
   public struct Choice: Sendable {
     public let route: Route?
+    /// The method that enters the record's id.
     public let method: ByteBuffer
+    /// The method that enters the fingerprint: the written one, followed by the overriding one if there is one.
+    public let fingerprintMethod: ByteBuffer
+    /// Whether the backend may run either of two protected methods: with a key, the request must be refused.
+    public let isAmbiguous: Bool
+
+    init(
+      route: Route?, method: ByteBuffer, fingerprintMethod: ByteBuffer? = nil, isAmbiguous: Bool = false
+    ) {
+      self.route = route
+      self.method = method
+      self.fingerprintMethod = fingerprintMethod ?? method
+      self.isAmbiguous = isAmbiguous
+    }
   }
 
   /// Chooses the route of a request, or refuses a request whose method may mean different methods to two readers.
@@ -33,28 +47,41 @@ extension RouteTable {
     if policy.isProtected || !policy.match.methods.isEmpty { throw .badRequest(.methodCase) }
   }
 
-  /// The route of a request with an overriding method, which matches by either method and is protected if either route
-  /// is.
+  /// The choice for a request with an overriding method.
   ///
-  /// The overriding method's route takes precedence, since the backends for which the field is meant use that method.
-  /// Both methods enter the record's id, because it depends on the backend which of them counts.
+  /// A backend either honours the field and runs the overriding method, or ignores it and runs the written one, and
+  /// Semel cannot know which. Requests that may run the same protected method must share a record:
+  ///
+  /// | protected | record of | backend that honours the field | backend that ignores it |
+  /// |---|---|---|---|
+  /// | the written method | written | runs what no route protects | shares the record of the plain written method |
+  /// | the overriding one | overriding | shares the record of the plain overriding method | runs what no route protects |
+  /// | both | refused: 400 | a record of the written one would not stop the plain overriding one | and vice versa |
+  /// | neither | passed through | | |
+  ///
+  /// The fingerprint names both methods. A request that shares a record with another pair of methods is therefore refused
+  /// as another payload, and never gets the response of a method that it did not ask for.
   private func overridden(
     _ head: MessageHead, _ written: ByteBuffer, _ host: ByteBuffer, _ path: ByteBuffer, _ own: Route?
   ) throws(Problem) -> Choice {
-    let methods = Set(head.listElements(of: .methodOverrides).map { $0.uppercased() })
-      .subtracting([String(buffer: written)]).sorted()
-    let routes = methods.compactMap {
+    let values = head.listElements(of: .methodOverrides).map { $0.uppercased() }
+    let others = Set(values).subtracting([String(buffer: written)]).sorted()
+    let routes = others.compactMap {
       route(for: head, method: ByteBuffer(string: $0), host: host, path: path)
     }
-    let candidates = routes + (own.map { [$0] } ?? [])
-    guard let method = methods.first, let route = candidates.first(where: \.policy.isProtected) else {
-      return Choice(route: own, method: written)
-    }
-    guard methods.count == 1 else { throw .badRequest(.methodOverrides) }
+    let ownIsProtected = own?.policy.isProtected == true
+    let overriding = routes.first(where: \.policy.isProtected)
+    guard ownIsProtected || overriding != nil else { return Choice(route: own, method: written) }
+    let names = Set(head.fields.map(\.name).filter(FieldNameSet.methodOverrides.contains))
+    guard values.count <= names.count, Set(values).count <= 1 else { throw .badRequest(.methodOverrides) }
+    guard let other = others.first else { return Choice(route: own, method: written) }
     // A method cannot contain a space, so the combination is unambiguous.
     var both = written
-    both.writeString(" " + method)
-    return Choice(route: route, method: both)
+    both.writeString(" " + other)
+    let method = ownIsProtected ? written : ByteBuffer(string: other)
+    return Choice(
+      route: ownIsProtected ? own : overriding, method: method, fingerprintMethod: both,
+      isAmbiguous: ownIsProtected && overriding != nil)
   }
 
   private func route(

@@ -8,8 +8,10 @@ public enum RequestFault: Hashable, Sendable, CaseIterable {
   case connectionNamesIdentity
   /// The method differs from a route's only in letter case.
   case methodCase
-  /// Override fields name more than one other method.
+  /// Override fields contradict each other, or one of them is repeated.
   case methodOverrides
+  /// A protected method overrides another protected one.
+  case methodOverridden
 }
 
 // Refusals caused by the request itself.
@@ -26,7 +28,9 @@ extension Problem {
       case .methodCase:
         "Send the method in capitals; methods are case-sensitive."
       case .methodOverrides:
-        "Send one overriding method at most; this request names several."
+        "Send one field that overrides the method, once and with one method; this request names several."
+      case .methodOverridden:
+        "Send the overriding method as the request's own; a key protects both methods here, and it would be uncertain which of them ran."
       }
     return Problem(.badRequest, status: 400, detail: detail, isRetryable: false)
   }

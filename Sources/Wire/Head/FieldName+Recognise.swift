@@ -27,6 +27,7 @@ extension FieldName {
     case (7, "t"): .trailer
     case (7, "u"): .upgrade
     case (8, "l"): .location
+    case (8, "x"): .xMethod
     case (9, "f"): .forwarded
     case (9, "x"): .xRealIP
     case (10, "c"): .connection
@@ -35,6 +36,7 @@ extension FieldName {
     case (10, "u"): .userAgent
     case (11, "r"): .retryAfter
     case (11, "t"): .traceparent
+    case (11, "x"): .xHTTPVerb
     case (12, "c"): .contentType
     case (13, "a"): .authorization
     case (13, "c"): .cacheControl
@@ -55,6 +57,7 @@ extension FieldName {
     case (18, "p"): .proxyAuthenticate
     case (19, "i"): idempotencyCandidate(bytes[13] | 0x20)
     case (19, "p"): .proxyAuthorization
+    case (20, "h"): .httpMethodOverride
     case (21, "i"): .idempotencyRetention
     case (22, "i"): .idempotencyRequestID
     case (22, "x"): .xHTTPMethodOverride

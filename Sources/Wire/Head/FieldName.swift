@@ -18,6 +18,7 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
   case expect
   case forwarded
   case host
+  case httpMethodOverride
   case idempotencyAttempt
   case idempotencyExpires
   case idempotencyKey
@@ -50,6 +51,8 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
   case xForwardedProto
   case xHTTPMethod
   case xHTTPMethodOverride
+  case xHTTPVerb
+  case xMethod
   case xMethodOverride
   case xRealIP
   case xShouldRetry
@@ -73,6 +76,7 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     case .expect: "expect"
     case .forwarded: "forwarded"
     case .host: "host"
+    case .httpMethodOverride: "http-method-override"
     case .idempotencyAttempt: "idempotency-attempt"
     case .idempotencyExpires: "idempotency-expires"
     case .idempotencyKey: "idempotency-key"
@@ -105,6 +109,8 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     case .xForwardedProto: "x-forwarded-proto"
     case .xHTTPMethod: "x-http-method"
     case .xHTTPMethodOverride: "x-http-method-override"
+    case .xHTTPVerb: "x-http-verb"
+    case .xMethod: "x-method"
     case .xMethodOverride: "x-method-override"
     case .xRealIP: "x-real-ip"
     case .xShouldRetry: "x-should-retry"

@@ -29,7 +29,8 @@ public struct FieldNameSet: OptionSet, Sendable {
   public static let ownRequest = FieldNameSet(.idempotencyRequestID, .idempotencyAttempt)
 
   /// Fields with which a client makes a backend treat the request as one of another method.
-  public static let methodOverrides = FieldNameSet(.xHTTPMethod, .xHTTPMethodOverride, .xMethodOverride)
+  public static let methodOverrides = FieldNameSet(
+    .httpMethodOverride, .xHTTPMethod, .xHTTPMethodOverride, .xHTTPVerb, .xMethod, .xMethodOverride)
 
   /// Semel's own response fields, and those with which a backend controls Semel. They are dropped from a backend's
   /// response.

@@ -28,7 +28,13 @@ let goldenProblems = #"""
   Cache-Control: no-store
   Link: </.well-known/idempotency#bad_request>; rel="describedby"
   X-Should-Retry: false
-  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send one overriding method at most; this request names several.","code":"bad_request","retryable":false}
+  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send one field that overrides the method, once and with one method; this request names several.","code":"bad_request","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#bad_request>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Send the overriding method as the request's own; a key protects both methods here, and it would be uncertain which of them ran.","code":"bad_request","retryable":false}
 
   Content-Type: application/problem+json
   Cache-Control: no-store

@@ -23,7 +23,7 @@ public struct ProxyLimits: Sendable {
   public var http2Window = 64 << 10
   /// RST_STREAM frames of one connection within 30 s.
   public var http2Resets = 200
-  /// PING, SETTINGS and PRIORITY frames of one connection within 30 s.
+  /// Frames of one connection within 30 s that advance no request, beyond those that responses and requests account for.
   public var http2ControlFrames = 1000
 
   public init() {}

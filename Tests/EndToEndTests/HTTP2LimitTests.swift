@@ -23,23 +23,59 @@ struct HTTP2LimitTests {
     try await expectEnd("{http2_resets: 20}", of: [["flood", "reset", 200]])
   }
 
-  @Test func `floods of pings and settings end the connection`() async throws {
-    for kind in ["ping", "settings"] {
-      try await expectEnd("{http2_control_frames: 50}", of: [["flood", .text(kind), 500]])
+  /// Frames that advance no request.
+  private static let overhead = [
+    "ping", "settings", "window_update", "priority", "priority_update", "altsvc", "origin", "unknown",
+  ]
+
+  @Test func `floods of frames about nothing end the connection`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{http2_control_frames: 50}"])) { rig in
+      for kind in Self.overhead {
+        let report = try await HTTP2Script.run(rig, [["flood", .text(kind), 500], ["end"]])
+        #expect(report.closed, "\(kind)")
+        if let goaway = report.goaways.first { #expect(goaway.code == Self.calm, "\(kind)") }
+      }
+      expectExecuted(try await rig.order("k"))
     }
   }
 
   @Test func `the end of a connection that floods names the last stream that was taken`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{http2_control_frames: 50}"])) { rig in
-      let report = try await HTTP2Script.run(
-        rig,
-        [
-          ["open", 1, HTTP2Script.order("one"), true], ["open", 3, HTTP2Script.order("two"), true],
-          ["answer", 1], ["answer", 3], ["flood", "settings", 60], ["end"],
-        ])
-      #expect(rig.backend.requests.count == 2)
-      // What lies above it a client may send again.
-      #expect(report.goaways == [HTTP2Script.GoAway(code: Self.calm, last: 3)])
+      for kind in ["settings", "window_update"] {
+        let report = try await HTTP2Script.run(
+          rig,
+          [
+            ["open", 1, HTTP2Script.order("\(kind)-1"), true], ["answer", 1],
+            ["open", 3, HTTP2Script.order("\(kind)-2"), true], ["answer", 3],
+            // Beyond what two requests and their responses account for.
+            ["flood", .text(kind), 75], ["end"],
+          ])
+        // What lies above it a client may send again.
+        #expect(report.goaways == [HTTP2Script.GoAway(code: Self.calm, last: 3)], "\(kind)")
+      }
+      #expect(rig.backend.requests.count == 4)
+    }
+  }
+
+  @Test func `two WINDOW_UPDATE for each DATA, and a PRIORITY_UPDATE for each request, are no flood`()
+    async throws
+  {
+    let configuration = Configuration(
+      top: ["limits": "{http2_control_frames: 10}"], route: ["idempotency": "off"])
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(8 << 20)) }
+      var steps: [[HTTP2Script.Argument]] = [
+        ["update_each"], ["open", 1, HTTP2Script.order(), true], ["answer", 1],
+      ]
+      for stream in stride(from: 3, to: 83, by: 2) {
+        steps += [
+          ["priority_update", .number(stream)],
+          ["open", .number(stream), HTTP2Script.order(path: "/v1/small"), true], ["answer", .number(stream)],
+        ]
+      }
+      let report = try await HTTP2Script.run(rig, steps)
+      #expect(report.goaways.isEmpty && !report.closed)
+      #expect(try report[1].length == 8 << 20)
     }
   }
 

@@ -3,8 +3,8 @@ import Testing
 
 @testable import Proxy
 
-/// Which PINGs the codec gets to see.
-struct PingAllowanceTests {
+/// The frames that the codec gets to see.
+struct FrameIntakeTests {
   private static let magic = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
   private static let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
   private static let data: [UInt8] = [0, 0, 3, 0, 0, 0, 0, 0, 1, 6, 6, 6]
@@ -17,12 +17,13 @@ struct PingAllowanceTests {
   private static func read(
     _ bytes: [UInt8], by size: Int, sent: Int
   ) -> (codec: [UInt8], pings: [[UInt8]]) {
-    var allowance = PingAllowance()
-    for _ in 0..<sent { allowance.sent() }
+    var intake = FrameIntake(budget: FrameBudget(max: 1000))
+    for _ in 0..<sent { intake.sent(0) }
     var codec: [UInt8] = []
     var pings: [[UInt8]] = []
     for start in stride(from: 0, to: bytes.count, by: size) {
-      let passed = allowance.read(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)]))
+      let passed = intake.read(
+        ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)]), now: .uptimeNanoseconds(0))
       for piece in passed.bytes { codec += piece.readableBytesView }
       pings += passed.pings.map { Array($0.readableBytesView) }
     }
@@ -57,5 +58,17 @@ struct PingAllowanceTests {
       #expect(codec == begin + odd)
       #expect(pings.isEmpty)
     }
+  }
+
+  @Test func `frames beyond the budget are a flood, and the codec sees those before`() {
+    var intake = FrameIntake(budget: FrameBudget(max: 3))
+    let begin = Array(Self.magic.utf8) + Self.settings
+    let update: [UInt8] = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    let early = intake.read(
+      ByteBuffer(bytes: begin + update + Self.data + update), now: .uptimeNanoseconds(0))
+    #expect(!early.isFlood)
+    let passed = intake.read(ByteBuffer(bytes: Self.data + update + Self.data), now: .uptimeNanoseconds(0))
+    #expect(passed.isFlood)
+    #expect(passed.bytes.flatMap { Array($0.readableBytesView) } == Self.data)
   }
 }

@@ -47,7 +47,10 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
         try stream.pipeline.syncOperations.addHandler(ClientStream(of: session))
       }
     }
-    try channel.pipeline.syncOperations.addHandlers([FlushGate(), FrameGuard(of: session), codec, session])
+    try channel.pipeline.syncOperations.addHandlers([
+      FlushGate(), FrameGuard(of: session, maxControlFrames: downstream.limits.http2ControlFrames), codec,
+      session,
+    ])
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -78,8 +81,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     // Of a stream alone: it has been reset, and the others are not to blame.
     if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.NoSuchStream { return }
-    if !(error is NIOSSLError) { downstream.environment.counters.add(.framingErrors) }
-    context.close(promise: nil)
+    if error is NIOSSLError { return context.close(promise: nil) }
+    misbehaved()
   }
 
   func channelInactive(context: ChannelHandlerContext) {
@@ -116,6 +119,12 @@ extension ClientSession {
   func mayRun() -> Bool { life.mayRun() }
 
   func runEnded() { life.runEnded() }
+
+  /// The client broke the protocol, or floods the connection.
+  func misbehaved() {
+    downstream.environment.counters.add(.framingErrors)
+    context?.close(promise: nil)
+  }
 
   /// The client reads nothing at all.
   func cut() { context?.close(promise: nil) }

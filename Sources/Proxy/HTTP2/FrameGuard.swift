@@ -1,7 +1,8 @@
 import NIOCore
 
-/// Stands between the codec and the socket, and mends two things that the codec does: it counts PINGs that a client may
-/// send for nothing (`PingAllowance`), and where it ends a connection it does not say which streams were taken.
+/// Stands between the codec and the socket, and mends what the codec does: it counts PINGs that a client may send for
+/// nothing and does not count other frames that advance no request (`FrameIntake`), and where it ends a connection it does
+/// not say which streams were taken.
 ///
 /// RFC 9113, section 6.8, lets a client repeat whatever lies above the last stream of a GOAWAY, POST included, and the
 /// codec announces 0 to who misbehaves.
@@ -11,23 +12,27 @@ final class FrameGuard: ChannelDuplexHandler {
   typealias OutboundIn = IOData
   typealias OutboundOut = IOData
 
-  private enum Kind {
-    static let data: UInt8 = 0
-    static let headers: UInt8 = 1
-    static let goAway: UInt8 = 7
-  }
-
   private static let pingAck: [UInt8] = [0, 0, 8, 6, 1, 0, 0, 0, 0]
 
+  /// The head of a GOAWAY, before the last stream and ENHANCE_YOUR_CALM.
+  private static let calmGoAway: [UInt8] = [0, 0, 8, 7, 0, 0, 0, 0, 0]
+
   private let session: ClientSession
-  private var allowance = PingAllowance()
+  private var intake: FrameIntake
+  /// Whether the connection ends for a flood: nothing more is read.
+  private var isFlooded = false
   /// What of the frame that is written is still to come.
   private var payloadLeft = 0
 
-  init(of session: ClientSession) { self.session = session }
+  /// - Parameter maxControlFrames: the frames that advance no request, within 30 s and beyond what is usual.
+  init(of session: ClientSession, maxControlFrames: Int) {
+    self.session = session
+    intake = FrameIntake(budget: FrameBudget(max: maxControlFrames))
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    let passed = allowance.read(unwrapInboundIn(data))
+    guard !isFlooded else { return }
+    let passed = intake.read(unwrapInboundIn(data), now: .now())
     for ping in passed.pings {
       var frame = context.channel.allocator.buffer(capacity: Self.pingAck.count + 8)
       frame.writeBytes(Self.pingAck)
@@ -35,6 +40,18 @@ final class FrameGuard: ChannelDuplexHandler {
       context.writeAndFlush(wrapOutboundOut(.byteBuffer(frame)), promise: nil)
     }
     for bytes in passed.bytes { context.fireChannelRead(wrapInboundOut(bytes)) }
+    if passed.isFlood { endFlood(context) }
+  }
+
+  /// Ends the connection with ENHANCE_YOUR_CALM, and the last stream that was taken.
+  private func endFlood(_ context: ChannelHandlerContext) {
+    isFlooded = true
+    var frame = context.channel.allocator.buffer(capacity: Self.calmGoAway.count + 8)
+    frame.writeBytes(Self.calmGoAway)
+    frame.writeInteger(UInt32(session.lastStream))
+    frame.writeInteger(UInt32(11))
+    context.writeAndFlush(wrapOutboundOut(.byteBuffer(frame)), promise: nil)
+    session.misbehaved()
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -55,9 +72,9 @@ final class FrameGuard: ChannelDuplexHandler {
     guard let word = bytes.getInteger(at: start, as: UInt32.self) else { return false }
     payloadLeft = max(9 + Int(word >> 8) - bytes.readableBytes, 0)
     switch UInt8(truncatingIfNeeded: word) {
-    case Kind.data, Kind.headers:
-      allowance.sent()
-    case Kind.goAway where bytes.getInteger(at: start + 13, as: UInt32.self) ?? 0 != 0:
+    case FrameKind.data, FrameKind.headers:
+      intake.sent(Int(word >> 8))
+    case FrameKind.goAway where bytes.getInteger(at: start + 13, as: UInt32.self) ?? 0 != 0:
       bytes.setInteger(UInt32(session.lastStream), at: start + 9)
       return true
     default: break

@@ -1,22 +1,19 @@
 import NIOCore
 
-/// Takes PINGs that a client may send for nothing out of the frames on their way to the codec, which counts all of them
-/// as a flood: gRPC estimates its bandwidth with one for each DATA that it gets.
+/// The frames of a client on their way to the codec: charges them to a budget, and takes out the PINGs that a client may
+/// send for nothing.
 ///
-/// Each frame of DATA or HEADERS that was sent allows one PING. Pure: bytes come in and go out.
-struct PingAllowance {
+/// The codec counts all PINGs as a flood, but gRPC estimates its bandwidth with one for each DATA that it gets. Each frame
+/// of DATA or HEADERS that was sent allows one PING. Pure: bytes come in and go out.
+struct FrameIntake {
   /// What becomes of bytes that were read.
   struct Passed {
     /// What the codec shall see, in order.
     var bytes: [ByteBuffer] = []
     /// The payloads of PINGs to be acknowledged.
     var pings: [ByteBuffer] = []
-  }
-
-  private enum Kind {
-    static let headers: UInt8 = 1
-    static let ping: UInt8 = 6
-    static let continuation: UInt8 = 9
+    /// Whether the budget is exceeded. The bytes end before the frame that exceeded it, and the connection must end.
+    var isFlood = false
   }
 
   /// The connection preface of a client (RFC 9113, section 3.4), its magic alone.
@@ -24,9 +21,10 @@ struct PingAllowance {
   private static let headBytes = 9
   private static let pingBytes = 17
   /// Frames that were sent allow no more than this, so that nobody saves up for a flood.
-  private static let maxCredit = 100
+  private static let maxPingCredit = 100
 
-  private var credit = 0
+  private var budget: FrameBudget
+  private var pingCredit = 0
   /// What of the frame under way is still to come.
   private var skipped = magicBytes
   /// The beginning of a frame of which too little was there.
@@ -36,10 +34,15 @@ struct PingAllowance {
   /// Whether a block of fields is not whole yet: nothing may stand between its frames.
   private var isInBlock = false
 
-  /// A frame of DATA or HEADERS was sent.
-  mutating func sent() { credit = min(credit + 1, Self.maxCredit) }
+  init(budget: FrameBudget) { self.budget = budget }
 
-  mutating func read(_ bytes: ByteBuffer) -> Passed {
+  /// A frame of DATA or HEADERS was sent, with a payload of so many bytes.
+  mutating func sent(_ bytes: Int) {
+    pingCredit = min(pingCredit + 1, Self.maxPingCredit)
+    budget.sent(bytes)
+  }
+
+  mutating func read(_ bytes: ByteBuffer, now: NIODeadline) -> Passed {
     var bytes = bytes
     if held.readableBytes > 0 {
       held.writeImmutableBuffer(bytes)
@@ -54,15 +57,19 @@ struct PingAllowance {
         skipped -= count
         at += count
       } else if let frame = Frame(bytes, at: at) {
-        if credit > 0, hasBegun, !isInBlock, frame.isPing {
+        if pingCredit > 0, hasBegun, !isInBlock, frame.isPing {
           guard bytes.writerIndex - at >= Self.pingBytes else { break }
           Self.pass(bytes, upTo: at, to: &passed)
           if let ping = bytes.getSlice(at: at + Self.headBytes, length: 8) { passed.pings.append(ping) }
           at += Self.pingBytes
           bytes.moveReaderIndex(to: at)
-          credit -= 1
-        } else {
+          pingCredit -= 1
+        } else if budget.take(frame.kind, now: now) {
           begin(frame)
+        } else {
+          Self.pass(bytes, upTo: at, to: &passed)
+          passed.isFlood = true
+          return passed
         }
       } else {
         break
@@ -78,7 +85,7 @@ struct PingAllowance {
   private mutating func begin(_ frame: Frame) {
     skipped = Self.headBytes + frame.length
     hasBegun = true
-    if frame.kind == Kind.headers || frame.kind == Kind.continuation {
+    if frame.kind == FrameKind.headers || frame.kind == FrameKind.continuation {
       isInBlock = frame.flags & 0x4 == 0
     }
   }
@@ -109,6 +116,6 @@ struct PingAllowance {
     }
 
     /// Whether it asks for an acknowledgement, and is as it must be.
-    var isPing: Bool { kind == Kind.ping && flags & 1 == 0 && length == 8 && stream & 0x7FFF_FFFF == 0 }
+    var isPing: Bool { kind == FrameKind.ping && flags & 1 == 0 && length == 8 && stream & 0x7FFF_FFFF == 0 }
   }
 }

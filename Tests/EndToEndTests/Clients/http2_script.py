@@ -32,7 +32,7 @@ class Client:
             normalize_outbound_headers=False)
         self.h2 = h2.connection.H2Connection(config)
         self.streams, self.goaways, self.closed, self.held = {}, [], False, set()
-        self.is_silent = False
+        self.is_silent, self.is_eager = False, False
         self.acknowledged = 0
         self.settings, self.inbound = {}, b""
         self.h2.initiate_connection()
@@ -106,6 +106,9 @@ class Client:
                 if event.stream_id in self.held:
                     # Of this stream alone nothing is read: the connection's window stays open.
                     self.h2.increment_flow_control_window(max(event.flow_controlled_length, 1))
+                elif self.is_eager and event.flow_controlled_length > 0 and event.stream_ended is None:
+                    for stream_id in [None, event.stream_id]:
+                        self.h2.increment_flow_control_window(event.flow_controlled_length, stream_id)
                 else:
                     self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             case h2.events.TrailersReceived():
@@ -185,6 +188,14 @@ class Client:
             seen = self.stream(number)["frames"]
             self.flush()
 
+    def priority_update(self, number):
+        """As a browser sends it (RFC 9218, section 7.1)."""
+        self.raw(b"\x00\x00\x07\x10\x00\x00\x00\x00\x00" + struct.pack(">I", number) + b"u=1")
+
+    def update_each(self):
+        """From now on sends a WINDOW_UPDATE for the stream and one for the connection for each DATA."""
+        self.is_eager = True
+
     def hold(self, number):
         self.held.add(number)
 
@@ -222,6 +233,18 @@ class Client:
             match kind:
                 case "ping":
                     self.raw(b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + struct.pack(">Q", index))
+                case "window_update":
+                    self.raw(b"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x01")
+                case "priority":
+                    self.raw(b"\x00\x00\x05\x02\x00" + struct.pack(">I", 2 * index + 101) + b"\x00\x00\x00\x00\x10")
+                case "priority_update":
+                    self.priority_update(2 * index + 101)
+                case "altsvc":
+                    self.raw(b"\x00\x00\x06\x0a\x00\x00\x00\x00\x00\x00\x01ah=\"")
+                case "origin":
+                    self.raw(b"\x00\x00\x00\x0c\x00\x00\x00\x00\x00")
+                case "unknown":
+                    self.raw(b"\x00\x00\x00\x42\x00\x00\x00\x00\x00")
                 case "settings":
                     self.raw(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00")
                 case "reset":

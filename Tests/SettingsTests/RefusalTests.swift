@@ -39,6 +39,10 @@ struct RefusalTests {
       "admin: {address: \"127.0.0.1:1\", hosts: [\"semel.internal:80\"]}",
       "2:41: admin.hosts[0]: must be a host name or an address without a port, such as semel.internal"
     ),
+    (
+      "admin: {address: \"127.0.0.1:1\", hosts: [5]}",
+      "2:41: admin.hosts[0]: must be a host name or an address without a port, such as semel.internal"
+    ),
     ("admin: {}", "2:8: admin.address: is missing: write host:port, such as 127.0.0.1:8081"),
     (
       "admin: {address: \"0.0.0.0:1\"}",

@@ -98,6 +98,22 @@ struct RouteRefusalTests {
       "match: {headers: {}}", 17, "match.headers",
       "must name a header: write a mapping such as {X-Api-Version: \"2\"}"
     ),
+    (
+      "match: {headers: {X-A: b, x-a: c}}", 26, "match.headers.x-a",
+      "is the same header as in line 2, in other letters; take one of them out"
+    ),
+    (
+      "match: {headers: {X-A: b, X-A: c}}", 26, "match.headers.X-A",
+      "is given twice, first in line 2; take one of them out"
+    ),
+    (
+      "match: {headers: {X_A: b}}", 18, "match.headers.X_A",
+      "does not reach the backend because of its underscore; write underscores: pass at the top, or go by another header"
+    ),
+    (
+      "match: {host: \"1.2.3\"}", 14, "match.host",
+      "must be one host name without a port, such as api.example.com or *.example.com"
+    ),
     ("match: {graphql: mutation}", 8, "match.graphql", "not supported yet; take it out"),
     ("spelling: strict", 10, "spelling", "must be lenient, caseless or exact"),
     ("content_coding: gzip", 16, "content_coding", "must be identity or pass"),
@@ -154,6 +170,10 @@ struct RouteRefusalTests {
       "parts: [address], schemes: [\"a b\"]", 57, "caller.schemes[0]",
       "must be a scheme of Authorization, such as GNAP"
     ),
+    (
+      "parts: [address], schemes: [GNAP]", 56, "caller.schemes",
+      "is for the part header:Authorization alone; add that to parts, or take schemes out"
+    ),
     ("parts: [address], anonymous: maybe", 58, "caller.anonymous", "must be refuse or allow"),
   ]) func `a caller with a fault is refused`(members: String, column: Int, path: String, message: String) {
     let text = upstream + "routes: [{name: r, caller: {\(members)}}]"
@@ -199,6 +219,27 @@ struct RouteRefusalTests {
       ])
     #expect(issues(upstream + "underscores: pass\n" + text).isEmpty)
     #expect(issues(upstream + text.replacing("{name: r", with: "{idempotency: off, name: r")).isEmpty)
+  }
+
+  @Test func `what chooses a route must reach the backend`() {
+    let text = "underscores: pass\n" + route("match: {headers: {X_A: b}}")
+    #expect(issues(text).isEmpty)
+  }
+
+  @Test func `schemes of the defaults serve the routes that go by Authorization`() {
+    let text =
+      upstream + """
+        defaults: {caller: {schemes: [GNAP]}}
+        routes:
+          - {name: a, match: {path: /a}, caller: {parts: ["header:Authorization"]}}
+          - {name: b, match: {path: /b}, caller: {parts: [address]}}
+          - {name: c, match: {path: /c}, caller: {parts: [address], schemes: [GNAP]}}
+        """
+    #expect(
+      issues(text) == [
+        "6:70: routes[2].caller.schemes: is for the part header:Authorization alone; "
+          + "add that to parts, or take schemes out"
+      ])
   }
 
   @Test func `a fault of the defaults is told once, and a contradiction with them at the route`() {

@@ -12,7 +12,7 @@ struct RouteTests {
             upstream: backend
             idempotency: optional
             key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f"], format: uuid, min_length: 2, max_length: 99}
-            caller: {parts: ["header:X-Device-Id", "cookie:Session", address], anonymous: allow, schemes: [GNAP]}
+            caller: {parts: ["header:Authorization", "header:X-Device-Id", "cookie:Session", address], anonymous: allow, schemes: [GNAP]}
             endpoint: route
             spelling: caseless
             content_coding: pass
@@ -45,7 +45,8 @@ struct RouteTests {
     expected.key.minLength = 2
     expected.key.maxLength = 99
     expected.caller = CallerPolicy(
-      parts: [.header("x-device-id"), .cookie("Session"), .address], anonymous: .allow,
+      parts: [.header("authorization"), .header("x-device-id"), .cookie("Session"), .address],
+      anonymous: .allow,
       schemes: ["gnap"])
     expected.endpoint = .route
     expected.spelling = .caseless

@@ -28,10 +28,15 @@ struct HostPort: Hashable {
       host = String(text[..<end])
       rest = Substring(text[end...])
       if rest.dropFirst().contains(":") { throw Refusal("must have an IPv6 address in brackets, \(example)") }
-      guard isName(host) else { throw Refusal("must have a host before the port, \(example)") }
+      // A number alone is rather a port than a host.
+      guard isName(host) || rest.isEmpty && isDigits(host) else {
+        throw Refusal("must have a host before the port, \(example)")
+      }
     }
     guard rest.popFirst() == ":" else {
-      guard let implied, rest.isEmpty else { throw Refusal("must end with a port, \(example)") }
+      guard let implied, rest.isEmpty, isIPv6(host) || isName(host) else {
+        throw Refusal("must end with a port, \(example)")
+      }
       return HostPort(host: host, port: implied)
     }
     guard isDigits(rest), let port = Int(rest), ports.contains(port) else {
@@ -48,9 +53,17 @@ struct HostPort: Hashable {
   }
 
   /// Whether the text is a DNS name or an IPv4 address: letters, digits, `.`, `-` and `_`.
+  ///
+  /// A text that ends in a number is an address. Without four parts it is refused, since readers differ about it: to
+  /// browsers `5` is 0.0.0.5.
   static func isName(_ host: String) -> Bool {
-    !host.isEmpty && host.utf8.count <= 253
-      && host.utf8.allSatisfy { ASCII.isLetterOrDigit($0) || ".-_".utf8.contains($0) }
+    guard !host.isEmpty, host.utf8.count <= 253,
+      host.utf8.allSatisfy({ ASCII.isLetterOrDigit($0) || ".-_".utf8.contains($0) })
+    else { return false }
+    let name = host.hasSuffix(".") ? host.dropLast() : host[...]
+    let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+    guard let last = parts.last, isDigits(last) else { return true }
+    return parts.count == 4 && parts.allSatisfy { isDigits($0) && UInt8($0) != nil }
   }
 
   private static func isIPv6(_ host: String) -> Bool {

@@ -55,6 +55,11 @@ struct RouteDraft {
     let schemes = section.member("schemes")?
       .list("a list such as [GNAP]", of: "a scheme") { text throws(Refusal) in try Token.scheme(text) }
     if let schemes { caller.schemes = schemes }
+    if let member = section["schemes"], !caller.schemes.isEmpty, !caller.parts.isEmpty,
+      section.isSound("parts", "schemes"), !caller.parts.contains(.header("authorization"))
+    {
+      member.refuse("is for the part header:Authorization alone; add that to parts, or take schemes out")
+    }
     policy.caller = caller
   }
 

@@ -25,9 +25,15 @@ extension RouteMatch {
     let example = "a mapping such as {X-Api-Version: \"2\"}"
     guard let members = member.members(example) else { return }
     if members.isEmpty { member.refuse("must name a header: write \(example)") }
+    var first: [String: Value] = [:]
     headers = members.compactMap { name, value in
       do throws(Refusal) {
         let name = try Token.fieldName(name)
+        if let other = first[name] {
+          let line = other.keyPosition.line
+          throw Refusal("is the same header as in line \(line), in other letters; take one of them out")
+        }
+        first[name] = value
         return value.parsed("a header's value", Self.parseHeaderValue)
           .map { RequiredHeader(name: name, value: $0) }
       } catch {

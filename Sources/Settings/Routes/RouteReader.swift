@@ -63,7 +63,10 @@ struct RouteReader {
     } else if section["name"] == nil {
       section.refuseMissing("name", "is missing: every route needs a name of its own")
     }
-    section.section("match") { draft.policy.match.read($0) }
+    section.section("match") { match in
+      draft.policy.match.read(match)
+      if let headers = match["headers"] { checkUnderscores(ofHeaders: headers) }
+    }
     draft.read(section)
     checkCaller(draft, section)
     checkUnderscores(draft, section)
@@ -95,6 +98,18 @@ struct RouteReader {
     section.value.refuse(
       "goes by the header \(name), which does not reach the backend because of its underscore; "
         + "write underscores: pass at the top")
+  }
+
+  /// Refuses to choose a route by a field that the backend does not see. Routes are matched before such fields are
+  /// dropped.
+  private func checkUnderscores(ofHeaders headers: Value) {
+    guard underscores == .drop, !headers.hasFault, let members = headers.members("a mapping") else { return }
+    for (name, value) in members where name.contains("_") {
+      value.reader.refuse(
+        value.path, at: value.keyPosition,
+        "does not reach the backend because of its underscore; write underscores: pass at the top, "
+          + "or go by another header")
+    }
   }
 
   /// Checks the rules between a member of this section and another part of the document. An error in `defaults` is

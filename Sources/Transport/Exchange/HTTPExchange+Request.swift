@@ -22,6 +22,10 @@ extension HTTPExchange {
   }
 
   /// Sends a client's body as it arrives, and reads from the client no faster than the backend takes it.
+  ///
+  /// The exchange reads the next piece once the connection is writable again, that is, once NIO's queue holds less than
+  /// 64 KiB. Each connection thus holds less than 64 KiB that `limits.body_memory` does not count: the last piece and the
+  /// bytes that arrive meanwhile stay counted until the next piece is read.
   private func pump(_ stream: any RequestBodyStream, length: Int?, on carrier: any Carrier) async {
     var left = length
     guard isRunning(on: carrier) else { return }

@@ -286,8 +286,8 @@ struct HTTP2BackendTests {
       try await client.send("PUT /stuck HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
       let upload = Task { try await client.send([UInt8](repeating: UInt8(ascii: "x"), count: size)) }
       try await backend.line(containing: "stuck")
-      // Until the kernel takes no more.
-      try await Task.sleep(for: .seconds(1))
+      // Until the kernel takes no more, and what comes waits here.
+      try await rig.semel.counter("semel_body_bytes", isAtLeast: 256 << 10)
       for number in 0..<3 { expectExecuted(try await rig.order("k\(number)", within: .seconds(3))) }
       #expect(try await Self.connections(to: backend, atLeast: 2) == 2)
       try await upload.value

@@ -48,10 +48,10 @@ struct MetricsTests {
     async throws
   {
     let configuration = Configuration(
-      upstream: ["settle": "100ms", "response_timeout": "300ms"], route: ["on_unknown": "retry"])
+      upstream: ["settle": "100ms"], route: ["on_unknown": "retry"])
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders") { request in
-        Reply(body: "{}", delay: request.number == 1 ? .seconds(2) : .milliseconds(100))
+        Reply(body: "{}", ending: request.number == 1 ? .closedUnanswered : .whole)
       }
       _ = try await rig.order("lost")
       let first = try await rig.order("lost") { $0.status == 201 }
@@ -61,8 +61,12 @@ struct MetricsTests {
       #expect(page["semel_retries_total{after=unknown,route=orders}"] == 1)
       #expect((page["semel_failures_total{category=transport,route=orders}"] ?? 0) >= 1)
 
-      async let one = rig.order("twice")
-      async let two = rig.order("twice")
+      let gate = Gate()
+      rig.backend.on("/v1/twice") { _ in Reply(body: "{}", gate: gate) }
+      async let one = rig.order("twice", path: "/v1/twice")
+      async let two = rig.order("twice", path: "/v1/twice")
+      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+      gate.open()
       #expect(Set([try await one.status, try await two.status]) == [201])
       #expect(try await samples(rig)["semel_duplicates_prevented_total{by=wait,route=orders}"] == 1)
     }

@@ -165,7 +165,11 @@ struct Assembly {
       counters: metrics.counters, tracer: tracer, identityKey: identityKey, digests: digests, known: known,
       logger: logger)
     let generation = generation(of: settings, metrics)
-    let backends = contexts.map { HTTPUpstream(context: $0, loops: contexts.count, logger: logger) }
+    let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
+    metrics.tell(of: strayBytes)
+    let backends = contexts.map {
+      HTTPUpstream(context: $0, loops: contexts.count, logger: logger, strayBytes: strayBytes)
+    }
     metrics.tell(of: Array(zip(contexts, backends)))
     let workers = contexts.indices.map { index in
       Worker(

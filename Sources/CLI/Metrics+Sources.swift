@@ -62,6 +62,12 @@ extension Metrics {
     }
   }
 
+  func tell(of strayBytes: StrayBytes) {
+    source {
+      strayBytes.connections.map { MetricFigure(.upstreamStrayCloses, $0.count, ("upstream", $0.upstream)) }
+    }
+  }
+
   /// Reads the counters of each transport on its own loop.
   func tell(of backends: [(EventLoopContext, HTTPUpstream)]) {
     source {

@@ -11,6 +11,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   let context: EventLoopContext
   private let logger: Logger
   private let loops: Int
+  private let strayBytes: StrayBytes
   private var pools: [ConnectionPool] = []
   private var isShutDown = false
   /// The totals of this transport. Read them on its loop.
@@ -21,8 +22,12 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   /// - Parameters:
   ///   - context: The event loop that the transport is confined to. Call `begin` and `shutdown` on it.
   ///   - loops: The number of event loops. Each gets its share of an upstream's `maxConnections`.
-  ///   - logger: The logger of repeated attempts to connect.
-  public init(context: EventLoopContext, loops: Int, logger: Logger) {
+  ///   - logger: The logger of repeated attempts to connect, and of stray bytes.
+  ///   - strayBytes: The counts of stray bytes, shared with the other loops.
+  public init(
+    context: EventLoopContext, loops: Int, logger: Logger, strayBytes: StrayBytes = StrayBytes()
+  ) {
+    self.strayBytes = strayBytes
     self.context = context
     self.loops = loops
     self.logger = logger
@@ -49,6 +54,17 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
     isShutDown = true
     for pool in pools { pool.shutdown() }
     pools.removeAll()
+  }
+
+  /// A connection is ended for bytes that the backend sent unasked.
+  func didEndForStrayBytes(of name: String) {
+    guard let count = strayBytes.count(of: name, at: .now()) else { return }
+    logger.warning(
+      """
+      a backend sent bytes that no request asked for, and its connection was closed; look for a response longer than its \
+      Content-Length, a body in response to HEAD or with 204 or 304, a second response to one request, or a message \
+      about an idle connection
+      """, metadata: ["upstream": "\(name)", "connections": "\(count)"])
   }
 
   func logRetry(of name: String, after reason: String, in delay: Milliseconds) {

@@ -52,6 +52,29 @@ struct UnaskedBytesTests {
     }
   }
 
+  @Test(arguments: [Wire.plain, .tls13], ["late", "leaving", "glued", "tail"])
+  func `connections that end for it are counted, and logged once a minute`(wire: Wire, way: String)
+    async throws
+  {
+    try await run(wire) { rig, _ in
+      let (name, label) = ("semel_upstream_stray_closes_total", #"upstream="orders""#)
+      #expect(try await rig.semel.admin.send("GET", "/metrics").text.contains("\n\(name){\(label)} 0\n"))
+      for number in 1...2 {
+        _ = try await rig.semel.client.send("GET", "/open/\(way)", [("X-Name", "eve")])
+        try await rig.semel.counter(name, label: label, isAtLeast: number)
+      }
+      Self.expectOwn(try await rig.semel.client.send("GET", "/open", [("X-Name", "bob")]), "bob")
+      #expect(try await rig.semel.counter(name, label: label) == 2)
+      try await rig.semel.process.line(containing: "bytes that no request asked for")
+      let entries = rig.semel.process.output.split(separator: "\n").filter {
+        $0.contains("no request asked for")
+      }
+      #expect(entries.count == 1)
+      #expect(entries.first?.contains(#""level":"warning""#) == true, "\(entries)")
+      #expect(entries.first?.contains(#""upstream":"orders""#) == true, "\(entries)")
+    }
+  }
+
   /// The worst moment: both lie there when Semel looks again, the next request and what nobody asked for.
   @Test(arguments: Wire.allCases, ["GET", "POST"])
   func `what has come before a request is sent is not its response`(wire: Wire, method: String) async throws {

@@ -128,6 +128,27 @@ struct WebSocketTests {
     }
   }
 
+  @Test(arguments: [
+    "Upgrade: h2c\r\n", "Upgrade: TLS/1.0\r\n", "Upgrade: other\r\n", "Upgrade: spoken, h2c\r\n",
+    "Upgrade: spoken\r\nUpgrade: HTTP/2.0\r\n", "Upgrade: \r\n", "",
+  ])
+  func `a protocol that was not asked for is never switched to`(chosen: String) async throws {
+    let backend = try RawServer { connection in
+      _ = try connection.readHead()
+      try connection.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\(chosen)\r\nhello")
+      connection.readToEnd()
+    }
+    let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      let fields = [("Connection", "Upgrade"), ("Upgrade", "Spoken, more")]
+      try await client.send(HTTPClient.request("GET", "/open", fields))
+      let answer = try await client.answer()
+      #expect(answer.status == 502)
+      #expect(!answer.text.contains("hello"))
+    }
+  }
+
   @Test func `a backend that does not switch is answered like any other`() async throws {
     let backend = try RawServer { connection in
       while true {

@@ -157,6 +157,9 @@ extension MetricFamily {
     .counter, "upstream_sends_total", "Requests of which the sending to a backend was begun.")
   public static let upstreamRetries = MetricFamily(
     .counter, "upstream_connect_retries_total", "Connects to backends that were tried again.")
+  public static let upstreamStrayCloses = MetricFamily(
+    .counter, "upstream_stray_closes_total",
+    "Connections to backends that were ended for bytes that the backend sent unasked.")
   public static let loopLag = MetricFamily(
     .histogram, "event_loop_lag_seconds", "How late an event loop came to a timer that was due.")
   public static let logDropped = MetricFamily(
@@ -191,7 +194,7 @@ extension MetricFamily {
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,
     upstreamConnects,
-    upstreamSends, upstreamRetries, loopLag,
+    upstreamSends, upstreamRetries, upstreamStrayCloses, loopLag,
     logDropped, spansSent, spansDropped, seriesDropped, processCPU, processMemory, processFiles, processStart,
   ]
 }

@@ -54,7 +54,7 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
     // The last response is complete, but the beginning of the next one would be in doubt.
-    guard exchange != nil else { return close() }
+    guard exchange != nil else { return closeForStrayBytes() }
     if inbound.readableBytes == 0 { inbound = bytes } else { inbound.writeBuffer(&bytes) }
     decode()
   }
@@ -125,7 +125,7 @@ extension HTTP1Connection: PooledConnection {
       }
       quiet = (act, timer)
     case .ended:
-      close()
+      closeUnusable()
       act(false)
     }
   }
@@ -135,7 +135,7 @@ extension HTTP1Connection: PooledConnection {
     switch standing {
     case .quiet: endQuiet(true)
     case .unread: break
-    case .ended: close()
+    case .ended: closeUnusable()
     }
   }
 
@@ -152,6 +152,16 @@ extension HTTP1Connection: PooledConnection {
 
   /// Starts the idle time of a connection that is kept for the next exchange.
   func rest() { restsSince = .now() }
+
+  /// Closes a connection that has ended, or on which the backend has said something unasked.
+  func closeUnusable() {
+    if isOpen, !socket.isEncrypted, socket.standing == .unread { closeForStrayBytes() } else { close() }
+  }
+
+  private func closeForStrayBytes() {
+    if !isClosing { pool.upstream.didEndForStrayBytes(of: pool.settings.name) }
+    close()
+  }
 
   func close() {
     guard let context, !isClosing else { return }
@@ -247,8 +257,11 @@ extension HTTP1Connection {
     exchange.received(head)
   }
 
+  /// Switches to what the client asked for, and to nothing else: another HTTP would pass every route unseen.
   private func switchProtocols(_ head: ResponseHead, for exchange: HTTPExchange) throws {
-    guard exchange.request.upgrade != nil else { throw UnaskedUpgrade() }
+    guard let offer = exchange.request.upgrade, head.head.switches(toOneOf: offer) else {
+      throw UnaskedUpgrade()
+    }
     isTunnel = true
     exchange.received(ResponseHead(head: head.head, framing: .untilClose, keepAlive: false))
     passOn()
@@ -265,14 +278,27 @@ extension HTTP1Connection {
     self.exchange = nil
     wasUsed = true
     // Bytes behind the response belong to no exchange, and after an incomplete request the backend waits for the rest.
-    let isClean = keepsAlive && inbound.readableBytes == 0 && exchange.isSent
+    let hasStrayBytes = inbound.readableBytes > 0
+    let isClean = keepsAlive && exchange.isSent
     inbound = ByteBuffer()
     setReading(true)
     exchange.ended(trailers: trailers)
+    if hasStrayBytes { return closeForStrayBytes() }
     if isClean, isOpen { isFree = true } else { close() }
   }
 
   private struct UnaskedUpgrade: Error, CustomStringConvertible {
-    var description: String { "the backend switched protocols unasked" }
+    var description: String { "the backend switched to a protocol that was not asked for" }
+  }
+}
+
+extension MessageHead {
+  /// Whether the `Upgrade` of a 101 names protocols, and each of them is one of the offer, a comma-separated list.
+  fileprivate func switches(toOneOf offer: ByteBuffer) -> Bool {
+    let offered = String(buffer: offer).lowercased().split(separator: ",").map { element in
+      String(element.filter { $0 != " " && $0 != "\t" })
+    }
+    let chosen = listElements(of: FieldNameSet(.upgrade))
+    return !chosen.isEmpty && chosen.allSatisfy { offered.contains($0.lowercased()) }
   }
 }

@@ -123,7 +123,10 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     // The error of a single stream, which was reset. The other streams go on.
     if error is NIOHTTP2Errors.StreamError { return }
     // A frame of a stream that does not exist. NIO may have sent GOAWAY because of it.
-    if error is NIOHTTP2Errors.NoSuchStream { return leave() }
+    if error is NIOHTTP2Errors.NoSuchStream {
+      if isOpen, !isLeaving { pool.upstream.didEndForStrayBytes(of: pool.settings.name) }
+      return leave()
+    }
     if self.error == nil { self.error = error }
     close()
   }

@@ -53,7 +53,7 @@ final class ConnectionPool: @unchecked Sendable {
       switch connection.hasAged(.now()) ? .ended : connection.standing {
       case .quiet: return exchange.run(on: connection)
       case .unread: settle(connection)
-      case .ended: connection.close()
+      case .ended: connection.closeUnusable()
       }
     }
     if !exchange.request.bindsConnection, let connection = shared.first(where: { $0.hasRoom(for: exchange) })
@@ -149,7 +149,7 @@ final class ConnectionPool: @unchecked Sendable {
       case .quiet: if let next = nextWaiting() { return next.run(on: connection) }
       case .unread: return settle(connection)
       // Its end makes room for another.
-      case .ended: return connection.close()
+      case .ended: return connection.closeUnusable()
       }
     }
     guard settings.idleTimeout > 0, !isShutDown, connection.isOpen else { return connection.close() }

@@ -2,7 +2,8 @@ extension MessageHead {
   /// Whether the message uses a scheme that authenticates connections instead of requests (`Negotiate`, RFC 4559, and
   /// `NTLM`), so that its connection may belong to one user from now on.
   public var bindsConnection: Bool {
-    fields.contains { field in
+    guard !names.isDisjoint(with: .authentication) else { return false }
+    return fields.contains { field in
       (field.name == .authorization || field.name == .wwwAuthenticate)
         && withBytes(field.valueRange) { Self.namesBindingScheme($0) }
     }

@@ -52,6 +52,7 @@ extension MessageHead {
 
   /// Whether `Connection` lists an option besides `keep-alive` and `close`, which every client sends.
   private func connectionNamesMore(_ all: UnsafeRawBufferPointer) -> Bool {
+    guard names.contains(.connection) else { return false }
     for field in fields where field.name == .connection {
       let value = UnsafeRawBufferPointer(rebasing: all[field.valueRange])
       for option in ListElements(value)

@@ -11,6 +11,11 @@ public struct FieldNameSet: OptionSet, Sendable {
     rawValue = names.reduce(0) { $0 | 1 << UInt64($1.rawValue) } & ~1
   }
 
+  /// The set of one name; of none for `other`.
+  public init(_ name: FieldName) {
+    rawValue = 1 << UInt64(name.rawValue) & ~1
+  }
+
   public func contains(_ name: FieldName) -> Bool {
     rawValue & (1 << UInt64(name.rawValue)) != 0
   }
@@ -21,6 +26,9 @@ public struct FieldNameSet: OptionSet, Sendable {
   public static let hopByHop = FieldNameSet(
     .connection, .keepAlive, .proxyAuthenticate, .proxyAuthorization, .proxyConnection, .te, .trailer,
     .transferEncoding, .upgrade)
+
+  /// Fields that name an authentication scheme, to a backend or by it.
+  public static let authentication = FieldNameSet(.authorization, .wwwAuthenticate)
 
   /// Fields that frame a message, besides `Transfer-Encoding`. Each sender of the message writes its own.
   public static let length = FieldNameSet(.contentLength)

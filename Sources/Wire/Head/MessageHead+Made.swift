@@ -50,5 +50,6 @@ extension MessageHead {
       Field(
         nameStart: UInt32(nameStart), valueStart: UInt32(valueStart), valueLength: UInt32(valueLength),
         nameLength: UInt16(nameLength), name: known))
+    names.insert(FieldNameSet(known))
   }
 }

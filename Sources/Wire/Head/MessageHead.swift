@@ -31,13 +31,16 @@ public struct MessageHead: Sendable {
   /// The minor version of HTTP/1: 0 or 1. For a head from HTTP/2 it is 1.
   public var minorVersion: UInt8
   /// The field lines in the order of their arrival.
-  public var fields: [Field]
+  public internal(set) var fields: [Field]
+  /// The known names among the fields, so that a question about a field that is absent costs one bit test.
+  public internal(set) var names: FieldNameSet
 
   public init(bytes: ByteBuffer, start: StartLine, minorVersion: UInt8, fields: [Field]) {
     self.bytes = bytes
     self.start = start
     self.minorVersion = minorVersion
     self.fields = fields
+    names = fields.reduce(into: []) { $0.formUnion(FieldNameSet($1.name)) }
   }
 
   /// Creates an empty head, to which `append` adds fields.
@@ -75,12 +78,14 @@ extension MessageHead {
 
   /// The first field of this name; `nil` if there is none.
   public func first(_ name: FieldName) -> Field? {
+    guard names.contains(name) else { return nil }
     for field in fields where field.name == name { return field }
     return nil
   }
 
   /// The number of field lines of this name.
   public func count(_ name: FieldName) -> Int {
+    guard names.contains(name) else { return 0 }
     var count = 0
     for field in fields where field.name == name { count += 1 }
     return count
@@ -121,6 +126,7 @@ extension MessageHead {
 
   /// Whether the comma-separated lists in all fields of this name contain the token, which is given in lower case.
   public func list(_ name: FieldName, contains token: StaticString) -> Bool {
+    guard names.contains(name) else { return false }
     for field in fields where field.name == name {
       let found = withBytes(field.valueRange) { value in
         ListElements(value).contains { ASCII.equalsIgnoringCase($0, token) }
@@ -128,13 +134,6 @@ extension MessageHead {
       if found { return true }
     }
     return false
-  }
-
-  /// The known names among the head's fields.
-  public var names: FieldNameSet {
-    var names: UInt64 = 0
-    for field in fields { names |= 1 << UInt64(field.name.rawValue) }
-    return FieldNameSet(rawValue: names & ~1)
   }
 
   /// The elements of the comma-separated lists in all fields of these names, in their order, for rare paths.

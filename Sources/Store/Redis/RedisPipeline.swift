@@ -117,9 +117,9 @@ extension RedisPipeline {
     _ script: RedisScript, _ id: RecordID?, capacity: Int = 0, after copies: RedisCopies? = nil,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
   ) async throws(StoreError) -> RedisAnswer {
-    let copies = copies ?? RedisCopies(timeout: settings.timeout, deadline: Self.now + settings.timeout)
+    var copies = copies ?? RedisCopies(timeout: settings.timeout, deadline: Self.now + settings.timeout)
     do {
-      return try await answer(to: script, id, after: copies, capacity: capacity, write)
+      return try await answer(to: script, id, after: &copies, capacity: capacity, write)
     } catch {
       // The caller releases the claim next, which must come after the deadline of its copies.
       if script == .claim, case .fateUnknown = error { await outlast(copies.deadline) }
@@ -129,10 +129,9 @@ extension RedisPipeline {
 
   @inline(never)
   private func answer(
-    to script: RedisScript, _ id: RecordID?, after copies: RedisCopies, capacity: Int,
+    to script: RedisScript, _ id: RecordID?, after copies: inout RedisCopies, capacity: Int,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void
   ) async throws(StoreError) -> RedisAnswer {
-    var copies = copies
     while true {
       copies.beginAnew(at: Self.now)
       guard copies.areNone || Self.now < copies.deadline else {

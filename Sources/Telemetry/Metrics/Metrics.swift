@@ -20,6 +20,8 @@ public final class Metrics: Sendable {
   /// The metrics that are recorded through swift-metrics.
   public let registry: MetricRegistry
   private let state = Mutex(State())
+  /// The time when the metrics were created, as the process started.
+  private let start = Timestamp.milliseconds()
 
   /// Creates the metrics of a process with this number of event loops.
   public init(loops: Int, registry: MetricRegistry = MetricRegistry()) {
@@ -54,7 +56,7 @@ public final class Metrics: Sendable {
     addRoutes(routes, to: &page)
     addLoops(to: &page)
     registry.add(to: &page)
-    for figure in counters.figures + ProcessFigures.read() { page.add(figure) }
+    for figure in counters.figures + ProcessFigures.read(start: start) { page.add(figure) }
     for source in sources {
       for figure in await source() { page.add(figure) }
     }

@@ -8,18 +8,18 @@
 
 /// The kernel's numbers about this process.
 enum ProcessFigures {
-  static func read() -> [MetricFigure] {
+  /// Reads them all.
+  ///
+  /// - Parameter start: The time when the process started, in milliseconds since 1970.
+  static func read(start: Int64) -> [MetricFigure] {
     var figures = [MetricFigure(.processCPU, cpuSeconds())]
     if let pages = text(of: "/proc/self/statm").flatMap({ $0.split(separator: " ").dropFirst().first }) {
       figures.append(MetricFigure(.processMemory, (Int(pages) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))))
     }
     if let count = openFiles() { figures.append(MetricFigure(.processFiles, count)) }
-    figures.append(MetricFigure(.processStart, started))
+    figures.append(MetricFigure(.processStart, Double(start) / 1000))
     return figures
   }
-
-  /// The time of the first access to this constant, when the first page is made, in seconds since 1970.
-  static let started = Double(Timestamp.milliseconds()) / 1000
 
   private static func cpuSeconds() -> Double {
     var time = timespec()

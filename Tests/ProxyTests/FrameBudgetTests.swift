@@ -43,3 +43,16 @@ struct FrameBudgetTests {
     #expect(Self.take(&budget, 8, 100_000, at: 1) == 50_001)
   }
 }
+
+struct ReadLimitTests {
+  @Test func `many small frames in a read make the next reads small, until few come`() {
+    var limit = ReadLimit()
+    for (frames, changes, bytes) in [
+      (511, false, ReadLimit.full), (512, true, ReadLimit.small), (400, false, ReadLimit.small),
+      (32, false, ReadLimit.small), (31, true, ReadLimit.full), (0, false, ReadLimit.full),
+    ] {
+      let hasChanged = limit.changes(after: frames)
+      #expect(hasChanged == changes && limit.bytes == bytes, "\(frames)")
+    }
+  }
+}

@@ -69,6 +69,7 @@ struct FrameIntakeTests {
     #expect(!early.isFlood)
     let passed = intake.read(ByteBuffer(bytes: Self.data + update + Self.data), now: .uptimeNanoseconds(0))
     #expect(passed.isFlood)
+    #expect(early.frames == 4 && passed.frames == 1)
     #expect(passed.bytes.flatMap { Array($0.readableBytesView) } == Self.data)
   }
 }

@@ -73,3 +73,25 @@ struct FrameBudget {
 
   private mutating func add(_ more: Int) { credit = min(credit + more, Self.maxCredit) }
 }
+
+/// The largest read from a connection, by the frames of the read before.
+///
+/// All frames of a read are handled in one turn of the event loop. A DATA frame of one byte costs about as much as one of
+/// 16 KiB, so that 64 KiB of such frames would delay all other connections for as long as hundreds of requests. Smaller
+/// reads let the others take their turns; they cost a client of many small messages next to nothing.
+struct ReadLimit {
+  static let full = 64 << 10
+  static let small = 4 << 10
+  private static let manyFrames = 512
+  private static let fewFrames = 32
+
+  private(set) var bytes = full
+
+  /// Returns whether the limit changes after a read in which so many frames began.
+  mutating func changes(after frames: Int) -> Bool {
+    let before = bytes
+    if frames >= Self.manyFrames { bytes = Self.small }
+    if frames < Self.fewFrames { bytes = Self.full }
+    return bytes != before
+  }
+}

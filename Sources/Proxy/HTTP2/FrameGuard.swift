@@ -19,6 +19,7 @@ final class FrameGuard: ChannelDuplexHandler {
 
   private let session: ClientSession
   private var intake: FrameIntake
+  private var readLimit = ReadLimit()
   /// Whether the connection ends for a flood: nothing more is read.
   private var isFlooded = false
   /// What of the frame that is written is still to come.
@@ -40,7 +41,13 @@ final class FrameGuard: ChannelDuplexHandler {
       context.writeAndFlush(wrapOutboundOut(.byteBuffer(frame)), promise: nil)
     }
     for bytes in passed.bytes { context.fireChannelRead(wrapInboundOut(bytes)) }
-    if passed.isFlood { endFlood(context) }
+    if passed.isFlood { return endFlood(context) }
+    if readLimit.changes(after: passed.frames) { limitReads(context) }
+  }
+
+  private func limitReads(_ context: ChannelHandlerContext) {
+    let allocator = AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: readLimit.bytes)
+    try? context.channel.syncOptions?.setOption(.recvAllocator, value: allocator)
   }
 
   /// Ends the connection with ENHANCE_YOUR_CALM, and the last stream that was taken.

@@ -12,6 +12,8 @@ struct FrameIntake {
     var bytes: [ByteBuffer] = []
     /// The payloads of PINGs to be acknowledged.
     var pings: [ByteBuffer] = []
+    /// The number of frames that begin in the bytes.
+    var frames = 0
     /// Whether the budget is exceeded. The bytes end before the frame that exceeded it, and the connection must end.
     var isFlood = false
   }
@@ -65,6 +67,7 @@ struct FrameIntake {
           bytes.moveReaderIndex(to: at)
           pingCredit -= 1
         } else if budget.take(frame.kind, now: now) {
+          passed.frames += 1
           begin(frame)
         } else {
           Self.pass(bytes, upTo: at, to: &passed)

@@ -7,8 +7,8 @@ import Wire
 ///
 /// After a time-out it may run again and goes on where it was: what was once relayed is never taken for a whole answer.
 final class AnswerCapture<Answer: UpstreamExchange> {
-  /// So many bytes are captured without asking for memory, in bytes: most answers have no more.
-  private static var firstStep: Int { 16 << 10 }
+  /// The bytes for which memory was reserved before the claim.
+  private static var firstStep: Int { CaptureShare.reservation }
 
   private let answer: Answer
   private let route: Route
@@ -46,9 +46,12 @@ final class AnswerCapture<Answer: UpstreamExchange> {
   private func collectMore(until deadline: NIODeadline) async throws(UpstreamFailure) -> ByteBuffer? {
     let limit = route.policy.maxResponseBody
     var step = Self.firstStep
+    // A known length is taken at once: captures that each hold a part and wait for the rest could wait for each other.
+    let length = try await answer.head(within: nil).head.string(.contentLength).flatMap { Int($0) }
+    if let length, length > limit { step = limit }
     while step < limit {
-      step = min(limit, step * 2)
-      guard delivery.mayCapture(step) else { break }
+      step = min(limit, max(step * 2, length ?? 0))
+      guard await delivery.mayCapture(step, within: Self.left(until: deadline)) else { break }
       let collected = try await answer.collect(upTo: step, within: Self.left(until: deadline))
       if case .whole(let body) = collected {
         delivery.settleCapture(body.readableBytes)

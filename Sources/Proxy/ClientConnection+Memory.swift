@@ -30,7 +30,8 @@ extension ClientConnection {
   func share(_ body: ByteBuffer, of record: CompletedRecord) {
     guard
       let shared = downstream.sharedBodies.enter(
-        body, recordedAt: record.recordedAt, limit: downstream.limits.bodyMemory)
+        body, recordedAt: record.recordedAt,
+        limit: CaptureShare.memory(forOthers: downstream.limits.bodyMemory))
     else { return cutWithoutMemory() }
     guard memory.enter(shared, beside: heldBytes + (delivery?.heldBytes ?? 0)) else {
       downstream.sharedBodies.leave(shared)

@@ -46,7 +46,10 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   private let memory: ConnectionMemory
   /// What this delivery holds of the memory for bodies: its own, and beside it the response that is captured for it.
   private(set) var heldBytes = 0
+  private var reservedBytes = 0
   private var capturedBytes = 0
+  /// The caller for whom a response is captured.
+  private var caller: Caller?
   /// What the backend's side was given last and may still hold.
   private var lentBytes = 0
 
@@ -213,30 +216,60 @@ extension Delivery {
 
 // The memory for its response, before the client is given any of it.
 extension Delivery {
+  /// The longest wait for room in the share of captures, in milliseconds: several captures end in that time.
+  private static var capturePatience: Int64 { 1000 }
+  /// The time between two looks, in milliseconds.
+  private static var capturePause: Int64 { 10 }
+
   /// Whether there is memory for a body and a response: without it nothing new is claimed or sent.
   var hasMemory: Bool { memory.hasRoom(beside: heldBytes) }
 
-  /// Takes memory so that this much of a response may be captured in all; false where there is none left.
-  func mayCapture(_ count: Int) -> Bool {
-    let more = count - capturedBytes
-    guard more > 0 else { return true }
-    guard memory.capture(more) else { return false }
-    capturedBytes = count
+  /// Reserves memory for the response, once; false if there is none. Must precede the claim.
+  func reserveCapture(for caller: Caller) -> Bool {
+    guard reservedBytes == 0 else { return true }
+    guard memory.reserveCapture() else { return false }
+    reservedBytes = CaptureShare.reservation
+    self.caller = caller
     return true
   }
 
-  /// So much was captured in the end.
+  /// Takes memory so that this much of a response may be captured in all; false if there is none.
+  func mayCapture(_ count: Int) -> Bool {
+    let more = count - reservedBytes - capturedBytes
+    guard more > 0 else { return true }
+    guard memory.capture(more, beside: capturedBytes, caller: callerHash) else { return false }
+    capturedBytes += more
+    return true
+  }
+
+  /// As `mayCapture`, but waits a moment for the end of other captures.
+  func mayCapture(_ count: Int, within span: Milliseconds) async -> Bool {
+    // Not the same for all: of captures that wait for each other one gives up first.
+    let patience = Int64.random(in: Self.capturePatience / 2...Self.capturePatience)
+    let end = NIODeadline.now() + .milliseconds(min(span.count / 2, patience))
+    while !mayCapture(count) {
+      guard NIODeadline.now() < end else { return false }
+      _ = await Signal(timers: timers).wait(milliseconds: Self.capturePause)
+    }
+    return true
+  }
+
+  /// Keeps the memory for so many captured bytes, and gives back the rest.
   func settleCapture(_ count: Int) {
-    guard capturedBytes > count else { return }
-    memory.giveCaptured(capturedBytes - count)
-    capturedBytes = count
+    let left = max(count - reservedBytes, 0)
+    guard capturedBytes > left else { return }
+    memory.giveCaptured(capturedBytes - left, caller: callerHash)
+    capturedBytes = left
   }
 
   /// Nothing is captured any more: it is given to the client, who is counted from now on, or was given up.
   func releaseCapture() {
-    if capturedBytes > 0 { memory.giveCaptured(capturedBytes) }
-    capturedBytes = 0
+    settleCapture(0)
+    if reservedBytes > 0 { memory.giveReservation() }
+    reservedBytes = 0
   }
+
+  private var callerHash: Int { caller?.framed.hashValue ?? 0 }
 }
 
 // What the runner writes.

@@ -18,6 +18,7 @@ public final class ProxyEnvironment: Sendable {
   let unprotectedKeys = UnprotectedKeys()
   let sightings = KeySightings()
   let known: KnownRecords
+  let captures = CaptureShare()
   private let draining = Atomic<Bool>(false)
 
   public init(

@@ -30,7 +30,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         return goOn { () throws(Problem) in try await run(subject) }
       }
       guard let record = kept(call, fingerprint) else {
-        try refuseWithoutMemory()
+        try reserveCapture(call)
         return claim(call, fingerprint)
       }
       replay(record, from: .cache)
@@ -55,7 +55,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       try await passThrough(target, by: route, label: label)
     case .keyed(let call, let fingerprint):
       if let record = kept(call, fingerprint) { return replay(record, from: .cache) }
-      try refuseWithoutMemory()
+      try reserveCapture(call)
       let request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
       try await act(on: await ask(for: request), to: request, of: call)
     case .incomplete(let limit):
@@ -68,6 +68,12 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Nothing is claimed or sent whose response would find no room.
   private func refuseWithoutMemory() throws(Problem) {
     guard delivery.hasMemory else { throw .overloaded(.busy, retryAfter: 1000) }
+  }
+
+  /// Reserves the room for the response before the claim; refuses if there is none.
+  private func reserveCapture(_ call: KeyedCall) throws(Problem) {
+    try refuseWithoutMemory()
+    guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy, retryAfter: 1000) }
   }
 
   private func finish() {

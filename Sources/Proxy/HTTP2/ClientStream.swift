@@ -381,7 +381,7 @@ extension ClientStream {
   private func share(_ body: ByteBuffer, recordedAt: StoreInstant) {
     guard
       let shared = downstream.sharedBodies.enter(
-        body, recordedAt: recordedAt, limit: downstream.limits.bodyMemory)
+        body, recordedAt: recordedAt, limit: CaptureShare.memory(forOthers: downstream.limits.bodyMemory))
     else { return resetWithoutMemory() }
     guard session.memory.enter(shared, beside: heldBytes + (delivery?.heldBytes ?? 0)) else {
       downstream.sharedBodies.leave(shared)

@@ -25,10 +25,13 @@ final class ConnectionMemory {
   init(on downstream: Downstream) { self.downstream = downstream }
 
   private var limit: Int { downstream.limits.bodyMemory }
+  /// The bytes up to which requests, and responses that wait, are let in.
+  private var limitOfOthers: Int { CaptureShare.memory(forOthers: limit) }
+  private var captures: CaptureShare { downstream.environment.captures }
 
   /// Whether a request may go on to be claimed or sent that holds so much itself.
   func hasRoom(beside own: Int) -> Bool {
-    counters[.bodyBytes] - own < limit
+    counters[.bodyBytes] - own < limitOfOthers
       && (held + sharedBytes == own || held + sharedBytes < limit / Self.share)
   }
 
@@ -42,15 +45,28 @@ final class ConnectionMemory {
     return true
   }
 
-  /// Takes memory for a response that is captured, without regard to the connection's part: what its backend has done
-  /// would be lost to every retry, and the client did not choose its size.
-  func capture(_ count: Int) -> Bool {
-    guard publish(more: count) else { return false }
+  /// Reserves memory for a response that will be captured; false if there is none.
+  func reserveCapture() -> Bool { captures.reserve(of: limit) }
+
+  func giveReservation() { captures.giveReservation() }
+
+  /// Takes memory for a captured response beyond its reservation; false if there is none.
+  ///
+  /// - Parameters:
+  ///   - own: The bytes that the response has taken this way before.
+  ///   - caller: The hash of the request's caller.
+  func capture(_ count: Int, beside own: Int, caller: Int) -> Bool {
+    let isWithinPart = captured == own || captured + count <= CaptureShare.part(of: limit)
+    guard captures.grow(by: count, beside: own, caller: caller, isWithinPart: isWithinPart, of: limit) else {
+      return false
+    }
     captured += count
+    publish()
     return true
   }
 
-  func giveCaptured(_ count: Int) {
+  func giveCaptured(_ count: Int, caller: Int) {
+    captures.shrink(by: count, caller: caller)
     captured -= count
     publish()
   }
@@ -70,7 +86,7 @@ final class ConnectionMemory {
   private func publish(more count: Int) -> Bool {
     let growth = held + captured + count - published
     guard growth >= Self.step else { return true }
-    guard counters.change(.bodyBytes, by: growth) <= limit else {
+    guard counters.change(.bodyBytes, by: growth) <= limitOfOthers else {
       counters.change(.bodyBytes, by: -growth)
       return false
     }

@@ -128,12 +128,14 @@ struct RouteReader {
         "must be at least twice the store's timeout, which is \(TimeSpan.text(storeTimeout)): "
           + "else one slow reply uses it up")
     }
+    // A quarter is for captured responses alone.
     let bodies = [
-      ("max_request_body", draft.policy.maxRequestBody), ("max_response_body", draft.policy.maxResponseBody),
+      ("max_request_body", draft.policy.maxRequestBody, bodyMemory / 4 * 3, "three quarters"),
+      ("max_response_body", draft.policy.maxResponseBody, bodyMemory / 4, "a quarter"),
     ]
-    for (name, size) in bodies where size > bodyMemory {
+    for (name, size, limit, part) in bodies where size > limit {
       if let member = section[name], !member.hasFault {
-        member.refuse("must not exceed limits.body_memory, which is \(ByteSize.text(bodyMemory))")
+        member.refuse("must not exceed \(part) of limits.body_memory, which is \(ByteSize.text(limit))")
       }
     }
   }

@@ -22,11 +22,11 @@ struct RouteRefusalTests {
     ("set_cookie: eat", 12, "set_cookie", "must be drop or keep"),
     (
       "max_request_body: 512MiB", 18, "max_request_body",
-      "must not exceed three quarters of limits.body_memory, which is 192MiB"
+      "must not exceed limits.body_memory, which is 256MiB"
     ),
     (
       "max_response_body: 512MiB", 19, "max_response_body",
-      "must not exceed a quarter of limits.body_memory, which is 64MiB"
+      "must not exceed limits.body_memory, which is 256MiB"
     ),
     (
       "key: {from: []}", 12, "key.from",

@@ -151,6 +151,18 @@ struct WarningTests {
 
   private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }
 
+  @Test func `a body larger than the memory for its kind is warned of`() throws {
+    let limits = "limits: {body_memory: 8MiB}\n"
+    for (member, warned) in [
+      ("max_request_body: 6MiB", 0), ("max_request_body: 7MiB", 1), ("max_response_body: 2MiB", 0),
+      ("max_response_body: 3MiB", 1),
+    ] {
+      let warnings = try warnings(limits + route(member)).filter { $0.contains("limits.body_memory") }
+      #expect(warnings.count == warned)
+      #expect(warnings.allSatisfy { $0.contains("routes[0].\(member.prefix(while: { $0 != ":" }))") })
+    }
+  }
+
   @Test func `a grace shorter than an answer may take is told`() throws {
     let told = "30s is shorter than the longest response_timeout, 1m: a stop may leave requests unknown"
     #expect(

@@ -128,15 +128,19 @@ struct RouteReader {
         "must be at least twice the store's timeout, which is \(TimeSpan.text(storeTimeout)): "
           + "else one slow reply uses it up")
     }
+    check(section["max_request_body"], draft.policy.maxRequestBody, "three quarters", bodyMemory / 4 * 3)
     // A quarter is for captured responses alone.
-    let bodies = [
-      ("max_request_body", draft.policy.maxRequestBody, bodyMemory / 4 * 3, "three quarters"),
-      ("max_response_body", draft.policy.maxResponseBody, bodyMemory / 4, "a quarter"),
-    ]
-    for (name, size, limit, part) in bodies where size > limit {
-      if let member = section[name], !member.hasFault {
-        member.refuse("must not exceed \(part) of limits.body_memory, which is \(ByteSize.text(limit))")
-      }
+    check(section["max_response_body"], draft.policy.maxResponseBody, "a quarter", bodyMemory / 4)
+  }
+
+  /// Checks a body's limit against `limits.body_memory` and the part of it that such bodies may take.
+  private func check(_ member: Value?, _ size: Int, _ part: String, _ share: Int) {
+    guard let member, !member.hasFault else { return }
+    if size > bodyMemory {
+      member.refuse("must not exceed limits.body_memory, which is \(ByteSize.text(bodyMemory))")
+    } else if size > share {
+      member.warn(
+        "is more than \(part) of limits.body_memory, \(ByteSize.text(share)): a larger body never finds room")
     }
   }
 

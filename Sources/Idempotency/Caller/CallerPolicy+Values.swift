@@ -18,9 +18,7 @@ extension CallerPolicy {
     case unknown(String)
   }
 
-  /// The caller with these values, which is the same as that of a request with them.
-  ///
-  /// An empty value differs from a missing one here, while `caller(head:peer:)` treats both as missing.
+  /// The caller with these values, which is the same as that of a request with them. An empty value is a missing one.
   ///
   /// - Parameter values: The values by the parts' texts in lower case.
   public func caller(values: [String: String]) throws(ValueFault) -> Caller {
@@ -43,7 +41,7 @@ extension CallerPolicy {
   private static func add(
     _ kind: Caller.Kind, _ name: String, _ value: inout String?, to builder: inout Caller.Builder
   ) {
-    guard var text = value else { return builder.part(kind, name: name, value: nil) }
+    guard var text = value, !text.isEmpty else { return builder.part(kind, name: name, value: nil) }
     text.withUTF8 { builder.part(kind, name: name, value: UnsafeRawBufferPointer($0)) }
   }
 }

@@ -92,6 +92,8 @@ struct CallerTests {
     let zero = try caller([.header("a")], [("a", "\u{0}")], anonymous: .allow)
     #expect(absent == empty)
     #expect(zero != absent)
+    let policy = CallerPolicy(parts: [.header("a")], anonymous: .allow)
+    for values in [[:], ["header:a": ""]] { #expect(try policy.caller(values: values) == absent) }
   }
 
   @Test(arguments: [CallerPolicy.Anonymous.refuse, .allow])

@@ -94,10 +94,7 @@ struct Assembly {
         // The cache is bypassed until the subscription is established.
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
         let hub = RedisHub(context: contexts[0], settings: endpoint, logger: logger)
-        hub.observe {
-          cache.follow($0)
-          if case .invalidated(let id) = $0 { known.remove(id) }
-        }
+        hub.observe { cache.follow($0) }
         metrics.tell(of: cache)
         let stores = contexts.map {
           RedisStore(context: $0, settings: endpoint, logger: logger, hub: hub)

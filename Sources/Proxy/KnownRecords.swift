@@ -6,9 +6,9 @@ import Synchronization
 /// memory: while the store is away, a delivery that is known here does not run a second time.
 ///
 /// It is asked only after the store has failed, and so after the local cache: an outcome that the cache may replay is
-/// replayed, and one that the cache passes by, since an operator may have forgotten it elsewhere, is refused. What
-/// Redis forgets while the subscription is down stays here until the record's own time is over; once the store is back,
-/// its reply counts and replaces the entry.
+/// replayed, and one that the cache passes by, since an operator may have forgotten it elsewhere, is refused. What is
+/// forgotten or resolved at another node stays here until the record's own time is over, since a push does not say which
+/// of the two it was; once the store is back, its reply counts and replaces the entry.
 ///
 /// Two halves stand for age: an entry is written into the younger one, and when that is full the older one is dropped,
 /// but for the records that a delivery of this process is at work on, of which there are no more than requests.
@@ -64,7 +64,7 @@ public final class KnownRecords: Sendable {
     }
   }
 
-  /// The record was forgotten or resolved.
+  /// The record was forgotten, or resolved as not applied, at this node: its key is free to run.
   public func remove(_ id: RecordID) {
     state.withLock { $0[id] = nil }
   }

@@ -41,7 +41,7 @@ public final class KnownRecords: Sendable {
     }
   }
 
-  /// About 14 MB when full, and a minute of a thousand first runs a second.
+  /// About 14 MB when full: half a minute to a minute of a thousand first runs a second.
   public static let defaultCapacity = 1 << 16
 
   private let state: Mutex<State>

@@ -109,9 +109,9 @@ extension Delivery {
     if isStarted { arrival.set() }
   }
 
-  /// The client broke its framing or went away.
+  /// The body cannot become whole. The first reason stands.
   func bodyFailed(_ problem: Problem) {
-    bodyFailure = problem
+    if bodyFailure == nil { bodyFailure = problem }
     arrival.set()
   }
 

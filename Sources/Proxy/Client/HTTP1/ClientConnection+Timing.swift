@@ -4,7 +4,7 @@ import NIOCore
 import Telemetry
 import Wire
 
-// How long a client may take, and what becomes of one that takes longer.
+// Time-outs of the client.
 extension ClientConnection {
   func extendDeadline(by span: Milliseconds) {
     deadline = .now() + .milliseconds(span.count)
@@ -27,39 +27,35 @@ extension ClientConnection {
     timer = nil
   }
 
-  /// The deadline moves on with each request, the timer only when it has fired: mostly no timer is started for one.
+  /// The deadline moves on with each request, the timer only when it has fired: most requests start no timer.
   private func timerFired() {
     timer = nil
     guard NIODeadline.now() >= deadline else { return startTimer() }
-    if unread > 0 {
-      lookAtReader()
-    } else if delivery != nil, !isTunnel {
-      // It has time-outs of its own.
-      goOn(for: downstream.limits.idleTimeout)
-    } else if inbound.readableBytes > 0, !isClosing {
-      refuseSlowHead()
-    } else {
-      context?.close(promise: nil)
+    guard unread == 0 else { return lookAtReader() }
+    switch machine.timedOut(hasUndecoded: inbound.readableBytes > 0) {
+    case .extend: startTimer(in: downstream.limits.idleTimeout)
+    case .refuse: refuseSlowHead()
+    case .close: context?.close(promise: nil)
     }
   }
 
-  /// What was written and has not left yet.
+  /// The number of bytes that were written and have not left yet.
   var unread: Int {
     guard let options = context?.channel.syncOptions else { return 0 }
     return (try? options.getOption(.bufferedWritableBytes)) ?? 0
   }
 
-  /// A client may read its answer as slowly as it likes; one that takes nothing is cut.
+  /// A client may read its response as slowly as it likes; one that takes nothing is cut.
   private func lookAtReader() {
     guard written - unread > taken else {
       downstream.environment.counters.add(.slowReaders)
       return reset()
     }
     taken = written - unread
-    goOn(for: downstream.limits.writeTimeout)
+    startTimer(in: downstream.limits.writeTimeout)
   }
 
-  private func goOn(for span: Milliseconds) {
+  private func startTimer(in span: Milliseconds) {
     deadline = .now() + .milliseconds(span.count)
     startTimer()
   }
@@ -67,20 +63,5 @@ extension ClientConnection {
   private func refuseSlowHead() {
     downstream.metrics.refusedUnread(.requestTimeout)
     refuse(.requestTimeout)
-  }
-
-  var deliveries: [Delivery] { delivery.map { [$0] } ?? [] }
-
-  /// Holds the next request against the limits that are now.
-  func adopt(_ limits: ProxyLimits) {
-    // One within a head or with a delivery under way goes on by the old ones, until it has ended.
-    if delivery == nil { decoder.adopt(limits.head) }
-  }
-
-  /// Closes a connection that waits for its next request; one with a delivery under way closes after its answer.
-  func drain() {
-    guard delivery == nil, inbound.readableBytes == 0 else { return }
-    isClosing = true
-    context?.close(promise: nil)
   }
 }

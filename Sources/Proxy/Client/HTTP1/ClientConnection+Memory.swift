@@ -2,14 +2,14 @@ import Idempotency
 import NIOCore
 import Telemetry
 
-// The memory that an answer holds until its client has taken it.
+// The memory that a response holds until its client has taken it.
 extension ClientConnection {
-  /// A whole answer up to this, in bytes, never meets the limits of memory: a refusal must reach its client.
+  /// A whole response up to this, in bytes, never meets the limits of memory: a refusal must reach its client.
   private static var smallBytes: Int { 4 << 10 }
 
-  /// Counts what waits for the client as it is now. An answer that finds no memory is cut; its outcome stays recorded.
+  /// Counts the bytes that wait for the client now. A response that finds no memory is cut; its outcome stays recorded.
   func account() {
-    let waiting = unread + (sharedBody == nil && !isSharing ? outgoing.count : 0)
+    let waiting = unread + ownOutgoingBytes
     let change = waiting - heldBytes
     if change <= 0 {
       memory.give(-change)
@@ -21,12 +21,21 @@ extension ClientConnection {
     heldBytes = waiting
   }
 
-  /// What the delivery under way holds, with the body that its answer is read from.
-  private var ownBytes: Int {
-    heldBytes + (delivery?.heldBytes ?? 0) + (sharedBody?.bytes.readableBytes ?? 0)
+  private var ownOutgoingBytes: Int {
+    switch responseMemory {
+    case .own: outgoing.count
+    case .undecided, .shared: 0
+    }
   }
 
-  /// Reads what is outgoing of a recorded body from the buffer in which others read it already.
+  /// The bytes that the delivery under way holds, with the body that its response is read from.
+  private var ownBytes: Int {
+    let bytes = heldBytes + (delivery?.heldBytes ?? 0)
+    guard case .shared(let body) = responseMemory else { return bytes }
+    return bytes + body.bytes.readableBytes
+  }
+
+  /// Reads the rest of a recorded body from the buffer that others read already.
   func share(_ body: ByteBuffer, of record: CompletedRecord) {
     guard
       let shared = downstream.sharedBodies.enter(
@@ -37,18 +46,18 @@ extension ClientConnection {
       downstream.sharedBodies.leave(shared)
       return cutWithoutMemory()
     }
-    sharedBody = shared
+    responseMemory = .shared(shared)
     outgoing.replace(body, by: shared.bytes)
   }
 
   func leaveSharedBody() {
-    guard let sharedBody else { return }
-    memory.leave(sharedBody)
-    downstream.sharedBodies.leave(sharedBody)
-    self.sharedBody = nil
+    guard case .shared(let body) = responseMemory else { return }
+    memory.leave(body)
+    downstream.sharedBodies.leave(body)
+    responseMemory = .own
   }
 
-  /// Nothing waits any more.
+  /// Drops everything that waits for the client.
   func dropOutgoing() {
     outgoing.removeAll()
     leaveSharedBody()
@@ -58,8 +67,6 @@ extension ClientConnection {
 
   private func cutWithoutMemory() {
     downstream.environment.counters.add(.slowReaders)
-    isClosing = true
-    dropOutgoing()
-    reset()
+    cut()
   }
 }

@@ -1,0 +1,182 @@
+import Idempotency
+import Loop
+import NIOCore
+import Wire
+
+// The response of the delivery under way.
+extension ClientConnection: DeliveryChannel {
+  /// The size of one write. NIO holds what the client does not take of it.
+  private static var pieceBytes: Int { 64 << 10 }
+
+  var connection: ObjectIdentifier { ObjectIdentifier(self) }
+
+  var isWritable: Bool { outgoing.isEmpty && context?.channel.isWritable == true }
+
+  func answer(_ answer: Answer) -> Int {
+    guard let delivery else { return 0 }
+    let minorVersion = delivery.request.head.minorVersion
+    let isClosing = responseBegins(to: delivery)
+    guard answer.body.readableBytes <= Self.pieceBytes || answer.head.content == .none else {
+      return respondInPieces(answer, minorVersion: minorVersion, isClosing: isClosing)
+    }
+    let bytes = AnswerEncoder.whole(answer, minorVersion: minorVersion, isClosing: isClosing)
+    write(bytes: bytes)
+    finish(delivery)
+    return bytes.readableBytes
+  }
+
+  /// Writes a large response as its client takes it, without copying the body.
+  private func respondInPieces(_ response: Answer, minorVersion: UInt8, isClosing: Bool) -> Int {
+    let framing = AnswerEncoder.Framing(
+      response.head.content, hasTrailers: response.trailers.readableBytes > 0, minorVersion: minorVersion)
+    outgoing.begin(framing)
+    let head = AnswerEncoder.head(
+      response.head, framing: framing, minorVersion: minorVersion, isClosing: isClosing, bodyCapacity: 0)
+    let before = outgoing.count
+    outgoing.append(head: head)
+    outgoing.append(response.body)
+    outgoing.appendEnd(trailers: response.trailers)
+    let count = outgoing.count - before
+    machine.responseQueued()
+    if case .recorded(let record, _) = response.head.source {
+      writeRecorded(response.body, of: record)
+    } else {
+      settleOutgoing()
+    }
+    return count
+  }
+
+  private func writeRecorded(_ body: ByteBuffer, of record: CompletedRecord) {
+    responseMemory = .undecided
+    writeOutgoing()
+    responseMemory = .own
+    if !outgoing.isEmpty { share(body, of: record) }
+    account()
+    finishIfWritten()
+  }
+
+  func begin(_ head: AnswerHead, with piece: ByteBuffer) -> Int {
+    guard let delivery else { return 0 }
+    let minorVersion = delivery.request.head.minorVersion
+    let framing = AnswerEncoder.Framing(head.content, minorVersion: minorVersion)
+    outgoing.begin(framing)
+    let isClosing = responseBegins(to: delivery, isDelimitedByClose: framing == .close)
+    let isLarge = piece.readableBytes > Self.pieceBytes
+    var bytes = AnswerEncoder.head(
+      head, framing: framing, minorVersion: minorVersion, isClosing: isClosing,
+      bodyCapacity: isLarge ? 0 : piece.readableBytes)
+    if !isLarge { AnswerEncoder.writePiece(piece, framing: framing, to: &bytes) }
+    write(bytes: bytes)
+    return bytes.readableBytes + (isLarge ? writeInPieces(piece) : 0)
+  }
+
+  func write(_ piece: ByteBuffer) -> Int {
+    guard outgoing.isEmpty, piece.readableBytes <= Self.pieceBytes else { return writeInPieces(piece) }
+    let framing = outgoing.framing
+    guard framing == .chunked else {
+      if framing != .none { write(bytes: piece) }
+      return piece.readableBytes
+    }
+    var bytes = ByteBufferAllocator().buffer(capacity: piece.readableBytes + 24)
+    AnswerEncoder.writePiece(piece, framing: framing, to: &bytes)
+    write(bytes: bytes)
+    return bytes.readableBytes
+  }
+
+  private func writeInPieces(_ piece: ByteBuffer) -> Int {
+    let before = outgoing.count
+    outgoing.append(piece)
+    let count = outgoing.count - before
+    settleOutgoing()
+    return count
+  }
+
+  func end(with piece: ByteBuffer, trailers: ByteBuffer) -> Int {
+    guard let delivery else { return 0 }
+    guard outgoing.isEmpty, piece.readableBytes <= Self.pieceBytes else {
+      return endInPieces(piece, trailers: trailers)
+    }
+    let framing = outgoing.framing
+    var bytes = ByteBufferAllocator().buffer(capacity: piece.readableBytes + trailers.readableBytes + 32)
+    AnswerEncoder.writePiece(piece, framing: framing, to: &bytes)
+    if framing == .chunked { bytes.writeLastChunk(trailers: trailers) }
+    if bytes.readableBytes > 0 { write(bytes: bytes) }
+    finish(delivery)
+    return bytes.readableBytes
+  }
+
+  private func endInPieces(_ piece: ByteBuffer, trailers: ByteBuffer) -> Int {
+    let before = outgoing.count
+    outgoing.append(piece)
+    outgoing.appendEnd(trailers: trailers)
+    let count = outgoing.count - before
+    machine.responseQueued()
+    settleOutgoing()
+    return count
+  }
+
+  func sendContinue() {
+    write(bytes: ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))
+  }
+
+  func interim(_ head: AnswerHead) {
+    write(
+      bytes: AnswerEncoder.head(head, framing: .none, minorVersion: 1, isClosing: false, bodyCapacity: 0))
+  }
+
+  func switchProtocols(_ head: MessageHead) -> Int {
+    guard let delivery else { return 0 }
+    let hasInputEnded = machine.protocolsSwitch()
+    outgoing.begin(.close)
+    let bytes = AnswerEncoder.switching(head)
+    write(bytes: bytes)
+    let early = takeUndecoded()
+    if early.readableBytes > 0 { delivery.received(early) }
+    if hasInputEnded { delivery.bodyEnded() }
+    return bytes.readableBytes
+  }
+
+  /// Whether the response's head must state that the connection closes.
+  private func responseBegins(to delivery: Delivery, isDelimitedByClose: Bool = false) -> Bool {
+    machine.responseBegins(
+      isPersistent: delivery.request.keepAlive && !downstream.environment.isDraining,
+      isDelimitedByClose: isDelimitedByClose)
+  }
+}
+
+extension ClientConnection {
+  /// Writes as much as the client takes now, counts the rest, and ends the exchange if that was all of it.
+  func settleOutgoing() {
+    writeOutgoing()
+    account()
+    finishIfWritten()
+  }
+
+  private func writeOutgoing() {
+    isWriting = true
+    while context?.channel.isWritable == true, let piece = outgoing.next(upTo: Self.pieceBytes) {
+      write(bytes: piece)
+    }
+    isWriting = false
+    if outgoing.isEmpty { leaveSharedBody() }
+  }
+
+  private func finishIfWritten() {
+    guard outgoing.isEmpty, machine.isResponseQueued, let delivery else { return }
+    finish(delivery)
+  }
+
+  func write(bytes: ByteBuffer) {
+    guard let context else { return }
+    written += bytes.readableBytes
+    let hasLeft = writer?.write(bytes, context) == true
+    if !hasLeft, writer?.isWaiting == true { account() }
+    if hasLeft || context.channel.isWritable {
+      extendDeadline(
+        by: delivery?.isTunnel == true ? downstream.limits.tunnelTimeout : downstream.limits.idleTimeout)
+    } else {
+      taken = written - unread
+      extendDeadline(by: downstream.limits.writeTimeout)
+    }
+  }
+}

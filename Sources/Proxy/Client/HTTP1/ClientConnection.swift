@@ -1,0 +1,347 @@
+import Idempotency
+import Loop
+import NIOCore
+import NIOSSL
+import Telemetry
+import Wire
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A client's HTTP/1.1 connection: decodes requests to deliveries and writes their responses in order.
+///
+/// `HTTP1ConnectionMachine` decides, this handler acts. Confined to its event loop, hence `@unchecked Sendable`.
+final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, DownstreamConnection,
+  @unchecked Sendable
+{
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// The memory that the response under way is counted in.
+  enum ResponseMemory {
+    /// The connection's own.
+    case own
+    /// Not decided yet: only what the client does not take at once is counted.
+    case undecided
+    /// That of a recorded body which other clients read too.
+    case shared(SharedBody)
+  }
+
+  /// The time that a client has to read its last response while it still sends.
+  private static var lingering: TimeAmount { .seconds(2) }
+
+  let downstream: Downstream
+  private let peer: ClientPeer
+  private(set) var context: ChannelHandlerContext?
+  var machine = HTTP1ConnectionMachine()
+  private(set) var decoder: RequestDecoder
+  /// The bytes that are not decoded yet.
+  private(set) var inbound = ByteBuffer()
+  private(set) var delivery: Delivery?
+  /// Whether the socket is read.
+  private var isReading = true
+  /// Guards against decoding within a decoding step.
+  private var isDecoding = false
+  /// Guards against writing within a write, which tells of the channel's writability.
+  var isWriting = false
+  /// The time at which the connection is cut unless something happens before.
+  var deadline: NIODeadline
+  var timer: LoopTimers.Token?
+  /// The time at which the timer fires: the deadline, or an earlier one.
+  var timerDue: NIODeadline = .distantFuture
+  /// The number of all bytes ever written.
+  var written = 0
+  /// The number of bytes that had left when the client was last seen to take some.
+  var taken = 0
+  private(set) var writer: SocketWriter?
+  /// The memory that this connection's requests and responses hold.
+  let memory: ConnectionMemory
+  var outgoing = OutgoingResponse()
+  var responseMemory = ResponseMemory.own
+  /// The number of bytes that wait for the client and are counted.
+  var heldBytes = 0
+
+  init(downstream: Downstream, peer: ClientPeer) {
+    self.downstream = downstream
+    self.peer = peer
+    memory = ConnectionMemory(on: downstream)
+    decoder = RequestDecoder(limits: downstream.limits.head)
+    deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    downstream.context.loop.assertInEventLoop()
+    self.context = context
+    writer = SocketWriter(below: context.channel, isPlain: !peer.isSecure)
+    writer?.didLeave = { [self] in if heldBytes > 0 { account() } }
+    downstream.connections[ObjectIdentifier(self)] = self
+    startTimer()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var bytes = unwrapInboundIn(data)
+    switch machine.bytesAction {
+    case .drop: return
+    case .passOn: return passOn(bytes)
+    case .decode: break
+    }
+    if inbound.readableBytes == 0 {
+      if delivery == nil { extendDeadline(by: downstream.limits.headerTimeout) }
+      inbound = bytes
+    } else {
+      inbound.writeBuffer(&bytes)
+    }
+    decode()
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) {
+    downstream.context.executor.drain()
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable, !isWriting {
+      if !outgoing.isEmpty { settleOutgoing() }
+      if isWritable { delivery?.becameWritable() }
+      if delivery == nil { decode() }
+    }
+    downstream.context.executor.drain()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if case ChannelEvent.inputClosed? = event as? ChannelEvent { inputClosed() }
+    context.fireUserInboundEventTriggered(event)
+    downstream.context.executor.drain()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    detach()
+    dropOutgoing()
+    downstream.environment.counters.change(.openConnections, by: -1)
+    delivery?.disconnected()
+    downstream.context.executor.drain()
+  }
+
+  /// Ends this handler's part in the connection.
+  private func detach() {
+    stopTimer()
+    machine.close()
+    context = nil
+    writer = nil
+    downstream.connections[ObjectIdentifier(self)] = nil
+  }
+}
+
+// The client's bytes.
+extension ClientConnection {
+  private func inputClosed() {
+    switch machine.inputEnded() {
+    case .decode: decode()
+    case .endTunnelBody: delivery?.bodyEnded()
+    case .nothing: break
+    }
+  }
+
+  /// Decodes as far as the delivery under way allows.
+  private func decode() {
+    guard !isDecoding else { return }
+    isDecoding = true
+    do throws(WireError) {
+      repeat {
+        while mayDecode, let event = try decoder.next(&inbound) { try apply(event) }
+      } while startDelivery() && inbound.readableBytes > 0
+    } catch {
+      refuseFraming(error)
+    }
+    isDecoding = false
+    switch machine.didDecode(isWritable: isWritable) {
+    case .nothing: break
+    case .failBody: delivery?.bodyFailed(.badRequest(.malformed))
+    case .close: closeOnceWritten()
+    }
+    updateReading()
+  }
+
+  private func apply(_ event: RequestDecoder.Event) throws(WireError) {
+    switch event {
+    case .head(let head):
+      // The end of a request without a body follows at once. Until it is taken, the decoder adopts no new limits.
+      if !head.hasBody { _ = try decoder.next(&inbound) }
+      machine.didDecodeHead(hasBody: head.hasBody)
+      delivery = Delivery(request: head, channel: self, memory: memory, peer: peer, on: downstream)
+    case .body(let piece):
+      delivery?.received(piece)
+    case .end(let trailers):
+      machine.didDecodeEnd()
+      delivery?.bodyEnded(trailers: trailers)
+    }
+  }
+
+  private var mayDecode: Bool {
+    switch machine.decoding {
+    case .head: isWritable
+    case .body: delivery?.wantsBody == true
+    case .restOfBody: true
+    case .nothing: false
+    }
+  }
+
+  /// Starts a new delivery once all bytes of it that are here have been decoded: mostly the whole request, whose
+  /// response may then be written at once.
+  ///
+  /// - Returns: Whether it was, and the next request may be decoded.
+  private func startDelivery() -> Bool {
+    guard let delivery, !delivery.isStarted else { return false }
+    delivery.isStarted = true
+    downstream.start(delivery)
+    return self.delivery == nil
+  }
+
+  private func refuseFraming(_ error: WireError) {
+    let isHTTP2 = inbound.readableBytesView.starts(with: "PRI * HTTP/2.0\r\n".utf8)
+    let action = machine.didFailDecoding(isHTTP2: isHTTP2)
+    if case .becomeHTTP2 = action { return becomeHTTP2() }
+    downstream.environment.counters.add(.framingErrors)
+    let problem = Problem.unreadable(error)
+    switch action {
+    case .refuse:
+      downstream.metrics.refusedUnread(RefusalReason(problem.code))
+      refuse(problem)
+    case .failBody:
+      delivery?.bodyFailed(problem)
+      _ = startDelivery()
+    case .becomeHTTP2, .nothing: break
+    }
+  }
+
+  /// Leaves the connection to the handlers of HTTP/2, with the bytes that are here.
+  private func becomeHTTP2() {
+    guard let context else { return }
+    detach()
+    do {
+      try ClientSession.start(on: context.channel, downstream: downstream, peer: peer)
+      context.fireChannelRead(wrapInboundOut(inbound))
+      context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+    } catch {
+      context.close(promise: nil)
+    }
+  }
+
+  func takeUndecoded() -> ByteBuffer {
+    defer { inbound = ByteBuffer() }
+    return inbound
+  }
+
+  private func passOn(_ bytes: ByteBuffer) {
+    extendDeadline(by: downstream.limits.tunnelTimeout)
+    delivery?.received(bytes)
+    updateReading()
+  }
+
+  func resumeBody() { decode() }
+
+  private func updateReading() {
+    switch machine.reading {
+    case .whileRoom: setReading(inbound.readableBytes < downstream.limits.pipelineBytes || mayDecode)
+    case .whileTaken: setReading(delivery?.wantsBody ?? true)
+    case .always: setReading(true)
+    case .unchanged: break
+    }
+  }
+
+  private func setReading(_ isWanted: Bool) {
+    guard let context, isWanted != isReading else { return }
+    isReading = isWanted
+    try? context.channel.syncOptions?.setOption(.autoRead, value: isWanted)
+    if isWanted { context.read() }
+  }
+}
+
+// The end of an exchange, and of the connection.
+extension ClientConnection {
+  func finish(_ delivery: Delivery) {
+    if delivery.generation !== downstream.generation { decoder.adopt(downstream.limits.head) }
+    self.delivery = nil
+    let hasUndecoded = inbound.readableBytes > 0
+    switch machine.responseEnded(hasUndecoded: hasUndecoded) {
+    case .awaitNext: updateReading()
+    case .decodeNext:
+      if hasUndecoded { extendDeadline(by: downstream.limits.headerTimeout) }
+      decode()
+    case .close: closeOnceWritten()
+    case .linger: closeLingering()
+    case .nothing: break
+    }
+  }
+
+  /// Responds to bytes that are no request, and closes.
+  func refuse(_ problem: Problem) {
+    write(bytes: AnswerEncoder.whole(Answer(problem), minorVersion: 1, isClosing: true))
+    closeLingering()
+  }
+
+  private func closeLingering() {
+    inbound.clear()
+    guard let context else { return }
+    isReading = true
+    try? context.channel.syncOptions?.setOption(.autoRead, value: true)
+    onceWritten { $0.close(mode: .output, promise: nil) }
+    deadline = .now() + Self.lingering
+    restartTimer()
+  }
+
+  private func closeOnceWritten() { onceWritten { $0.close(promise: nil) } }
+
+  /// Acts once everything written before has left: closing drops what has not.
+  private func onceWritten(_ act: @escaping @Sendable (any Channel) -> Void) {
+    guard let context else { return }
+    let channel = context.channel
+    let written = context.eventLoop.makePromise(of: Void.self)
+    written.futureResult.whenComplete { _ in act(channel) }
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
+  }
+
+  func abort() {
+    delivery = nil
+    cut()
+  }
+
+  /// Drops what waits for the client, and resets the connection.
+  func cut() {
+    if machine.isResponseQueued { delivery = nil }
+    machine.close()
+    dropOutgoing()
+    reset()
+  }
+
+  /// Ends the connection by a reset: the client must not take a cut response for a whole one.
+  func reset() {
+    if let socket = context?.channel as? any SocketOptionProvider {
+      _ = socket.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+    }
+    guard let context else { return }
+    // Past TLS, which would end in order.
+    let secure = try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self)
+    (secure ?? context).close(promise: nil)
+  }
+
+  var deliveries: [Delivery] { delivery.map { [$0] } ?? [] }
+
+  /// Holds the next request against the limits that are now. A head or a delivery under way keeps the old ones.
+  func adopt(_ limits: ProxyLimits) {
+    if delivery == nil { decoder.adopt(limits.head) }
+  }
+
+  func drain() {
+    if machine.drain(hasUndecoded: inbound.readableBytes > 0) { context?.close(promise: nil) }
+  }
+}

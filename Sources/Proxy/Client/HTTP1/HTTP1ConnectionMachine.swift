@@ -1,0 +1,397 @@
+/// The state machine of a client's HTTP/1.1 connection: the order of requests and responses, and the connection's end.
+/// Holds no bytes and performs no I/O.
+///
+/// One exchange is under way at a time. Requests that the client pipelines behind it stay undecoded until its response
+/// is written. The client may end its sending side at any point; complete requests still get their responses.
+struct HTTP1ConnectionMachine: ~Copyable {
+  /// The client's sending side.
+  enum Input { case open, ended }
+
+  /// One request and its response.
+  struct Exchange {
+    enum Request {
+      /// The end of the request has not been decoded. Followed by `whole` or `broken`.
+      case arriving
+      case whole
+      /// The request has no end: its framing is invalid, or the client stopped within it. Nothing more is decoded.
+      case broken
+    }
+
+    enum Response {
+      /// The head has not been written. Followed by `begun`.
+      case none
+      /// A part has been written. Followed by `queued`, or by the end of the exchange.
+      case begun(isLast: Bool)
+      /// The response is complete, but the client has not taken all of it. Followed by the end of the exchange.
+      case queued(isLast: Bool)
+    }
+
+    var input: Input
+    var request: Request
+    var response = Response.none
+
+    /// Whether the connection closes after the response.
+    fileprivate var isLast: Bool {
+      switch response {
+      case .none: true
+      case .begun(let isLast), .queued(let isLast): isLast
+      }
+    }
+  }
+
+  private enum State: ~Copyable {
+    /// Between exchanges. Only before the first head may the client still turn out to speak HTTP/2. Followed by
+    /// `exchange`, `closing` or `closed`.
+    case idle(Input, isFirst: Bool)
+    /// An exchange is under way. Followed by `idle`, `tunnel`, `closing` or `closed`.
+    case exchange(Exchange)
+    /// Client and backend have switched protocols: bytes pass unchanged. Followed by `closing` or `closed`.
+    case tunnel(Input, isQueued: Bool)
+    /// The last response has been written. The connection closes once the client has taken it; bytes that still arrive
+    /// are dropped. Followed by `closed`.
+    case closing
+    /// The connection is cut, gone, or left to HTTP/2.
+    case closed
+  }
+
+  private var state: State
+
+  init() { state = .idle(.open, isFirst: true) }
+
+  private init(_ state: consuming State) { self.state = state }
+}
+
+// The client's bytes.
+extension HTTP1ConnectionMachine {
+  enum BytesAction { case decode, passOn, drop }
+
+  /// The use of bytes that have arrived.
+  var bytesAction: BytesAction {
+    switch state {
+    case .idle: .decode
+    case .exchange(let exchange): exchange.request == .broken ? .drop : .decode
+    case .tunnel: .passOn
+    case .closing: .drop
+    case .closed: .drop
+    }
+  }
+
+  /// The part of a request that may be decoded now.
+  enum Decoding {
+    /// The next head, while the client takes its responses: otherwise a client that only sends would fill the memory.
+    case head
+    /// The body, as far as the delivery wants it.
+    case body
+    /// The body, although the delivery does not want it yet: nothing follows it, so it is complete or broken.
+    case restOfBody
+    case nothing
+  }
+
+  var decoding: Decoding {
+    switch state {
+    case .idle: return .head
+    case .exchange(let exchange):
+      guard exchange.request == .arriving else { return .nothing }
+      return exchange.input == .ended ? .restOfBody : .body
+    case .tunnel: return .nothing
+    case .closing: return .nothing
+    case .closed: return .nothing
+    }
+  }
+
+  /// The condition under which the socket is read.
+  enum Reading {
+    /// There is room for undecoded bytes, or some may be decoded.
+    case whileRoom
+    /// The tunnel's other end takes bytes.
+    case whileTaken
+    /// Always: the bytes are dropped, and the end of input must be seen.
+    case always
+    /// As before: nothing more comes.
+    case unchanged
+  }
+
+  var reading: Reading {
+    switch state {
+    case .idle(let input, _): return input == .ended ? .unchanged : .whileRoom
+    case .exchange(let exchange):
+      guard exchange.input == .open else { return .unchanged }
+      return exchange.request == .broken ? .always : .whileRoom
+    case .tunnel(let input, _): return input == .ended ? .unchanged : .whileTaken
+    case .closing: return .always
+    case .closed: return .always
+    }
+  }
+
+  /// A head has been decoded, which begins an exchange.
+  mutating func didDecodeHead(hasBody: Bool) {
+    switch consume state {
+    case .idle(let input, _):
+      self = Self(.exchange(Exchange(input: input, request: hasBody ? .arriving : .whole)))
+    case .exchange: preconditionFailure("HTTP1ConnectionMachine: a head decoded within an exchange")
+    case .tunnel: preconditionFailure("HTTP1ConnectionMachine: a head decoded in a tunnel")
+    case .closing: self = Self(.closing)
+    case .closed: self = Self(.closed)
+    }
+  }
+
+  /// The end of the request has been decoded.
+  mutating func didDecodeEnd() {
+    switch consume state {
+    case .exchange(var exchange):
+      if exchange.request == .arriving { exchange.request = .whole }
+      self = Self(.exchange(exchange))
+    case .idle(let input, let isFirst): self = Self(.idle(input, isFirst: isFirst))
+    case .tunnel(let input, let isQueued): self = Self(.tunnel(input, isQueued: isQueued))
+    case .closing: self = Self(.closing)
+    case .closed: self = Self(.closed)
+    }
+  }
+
+  enum FramingErrorAction {
+    /// Leave the connection to HTTP/2 (RFC 9113, section 3.3).
+    case becomeHTTP2
+    /// Respond with an error and close: the bytes that follow cannot be told apart.
+    case refuse
+    /// Fail the delivery's body; the connection closes after its response.
+    case failBody
+    case nothing
+  }
+
+  /// The bytes are not HTTP/1.1.
+  ///
+  /// - Parameter isHTTP2: Whether they begin with the connection preface of HTTP/2.
+  mutating func didFailDecoding(isHTTP2: Bool) -> FramingErrorAction {
+    switch consume state {
+    case .idle(_, let isFirst):
+      guard isFirst, isHTTP2 else {
+        self = Self(.closing)
+        return .refuse
+      }
+      self = Self(.closed)
+      return .becomeHTTP2
+    case .exchange(var exchange):
+      exchange.request = .broken
+      self = Self(.exchange(exchange))
+      return .failBody
+    case .tunnel(let input, let isQueued):
+      self = Self(.tunnel(input, isQueued: isQueued))
+      return .nothing
+    case .closing:
+      self = Self(.closing)
+      return .nothing
+    case .closed:
+      self = Self(.closed)
+      return .nothing
+    }
+  }
+
+  enum InputEndedAction { case decode, endTunnelBody, nothing }
+
+  /// The client has ended its sending side.
+  mutating func inputEnded() -> InputEndedAction {
+    switch consume state {
+    case .idle(_, let isFirst):
+      self = Self(.idle(.ended, isFirst: isFirst))
+      return .decode
+    case .exchange(var exchange):
+      exchange.input = .ended
+      self = Self(.exchange(exchange))
+      return .decode
+    case .tunnel(_, let isQueued):
+      self = Self(.tunnel(.ended, isQueued: isQueued))
+      return .endTunnelBody
+    case .closing:
+      self = Self(.closing)
+      return .nothing
+    case .closed:
+      self = Self(.closed)
+      return .nothing
+    }
+  }
+
+  enum DecodedAction {
+    case nothing
+    /// Fail the delivery's body: the client stopped within the request.
+    case failBody
+    /// Close once everything written has left: no request can follow.
+    case close
+  }
+
+  /// Everything that may be decoded now has been.
+  ///
+  /// - Parameter isWritable: Whether the client takes responses, and the next head could have been decoded.
+  mutating func didDecode(isWritable: Bool) -> DecodedAction {
+    switch consume state {
+    case .idle(let input, let isFirst):
+      guard input == .ended, isWritable else {
+        self = Self(.idle(input, isFirst: isFirst))
+        return .nothing
+      }
+      self = Self(.closing)
+      return .close
+    case .exchange(var exchange):
+      let isCutOff = exchange.input == .ended && exchange.request == .arriving
+      if isCutOff { exchange.request = .broken }
+      self = Self(.exchange(exchange))
+      return isCutOff ? .failBody : .nothing
+    case .tunnel(let input, let isQueued):
+      self = Self(.tunnel(input, isQueued: isQueued))
+      return .nothing
+    case .closing:
+      self = Self(.closing)
+      return .nothing
+    case .closed:
+      self = Self(.closed)
+      return .nothing
+    }
+  }
+}
+
+// The delivery's response.
+extension HTTP1ConnectionMachine {
+  /// A response's head is about to be written. Early responses, before the request's end, are the connection's last.
+  ///
+  /// - Parameters:
+  ///   - isPersistent: Whether the client and the proxy want the connection to persist.
+  ///   - isDelimitedByClose: Whether only the connection's end marks the end of the response.
+  /// - Returns: Whether the connection closes for a reason that the head must state.
+  mutating func responseBegins(isPersistent: Bool, isDelimitedByClose: Bool) -> Bool {
+    switch consume state {
+    case .exchange(var exchange):
+      let isLast = !isPersistent || exchange.request != .whole
+      exchange.response = .begun(isLast: isLast || isDelimitedByClose)
+      self = Self(.exchange(exchange))
+      return isLast
+    case .idle: preconditionFailure("HTTP1ConnectionMachine: a response without a request")
+    case .tunnel: preconditionFailure("HTTP1ConnectionMachine: a response in a tunnel")
+    case .closing: self = Self(.closing)
+    case .closed: self = Self(.closed)
+    }
+    return true
+  }
+
+  /// A response of 101 is about to be written.
+  ///
+  /// - Returns: Whether the client has ended its sending side already.
+  mutating func protocolsSwitch() -> Bool {
+    switch consume state {
+    case .exchange(let exchange):
+      self = Self(.tunnel(exchange.input, isQueued: false))
+      return exchange.input == .ended
+    case .idle: preconditionFailure("HTTP1ConnectionMachine: protocols switched without a request")
+    case .tunnel: preconditionFailure("HTTP1ConnectionMachine: protocols switched twice")
+    case .closing: self = Self(.closing)
+    case .closed: self = Self(.closed)
+    }
+    return false
+  }
+
+  /// The end of the response waits behind bytes that the client has not taken.
+  mutating func responseQueued() {
+    switch consume state {
+    case .exchange(var exchange):
+      exchange.response = .queued(isLast: exchange.isLast)
+      self = Self(.exchange(exchange))
+    case .tunnel(let input, _): self = Self(.tunnel(input, isQueued: true))
+    case .idle(let input, let isFirst): self = Self(.idle(input, isFirst: isFirst))
+    case .closing: self = Self(.closing)
+    case .closed: self = Self(.closed)
+    }
+  }
+
+  /// Whether the exchange ends once the client has taken what waits for it.
+  var isResponseQueued: Bool {
+    switch state {
+    case .exchange(let exchange):
+      if case .queued = exchange.response { return true }
+      return false
+    case .tunnel(_, let isQueued): return isQueued
+    case .idle: return false
+    case .closing: return false
+    case .closed: return false
+    }
+  }
+
+  enum ResponseEndedAction {
+    /// Wait for bytes of the next request.
+    case awaitNext
+    /// Decode the next request: bytes of it are here, or none will come.
+    case decodeNext
+    /// Close once everything written has left.
+    case close
+    /// End the sending side and read on for a moment. To close with bytes unread would reset the connection, and the
+    /// client might lose the response.
+    case linger
+    case nothing
+  }
+
+  /// The whole response has been written.
+  ///
+  /// - Parameter hasUndecoded: Whether bytes behind the request wait to be decoded.
+  mutating func responseEnded(hasUndecoded: Bool) -> ResponseEndedAction {
+    switch consume state {
+    case .exchange(let exchange):
+      guard exchange.request == .whole, !exchange.isLast else {
+        self = Self(.closing)
+        return exchange.request == .whole && !hasUndecoded ? .close : .linger
+      }
+      self = Self(.idle(exchange.input, isFirst: false))
+      return hasUndecoded || exchange.input == .ended ? .decodeNext : .awaitNext
+    case .tunnel(let input, _):
+      self = Self(.closing)
+      return input == .ended && !hasUndecoded ? .close : .linger
+    case .idle: preconditionFailure("HTTP1ConnectionMachine: the end of a response without a request")
+    case .closing: self = Self(.closing)
+    case .closed: self = Self(.closed)
+    }
+    return .nothing
+  }
+}
+
+// The connection's end.
+extension HTTP1ConnectionMachine {
+  enum TimeoutAction { case extend, refuse, close }
+
+  /// Nothing has happened for as long as it may.
+  mutating func timedOut(hasUndecoded: Bool) -> TimeoutAction {
+    switch consume state {
+    case .idle:
+      self = Self(.closing)
+      return hasUndecoded ? .refuse : .close
+    case .exchange(let exchange):
+      // Its delivery has time-outs of its own.
+      self = Self(.exchange(exchange))
+      return .extend
+    case .tunnel: self = Self(.closing)
+    case .closing: self = Self(.closing)
+    case .closed: self = Self(.closed)
+    }
+    return .close
+  }
+
+  /// The proxy shuts down.
+  ///
+  /// - Returns: Whether to close now: nothing is under way, and no part of a request is here.
+  mutating func drain(hasUndecoded: Bool) -> Bool {
+    switch consume state {
+    case .idle(let input, let isFirst):
+      guard !hasUndecoded else {
+        self = Self(.idle(input, isFirst: isFirst))
+        return false
+      }
+      self = Self(.closing)
+      return true
+    case .exchange(let exchange): self = Self(.exchange(exchange))
+    case .tunnel(let input, let isQueued): self = Self(.tunnel(input, isQueued: isQueued))
+    case .closing:
+      self = Self(.closing)
+      return true
+    case .closed: self = Self(.closed)
+    }
+    return false
+  }
+
+  /// The connection is gone, or is being cut.
+  mutating func close() { self = Self(.closed) }
+}

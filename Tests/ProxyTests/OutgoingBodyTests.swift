@@ -24,4 +24,15 @@ struct OutgoingBodyTests {
     outgoing.replace(body, by: ByteBuffer(string: "0123456789"))
     #expect(outgoing.next(upTo: 100).map { String(buffer: $0) } == "456789")
   }
+
+  @Test func `what frames a body is never taken for it`() {
+    let body = ByteBuffer(string: "0123456789")
+    var outgoing = OutgoingBody()
+    outgoing.append(body)
+    outgoing.append(ByteBuffer(string: "trailers.."))
+    #expect(outgoing.next(upTo: 6).map { String(buffer: $0) } == "012345")
+    outgoing.replace(body, by: ByteBuffer(string: "0123456789"))
+    #expect(outgoing.next(upTo: 100).map { String(buffer: $0) } == "6789")
+    #expect(outgoing.next(upTo: 100).map { String(buffer: $0) } == "trailers..")
+  }
 }

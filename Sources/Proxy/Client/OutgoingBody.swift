@@ -24,15 +24,19 @@ struct OutgoingBody {
     return pieces[pieces.startIndex].readSlice(length: length)
   }
 
-  /// Reads what is left of a body from another buffer with the same bytes.
+  /// Takes what is left of a body from another buffer with the same bytes.
   mutating func replace(_ body: ByteBuffer, by other: ByteBuffer) {
-    // It is the largest piece, or what is left of it; what frames it is small.
-    guard let index = pieces.indices.max(by: { pieces[$0].readableBytes < pieces[$1].readableBytes }),
-      pieces[index].writerIndex == body.writerIndex, pieces[index].storageCapacity == body.storageCapacity
+    guard let end = Self.end(of: body),
+      let index = pieces.indices.first(where: { Self.end(of: pieces[$0]) == end })
     else { return }
     let left = pieces[index].readableBytes
     guard let same = other.getSlice(at: other.writerIndex - left, length: left) else { return }
     pieces[index] = same
+  }
+
+  /// The address behind the last byte, which tells one buffer's bytes from any other's as long as both are held.
+  private static func end(of bytes: ByteBuffer) -> UnsafeRawPointer? {
+    bytes.withUnsafeReadableBytes { bytes in bytes.baseAddress.map { $0 + bytes.count } }
   }
 
   mutating func removeAll() {

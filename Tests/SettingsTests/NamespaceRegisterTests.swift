@@ -1,3 +1,4 @@
+import Foundation
 import Settings
 import Testing
 
@@ -80,14 +81,24 @@ struct NamespaceRegisterTests {
     #expect(try Self.judge(second, after: [first], isShared: false).foreign.isEmpty)
   }
 
-  @Test func `who is trusted counts where addresses do`() throws {
-    let trusted = "trusted_proxies: [10.1.0.0/16]"
+  @Test(arguments: [
+    "trusted_proxies: [10.1.0.0/16]", "listen: [{address: \"127.0.0.1:8080\", proxy_protocol: true}]",
+  ]) func `what a client's address depends on counts where addresses do`(trusted: String) throws {
     for (caller, count) in [("address", 1), ("header:x", 0)] {
       let first = try Self.configuration("/a", caller: caller)
       let second = try Self.configuration("/a", caller: caller, trusted)
       let judgement = try Self.judge(second, after: [first])
       #expect(judgement.changes.count { $0.member == "trusted_proxies" } == count)
     }
+  }
+
+  @Test func `a configuration that this version cannot read is reported, and stays`() throws {
+    let first = try Self.configuration("/a")
+    let text = NamespaceRegister.judge(first, in: nil, isShared: true).text
+    let newer = text?.replacingOccurrences(of: "lenient", with: "newer")
+    let judgement = NamespaceRegister.judge(try Self.configuration("/b"), in: newer, isShared: true)
+    #expect(judgement.isUnreadable)
+    #expect(judgement.text?.contains("newer") == true)
   }
 
   @Test(arguments: ["", "{}", #"{"version":2,"configurations":[]}"#, "nonsense"])

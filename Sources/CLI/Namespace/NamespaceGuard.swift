@@ -191,7 +191,7 @@ actor NamespaceGuard {
       warn(
         ["it was written by another version of Semel"],
         of:
-          "the configurations that the namespace remembers cannot be read, so this one is compared with none")
+          "a configuration that the namespace remembers cannot be read, so this one is not compared with it")
     }
     for sentence in judgement.foreign where warned.insert(sentence).inserted {
       logger.error(

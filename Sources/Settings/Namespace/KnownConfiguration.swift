@@ -28,7 +28,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
 
   /// The addresses of the upstreams of protected routes, by name.
   var upstreams: [String: String]
-  /// A digest of `trusted_proxies`, if an address is part of any caller.
+  /// A digest of what a client's address depends on, `trusted_proxies` and the listeners' `proxy_protocol`, if an address
+  /// is part of any caller.
   var proxies: String?
   /// The first 32 bits of a digest of the secret for ids, if there is one: enough to notice another secret.
   var idSecret: String?
@@ -41,7 +42,7 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
       protected.map { ($0.upstream.name, $0.upstream.address.identityText) },
       uniquingKeysWith: { first, _ in first })
     let countsAddresses = protected.contains { $0.caller?.parts.contains(.address) ?? false }
-    proxies = countsAddresses ? settings.trustedProxies.identityText : nil
+    proxies = countsAddresses ? settings.trustedProxies.identityText(behind: settings.listen) : nil
     idSecret = settings.store.idSecret.map { secret in
       String(Digest256.sha256(of: Array("semel id secret \(secret.revealed)".utf8)).hexText.prefix(8))
     }
@@ -129,8 +130,11 @@ extension UpstreamSettings.Address {
 }
 
 extension TrustedProxies {
-  fileprivate var identityText: String {
-    let texts = blocks.map { "\($0.first.text)/\($0.prefix)" } + (includesUnixSockets ? ["unix"] : [])
+  fileprivate func identityText(behind listeners: [ListenSettings]) -> String {
+    var texts = blocks.map { "\($0.first.text)/\($0.prefix)" } + (includesUnixSockets ? ["unix"] : [])
+    let flags = Set(listeners.map(\.proxyProtocol))
+    // Nothing where no listener takes the header, as in digests of before.
+    if flags.contains(true) { texts.append(flags.count == 1 ? "proxy_protocol" : "proxy_protocol on some") }
     return String(Digest256.sha256(of: Array(texts.sorted().joined(separator: " ").utf8)).hexText.prefix(16))
   }
 }

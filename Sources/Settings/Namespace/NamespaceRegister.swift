@@ -29,8 +29,8 @@ public struct NamespaceRegister: Codable, Sendable {
     public var foreign: [String] = []
     /// Whether this configuration succeeds none of those that the namespace remembers.
     public var followsNone = true
-    /// Whether this version cannot read the namespace's text, for instance because a newer one wrote it, so that
-    /// nothing was compared.
+    /// Whether this version cannot read the namespace's text, or a configuration in it, for instance because a newer one
+    /// wrote it, so that it was not compared.
     public var isUnreadable = false
   }
 
@@ -65,6 +65,7 @@ public struct NamespaceRegister: Codable, Sendable {
     }
     var kept: [KnownConfiguration] = []
     for known in register.configurations where known != own {
+      if known.policies == nil { judgement.isUnreadable = true }
       let relation = Relation(own, to: known, isShared: isShared)
       judgement.foreign += relation.foreign
       judgement.changes += relation.changes
@@ -136,7 +137,7 @@ private struct Relation {
 
   private static let addresses = ReloadPlan.Reason(
     "trusted_proxies",
-    "is another than in the configuration that used this namespace before, so that a caller's address may be another "
+    "or a listener's proxy_protocol is another than in the configuration that used this namespace before, so that a caller's address may be another "
       + "one and a retry run again; " + IdentityChange.remedy)
 
   private static let secret = ReloadPlan.Reason(

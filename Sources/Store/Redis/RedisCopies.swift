@@ -36,7 +36,7 @@ struct RedisCopies {
     switch ending {
     case .told(let told) where told.word == .late:
       lateCount += 1
-      guard lateCount < Self.greatestLateCount else { throw error("Redis ran the claim after its time") }
+      guard lateCount < Self.greatestLateCount else { throw error("Redis ran the command after its time") }
     case .done, .told: return true
     case .refused(let text) where RedisRefusal.isScriptMissing(text) && !sendsWhole: sendsWhole = true
     case .refused(let text): throw lost.map { .fateUnknown($0) } ?? RedisRefusal.error(text)

@@ -47,13 +47,15 @@ extension RedisScript {
     """
 
   /// The arguments: 1 a new token, 2 the new state, 3 span, 4 remember, 5 ` STATUS LOCATION`, 6 `k` or empty, 7 the
-  /// response, 8 the channel of invalidations, 9 the ID, 10 `amend` or empty.
+  /// response, 8 the channel of invalidations, 9 the ID, 10 `amend` or empty, 11 deadline.
   ///
-  /// The first half of an operator's token identifies it as one (`OwnerToken.ofOperator`).
+  /// After its deadline the script changes nothing, because it would end a later attempt's unknown outcome. The first half
+  /// of an operator's token identifies it as one (`OwnerToken.ofOperator`).
   static let resolveSource = """
     local owner, state, attempt, first, since, span, unknown, remember, flags, print, recipe = string.match(r or '',
       '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+)')
     if state and owner == ARGV[1] then return now end
+    if now >= tonumber(ARGV[11]) then return {now, 'late'} end
     if state then
       local age = now - since - span
       local open = (state == 'unknown' or state == 'in_flight' and age >= 0) and age < tonumber(unknown)

@@ -212,7 +212,7 @@ public struct RedisStore: RecordStore {
     if case .applied(let applied) = resolution { completion = applied }
     let kept = completion.map(RedisCompletion.init)
     let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
-    let answer = try await pipeline.ask(.resolve, id, capacity: capacity) { writer, _ in
+    let answer = try await pipeline.ask(.resolve, id, capacity: capacity) { writer, deadline in
       writer.token(argument: token)
       writer.argument(completion == nil ? "released" : "completed")
       writer.argument { $0.span(completion?.retention ?? 0) }
@@ -223,6 +223,7 @@ public struct RedisStore: RecordStore {
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
       writer.argument(amending ? "amend" : "")
+      writer.argument(deadline.milliseconds)
     }
     return try outcome(of: answer)
   }

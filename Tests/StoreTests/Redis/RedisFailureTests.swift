@@ -34,6 +34,23 @@ import Testing
     }
   }
 
+  @Test func `a resolution that a frozen Redis was sent changes nothing once it thaws`() async throws {
+    let server = try await RedisServer()
+    var settings = RedisEndpointSettings.on(server)
+    settings.timeout = 300
+    try await RedisNode.run(settings) { node in
+      try await node.reconnected()
+      let claim = try await node.store.granted(Samples.request())
+      #expect(try await node.store.markUnknown(claim) == .done)
+      server.freeze()
+      await #expect(throws: StoreError.self) { try await node.store.resolve(claim.id, as: .notApplied) }
+      server.thaw()
+      try await node.reconnected()
+      #expect(try await node.store.find(claim.id).name == .unknown)
+      #expect(try await node.store.resolve(claim.id, as: .notApplied) == .done)
+    }
+  }
+
   @Test(arguments: ClaimWay.allCases)
   func `a claim whose reply was cut is repeated and granted to the same owner`(_ way: ClaimWay) async throws {
     let server = try await SharedRedis.server

@@ -75,12 +75,12 @@ struct Assembly {
         let readiness = StoreReadiness(of: settings.store, [store.monitor])
         let namespace = NamespaceGuard(settings, facts: store, isShared: false, logger: logger)
         // No later comparison follows: the store belongs to this process alone, and is as reachable now as it will be.
-        if let reason = try await compare(namespace) { throw NamespaceUnreadable(reason: reason) }
+        try await Self.untilReached { try await compare(namespace) }
         try await serve(
           contexts, group, metrics, services, readiness, known, store, namespace,
           enter: {
-            if case .pending(let reason) = try await Self.begin(namespace) {
-              throw NamespaceUnreadable(reason: reason)
+            try await Self.untilReached {
+              if case .pending(let reason) = try await Self.begin(namespace) { reason } else { nil }
             }
           }
         ) { index in
@@ -138,6 +138,22 @@ struct Assembly {
     case .accepted: return nil
     case .unreached(let reason): return reason
     case .refused(let reasons): throw IdentityRefusal(reasons: reasons)
+    }
+  }
+
+  /// The time for which a start asks an embedded store that does not reply, in seconds: a slow disk, or a process of
+  /// before that is about to end, must not fail it.
+  private static let patience = Duration.seconds(10)
+
+  /// Repeats a step until it reaches the embedded store.
+  ///
+  /// - Parameter step: Returns the reason why it has not reached the store.
+  /// - Throws: `NamespaceUnreadable` after `patience`.
+  private static func untilReached(_ step: () async throws -> String?) async throws {
+    let end = ContinuousClock.now + patience
+    while let reason = try await step() {
+      guard ContinuousClock.now < end else { throw NamespaceUnreadable(reason: reason) }
+      try await Task.sleep(for: .milliseconds(100))
     }
   }
 

@@ -6,22 +6,23 @@ import NIOSSL
 import Telemetry
 import Wire
 
-/// One client's connection of HTTP/2: its streams are deliveries, and this is what they share.
+/// A client's HTTP/2 connection: the state that its streams share, and its end. Confined to its event loop, hence
+/// `@unchecked Sendable`.
 final class ClientSession: ChannelInboundHandler, DownstreamConnection, @unchecked Sendable {
   typealias InboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame
 
-  /// How long a client may take to confirm that it knows of the end: a round trip and more.
-  private static var patience: Int64 { 1000 }
+  /// The time that a client has to confirm the announcement of the end, in milliseconds: a round trip and more.
+  private static var confirmation: Int64 { 1000 }
 
   let downstream: Downstream
   let peer: ClientPeer
   let memory: ConnectionMemory
-  private var life: SessionLife
-  /// Those that are open: the codec tells none of them that the client sends nothing more.
+  private var drainState: HTTP2Drain
+  /// The open streams. The codec does not pass the end of the client's input on to them.
   private var streams: [ObjectIdentifier: ClientStream] = [:]
   private var context: ChannelHandlerContext?
-  /// When the connection has been idle for long enough.
+  /// The time at which an idle connection ends.
   private var deadline: NIODeadline
   private var timer: LoopTimers.Token?
 
@@ -29,11 +30,11 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     self.downstream = downstream
     self.peer = peer
     memory = ConnectionMemory(on: downstream)
-    life = SessionLife(maxRunning: downstream.limits.http2MaxStreams)
+    drainState = HTTP2Drain(maxRunning: downstream.limits.http2MaxStreams)
     deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
   }
 
-  /// Adds all that speaks HTTP/2 to the end of a connection's pipeline.
+  /// Adds the handlers of HTTP/2 to the end of a connection's pipeline.
   static func start(on channel: any Channel, downstream: Downstream, peer: ClientPeer) throws {
     var peer = peer
     peer.isHTTP2 = true
@@ -54,13 +55,14 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
+    downstream.context.loop.assertInEventLoop()
     self.context = context
     downstream.connections[ObjectIdentifier(self)] = self
     startTimer()
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    if case .ping(_, ack: true) = unwrapInboundIn(data).payload { act(life.confirmed()) }
+    if case .ping(_, ack: true) = unwrapInboundIn(data).payload { act(drainState.confirmed()) }
   }
 
   func channelReadComplete(context: ChannelHandlerContext) { downstream.context.executor.drain() }
@@ -68,10 +70,10 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   func channelWritabilityChanged(context: ChannelHandlerContext) { downstream.context.executor.drain() }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    // The client will send nothing more; the streams that it has opened whole are still answered.
+    // The client sends nothing more; its complete requests still get their responses.
     if case ChannelEvent.inputClosed? = event as? ChannelEvent {
-      act(life.drain())
-      act(life.confirmed())
+      act(drainState.begin())
+      act(drainState.confirmed())
       for stream in Array(streams.values) { stream.inputClosed() }
     }
     context.fireUserInboundEventTriggered(event)
@@ -79,7 +81,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // Of a stream alone: it has been reset, and the others are not to blame.
+    // The error of one stream, which has been reset. The others go on.
     if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.NoSuchStream { return }
     if error is NIOSSLError { return context.close(promise: nil) }
     misbehaved()
@@ -94,31 +96,31 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     downstream.context.executor.drain()
   }
 
-  func drain() { act(life.drain()) }
+  func drain() { act(drainState.begin()) }
 
   var deliveries: [Delivery] { streams.values.compactMap(\.delivery) }
 }
 
-// What the streams tell and ask.
+// The streams.
 extension ClientSession {
   func opened(_ stream: ClientStream, _ id: HTTP2StreamID) {
     streams[ObjectIdentifier(stream)] = stream
-    life.opened(Int(id))
+    drainState.opened(Int(id))
   }
 
   func ended(_ stream: ClientStream) {
     streams[ObjectIdentifier(stream)] = nil
-    act(life.ended())
+    act(drainState.ended())
     deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count)
   }
 
   /// The highest stream that was taken; 0: none.
-  var lastStream: Int { life.last }
+  var lastStream: Int { drainState.last }
 
-  /// Whether one more delivery may be run.
-  func mayRun() -> Bool { life.mayRun() }
+  /// Acquires a slot for one more delivery; false if the client has as many under way as it may.
+  func acquireSlot() -> Bool { drainState.acquire() }
 
-  func runEnded() { life.runEnded() }
+  func releaseSlot() { drainState.release() }
 
   /// The client broke the protocol, or floods the connection.
   func misbehaved() {
@@ -126,12 +128,12 @@ extension ClientSession {
     context?.close(promise: nil)
   }
 
-  /// The client reads nothing at all.
+  /// Cuts a connection whose client reads nothing at all.
   func cut() { context?.close(promise: nil) }
 }
 
 extension ClientSession {
-  private func act(_ action: SessionLife.Action) {
+  private func act(_ action: HTTP2Drain.Action) {
     guard let context else { return }
     switch action {
     case .nothing: break
@@ -139,9 +141,9 @@ extension ClientSession {
       goAway(.maxID, context, promise: nil)
       let ping = HTTP2Frame(streamID: .rootStream, payload: .ping(HTTP2PingData(), ack: false))
       context.writeAndFlush(wrapOutboundOut(ping), promise: nil)
-      _ = downstream.context.timers.start(milliseconds: Self.patience) { [weak self] in
+      _ = downstream.context.timers.start(milliseconds: Self.confirmation) { [weak self] in
         guard let self else { return }
-        act(life.confirmed())
+        act(drainState.confirmed())
       }
     case .name(let last):
       goAway(HTTP2StreamID(last), context, promise: nil)
@@ -170,33 +172,33 @@ extension ClientSession {
   /// The deadline moves on with each stream that ends, the timer only when it has fired.
   private func timerFired() {
     timer = nil
-    if life.streams > 0 { deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count) }
+    if drainState.streams > 0 { deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count) }
     if NIODeadline.now() < deadline { return startTimer() }
     drain()
   }
 }
 
 extension ProxyLimits {
-  /// So long do resets and control frames count.
+  /// The time for which resets and control frames count.
   private static let window = TimeAmount.seconds(30)
 
-  /// The largest head, in bytes, that a connection survives.
-  private var greatestHead: Int { 2 * headerBytes }
+  /// The largest head, in bytes, that does not end the connection.
+  private var maxHead: Int { 2 * headerBytes }
 
   fileprivate var http2Connection: NIOHTTP2Handler.ConnectionConfiguration {
     var connection = NIOHTTP2Handler.ConnectionConfiguration()
     connection.initialSettings = [
       HTTP2Setting(parameter: .maxConcurrentStreams, value: http2MaxStreams),
       // The codec ends the connection above what is announced here, and with it the streams of everybody behind a
-      // gateway. A head between that and the limit is answered with 431 on its own stream.
-      HTTP2Setting(parameter: .maxHeaderListSize, value: greatestHead),
+      // gateway. A head between the limit and that gets 431 on its own stream.
+      HTTP2Setting(parameter: .maxHeaderListSize, value: maxHead),
       HTTP2Setting(parameter: .initialWindowSize, value: http2Window),
     ]
-    // Held to the same rules by what makes a request's head, which answers 400 instead of resetting the stream.
+    // `RequestHead` enforces the same rules, with 400 instead of a reset of the stream.
     connection.headerBlockValidation = .disabled
     connection.contentLengthValidation = .disabled
     // As many frames of 16 KiB as the largest head takes.
-    connection.maximumSequentialContinuationFrames = greatestHead >> 14 + 1
+    connection.maximumSequentialContinuationFrames = maxHead >> 14 + 1
     // Frames that were under way when their streams were reset are no fault of the client's.
     connection.maximumRecentlyResetStreams = max(http2MaxStreams, 32)
     connection.controlFrameRateLimit.maximumCount = http2ControlFrames

@@ -1,0 +1,79 @@
+/// The state machine of an HTTP/2 connection's orderly end (RFC 9113, section 6.8). Performs no I/O.
+///
+/// A client opens streams while the announcement that it should not is still under way. So the end is announced first
+/// without a statement on which streams count. Once the client has confirmed that, the last stream that counts is named,
+/// and when all have ended the connection is closed.
+struct HTTP2Drain {
+  enum Stage {
+    /// Streams are accepted. Followed by `announced`.
+    case serving
+    /// The client may not know of the end yet. Followed by `named`.
+    case announced
+    /// The last stream is named. Followed by `closed` when no stream is open.
+    case named
+    case closed
+  }
+
+  /// The session's next step.
+  enum Action: Equatable {
+    case nothing
+    /// Announce the end to the client and ask it to confirm.
+    case announce
+    /// Name the last stream that gets a response.
+    case name(last: Int)
+    /// Name it, and close.
+    case close(last: Int)
+  }
+
+  private let maxRunning: Int
+  private(set) var stage = Stage.serving
+  /// The number of open streams.
+  private(set) var streams = 0
+  /// The number of deliveries that run without a response yet, also of streams that were reset: opening and resetting
+  /// streams is no way round the limit.
+  private(set) var running = 0
+  /// The highest stream that was opened; 0: none.
+  private(set) var last = 0
+
+  init(maxRunning: Int) { self.maxRunning = maxRunning }
+
+  mutating func opened(_ id: Int) {
+    streams += 1
+    last = max(last, id)
+  }
+
+  mutating func ended() -> Action {
+    streams -= 1
+    return closeIfOver()
+  }
+
+  /// Acquires a slot for one more delivery; false if there is none. `release` must follow.
+  mutating func acquire() -> Bool {
+    guard running < maxRunning else { return false }
+    running += 1
+    return true
+  }
+
+  mutating func release() { running -= 1 }
+
+  /// Begins the end of the connection.
+  mutating func begin() -> Action {
+    guard stage == .serving else { return .nothing }
+    stage = .announced
+    return .announce
+  }
+
+  /// The client has confirmed the announcement, or has had the time to.
+  mutating func confirmed() -> Action {
+    guard stage == .announced else { return .nothing }
+    stage = .named
+    let action = closeIfOver()
+    return action == .nothing ? .name(last: last) : action
+  }
+
+  private mutating func closeIfOver() -> Action {
+    guard stage == .named, streams == 0 else { return .nothing }
+    stage = .closed
+    return .close(last: last)
+  }
+}

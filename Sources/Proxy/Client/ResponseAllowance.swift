@@ -1,0 +1,48 @@
+import Idempotency
+
+/// The memory that a delivery holds for capturing its response: a reservation, and what the response needs beyond it.
+///
+/// Its owner must call `release` once the response is not captured any more.
+struct ResponseAllowance {
+  let memory: ConnectionMemory
+  private var reserved = 0
+  private var captured = 0
+  private var caller: Caller?
+
+  init(of memory: ConnectionMemory) { self.memory = memory }
+
+  /// Reserves memory for the response, once; false if there is none. Must precede the claim.
+  mutating func reserve(for caller: Caller) -> Bool {
+    guard reserved == 0 else { return true }
+    guard memory.reserveCapture() else { return false }
+    reserved = CaptureShare.reservation
+    self.caller = caller
+    return true
+  }
+
+  /// Takes memory so that so many bytes may be captured in all; false if there is none.
+  mutating func grow(to count: Int) -> Bool {
+    let more = count - reserved - captured
+    guard more > 0 else { return true }
+    guard memory.capture(more, beside: captured, caller: callerHash) else { return false }
+    captured += more
+    return true
+  }
+
+  /// Keeps the memory for so many captured bytes, and gives back the rest.
+  mutating func shrink(to count: Int) {
+    let left = max(count - reserved, 0)
+    guard captured > left else { return }
+    memory.giveCaptured(captured - left, caller: callerHash)
+    captured = left
+  }
+
+  mutating func release() {
+    shrink(to: 0)
+    if reserved > 0 { memory.giveReservation() }
+    reserved = 0
+  }
+
+  /// Computed when it is needed: most responses fit in the reservation.
+  private var callerHash: Int { caller?.framed.hashValue ?? 0 }
+}

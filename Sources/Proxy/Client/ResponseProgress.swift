@@ -1,0 +1,119 @@
+/// The state machine of a delivery's response: its interim responses, its beginning and its end. Performs no I/O.
+struct ResponseProgress: ~Copyable {
+  private enum State {
+    /// Only interim responses may have been written. Followed by `begun`, `tunnel` or `ended`.
+    case none(Interim)
+    /// The head has been written. Followed by `ended`.
+    case begun
+    /// A response of 101 has been written: bytes pass unchanged, both ways. Followed by `ended`.
+    case tunnel
+    /// The response is written, or cut.
+    case ended
+  }
+
+  private struct Interim {
+    /// Whether the client waits for 100 (Continue).
+    var isContinueDue: Bool
+    /// The number of the backend's interim responses that were passed on.
+    var hints = 0
+  }
+
+  /// Enough for any hints, and for a sign of life every twenty seconds over half an hour.
+  static var maxHints: Int { 100 }
+
+  private var state: State
+
+  /// - Parameter expectsContinue: Whether the client waits for 100 (Continue) before it sends its body.
+  init(expectsContinue: Bool) { state = .none(Interim(isContinueDue: expectsContinue)) }
+
+  var hasNotBegun: Bool {
+    if case .none = state { true } else { false }
+  }
+
+  /// Whether more of the response may be written.
+  var isBegun: Bool {
+    switch state {
+    case .begun, .tunnel: true
+    case .none, .ended: false
+    }
+  }
+
+  var isTunnel: Bool {
+    if case .tunnel = state { true } else { false }
+  }
+
+  var isEnded: Bool {
+    if case .ended = state { true } else { false }
+  }
+}
+
+// Interim responses.
+extension ResponseProgress {
+  /// Whether to write 100 (Continue), which is due once. A client that sends its body unasked waits no more.
+  mutating func takeContinue(hasBody: Bool) -> Bool {
+    guard case .none(var interim) = state, interim.isContinueDue else { return false }
+    interim.isContinueDue = false
+    state = .none(interim)
+    return !hasBody
+  }
+
+  /// Whether to pass on an interim response of the backend. It may be left out, and is if the client does not take it or
+  /// the backend does not stop: it would wait in memory.
+  mutating func takeHint(isWritable: Bool) -> Bool {
+    guard case .none(var interim) = state, interim.hints < Self.maxHints, isWritable else { return false }
+    interim.hints += 1
+    state = .none(interim)
+    return true
+  }
+}
+
+// The final response.
+extension ResponseProgress {
+  /// Whether a whole response may be written, which ends it.
+  mutating func respond() -> Bool {
+    guard case .none = state else { return false }
+    state = .ended
+    return true
+  }
+
+  mutating func begin() {
+    guard case .none = state else { preconditionFailure("ResponseProgress: a response begun twice") }
+    state = .begun
+  }
+
+  mutating func becomeTunnel() {
+    guard case .none = state else {
+      preconditionFailure("ResponseProgress: protocols switched in a response")
+    }
+    state = .tunnel
+  }
+
+  /// Whether the end of the response may be written.
+  mutating func end() -> Bool {
+    guard isBegun else { return false }
+    state = .ended
+    return true
+  }
+
+  mutating func cut() { state = .ended }
+}
+
+// The request's body beside the response.
+extension ResponseProgress {
+  /// The time that the client has to send more of its body.
+  enum BodyPatience {
+    /// `body_timeout`: the backend waits for the body.
+    case upload
+    /// As long as a tunnel may be silent: once the response has begun the two sides take turns, as in gRPC.
+    case conversation
+    case unlimited
+  }
+
+  var bodyPatience: BodyPatience {
+    switch state {
+    case .none, .ended: .upload
+    case .begun: .conversation
+    case .tunnel: .unlimited
+    }
+  }
+}

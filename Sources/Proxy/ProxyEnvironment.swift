@@ -14,7 +14,7 @@ public final class ProxyEnvironment: Sendable {
   public let digests: LogDigests
   let waiting = WaitingRoom()
   let bodyThreads = BodyThreads()
-  let greeting = GreetingRoom()
+  let handshakes = HandshakeRoom()
   let unprotectedKeys = UnprotectedKeys()
   let sightings = KeySightings()
   let known: KnownRecords

@@ -2,36 +2,39 @@ import Loop
 import NIOCore
 import Telemetry
 
-/// A client's connection as its event loop sees it, whatever it speaks.
+/// A client's connection as its event loop sees it, whatever its protocol.
 protocol DownstreamConnection: AnyObject {
   /// The requests under way on it.
   var deliveries: [Delivery] { get }
-  /// Ends it in order: at once where nothing is under way, else after the answers that are due.
+  /// Ends the connection in order: at once if nothing is under way, else after the responses that are due.
   func drain()
-  /// Holds what begins on it from now on against other limits.
+  /// Applies other limits to requests that begin from now on.
   func adopt(_ limits: ProxyLimits)
 }
 
 extension DownstreamConnection {
   var deliveries: [Delivery] { [] }
 
-  /// Most ask for the limits whenever they need them.
+  /// Does nothing: most connections read the limits whenever they need them.
   func adopt(_ limits: ProxyLimits) {}
 }
 
-/// The clients' side of one event loop: their connections, and by which configuration they are met.
+/// The clients' side of one event loop: its connections and the current configuration. Confined to the loop, hence
+/// `@unchecked Sendable`.
 ///
-/// It knows neither store nor backend: what is called by NIO cannot be specialised for them, what it starts can.
+/// It knows neither store nor backend: code that NIO calls cannot be specialised for them, code that it starts can.
 final class Downstream: @unchecked Sendable {
   let context: EventLoopContext
   let environment: ProxyEnvironment
   let metrics: LoopMetrics
-  /// By what deliveries that begin now are run.
+  /// The configuration of deliveries that begin now.
   private(set) var generation: Generation
   let sharedBodies: SharedBodies
   var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
   /// Runs one delivery to its end, which may outlive the client's connection.
-  var start: (Delivery) -> Void = { _ in preconditionFailure("Downstream: nobody runs its deliveries") }
+  var start: (Delivery) -> Void = { _ in
+    preconditionFailure("Downstream: a delivery before its runner was set")
+  }
 
   init(
     context: EventLoopContext, environment: ProxyEnvironment, generation: Generation, metrics: LoopMetrics
@@ -43,17 +46,17 @@ final class Downstream: @unchecked Sendable {
     sharedBodies = SharedBodies(counters: environment.counters)
   }
 
-  /// The bounds that hold for what begins now.
+  /// The limits of requests that begin now.
   var limits: ProxyLimits { generation.limits }
 
-  /// Runs what begins from now on by another configuration; what is under way ends by its own.
+  /// Replaces the configuration. Deliveries under way keep theirs.
   func adopt(_ generation: Generation) {
     context.loop.assertInEventLoop()
     self.generation = generation
     for connection in connections.values { connection.adopt(generation.limits) }
   }
 
-  /// Closes the connections on which nothing is under way. The others close after their answers.
+  /// Closes the connections on which nothing is under way. The others close after their responses.
   func drain() {
     context.loop.assertInEventLoop()
     for connection in connections.values { connection.drain() }

@@ -1,11 +1,11 @@
 import TLS
 
-/// One place where clients connect, and how they are met there.
+/// One address at which clients connect, with its certificate and protocols.
 public struct Listener: Sendable, CustomStringConvertible {
   public enum Address: Sendable {
     /// Port 0 takes any free one.
     case tcp(host: String, port: Int)
-    /// `mode` are the socket's permissions: who may connect.
+    /// `mode` is the socket's permissions, which decide who may connect.
     case unix(path: String, mode: Int)
   }
 

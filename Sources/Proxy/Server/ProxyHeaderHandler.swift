@@ -1,7 +1,7 @@
 import NIOCore
 import Wire
 
-/// Takes the header of the PROXY protocol off a connection, tells what it says as an event, and is gone. Closes a
+/// Takes the PROXY header off a connection's first bytes, fires it as an event, and leaves the pipeline. Closes a
 /// connection that does not begin with one.
 final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer

@@ -8,16 +8,16 @@ import Synchronization
 import TLS
 import Telemetry
 
-/// The client's side: listeners, and the workers among which their connections are shared out.
+/// The clients' side of the proxy: its listeners, and the workers that share their connections.
 public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable {
   private let workers: [Worker<Store, Backend>]
   private let environment: ProxyEnvironment
   private let group: MultiThreadedEventLoopGroup
-  /// Of the listeners that have one.
+  /// The certificates of the listeners.
   private let certificates = Mutex<[ServerCertificate]>([])
 
   /// - Parameters:
-  ///   - workers: one for each event loop of the group.
+  ///   - workers: One for each event loop of the group.
   public init(
     workers: [Worker<Store, Backend>], environment: ProxyEnvironment, group: MultiThreadedEventLoopGroup
   ) {
@@ -26,16 +26,16 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     self.group = group
   }
 
-  /// Takes the listener's address, and no connection yet; throws where the address cannot be had.
+  /// Binds the listener's address without accepting connections yet. Throws if the address is not available.
   public func bind(_ listener: Listener) async throws -> any Channel {
     if let certificate = listener.certificate { certificates.withLock { $0.append(certificate) } }
     let backlog: Int32 = 4096
     let bootstrap = ServerBootstrap(group: group)
       .serverChannelOption(.backlog, value: backlog)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-      // Whoever connects waits in the backlog until `startAccepting`.
+      // Connections wait in the backlog until `startAccepting`.
       .serverChannelOption(.autoRead, value: false)
-      // One read a wake-up: a request is mostly one read, and asking again costs a system call.
+      // One read per wake-up: most requests are one read, and another one costs a system call.
       .childChannelOption(.maxMessagesPerRead, value: 1)
       .childChannelOption(.allowRemoteHalfClosure, value: true)
       // Most requests fit in the least, which the allocator keeps in its cache of small blocks (up to 1032 bytes).
@@ -59,7 +59,7 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     }
   }
 
-  /// Takes connections from now on, those that wait first.
+  /// Accepts connections from now on, beginning with those that wait.
   public func startAccepting(on channel: any Channel) async throws {
     try await channel.setOption(.autoRead, value: true).get()
   }
@@ -72,9 +72,9 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     let open = environment.counters.change(.openConnections, by: 1)
     let limit = downstream.limits.maxConnections
     guard open <= limit, !environment.isDraining else {
-      // Before a handshake there is nothing that the client would understand.
-      let isToldWhy = listener.certificate == nil && open <= limit + RefusedConnection.room
-      let refused = RefusedConnection(isToldWhy: isToldWhy, environment: environment)
+      // Before a TLS handshake the client would understand no response.
+      let getsResponse = listener.certificate == nil && open <= limit + RefusedConnection.maxResponses
+      let refused = RefusedConnection(getsResponse: getsResponse, environment: environment)
       return try channel.pipeline.syncOperations.addHandler(refused)
     }
     let address = channel.remoteAddress?.ipAddress ?? ""
@@ -87,13 +87,13 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     if let certificate = listener.certificate {
       try pipeline.addHandler(NIOSSLServerHandler(context: certificate.context))
     }
-    try pipeline.addHandler(ClientGreeting(downstream: downstream, address: address, to: listener))
+    try pipeline.addHandler(ClientNegotiation(downstream: downstream, address: address, to: listener))
   }
 
-  /// Reads the certificates' files again; those who connect from now on get what they hold. A bad one stays as it is,
-  /// and is told in the log.
+  /// Reads the certificates' files again, for connections that begin from now on. Keeps a certificate whose files are
+  /// bad, and logs the error.
   ///
-  /// - Parameter onlyChanged: leaves files alone that look as they did the last time.
+  /// - Parameter onlyChanged: Skips files that look as they did the last time.
   public func reloadCertificates(onlyChanged: Bool = false) {
     for certificate in certificates.withLock({ $0 }) {
       let place: Logger.Metadata = ["certificate": "\(certificate.files.certificate)"]
@@ -112,14 +112,14 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     }
   }
 
-  /// Runs every request that begins once this has returned by another configuration. No connection ends.
+  /// Replaces the configuration of every request that begins after this has returned. No connection ends.
   public func adopt(_ generation: Generation) async {
     for worker in workers {
       try? await worker.context.loop.submit { worker.downstream.adopt(generation) }.get()
     }
   }
 
-  /// Closes idle connections; the others close after their answers. Called once nothing more is accepted.
+  /// Closes idle connections; the others close after their responses. Called after the last accept.
   public func drain() async {
     environment.drain()
     for worker in workers {
@@ -136,7 +136,7 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     return environment.counters[.inFlight] == 0
   }
 
-  /// Says of what could not be finished that its outcome is unknown.
+  /// Marks the outcomes of unfinished exchanges as unknown.
   public func abandon() async {
     await withTaskGroup { group in
       for worker in workers {

@@ -8,7 +8,7 @@ import NIOCore
   import Darwin
 #endif
 
-/// Why a unix socket's path was left alone.
+/// The reason for which a unix socket's path cannot be taken.
 public struct UnixPathTaken: Error, CustomStringConvertible {
   public enum Reason: Sendable { case isServed, isNoSocket }
 
@@ -22,17 +22,17 @@ public struct UnixPathTaken: Error, CustomStringConvertible {
   }
 }
 
-/// A listening unix socket and the file that stands for it: taken from no process that still serves it, and removed at
-/// the end only while it is this socket's.
+/// A listening unix socket and its file. Never takes the file from a process that still serves it, and removes it at the
+/// end only if it is still this socket's.
 struct UnixListenerSocket: Sendable {
   let descriptor: CInt
   private let path: String
   private let device: UInt64
   private let inode: UInt64
 
-  /// Binds the path and listens there. A socket that nobody serves is what a killed process left, and is replaced.
+  /// Binds the path and listens there. Replaces a socket that nobody serves: a killed process left it.
   ///
-  /// - Parameter mode: who may connect, from the first moment at which anybody could.
+  /// - Parameter mode: The socket's permissions, in force before anybody can connect.
   init(path: String, mode: Int, backlog: Int32) throws {
     try Self.removeLeftover(path)
     let descriptor = try Self.socket()
@@ -67,7 +67,7 @@ struct UnixListenerSocket: Sendable {
     unlink(path)
   }
 
-  /// Whether a process listens there; one whose queue is full, or that lets nobody in, does.
+  /// Whether a process listens there, also one whose queue is full or that refuses this process.
   private static func isServed(_ path: String) throws -> Bool {
     let descriptor = try socket()
     defer { close(descriptor) }
@@ -100,7 +100,7 @@ struct UnixListenerSocket: Sendable {
   private static func withAddress<Result>(
     _ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result
   ) throws -> Result {
-    // It checks that the path is short enough for a socket.
+    // `SocketAddress` checks that the path is short enough for a socket.
     try SocketAddress(unixDomainSocketPath: path).withSockAddr { try body($0, socklen_t($1)) }
   }
 }

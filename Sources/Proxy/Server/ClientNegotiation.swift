@@ -7,9 +7,11 @@ import TLS
 import Telemetry
 import Wire
 
-/// A connection before its first request: it waits for what says who the client is and what it speaks, the PROXY
-/// header and the TLS handshake, then makes room for that protocol.
-final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, DownstreamConnection,
+/// The beginning of a client's connection: awaits the PROXY header and the TLS handshake, which tell the client's address
+/// and protocol, then leaves the connection to that protocol's handler.
+///
+/// Confined to its event loop, hence `@unchecked Sendable`.
+final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, DownstreamConnection,
   @unchecked Sendable
 {
   typealias InboundIn = ByteBuffer
@@ -34,9 +36,10 @@ final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, Down
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
+    downstream.context.loop.assertInEventLoop()
     self.context = context
     downstream.connections[ObjectIdentifier(self)] = self
-    ticket = downstream.environment.greeting.enter(
+    ticket = downstream.environment.handshakes.acquire(
       context.channel, from: address, maxConnections: downstream.limits.maxConnections)
     timer = downstream.context.timers.start(milliseconds: downstream.limits.headerTimeout.count) {
       [weak self] in
@@ -62,7 +65,7 @@ final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, Down
     default:
       return context.fireUserInboundEventTriggered(event)
     }
-    if !awaitsHeader, !awaitsHandshake { makeRoom(context) }
+    if !awaitsHeader, !awaitsHandshake { start(context) }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
@@ -77,13 +80,13 @@ final class ClientGreeting: ChannelInboundHandler, RemovableChannelHandler, Down
   private func leave() {
     if let timer { downstream.context.timers.stop(timer) }
     timer = nil
-    if let ticket { downstream.environment.greeting.leave(ticket) }
+    if let ticket { downstream.environment.handshakes.release(ticket) }
     ticket = nil
     context = nil
     downstream.connections[ObjectIdentifier(self)] = nil
   }
 
-  private func makeRoom(_ context: ChannelHandlerContext) {
+  private func start(_ context: ChannelHandlerContext) {
     leave()
     let peer = ClientPeer(
       address: address, isUnknown: isUnknown, isSecure: isSecure, certificate: certificate(context))

@@ -1,11 +1,11 @@
 import NIOCore
 import Synchronization
 
-/// The connections of all loops that have not said yet who they are: whose TLS handshake or PROXY header is unfinished.
+/// The room for connections, of all loops, whose TLS handshake or PROXY header is unfinished.
 ///
-/// They cost a client nothing, so they have a share of `max_connections` and no more, and one address half of that.
-/// Past it the oldest goes: a client that means it is through within a round trip or two, and is young.
-final class GreetingRoom: Sendable {
+/// Such connections cost a client nothing. Therefore all of them have a share of `max_connections`, and one address half
+/// of the share. Past it the oldest is closed: an honest client finishes within a round trip or two.
+final class HandshakeRoom: Sendable {
   fileprivate struct Entry {
     let address: String
     let channel: any Channel
@@ -19,13 +19,13 @@ final class GreetingRoom: Sendable {
 
   private let state = Mutex(State())
 
-  /// The number that may be unfinished at once.
+  /// The number of connections that may be unfinished at once.
   static func share(of maxConnections: Int) -> Int { max(maxConnections / 4, 2) }
 
-  /// Lets one in, in the place of the oldest where there is no room.
+  /// Acquires a place for a connection; closes the oldest if there is none.
   ///
-  /// - Returns: what it is known by when it leaves.
-  func enter(_ channel: any Channel, from address: String, maxConnections: Int) -> UInt64 {
+  /// - Returns: The ticket with which `release` must follow.
+  func acquire(_ channel: any Channel, from address: String, maxConnections: Int) -> UInt64 {
     let share = Self.share(of: maxConnections)
     let (ticket, evicted) = state.withLock { state -> (UInt64, (any Channel)?) in
       var evicted: (any Channel)?
@@ -44,11 +44,11 @@ final class GreetingRoom: Sendable {
     return ticket
   }
 
-  /// It has finished, or is gone.
-  func leave(_ ticket: UInt64) { state.withLock { _ = $0.remove(ticket) } }
+  /// Gives back the place of a connection that has finished, or is gone.
+  func release(_ ticket: UInt64) { state.withLock { _ = $0.remove(ticket) } }
 }
 
-extension GreetingRoom.State {
+extension HandshakeRoom.State {
   fileprivate mutating func remove(_ ticket: UInt64) -> (any Channel)? {
     guard let entry = entries.removeValue(forKey: ticket) else { return nil }
     let count = counts[entry.address, default: 1]
@@ -56,8 +56,8 @@ extension GreetingRoom.State {
     return entry.channel
   }
 
-  /// The search is long only for who crowds it, and short beside a handshake.
-  fileprivate mutating func removeOldest(_ isWanted: (GreetingRoom.Entry) -> Bool) -> (any Channel)? {
+  /// The search is long only in a crowded room, and short compared with a handshake.
+  fileprivate mutating func removeOldest(_ isWanted: (HandshakeRoom.Entry) -> Bool) -> (any Channel)? {
     var oldest: UInt64?
     for (ticket, entry) in entries where isWanted(entry) { oldest = min(oldest ?? ticket, ticket) }
     return oldest.flatMap { remove($0) }

@@ -164,7 +164,10 @@ let package = Package(
       ["Transport", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioPosix, logging]),
     tests(
       "ProxyTests",
-      ["Proxy", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioEmbedded, nioHPACK, logging]),
+      [
+        "Proxy", "Idempotency", "Loop", "Telemetry", "TestSupport", "Wire", nioCore, nioEmbedded, nioHPACK,
+        logging,
+      ]),
     tests("EndToEndTests", ["TestSupport"], resources: [.copy("Clients"), .copy("VTC")]),
   ]
 )

@@ -1,0 +1,159 @@
+import Idempotency
+import Logging
+import Loop
+import NIOCore
+import NIOEmbedded
+import Telemetry
+import Testing
+import Wire
+
+@testable import Proxy
+
+/// The HTTP/1.1 handler on an embedded channel. The tests run its deliveries themselves.
+struct ClientConnectionTests {
+  private final class Harness {
+    let channel = EmbeddedChannel()
+    let downstream: Downstream
+    var deliveries: [Delivery] = []
+
+    init() throws {
+      let metrics = Metrics(loops: 1)
+      let environment = ProxyEnvironment(counters: metrics.counters, logger: Logger(label: "test"))
+      downstream = Downstream(
+        context: EventLoopContext(loop: channel.embeddedEventLoop), environment: environment,
+        generation: Self.generation(), metrics: metrics.loops[0])
+      downstream.start = { [unowned self] in deliveries.append($0) }
+      let connection = ClientConnection(downstream: downstream, peer: ClientPeer(address: "192.0.2.1"))
+      try channel.pipeline.syncOperations.addHandler(connection)
+      try channel.connect(to: SocketAddress(unixDomainSocketPath: "/peer")).wait()
+    }
+
+    static func generation(limits: ProxyLimits = ProxyLimits()) -> Generation {
+      Generation(
+        routes: RouteTable([]), fallback: nil, limits: limits,
+        accessLog: AccessLog(sink: LogSink(), format: .json, isEnabled: false),
+        trustedProxies: TrustedProxies(),
+        unmatchedKeys: .pass, passesUnderscores: false)
+    }
+
+    func send(_ text: String) throws { try channel.writeInbound(ByteBuffer(string: text)) }
+
+    func endInput() { channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+
+    /// Responds to a delivery with a problem of this status.
+    func respond(to index: Int) { deliveries[index].answer(Answer(.requestTimeout)) }
+
+    /// The bytes that the client has got since the last call.
+    func received() throws -> String {
+      var text = ""
+      while let bytes = try channel.readOutbound(as: ByteBuffer.self) { text += String(buffer: bytes) }
+      return text
+    }
+
+    /// Ends what a test leaves open.
+    func close() { _ = try? channel.finish(acceptAlreadyClosed: true) }
+  }
+
+  private static func responses(in text: String) -> Int {
+    text.ranges(of: "HTTP/1.1 408").count
+  }
+
+  private static let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+  @Test func `pipelined requests are run one after the other`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send(Self.get + Self.get)
+    #expect(harness.deliveries.count == 1)
+    harness.respond(to: 0)
+    #expect(harness.deliveries.count == 2)
+    harness.respond(to: 1)
+    let text = try harness.received()
+    #expect(Self.responses(in: text) == 2)
+    #expect(!text.contains("Connection: close"))
+    #expect(harness.channel.isActive)
+  }
+
+  @Test func `a body arrives piece by piece`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
+    #expect(harness.deliveries.first?.wholeBody == nil)
+    try harness.send("cd")
+    #expect(harness.deliveries.first?.wholeBody == ByteBuffer(string: "abcd"))
+  }
+
+  @Test func `an early response is the connection's last`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
+    harness.respond(to: 0)
+    #expect(try harness.received().contains("Connection: close"))
+    #expect(harness.channel.isActive == false)
+  }
+
+  @Test func `a half-close within a body fails it`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
+    harness.endInput()
+    #expect(harness.deliveries.first?.bodyFailure?.status == 400)
+  }
+
+  @Test func `a half-close behind pipelined requests ends after their responses`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send(Self.get + Self.get)
+    harness.endInput()
+    harness.respond(to: 0)
+    harness.respond(to: 1)
+    #expect(harness.deliveries.count == 2)
+    #expect(try Self.responses(in: harness.received()) == 2)
+    #expect(harness.channel.isActive == false)
+  }
+
+  @Test func `bytes that are no request get 400`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send("no request\r\n\r\n")
+    #expect(harness.deliveries.isEmpty)
+    #expect(try harness.received().hasPrefix("HTTP/1.1 400"))
+    #expect(harness.channel.isActive == false)
+  }
+
+  @Test func `a client that goes away leaves its delivery`() throws {
+    let harness = try Harness()
+    try harness.send(Self.get)
+    harness.close()
+    #expect(harness.deliveries.first?.isConnected == false)
+    harness.respond(to: 0)
+    #expect(harness.downstream.connections.isEmpty)
+  }
+
+  @Test func `draining closes an idle connection, and a busy one after its response`() throws {
+    let idle = try Harness()
+    idle.downstream.drain()
+    #expect(idle.channel.isActive == false)
+    let busy = try Harness()
+    try busy.send(Self.get)
+    busy.downstream.environment.drain()
+    busy.downstream.drain()
+    #expect(busy.channel.isActive)
+    busy.respond(to: 0)
+    #expect(try busy.received().contains("Connection: close"))
+    #expect(busy.channel.isActive == false)
+  }
+
+  @Test func `a kept connection adopts new limits, also between requests without a body`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send(Self.get)
+    harness.respond(to: 0)
+    var limits = ProxyLimits()
+    limits.headerCount = 1
+    harness.downstream.adopt(Harness.generation(limits: limits))
+    _ = try harness.received()
+    try harness.send("GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n\r\n")
+    #expect(try harness.received().hasPrefix("HTTP/1.1 431"))
+  }
+}

@@ -1,14 +1,13 @@
 import Idempotency
 import Wire
 
-/// Who stands at the other end of a client's connection, or behind a proxy that is believed, and what the connection
-/// speaks.
+/// The peer of a client's connection, or the client behind a trusted proxy, and the connection's protocol.
 struct ClientPeer: Sendable {
   /// The client's IP address as text, empty for a unix socket or where it is unknown, and the certificate.
   private(set) var caller: CallerPeer
   /// The same for the log, with the nearest proxy's address for an unknown one.
   private(set) var loggedAddress: String
-  /// Whether the word of the connection's peer about the client is believed.
+  /// Whether the connection's peer is a trusted proxy, whose fields state the client.
   private(set) var isTrusted = false
   let isSecure: Bool
   var isHTTP2 = false
@@ -18,17 +17,17 @@ struct ClientPeer: Sendable {
   private(set) var forwardedHost: String?
   /// The connection's own address; `nil` for a unix socket.
   private let ownAddress: IPAddress?
-  /// Whether a balancer said that it does not know the client. Nobody is then believed: whoever that is may have
-  /// written the fields.
+  /// Whether a balancer stated that it does not know the client. The fields are then not trusted: the unknown client may
+  /// have written them.
   private let isUnknown: Bool
 
   /// - Parameters:
-  ///   - address: of the connection's other end, or what a balancer said of it; empty for a unix socket.
-  ///   - isUnknown: whether a balancer said that it does not know the client.
+  ///   - address: The address of the connection's other end, or the one that a balancer stated; empty for a unix socket.
+  ///   - isUnknown: Whether a balancer stated that it does not know the client.
   init(
     address: String, isUnknown: Bool = false, isSecure: Bool = false, certificate: CertificateIdentity? = nil
   ) {
-    // A client of IPv4 has one address, by whatever socket it comes.
+    // An IPv4 client has the same address on an IPv6 socket.
     ownAddress = IPAddress(address)
     let address = address.utf8.contains(UInt8(ascii: ":")) ? ownAddress?.text ?? address : address
     caller = CallerPeer(address: isUnknown ? "" : address, certificate: certificate)
@@ -38,7 +37,7 @@ struct ClientPeer: Sendable {
     forwardedLines = Self.lines([], caller.address, isSecure ? "https" : "http")
   }
 
-  /// The `Via` line: by which version the request came.
+  /// The `Via` line, with the version by which the request came.
   func via(_ head: MessageHead) -> StaticString {
     if isHTTP2 { return "Via: 2.0 semel\r\n" }
     return head.minorVersion == 0 ? "Via: 1.0 semel\r\n" : "Via: 1.1 semel\r\n"
@@ -46,8 +45,8 @@ struct ClientPeer: Sendable {
 }
 
 extension ClientPeer {
-  /// The client as a request tells of it, where the peer is a proxy that is believed. A proxy that says nothing of the
-  /// client's address, or that it does not know it, leaves it unknown: its own would be that of all its clients.
+  /// The client that a request states, if the peer is a trusted proxy. A proxy that states no address leaves it unknown:
+  /// its own address would be that of all its clients.
   func believing(_ head: MessageHead, by trusted: TrustedProxies) -> ClientPeer {
     guard !trusted.isEmpty, !isUnknown, trusted.trusts(ownAddress) else { return self }
     var peer = self
@@ -66,13 +65,13 @@ extension ClientPeer {
 
   private static let forwarding: [FieldName] = [.xForwardedFor, .xForwardedProto, .xForwardedHost]
 
-  /// The value of a field that is there once and not empty: of two, nobody can tell which one is meant.
+  /// The value of a field that is present once and not empty: two would be ambiguous.
   private static func only(_ name: FieldName, of head: MessageHead) -> String? {
     guard head.count(name) == 1, let value = head.string(name), !value.isEmpty else { return nil }
     return value
   }
 
-  /// The addresses that were said before, then the peer's own.
+  /// The addresses that proxies stated, then the peer's own.
   private static func lines(_ chain: [String], _ address: String, _ scheme: String) -> String {
     let all = (chain + [address]).filter { !$0.isEmpty }.joined(separator: ", ")
     return (all.isEmpty ? "" : "X-Forwarded-For: \(all)\r\n") + "X-Forwarded-Proto: \(scheme)\r\n"

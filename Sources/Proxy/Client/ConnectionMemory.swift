@@ -1,14 +1,14 @@
 import NIOCore
 import Telemetry
 
-/// One connection's part of the memory for bodies: what of its requests and responses is held here at the moment.
+/// One connection's part of the memory for bodies: the bytes of its requests and responses that are held here now.
 ///
-/// All connections of all loops together hold `limits.body_memory`, one of them an eighth of that; a single body may be
-/// larger, since nothing smaller than it is of any use. Confined to its loop.
+/// All connections of all loops together hold at most `limits.body_memory`, and one of them an eighth of that. A single
+/// body may be larger, since a part of it is of no use. Confined to its loop.
 final class ConnectionMemory {
-  /// Changes are told to the other loops when they come to this much: a small body costs no atomic operation.
+  /// The change, in bytes, from which the other loops are informed: a small body costs no atomic operation.
   private static let step = 4096
-  /// Which part of all one connection may hold.
+  /// The divisor of all memory that gives one connection's part.
   private static let share = 8
 
   private let downstream: Downstream
@@ -16,9 +16,9 @@ final class ConnectionMemory {
   /// In bytes, without what is shared or captured.
   private var held = 0
   private var captured = 0
-  /// How much of it the other loops know.
+  /// The bytes of both that the other loops know of.
   private var published = 0
-  /// How many responses of this connection are out of each shared body, and how much that is.
+  /// The number of this connection's responses that are read from each shared body.
   private var shared: [ObjectIdentifier: Int] = [:]
   private var sharedBytes = 0
 
@@ -29,15 +29,15 @@ final class ConnectionMemory {
   private var limitOfOthers: Int { CaptureShare.memory(forOthers: limit) }
   private var captures: CaptureShare { downstream.environment.captures }
 
-  /// Whether a request may go on to be claimed or sent that holds so much itself.
+  /// Whether a request that holds so many bytes itself may be claimed or sent.
   func hasRoom(beside own: Int) -> Bool {
     counters[.bodyBytes] - own < limitOfOthers
       && (held + sharedBytes == own || held + sharedBytes < limit / Self.share)
   }
 
-  /// Takes memory for bytes that have arrived; false, and nothing taken, where there is none left.
+  /// Takes memory for bytes that have arrived; false, and nothing taken, if there is none left.
   ///
-  /// - Parameter own: what the body they belong to holds already.
+  /// - Parameter own: The bytes that their body holds already.
   func take(_ count: Int, beside own: Int) -> Bool {
     guard held + sharedBytes == own || held + sharedBytes + count <= limit / Self.share else { return false }
     guard publish(more: count) else { return false }
@@ -71,7 +71,7 @@ final class ConnectionMemory {
     publish()
   }
 
-  /// Takes memory that is needed whatever the limit says: for a refusal, or a little that is about to leave.
+  /// Takes memory regardless of the limit: for a refusal, or for few bytes that are about to leave.
   func force(_ count: Int) {
     held += count
     publish()
@@ -82,7 +82,7 @@ final class ConnectionMemory {
     publish()
   }
 
-  /// Tells the other loops of this much more, where it comes to a step; false where all have no room for it.
+  /// Informs the other loops of so many more bytes, once they come to a step; false if there is no room for them.
   private func publish(more count: Int) -> Bool {
     let growth = held + captured + count - published
     guard growth >= Self.step else { return true }
@@ -104,9 +104,9 @@ final class ConnectionMemory {
 
 // Bodies that several responses are read from.
 extension ConnectionMemory {
-  /// Counts one response more that is read from a shared body; false where the connection holds too much.
+  /// Counts one more response that is read from a shared body; false if the connection holds too much.
   ///
-  /// - Parameter own: what the response holds already.
+  /// - Parameter own: The bytes that the response holds already.
   func enter(_ body: SharedBody, beside own: Int) -> Bool {
     let key = ObjectIdentifier(body)
     if let count = shared[key] {

@@ -1,8 +1,8 @@
 import NIOCore
 
-/// What of a response's body its client has not taken yet, and what follows it. Pure.
+/// The part of a response's body that its client has not taken yet, and the bytes that follow it. Pure.
 ///
-/// It waits here and goes to the socket piece by piece, since what NIO was once given it holds without bound.
+/// It waits here and goes to the socket piece by piece, since NIO would hold without bound whatever it is given.
 struct OutgoingBody {
   private var pieces: CircularBuffer<ByteBuffer> = []
   private(set) var count = 0

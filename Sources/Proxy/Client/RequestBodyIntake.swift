@@ -102,7 +102,7 @@ extension RequestBodyIntake {
 
   mutating func beginStreaming() { highWater = 256 << 10 }
 
-  /// Takes out the bytes that are here; otherwise tells the next step of a consumer that wants the body in pieces.
+  /// Takes out the bytes that are here; otherwise returns the next step of a consumer that wants the body in pieces.
   mutating func takeNext() -> NextAction {
     if bytes.readableBytes > 0 {
       let piece = bytes

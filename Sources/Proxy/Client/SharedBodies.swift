@@ -2,7 +2,7 @@ import Idempotency
 import NIOCore
 import Telemetry
 
-/// The body of a recorded response that clients are reading, held once however many they are.
+/// The body of a recorded response that clients are reading, held once for all of them.
 final class SharedBody {
   let bytes: ByteBuffer
   fileprivate let recordedAt: StoreInstant
@@ -26,9 +26,9 @@ final class SharedBodies {
 
   init(counters: Counters) { self.counters = counters }
 
-  /// The body, in the buffer in which others read it already where its bytes are the same; `leave` must follow.
+  /// The buffer in which other clients read the same bytes already, else the body's own; `leave` must follow.
   ///
-  /// - Returns: `nil` where there is no memory for one more.
+  /// - Returns: `nil` if there is no memory for one more body.
   func enter(_ body: ByteBuffer, recordedAt: StoreInstant, limit: Int) -> SharedBody? {
     let key = Key(recordedAt: recordedAt, length: body.readableBytes)
     if let shared = bodies[key]?.first(where: { $0.bytes == body }) {

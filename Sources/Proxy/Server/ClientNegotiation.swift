@@ -7,7 +7,7 @@ import TLS
 import Telemetry
 import Wire
 
-/// The beginning of a client's connection: awaits the PROXY header and the TLS handshake, which tell the client's address
+/// The beginning of a client's connection: awaits the PROXY header and the TLS handshake, which state the client's address
 /// and protocol, then leaves the connection to that protocol's handler.
 ///
 /// Confined to its event loop, hence `@unchecked Sendable`.

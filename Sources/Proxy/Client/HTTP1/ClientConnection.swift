@@ -48,7 +48,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   private var isReading = true
   /// Guards against decoding within a decoding step.
   private var isDecoding = false
-  /// Guards against writing within a write, which tells of the channel's writability.
+  /// Guards against writing within a write, which can change the channel's writability.
   var isWriting = false
   /// The time at which the connection is cut unless something happens before.
   var deadline: NIODeadline

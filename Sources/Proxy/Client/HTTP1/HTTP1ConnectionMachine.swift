@@ -151,7 +151,7 @@ extension HTTP1ConnectionMachine {
   enum FramingErrorAction {
     /// Leave the connection to HTTP/2 (RFC 9113, section 3.3).
     case becomeHTTP2
-    /// Respond with an error and close: the bytes that follow cannot be told apart.
+    /// Respond with an error and close: the boundaries of the bytes that follow are unknown.
     case refuse
     /// Fail the delivery's body; the connection closes after its response.
     case failBody

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Holds flushes back while a read is handled, so that what many streams answer to it leaves in one write.
+/// Holds flushes back while a read is handled, so that the responses of many streams leave in one write.
 final class FlushGate: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundIn = IOData

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The types of HTTP/2 frames that are told apart here (RFC 9113, section 6).
+/// The types of HTTP/2 frames that the budget distinguishes (RFC 9113, section 6).
 enum FrameKind {
   static let data: UInt8 = 0
   static let headers: UInt8 = 1

@@ -1,8 +1,7 @@
 import NIOCore
 
-/// Stands between the codec and the socket, and mends what the codec does: it counts PINGs that a client may send for
-/// nothing and does not count other frames that advance no request (`FrameIntake`), and where it ends a connection it does
-/// not say which streams were taken.
+/// Corrects the codec, between it and the socket: the codec limits PINGs that a client may send freely, does not limit
+/// other frames that advance no request (`FrameIntake`), and ends a connection without stating which streams were taken.
 ///
 /// RFC 9113, section 6.8, lets a client repeat whatever lies above the last stream of a GOAWAY, POST included, and the
 /// codec announces 0 to who misbehaves.
@@ -22,10 +21,10 @@ final class FrameGuard: ChannelDuplexHandler {
   private var readLimit = ReadLimit()
   /// Whether the connection ends for a flood: nothing more is read.
   private var isFlooded = false
-  /// What of the frame that is written is still to come.
+  /// The number of bytes of the frame under way that were not written yet.
   private var payloadLeft = 0
 
-  /// - Parameter maxControlFrames: the frames that advance no request, within 30 s and beyond what is usual.
+  /// - Parameter maxControlFrames: The number of frames that advance no request, within 30 s and beyond the credit.
   init(of session: ClientSession, maxControlFrames: Int) {
     self.session = session
     intake = FrameIntake(budget: FrameBudget(max: maxControlFrames))
@@ -69,7 +68,7 @@ final class FrameGuard: ChannelDuplexHandler {
     context.write(isChanged ? wrapOutboundOut(.byteBuffer(bytes)) : data, promise: promise)
   }
 
-  /// True where the frame was changed.
+  /// Counts the frame that begins in the bytes, and mends a GOAWAY. True if the bytes were changed.
   private func look(at bytes: inout ByteBuffer) -> Bool {
     guard payloadLeft == 0 else {
       payloadLeft = max(payloadLeft - bytes.readableBytes, 0)

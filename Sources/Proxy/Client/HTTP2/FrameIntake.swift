@@ -6,9 +6,9 @@ import NIOCore
 /// The codec counts all PINGs as a flood, but gRPC estimates its bandwidth with one for each DATA that it gets. Each frame
 /// of DATA or HEADERS that was sent allows one PING. Pure: bytes come in and go out.
 struct FrameIntake {
-  /// What becomes of bytes that were read.
+  /// The result of a read.
   struct Passed {
-    /// What the codec shall see, in order.
+    /// The bytes for the codec, in order.
     var bytes: [ByteBuffer] = []
     /// The payloads of PINGs to be acknowledged.
     var pings: [ByteBuffer] = []
@@ -27,9 +27,9 @@ struct FrameIntake {
 
   private var budget: FrameBudget
   private var pingCredit = 0
-  /// What of the frame under way is still to come.
+  /// The number of bytes of the frame under way that are still to come.
   private var skipped = magicBytes
-  /// The beginning of a frame of which too little was there.
+  /// The beginning of a frame whose head was not all there.
   private var held = ByteBuffer()
   /// Whether the SETTINGS have come with which every client begins.
   private var hasBegun = false
@@ -106,7 +106,7 @@ struct FrameIntake {
     let flags: UInt8
     let stream: UInt32
 
-    /// `nil` where its head is not all there.
+    /// `nil` if its head is not all there.
     init?(_ bytes: ByteBuffer, at index: Int) {
       guard let word = bytes.getInteger(at: index, as: UInt32.self),
         let flags = bytes.getInteger(at: index + 4, as: UInt8.self),
@@ -118,7 +118,7 @@ struct FrameIntake {
       self.stream = stream
     }
 
-    /// Whether it asks for an acknowledgement, and is as it must be.
+    /// Whether it is a valid PING that asks for an acknowledgement.
     var isPing: Bool { kind == FrameKind.ping && flags & 1 == 0 && length == 8 && stream & 0x7FFF_FFFF == 0 }
   }
 }

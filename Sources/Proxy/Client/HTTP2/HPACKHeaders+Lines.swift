@@ -3,7 +3,7 @@ import NIOHPACK
 import Wire
 
 extension HPACKHeaders {
-  /// An answer's head.
+  /// A response's head.
   init(_ head: AnswerHead) {
     var lines = ByteBufferAllocator().buffer(capacity: head.capacity)
     head.writeFields(into: &lines)
@@ -36,6 +36,6 @@ extension HPACKHeaders {
     return forms + texts <= HPACKBound.frameBytes
   }
 
-  /// How much text it is.
+  /// The number of bytes of all names and values.
   var byteCount: Int { reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
 }

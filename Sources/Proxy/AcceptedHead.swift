@@ -6,13 +6,6 @@ import Wire
 ///
 /// Reading the body takes time that grows with it, and needs nothing of the event loop.
 struct AcceptedHead: Sendable {
-  /// All that a claim needs, once the body has been read.
-  struct Reading: Sendable {
-    let call: KeyedCall
-    let key: IdempotencyKey
-    let fingerprint: Fingerprint
-  }
-
   let head: MessageHead
   let route: Route
   let target: RequestTarget
@@ -29,18 +22,17 @@ struct AcceptedHead: Sendable {
   /// The bytes that are read besides what a head may always hold.
   func readBytes(of body: ByteBuffer) -> Int { body.readableBytes + (target.query?.readableBytes ?? 0) }
 
-  /// The key and the fingerprint; `nil` where there is no key.
-  func read(_ body: ByteBuffer) throws(Problem) -> Reading? {
+  /// The keyed request with its fingerprint; `nil` if it has no key.
+  func read(_ body: ByteBuffer) throws(Problem) -> KeyedCall? {
     guard let key = try key(in: body) else { return nil }
-    let call = KeyedCall(
-      route: route, target: target, method: fingerprintMethod, body: body,
+    return KeyedCall(
+      route: route, head: head, target: target, method: fingerprintMethod, body: body,
       id: .make(
         caller: caller, upstream: route.policy.upstream.name, host: host,
         method: method,
         place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
         under: identityKey),
       caller: caller, key: key)
-    return Reading(call: call, key: key, fingerprint: call.fingerprint(by: route.policy.recipe, head: head))
   }
 
   /// The key that was found in the head, or the one that stands in the body.
@@ -64,7 +56,7 @@ final class LargeRequest: Sendable {
 
   var bytes: Int { accepted.readBytes(of: body) }
 
-  func read() -> Result<AcceptedHead.Reading?, Problem> {
+  func read() -> Result<KeyedCall?, Problem> {
     do throws(Problem) { return .success(try accepted.read(body)) } catch { return .failure(error) }
   }
 }

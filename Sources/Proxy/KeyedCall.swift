@@ -3,10 +3,12 @@ import Loop
 import NIOCore
 import Wire
 
-/// One keyed request, identified: what the store is asked for and the backend is sent.
+/// One keyed request, identified: the arguments of its claim, the request for the backend, and the machine that decides
+/// on it.
 ///
-/// A class, so that it is not copied into the frame of every step that a request takes.
-final class KeyedCall: Sendable {
+/// A class, so that it is not copied into the frame of every step that a request takes. It may be made on any thread;
+/// the machine is used on the event loop of its delivery alone.
+final class KeyedCall: @unchecked Sendable {
   let route: Route
   let target: RequestTarget
   /// The method that enters the fingerprint.
@@ -15,10 +17,14 @@ final class KeyedCall: Sendable {
   let id: RecordID
   let caller: Caller
   let key: IdempotencyKey
+  /// The fingerprint by the route's recipe.
+  let fingerprint: Fingerprint
+  /// The machine of this request's claim, from the store's first reply to the end of its record.
+  var exchange: Exchange
 
   init(
-    route: Route, target: RequestTarget, method: ByteBuffer, body: ByteBuffer, id: RecordID, caller: Caller,
-    key: IdempotencyKey
+    route: Route, head: MessageHead, target: RequestTarget, method: ByteBuffer, body: ByteBuffer,
+    id: RecordID, caller: Caller, key: IdempotencyKey
   ) {
     self.route = route
     self.target = target
@@ -27,13 +33,16 @@ final class KeyedCall: Sendable {
     self.id = id
     self.caller = caller
     self.key = key
+    fingerprint = .make(
+      recipe: route.policy.recipe, head: head, method: method, path: target.path, query: target.query,
+      body: body)
+    exchange = Exchange(route: route)
   }
 
+  /// The fingerprint by the recipe of a record that another configuration has made.
   func fingerprint(by recipe: Recipe, head: MessageHead) -> Fingerprint {
     .make(
-      recipe: recipe, head: head, method: method, path: target.path,
-      query: target.query,
-      body: body)
+      recipe: recipe, head: head, method: method, path: target.path, query: target.query, body: body)
   }
 
   /// The bytes from which a fingerprint is made.
@@ -54,7 +63,7 @@ final class KeyedCall: Sendable {
       now: BootInstant(nanoseconds: bootTimeNanoseconds()))
   }
 
-  func claimRequest(owner: OwnerToken, fingerprint: Fingerprint) -> ClaimRequest {
+  func claimRequest(owner: OwnerToken) -> ClaimRequest {
     let takeOver: ClaimRequest.TakeOver =
       switch route.policy.onUnknown {
       case .hold: .never

@@ -15,27 +15,18 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     self.failures = failures
   }
 
-  public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
-    let began = NIODeadline.now()
-    do throws(StoreError) {
-      let outcome = try await base.claim(request)
-      answered(.claim, began)
-      return outcome
-    } catch {
-      throw failed(.claim, error)
-    }
+  public func knownOutcome(of id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
+    base.knownOutcome(of: id, fingerprint)
   }
 
-  public func claim(
-    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
-  ) -> Bool {
+  public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     let began = NIODeadline.now()
-    return base.claim(request) { [self] reply in
+    base.startClaim(request) { [self] reply in
       switch reply {
-      case .success: answered(.claim, began)
+      case .success: succeeded(.claim, began)
       case .failure(let error): _ = failed(.claim, error)
       }
-      tell(reply)
+      onReply(reply)
     }
   }
 
@@ -43,18 +34,14 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     try await measured(.renew) { () throws(StoreError) in try await base.renew(claim) }
   }
 
-  public func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {
-    try await measured(.complete) { () throws(StoreError) in try await base.complete(claim, with: completion)
-    }
-  }
-
-  public func completeAndTell(
+  /// Written out, since every first run calls it: a closure would cost it two frames more.
+  public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
     let began = NIODeadline.now()
     do throws(StoreError) {
-      let reply = try await base.completeAndTell(claim, with: completion)
-      answered(.complete, began)
+      let reply = try await base.complete(claim, with: completion)
+      succeeded(.complete, began)
       return reply
     } catch {
       throw failed(.complete, error)
@@ -95,24 +82,24 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     try await measured(.watch) { () throws(StoreError) in try await base.watch(id) }
   }
 
-  /// Not for the two that every first run asks, which are written out: a closure costs each of them two frames more.
-  private func measured<Answer>(
-    _ command: StoreCommand, _ ask: () async throws(StoreError) -> Answer
-  ) async throws(StoreError) -> Answer {
+  /// Runs, times and counts a command.
+  private func measured<Reply>(
+    _ command: StoreCommand, _ run: () async throws(StoreError) -> Reply
+  ) async throws(StoreError) -> Reply {
     let began = NIODeadline.now()
     do throws(StoreError) {
-      let answer = try await ask()
-      answered(command, began)
-      return answer
+      let reply = try await run()
+      succeeded(command, began)
+      return reply
     } catch {
       throw failed(command, error)
     }
   }
 
-  private func answered(_ command: StoreCommand, _ began: NIODeadline) {
+  private func succeeded(_ command: StoreCommand, _ began: NIODeadline) {
     let now = NIODeadline.now()
     metrics.asked(command, microseconds: (now - began).nanoseconds / 1000)
-    // Of the commands that write: a store that is full still finds.
+    // Only commands that write prove that the store works: a store that is full still finds.
     if command == .claim || command == .complete { failures.succeeded(now: now.uptimeNanoseconds) }
   }
 

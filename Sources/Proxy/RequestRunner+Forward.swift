@@ -13,7 +13,7 @@ extension RequestRunner {
   /// Forward: the one sending that the claim allows, and whatever comes of it.
   @inline(never)
   func forward(
-    _ call: KeyedCall, _ claim: Claim, _ exchange: inout Exchange
+    _ call: KeyedCall, _ claim: Claim
   ) async throws(Problem) -> OwnerEnd {
     delivery.record.attempt = claim.attempt
     delivery.record.retry = RetryCause(claim)
@@ -26,10 +26,10 @@ extension RequestRunner {
     do throws(UpstreamFailure) {
       let captured = try await capture.run(within: call.route.policy.timeToAnswer)
       delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
-      return await settle(captured, call, held, &exchange)
+      return await settle(captured, call, held)
     } catch {
       delivery.record.upstreamMicroseconds = microseconds(since: sentAt)
-      return await lost(error, capture, call, held, &exchange)
+      return await lost(error, capture, call, held)
     }
   }
 
@@ -49,11 +49,11 @@ extension RequestRunner {
   /// Record, then answer.
   @inline(never)
   private func settle(
-    _ captured: CapturedAnswer, _ call: KeyedCall, _ held: HeldClaim<Store>, _ exchange: inout Exchange
+    _ captured: CapturedAnswer, _ call: KeyedCall, _ held: HeldClaim<Store>
   ) async -> OwnerEnd {
     let recordedAt = NIODeadline.now()
     delivery.record.trace?.recordAt = recordedAt.uptimeNanoseconds
-    let action = exchange.answered(
+    let action = call.exchange.answered(
       status: captured.head.status, steering: Steering(of: captured.head), isRenewed: held.isRenewalAsked)
     let stored: Exchange.StoredAction
     let label: AnswerLabel
@@ -63,13 +63,13 @@ extension RequestRunner {
         delivery.record.trace, on: captured.outcome(by: call.route, method: head.method))
       let completion = Completion(outcome: outcome, retention: retention, remember: remember)
       label = .executed
-      stored = await complete(completion, held, &exchange)
+      stored = await complete(completion, held, call)
     case .release(let release):
       label = .notStored
-      stored = await giveBack(held, release, &exchange)
+      stored = await giveBack(held, release, call)
     case .markUnknown:
       label = .unknown
-      stored = await markUnknown(held, &exchange)
+      stored = await markUnknown(held, call)
     }
     delivery.record.recordMicroseconds = microseconds(since: recordedAt)
     return answer(captured, label, stored)
@@ -103,13 +103,12 @@ extension RequestRunner {
   @inline(never)
   private func lost(
     _ failure: UpstreamFailure, _ capture: AnswerCapture<Backend.Exchange>, _ call: KeyedCall,
-    _ held: HeldClaim<Store>,
-    _ exchange: inout Exchange
+    _ held: HeldClaim<Store>
   ) async -> OwnerEnd {
     environment.logger.debug("no answer from the backend", metadata: ["failure": "\(failure)"])
-    switch exchange.failed(failure) {
+    switch call.exchange.failed(failure) {
     case .release(let problem):
-      let stored = await giveBack(held, .remembered, &exchange)
+      let stored = await giveBack(held, .remembered, call)
       return refused(problem, stored)
     case .markUnknown(let problem):
       worker.metrics.add(.outcomesLost, route: call.route.number)
@@ -122,9 +121,9 @@ extension RequestRunner {
       refuse(problem)
       do throws(UpstreamFailure) {
         let captured = try await capture.run(within: settle)
-        return await self.settle(captured, call, held, &exchange)
+        return await self.settle(captured, call, held)
       } catch {
-        return await lost(error, capture, call, held, &exchange)
+        return await lost(error, capture, call, held)
       }
     case .giveUp:
       worker.end(held)

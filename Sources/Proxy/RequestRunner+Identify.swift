@@ -9,7 +9,7 @@ extension RequestRunner {
   /// What a request is about.
   enum Subject {
     case passed(RequestTarget, by: Route?, label: AnswerLabel?)
-    case keyed(KeyedCall, Fingerprint)
+    case keyed(KeyedCall)
     /// Accepted by its head; its body, of at most so many bytes, has to be read first.
     case incomplete(limit: Int)
     /// Accepted by its head, with a body that has to be read beside the loop.
@@ -61,19 +61,17 @@ extension RequestRunner {
   /// Reads a large body beside the loop.
   @inline(never)
   func identify(_ request: LargeRequest) async throws(Problem) -> Subject {
-    let reading = await worker.bodies.read(request.bytes, of: delivery.connection) { request.read() }
-    return try subject(by: try reading.get(), of: request.accepted)
+    let call = await worker.bodies.read(request.bytes, of: delivery.connection) { request.read() }
+    return try subject(by: try call.get(), of: request.accepted)
   }
 
-  private func subject(
-    by reading: AcceptedHead.Reading?, of accepted: AcceptedHead
-  ) throws(Problem) -> Subject {
-    guard let reading else { return try unkeyed(accepted.target, by: accepted.route) }
-    delivery.recordID = reading.call.id
+  private func subject(by call: KeyedCall?, of accepted: AcceptedHead) throws(Problem) -> Subject {
+    guard let call else { return try unkeyed(accepted.target, by: accepted.route) }
+    delivery.recordID = call.id
     if generation.accessLog.isEnabled {
-      delivery.record.keyDigest = reading.key.digestText(by: environment.digests)
+      delivery.record.keyDigest = call.key.digestText(by: environment.digests)
     }
-    return .keyed(reading.call, reading.fingerprint)
+    return .keyed(call)
   }
 
   /// A request that no route protects: passed through, but for one with a key where such keys are refused.

@@ -9,18 +9,18 @@ extension RequestRunner {
   /// Stores a final outcome. Where the store gives no answer, it is tried again in the background, and the lease
   /// renewed meanwhile: no retry runs because a record could not be written.
   func complete(
-    _ completion: Completion, _ held: HeldClaim<Store>, _ exchange: inout Exchange
+    _ completion: Completion, _ held: HeldClaim<Store>, _ call: KeyedCall
   ) async -> Exchange.StoredAction {
     do throws(StoreError) {
-      let reply = try await worker.store.completeAndTell(held.claim, with: completion)
+      let reply = try await worker.store.complete(held.claim, with: completion)
       held.note(completion.ownEnd, reply.outcome)
       worker.end(held)
       if let record = reply.record {
         delivery.record.timeToSuccessMilliseconds = (record.recordedAt - held.claim.firstSeen).count
       }
-      return exchange.stored(told(reply.outcome))
+      return call.exchange.stored(told(reply.outcome))
     } catch {
-      let action = exchange.storingFailed(error)
+      let action = call.exchange.storingFailed(error)
       if case .refuseAndKeepStoring = action { held.note(.unknown) } else { held.note(completion.ownEnd) }
       keepStoring(completion, held, after: error)
       return action
@@ -33,14 +33,14 @@ extension RequestRunner {
     environment.logger.debug(
       "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
     keepTelling(held, completion.ownEnd) { store throws(StoreError) in
-      try await store.complete(held.claim, with: completion)
+      try await store.complete(held.claim, with: completion).outcome
     }
   }
 
   /// Gives a record back, once no copy of its claim can take it again.
   @inline(never)
   func giveBack(
-    _ held: HeldClaim<Store>, _ release: Release, _ exchange: inout Exchange
+    _ held: HeldClaim<Store>, _ release: Release, _ call: KeyedCall
   ) async -> Exchange.StoredAction {
     held.stopRenewing()
     await worker.outlastCopies(of: held.claim)
@@ -48,26 +48,27 @@ extension RequestRunner {
       let outcome = try await worker.store.release(held.claim, release)
       held.note(release.ownEnd, outcome)
       worker.end(held)
-      return exchange.stored(told(outcome))
+      return call.exchange.stored(told(outcome))
     } catch {
       held.note(release.ownEnd)
       keepTelling(held, release.ownEnd) { store throws(StoreError) in
         try await store.release(held.claim, release)
       }
-      return exchange.stored(.done)
+      return call.exchange.stored(.done)
     }
   }
 
   /// Marks a record unknown because the backend's own answer says so.
   @inline(never)
-  func markUnknown(_ held: HeldClaim<Store>, _ exchange: inout Exchange) async -> Exchange.StoredAction {
+  func markUnknown(_ held: HeldClaim<Store>, _ call: KeyedCall) async -> Exchange.StoredAction {
     held.stopRenewing()
     held.note(.unknown)
     defer { worker.end(held) }
     do throws(StoreError) {
-      return exchange.stored(told(try await worker.store.markUnknown(held.claim)))
+      let outcome = try await worker.store.markUnknown(held.claim)
+      return call.exchange.stored(told(outcome))
     } catch {
-      return exchange.stored(.done)
+      return call.exchange.stored(.done)
     }
   }
 

@@ -28,13 +28,6 @@ extension RequestRunner {
       throw error
     }
   }
-
-  /// Notes that the process was told of a completed record.
-  func note(_ outcome: ClaimOutcome, of call: KeyedCall, _ fingerprint: Fingerprint) {
-    guard call.route.mayRunUnprotected else { return }
-    let request = call.claimRequest(owner: OwnerToken(high: 0, low: 0), fingerprint: fingerprint)
-    environment.known.change(call.id) { $0 = .after(outcome, to: request, from: $0, now: $1) }
-  }
 }
 
 extension Route {

@@ -17,7 +17,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   var generation: Generation { delivery.generation }
   var head: MessageHead { delivery.request.head }
 
-  /// Begins. What can be answered at once is; the rest goes on in a task of its own, which outlives the connection.
+  /// Begins the run. What has to wait continues in a task of its own, which outlives the connection.
   func start() {
     let inFlight = environment.counters.change(.inFlight, by: 1)
     beginTrace()
@@ -26,22 +26,18 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       guard inFlight <= generation.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
       if let failure = delivery.bodyFailure { throw failure }
       let subject = try identify(body: delivery.wholeBody)
-      guard case .keyed(let call, let fingerprint) = subject else {
-        return goOn { () throws(Problem) in try await run(subject) }
+      guard case .keyed(let call) = subject else {
+        return continueInTask { () throws(Problem) in try await run(subject) }
       }
-      guard let record = kept(call, fingerprint) else {
-        try reserveCapture(call)
-        return claim(call, fingerprint)
-      }
-      replay(record, from: .cache)
+      return try claim(call)
     } catch {
       refuse(error)
     }
     finish()
   }
 
-  /// Goes on in a task, to the end.
-  private func goOn(_ rest: @escaping @Sendable () async throws(Problem) -> Void) {
+  /// Runs the rest of the delivery in a task.
+  private func continueInTask(_ rest: @escaping @Sendable () async throws(Problem) -> Void) {
     _ = Task(executorPreference: worker.context.executor) {
       do throws(Problem) { try await rest() } catch { refuse(error) }
       finish()
@@ -53,11 +49,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     case .passed(let target, let route, let label):
       try refuseWithoutMemory()
       try await passThrough(target, by: route, label: label)
-    case .keyed(let call, let fingerprint):
-      if let record = kept(call, fingerprint) { return replay(record, from: .cache) }
-      try reserveCapture(call)
-      let request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
-      try await act(on: await ask(for: request), to: request, of: call)
+    case .keyed(let call):
+      try await claimInTask(call)
     case .incomplete(let limit):
       try await run(try identify(body: try await delivery.collectBody(limit: limit)))
     case .large(let request):
@@ -82,56 +75,69 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     tell()
   }
 
-  /// The recorded outcome that this process keeps, where it is one to replay.
-  private func kept(_ call: KeyedCall, _ fingerprint: Fingerprint) -> CompletedRecord? {
-    guard let outcome = worker.store.cached(call.id, fingerprint), let record = outcome.replayable else {
-      return nil
-    }
-    note(outcome, of: call, fingerprint)
-    return record
-  }
-
-  /// Claim: one delivery becomes the record's owner, the others replay, wait or are refused. A task is made only for
-  /// what has to wait once more: most duplicates are answered from the store's first reply.
+  /// Claim: one delivery becomes the record's owner; the others replay, wait, or are refused. A task is made only for
+  /// what has to wait: most duplicates get their response by the cache or by the store's first reply.
   @inline(never)
-  private func claim(_ call: KeyedCall, _ fingerprint: Fingerprint) {
-    let request = call.claimRequest(owner: worker.newOwner(), fingerprint: fingerprint)
-    let askedAt = claimAsked()
-    let isAsked = worker.store.claim(request) { reply in
-      claimAnswered(askedAt)
-      guard case .success(let outcome) = reply, let record = outcome.replayable else {
-        return goOn { () throws(Problem) in try await act(on: reply, to: request, of: call) }
-      }
-      note(outcome, of: call, fingerprint)
-      replay(record, from: .store)
-      finish()
+  private func claim(_ call: KeyedCall) throws(Problem) {
+    let known = knownAction(of: call)
+    if let known, respond(by: known, from: .cache) { return finish() }
+    try reserveCapture(call)
+    let request = call.claimRequest(owner: worker.newOwner())
+    if let known {
+      return continueInTask { () throws(Problem) in try await carryOut(known, after: request, of: call) }
     }
-    if !isAsked { goOn { () throws(Problem) in try await run(.keyed(call, fingerprint)) } }
+    let requestedAt = claimRequested()
+    worker.store.startClaim(request) { reply in
+      claimReplied(requestedAt)
+      let action = decide(on: reply, to: request, of: call)
+      if respond(by: action, from: .store) { return finish() }
+      continueInTask { () throws(Problem) in try await carryOut(action, after: request, of: call) }
+    }
   }
 
-  /// Goes on by what the store said, and asks it again as often as that takes.
-  private func act(
-    on reply: ClaimReply, to request: ClaimRequest, of call: KeyedCall
+  /// Claims in a task that has waited for the body.
+  @inline(never)
+  private func claimInTask(_ call: KeyedCall) async throws(Problem) {
+    let known = knownAction(of: call)
+    if let known, respond(by: known, from: .cache) { return }
+    try reserveCapture(call)
+    let request = call.claimRequest(owner: worker.newOwner())
+    if let known { return try await carryOut(known, after: request, of: call) }
+    try await carryOut(await claim(request, of: call), after: request, of: call)
+  }
+
+  /// Responds if the record has an outcome to replay, or the request is refused. False if the run goes on.
+  private func respond(by action: Exchange.ClaimedAction, from source: ReplaySource) -> Bool {
+    switch action {
+    case .replay(let record): replay(record, from: source)
+    case .refuse(let problem): refuse(duplicate(problem))
+    default: return false
+    }
+    return true
+  }
+
+  /// Carries out what follows the store's reply, and claims again as often as that takes.
+  private func carryOut(
+    _ first: Exchange.ClaimedAction, after request: ClaimRequest, of call: KeyedCall
   ) async throws(Problem) {
-    var exchange = Exchange(route: call.route)
-    var (reply, request) = (reply, request)
+    var (action, request) = (first, request)
     var wait: DuplicateWait<Store>?
     defer { wait?.end() }
     while true {
-      switch action(by: reply, to: request, of: call, &exchange) {
+      switch action {
       case .forward(let claim):
         countSighting(claim, of: call)
         wait?.end()
         wait = nil
-        guard try await forward(call, claim, &exchange) == .becomeDuplicate else { return }
+        guard try await forward(call, claim) == .becomeDuplicate else { return }
         request = request.changed(owner: worker.newOwner())
       case .replay(let record):
         return replay(record, from: wait == nil ? .store : .wait)
       case .compare(let recipe):
         request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
       case .wait(let leaseLeft):
-        guard try await mayAskAgain(&wait, for: call, leaseLeft) else {
-          throw duplicate(exchange.gaveUpWaiting())
+        guard try await waitForChange(&wait, for: call, leaseLeft) else {
+          throw duplicate(call.exchange.gaveUpWaiting())
         }
         guard delivery.isConnected else { return }
       case .refuse(let problem):
@@ -145,7 +151,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .forwardUnprotected(let mayOwn):
         return try await passUnprotected(call, request, mayOwn: mayOwn)
       }
-      reply = await ask(for: request)
+      action = await claim(request, of: call)
     }
   }
 
@@ -168,68 +174,73 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     return call.fingerprint(by: recipe, head: head)
   }
 
-  /// Waits until the record may have changed; false where the delivery may not wait, or has waited long enough.
+  /// Subscribes to the record's ends at the first call, and waits until the record may have changed at each later one.
+  /// False if the delivery may not wait, or has waited long enough.
+  ///
+  /// The claim after the first call finds an end that came before the subscription.
   @inline(never)
-  private func mayAskAgain(
+  private func waitForChange(
     _ wait: inout DuplicateWait<Store>?, for call: KeyedCall, _ leaseLeft: Milliseconds
   ) async throws(Problem) -> Bool {
     if let wait { return await wait.changed(leaseLeft: leaseLeft) }
-    // Subscribed first, then asked again: no end is missed in between.
     wait = try await DuplicateWait(for: call, of: self)
     return wait != nil
   }
 
-  /// A refusal because of what the store says of the record: of another delivery of the key, unless it says nothing.
+  /// A refusal because of the record's state, which another delivery of the key has caused unless the store has
+  /// reported none.
   private func duplicate(_ problem: Problem) -> Problem {
     delivery.record.isDuplicateRefused = problem.code != .storeUnavailable && problem.code != .storeUnreadable
     return problem
   }
 
-  private func ask(for request: ClaimRequest) async -> ClaimReply {
-    let askedAt = claimAsked()
-    defer { claimAnswered(askedAt) }
+  /// Claims the record, and decides on the reply.
+  private func claim(_ request: ClaimRequest, of call: KeyedCall) async -> Exchange.ClaimedAction {
+    let requestedAt = claimRequested()
+    let reply: ClaimReply
     do throws(StoreError) {
-      return .success(try await worker.store.claim(request))
+      reply = .success(try await worker.store.claim(request))
     } catch {
-      return .failure(error)
+      reply = .failure(error)
     }
+    claimReplied(requestedAt)
+    return decide(on: reply, to: request, of: call)
   }
 
-  private func claimAsked() -> NIODeadline {
+  private func claimRequested() -> NIODeadline {
     let now = NIODeadline.now()
     if delivery.record.trace?.claimAt == 0 { delivery.record.trace?.claimAt = now.uptimeNanoseconds }
     return now
   }
 
-  private func claimAnswered(_ askedAt: NIODeadline) {
-    delivery.record.claimMicroseconds += microseconds(since: askedAt)
+  private func claimReplied(_ requestedAt: NIODeadline) {
+    delivery.record.claimMicroseconds += microseconds(since: requestedAt)
   }
 
-  /// The next step by the store's reply and, where the route may run requests without the store, by what this process
+  /// The decision by the outcome that this process is certain of; `nil` if the store has to be asked.
+  @inline(never)
+  private func knownAction(of call: KeyedCall) -> Exchange.ClaimedAction? {
+    guard let outcome = worker.store.knownOutcome(of: call.id, call.fingerprint) else { return nil }
+    return decide(
+      on: .success(outcome), to: call.claimRequest(owner: OwnerToken(high: 0, low: 0)), of: call)
+  }
+
+  /// The decision by the store's reply and, where the route may run requests without the store, by what this process
   /// knows of the record.
   @inline(never)
-  private func action(
-    by reply: ClaimReply, to request: ClaimRequest, of call: KeyedCall, _ exchange: inout Exchange
+  private func decide(
+    on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall
   ) -> Exchange.ClaimedAction {
     if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
     if call.route.mayRunUnprotected {
+      let request = request()
       return environment.known.change(request.id) {
-        exchange.replied(reply, to: request, known: &$0, now: $1)
+        call.exchange.replied(reply, to: request, known: &$0, now: $1)
       }
     }
     switch reply {
-    case .success(let outcome): return exchange.claimed(outcome)
-    case .failure(let error): return exchange.claimFailed(error)
+    case .success(let outcome): return call.exchange.claimed(outcome)
+    case .failure(let error): return call.exchange.claimFailed(error)
     }
-  }
-}
-
-private typealias ClaimReply = Result<ClaimOutcome, StoreError>
-
-extension ClaimOutcome {
-  /// The recorded outcome, where it is one to replay.
-  fileprivate var replayable: CompletedRecord? {
-    guard case .taken(.completed(let record)) = self, case .kept = record.outcome else { return nil }
-    return record
   }
 }

@@ -44,6 +44,24 @@ struct MetricsTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `a mismatch with a cached record is one hit of the cache`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      expectExecuted(try await rig.order("a"))
+      var before: [String: Double] = [:]
+      // The cache of Redis begins with its subscription.
+      repeat {
+        expectReplayed(try await rig.order("a"), 201)
+        before = try await samples(rig)
+      } while before["semel_cache_hits_total"] ?? 0 == 0
+      expectRefused(try await rig.order("a", body: "{}"), 409, "payload_mismatch", retryable: false)
+      let after = try await samples(rig)
+      for (name, count) in [("semel_cache_hits_total", 1), ("semel_cache_misses_total", 0)] {
+        #expect((after[name] ?? 0) - (before[name] ?? 0) == Double(count), "\(name)")
+      }
+    }
+  }
+
   @Test func `it tells of waiting duplicates, of lost outcomes, and of attempts that follow them`()
     async throws
   {

@@ -78,7 +78,7 @@ import Store
     let completion = Completion(outcome: .kept(response), retention: .seconds(600), remember: .seconds(600))
     do {
       guard case .granted(let claim) = try await store.claim(request) else { exit(1) }
-      guard try await store.complete(claim, with: completion) == .done else { exit(1) }
+      guard try await store.complete(claim, with: completion).outcome == .done else { exit(1) }
       say(digest.text)
       return true
     } catch {

@@ -120,6 +120,9 @@ public enum ClaimOutcome: Sendable, Equatable {
   case otherRecipe(Recipe)
 }
 
+/// The store's reply to the request for a claim.
+public typealias ClaimReply = Result<ClaimOutcome, StoreError>
+
 /// The store's reply to an owner.
 public enum OwnerOutcome: Sendable, Equatable {
   /// The command took effect, now or earlier under the same token.
@@ -179,31 +182,26 @@ public enum Resolution: Sendable, Equatable {
 public protocol RecordStore: Sendable {
   associatedtype Watch: RecordWatch
 
-  /// Claims a record for an owner.
+  /// The outcome of a claim that is certain without a request to the store, since this process's cache holds the
+  /// completed record; `nil` if there is none.
   ///
-  /// A copy of the command that the store runs after this call has thrown claims nothing, because the claim carries a
-  /// deadline in the store's own time. After `fateUnknown`, the store may have granted the claim before; the caller
+  /// It needs neither an owner's token nor a receiver, so that a replay from the cache does not pay for them.
+  func knownOutcome(of id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome?
+  /// Claims a record for an owner by a request to the store, without a task that waits.
+  ///
+  /// A copy of the command that the store runs after it has reported an error claims nothing, because the claim carries
+  /// a deadline in the store's own time. After `fateUnknown`, the store may have granted the claim before; the caller
   /// then gives it back with `release`. A granted claim is given back no sooner than `copiedUntil`.
-  func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome
-  /// Claims a record without a task that waits. The store calls `tell` once, on the caller's event loop and after this
-  /// method has returned.
   ///
-  /// - Returns: False if the store does not support this, or not at the moment; in that case, nothing was claimed.
-  func claim(
-    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
-  ) -> Bool
-  /// The outcome that is certain without a request to the store: a completed record in this process's cache; `nil` if
-  /// there is none.
-  func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome?
+  /// - Parameter onReply: The receiver of the store's reply. It is called once, after this method has returned, and on
+  ///   the caller's event loop if the caller runs on one.
+  func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void)
   /// Extends the lease, which begins again now. A record that the store has lost is made anew, in flight. A lapsed
   /// lease that nobody took over is renewed. A record marked unknown stays unknown.
   func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome
   /// Ends the record with its final outcome, also after its lease has lapsed, after `markUnknown`, and if the store has
   /// lost the record.
-  func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome
-  /// Completes the record like `complete`, and returns it as stored, so that a cache need not request it.
-  func completeAndTell(_ claim: Claim, with completion: Completion) async throws(StoreError)
-    -> CompletionReply
+  func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> CompletionReply
   /// Releases the record. A missing record stays missing.
   func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome
   /// Marks the record unknown: the backend may have run the request, and the response is lost. A missing record is made
@@ -235,23 +233,20 @@ public protocol RecordStore: Sendable {
 }
 
 extension RecordStore {
-  public func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? { nil }
+  /// The implementation for a store without a cache.
+  public func knownOutcome(of id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? { nil }
 
-  public func claim(
-    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
-  ) -> Bool { false }
-}
-
-extension RecordStore {
-  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
-    try await resolve(id, as: resolution, amending: false)
+  /// Claims a record in a task: by its known outcome, or by `startClaim`.
+  public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+    if let outcome = knownOutcome(of: request.id, request.fingerprint) { return outcome }
+    let reply = await withUnsafeContinuation { continuation in
+      startClaim(request) { continuation.resume(returning: $0) }
+    }
+    return try reply.get()
   }
 
-  /// The implementation for a store whose reply does not contain the record.
-  public func completeAndTell(
-    _ claim: Claim, with completion: Completion
-  ) async throws(StoreError) -> CompletionReply {
-    CompletionReply(outcome: try await complete(claim, with: completion), record: nil)
+  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
+    try await resolve(id, as: resolution, amending: false)
   }
 }
 

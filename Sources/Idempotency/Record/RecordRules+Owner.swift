@@ -33,8 +33,19 @@ extension RecordRules {
     }
   }
 
-  /// Completes the record with its final outcome.
+  /// Completes the record with its final outcome, and returns it as stored.
   public static func complete(
+    _ entry: StoredEntry?, _ claim: Claim, with completion: Completion, now: StoreInstant
+  ) -> RecordStep<CompletionReply> {
+    let step = completed(entry, claim, with: completion, now: now)
+    let after = if case .put(let entry) = step.change { entry } else { entry }
+    guard step.outcome == .done, case .completed(let record) = find(after, now: now) else {
+      return RecordStep(step.change, CompletionReply(outcome: step.outcome, record: nil))
+    }
+    return RecordStep(step.change, CompletionReply(outcome: .done, record: record))
+  }
+
+  private static func completed(
     _ entry: StoredEntry?, _ claim: Claim, with completion: Completion, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
     let completed = StoredRecord.State.completed(StoredCompletion(completion, now: now))
@@ -50,18 +61,6 @@ extension RecordRules {
       case .released: return RecordStep(.none, .lost(record.standing(now: now)))
       }
     }
-  }
-
-  /// Completes the record like `complete`, and returns it as stored.
-  public static func completeAndTell(
-    _ entry: StoredEntry?, _ claim: Claim, with completion: Completion, now: StoreInstant
-  ) -> RecordStep<CompletionReply> {
-    let step = complete(entry, claim, with: completion, now: now)
-    let after = if case .put(let entry) = step.change { entry } else { entry }
-    guard step.outcome == .done, case .completed(let record) = find(after, now: now) else {
-      return RecordStep(step.change, CompletionReply(outcome: step.outcome, record: nil))
-    }
-    return RecordStep(step.change, CompletionReply(outcome: .done, record: record))
   }
 
   /// Releases the record. A fence that it carries stays.

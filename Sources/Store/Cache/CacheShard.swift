@@ -18,20 +18,21 @@ final class CacheShard: Sendable {
     state = Mutex(State(log: CacheLog(capacityBytes: capacityBytes), isBypassed: isBypassed))
   }
 
-  func answer(_ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant, countsMiss: Bool) -> ClaimOutcome?
-  {
+  func outcome(_ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant) -> ClaimOutcome? {
     state.withLock { state -> ClaimOutcome? in
-      guard let answer = state.log.use(id, fingerprint, now: now) else {
-        if countsMiss { state.misses += 1 }
-        return nil
-      }
+      guard let outcome = state.log.use(id, fingerprint, now: now) else { return nil }
       state.hits += 1
-      return answer
+      return outcome
     }
   }
 
   /// The number of invalidations so far; `nil` while nothing is cached.
-  var generation: UInt64? { state.withLock { $0.isBypassed ? nil : $0.generation } }
+  func generation(countsMiss: Bool) -> UInt64? {
+    state.withLock { state in
+      if countsMiss { state.misses += 1 }
+      return state.isBypassed ? nil : state.generation
+    }
+  }
 
   func fill(
     _ id: RecordID, _ fingerprint: Fingerprint, _ record: CompletedRecord, expiry: BootInstant,

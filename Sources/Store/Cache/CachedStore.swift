@@ -10,50 +10,28 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
     self.cache = cache
   }
 
-  /// The outcome of a claim from the cache, without suspension; `nil` if it is not cached.
-  public func cached(_ id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
-    cache.isEnabled ? cache.answer(id, fingerprint, countsMiss: false) : nil
+  public func knownOutcome(of id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
+    cache.outcome(id, fingerprint)
   }
 
-  public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
-    guard cache.isEnabled else { return try await base.claim(request) }
-    let now = LocalCache.now()
-    if let answer = cache.answer(request.id, request.fingerprint, now: now) { return answer }
-    let ticket = cache.ticket(for: request.id, now: now)
-    let outcome = try await base.claim(request)
-    if case .taken(.completed(let record)) = outcome {
-      cache.fill(request.id, request.fingerprint, record, with: ticket)
-    }
-    return outcome
-  }
-
-  public func claim(
-    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
-  ) -> Bool {
-    guard cache.isEnabled else { return base.claim(request, tell: tell) }
-    let now = LocalCache.now()
-    // A cached outcome is returned, and counted, by `cached(_:_:)`.
-    guard cache.answer(request.id, request.fingerprint, now: now) == nil else { return false }
-    let ticket = cache.ticket(for: request.id, now: now)
-    return base.claim(request) { [cache] reply in
+  public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
+    guard cache.isEnabled else { return base.startClaim(request, onReply: onReply) }
+    let ticket = cache.ticket(for: request.id, countsMiss: true)
+    base.startClaim(request) { [cache] reply in
       if case .success(.taken(.completed(let record))) = reply {
         cache.fill(request.id, request.fingerprint, record, with: ticket)
       }
-      tell(reply)
+      onReply(reply)
     }
   }
 
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome { try await base.renew(claim) }
 
-  public func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {
-    try await completeAndTell(claim, with: completion).outcome
-  }
-
-  public func completeAndTell(
+  public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
     let ticket = cache.ticket(for: claim.id)
-    let reply = try await base.completeAndTell(claim, with: completion)
+    let reply = try await base.complete(claim, with: completion)
     if reply.outcome == .done, let record = reply.record {
       cache.fill(claim.id, claim.fingerprint, record, with: ticket)
     }

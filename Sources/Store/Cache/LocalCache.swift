@@ -42,23 +42,25 @@ public final class LocalCache: Sendable {
     var askedAt: BootInstant
   }
 
-  /// Returns the outcome of a claim if it is cached. Never waits.
-  ///
-  /// - Parameters:
-  ///   - id: The record's ID.
-  ///   - fingerprint: The fingerprint of the request.
-  ///   - now: The present time.
-  ///   - countsMiss: False if a second look-up follows a miss, so that one request counts one miss.
-  public func answer(
-    _ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant = LocalCache.now(), countsMiss: Bool = true
+  /// Returns the outcome of a claim if it is cached. Never waits. A look-up that finds none is counted by the ticket
+  /// with which the store is asked.
+  public func outcome(
+    _ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant = LocalCache.now()
   ) -> ClaimOutcome? {
     guard isEnabled else { return nil }
-    return shard(of: id).answer(id, fingerprint, now: now, countsMiss: countsMiss)
+    return shard(of: id).outcome(id, fingerprint, now: now)
   }
 
   /// Returns a ticket, which must be taken before the store's command is sent; `nil` if nothing would be cached.
-  public func ticket(for id: RecordID, now: BootInstant = LocalCache.now()) -> Ticket? {
-    guard isEnabled, let generation = shard(of: id).generation else { return nil }
+  ///
+  /// - Parameters:
+  ///   - id: The record's ID.
+  ///   - countsMiss: Whether the command asks for what the cache has not returned.
+  ///   - now: The present time.
+  public func ticket(
+    for id: RecordID, countsMiss: Bool = false, now: BootInstant = LocalCache.now()
+  ) -> Ticket? {
+    guard isEnabled, let generation = shard(of: id).generation(countsMiss: countsMiss) else { return nil }
     return Ticket(generation: generation, askedAt: now)
   }
 

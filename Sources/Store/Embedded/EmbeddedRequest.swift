@@ -1,4 +1,5 @@
 import Idempotency
+import NIOCore
 import Synchronization
 
 /// A caller's command in the writer's queue.
@@ -7,14 +8,14 @@ protocol EmbeddedRequest: AnyObject, Sendable {
   func begin() -> Bool
   /// Runs the command inside the writer's transaction and keeps its result for `deliver`.
   func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect
-  /// Resumes the caller with the result. Called after the commit.
+  /// Gives the caller the result. Called after the commit.
   func deliver()
-  /// Resumes the caller with an error.
+  /// Gives the caller an error.
   func fail(_ error: StoreError)
   /// Counts one more tick of the watchdog and returns the number of ticks since the command was queued. Called under
   /// the queue's lock.
   func countTick() -> Int
-  /// Resumes the caller with an error, because the command's time-out has passed.
+  /// Gives the caller an error, because the command's time-out has passed.
   func expire()
 }
 
@@ -27,19 +28,32 @@ struct RecordEffect {
   var ended: RecordID?
 }
 
-/// The result of a command and its suspended caller, which is resumed once: by the writer, or by the watchdog after the
+/// The result of a command and its receiver, which gets it once: from the writer, or from the watchdog after the
 /// time-out.
 ///
 /// One thread owns the result at a time: the caller's thread until the command is queued, and then the writer's.
 class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
-  typealias Continuation = UnsafeContinuation<Result<Response, StoreError>, Never>
+  /// The receiver of the result.
+  enum Receiver {
+    case task(UnsafeContinuation<Result<Response, StoreError>, Never>)
+    /// A function that is called on its event loop; without one, on the thread that has the result.
+    case function(on: (any EventLoop)?, @Sendable (Result<Response, StoreError>) -> Void)
+
+    func receive(_ result: Result<Response, StoreError>) {
+      switch self {
+      case .task(let continuation): continuation.resume(returning: result)
+      case .function(let loop?, let function): loop.execute { function(result) }
+      case .function(nil, let function): function(result)
+      }
+    }
+  }
 
   var result: Result<Response, StoreError> = .failure(.unavailable("the command was not run"))
-  private let continuation: Continuation
+  private let receiver: Receiver
   private let progress = Atomic(RequestProgress.waiting)
   private var ticks = 0
 
-  init(_ continuation: Continuation) { self.continuation = continuation }
+  init(_ receiver: Receiver) { self.receiver = receiver }
 
   func begin() -> Bool {
     let found = progress.compareExchange(expected: .waiting, desired: .running, ordering: .relaxed)
@@ -55,11 +69,11 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
     return ticks
   }
 
-  /// Resumes the caller with an error. A command that did not begin never runs; one that did may still be committed.
+  /// Gives the caller an error. A command that did not begin never runs; one that did may still be committed.
   func expire() {
     let text = "the store's file is locked or its disk is too slow: a command took longer than store.timeout"
     if progress.compareExchange(expected: .waiting, desired: .ended, ordering: .relaxed).exchanged {
-      continuation.resume(returning: .failure(.unavailable(text)))
+      receiver.receive(.failure(.unavailable(text)))
     } else {
       fail(.fateUnknown(text))
     }
@@ -67,7 +81,7 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
 
   private func end(_ result: Result<Response, StoreError>) {
     guard progress.exchange(.ended, ordering: .relaxed) != .ended else { return }
-    continuation.resume(returning: result)
+    receiver.receive(result)
   }
 }
 
@@ -76,7 +90,7 @@ private enum RequestProgress: UInt8, AtomicRepresentable {
   case waiting
   /// In the writer's transaction. Followed by `ended`.
   case running
-  /// The caller was resumed.
+  /// The caller has the result.
   case ended
 }
 
@@ -90,7 +104,7 @@ final class RecordRequest<Answer: Sendable>: EmbeddedReply<Answer>, EmbeddedRequ
   /// The rule for a row that cannot be read, which gets the row's attempt. If it is `nil`, such a row is an error.
   private let unreadable: Unreadable?
 
-  init(_ id: RecordID, reply: Continuation, unreadable: Unreadable? = nil, _ rule: @escaping Rule) {
+  init(_ id: RecordID, reply: Receiver, unreadable: Unreadable? = nil, _ rule: @escaping Rule) {
     self.id = id
     self.rule = rule
     self.unreadable = unreadable

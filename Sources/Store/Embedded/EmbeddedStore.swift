@@ -2,6 +2,8 @@ import GRDB
 import Idempotency
 import Logging
 import Loop
+import NIOCore
+import NIOPosix
 import Synchronization
 
 /// A record store in one SQLite file, which one process has open.
@@ -88,23 +90,23 @@ public final class EmbeddedStore: RecordStore {
 }
 
 extension EmbeddedStore {
-  public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
+  public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     let askedAt = BootInstant(nanoseconds: bootTimeNanoseconds())
-    return try await submit(request.id) { RecordRules.claim($0, request, now: $1, askedAt: askedAt) }
+    let loop = MultiThreadedEventLoopGroup.currentEventLoop
+    enqueue(
+      RecordRequest(request.id, reply: .function(on: loop, onReply)) {
+        RecordRules.claim($0, request, now: $1, askedAt: askedAt)
+      })
   }
 
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     try await submit(claim.id) { RecordRules.renew($0, claim, now: $1) }
   }
 
-  public func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {
-    try await submit(claim.id) { RecordRules.complete($0, claim, with: completion, now: $1) }
-  }
-
-  public func completeAndTell(
+  public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    try await submit(claim.id) { RecordRules.completeAndTell($0, claim, with: completion, now: $1) }
+    try await submit(claim.id) { RecordRules.complete($0, claim, with: completion, now: $1) }
   }
 
   public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
@@ -141,10 +143,13 @@ extension EmbeddedStore {
     _ id: RecordID, unreadable: RecordRequest<Answer>.Unreadable? = nil,
     _ rule: @escaping RecordRequest<Answer>.Rule
   ) async throws(StoreError) -> Answer {
-    let result = await withUnsafeContinuation { reply in
-      let request = RecordRequest(id, reply: reply, unreadable: unreadable, rule)
-      if !writer.queue.add(request) { request.fail(.unavailable("the store is closed")) }
+    let result = await withUnsafeContinuation { continuation in
+      enqueue(RecordRequest(id, reply: .task(continuation), unreadable: unreadable, rule))
     }
     return try result.get()
+  }
+
+  private func enqueue<Answer: Sendable>(_ request: RecordRequest<Answer>) {
+    if !writer.queue.add(request) { request.fail(.unavailable("the store is closed")) }
   }
 }

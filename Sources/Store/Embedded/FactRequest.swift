@@ -13,7 +13,7 @@ final class FactRequest: EmbeddedReply<String?>, EmbeddedRequest, @unchecked Sen
   private let fact: NamespaceFact
   private let change: Change?
 
-  init(_ fact: NamespaceFact, _ change: Change?, reply: Continuation) {
+  init(_ fact: NamespaceFact, _ change: Change?, reply: Receiver) {
     self.fact = fact
     self.change = change
     super.init(reply)
@@ -46,7 +46,7 @@ extension EmbeddedStore: NamespaceFacts {
     _ fact: NamespaceFact, _ change: FactRequest.Change?
   ) async throws(StoreError) -> String? {
     let result = await withUnsafeContinuation { reply in
-      let request = FactRequest(fact, change, reply: reply)
+      let request = FactRequest(fact, change, reply: .task(reply))
       if !queue.add(request) { request.fail(.unavailable("the store is closed")) }
     }
     return try result.get()

@@ -9,7 +9,7 @@ final class ListRequest: EmbeddedReply<OpenRecords>, EmbeddedRequest, @unchecked
 
   private let cursor: Digest256?
 
-  init(after cursor: Digest256?, reply: Continuation) {
+  init(after cursor: Digest256?, reply: Receiver) {
     self.cursor = cursor
     super.init(reply)
   }
@@ -29,7 +29,7 @@ extension EmbeddedStore {
       throw .unavailable("the list's cursor is not one of the embedded store's")
     }
     let result = await withUnsafeContinuation { reply in
-      let request = ListRequest(after: start, reply: reply)
+      let request = ListRequest(after: start, reply: .task(reply))
       if !queue.add(request) { request.fail(.unavailable("the store is closed")) }
     }
     return try result.get()

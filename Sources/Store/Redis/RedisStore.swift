@@ -46,46 +46,51 @@ public struct RedisStore: RecordStore {
     _ = try await pipeline.ask(.clock, nil)
   }
 
-  /// Claims a record, in at most twice the time-out of a call.
+  /// Claims a record, in at most twice the time-out of a call. One copy of the command is written without a task; a
+  /// task continues the claim if there is no connection yet, or if the reply is not final.
+  public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
+    let capacity = RedisCommandWriter.capacity(of: request)
+    let isWritten = pipeline.askOnce(.claim, request.id, capacity: capacity) {
+      $0.claim(request, until: $1)
+    } tell: { answer, copies in
+      received(answer, copies, to: request, onReply)
+    }
+    if !isWritten { continueClaim(request, after: nil, onReply) }
+  }
+
+  @inline(never)
+  private func received(
+    _ answer: RedisAnswer, _ copies: RedisCopies, to request: ClaimRequest,
+    _ onReply: @escaping @Sendable (ClaimReply) -> Void
+  ) {
+    var copies = copies
+    do throws(StoreError) {
+      if try copies.answered(answer.ending) { return onReply(.success(try outcome(of: request, answer))) }
+    } catch {
+      return onReply(.failure(error))
+    }
+    continueClaim(request, after: copies, onReply)
+  }
+
+  private func continueClaim(
+    _ request: ClaimRequest, after copies: RedisCopies?, _ onReply: @escaping @Sendable (ClaimReply) -> Void
+  ) {
+    pipeline.context.task {
+      let reply: ClaimReply
+      do throws(StoreError) {
+        reply = .success(try await claim(request, after: copies))
+      } catch {
+        reply = .failure(error)
+      }
+      onReply(reply)
+    }
+  }
+
+  /// Claims a record in a task.
   ///
   /// If a repeated claim finds the record taken, an earlier copy of the command may still be granted it afterwards,
   /// with no task to end it (Tests/Model/claim.pml, EARLY_LEAVE). Such a reply is therefore used only after the
   /// deadline of all copies, when the claim is repeated.
-  public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
-    try await claim(request, after: nil)
-  }
-
-  /// Writes one copy of the claim without a task. If its reply is not final, a task continues the claim.
-  public func claim(
-    _ request: ClaimRequest, tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
-  ) -> Bool {
-    pipeline.askOnce(.claim, request.id, capacity: RedisCommandWriter.capacity(of: request)) {
-      $0.claim(request, until: $1)
-    } tell: { answer, copies in
-      answered(answer, copies, to: request, tell)
-    }
-  }
-
-  @inline(never)
-  private func answered(
-    _ answer: RedisAnswer, _ copies: RedisCopies, to request: ClaimRequest,
-    _ tell: @escaping @Sendable (Result<ClaimOutcome, StoreError>) -> Void
-  ) {
-    var copies = copies
-    do throws(StoreError) {
-      if try copies.answered(answer.ending) { return tell(.success(try outcome(of: request, answer))) }
-    } catch {
-      return tell(.failure(error))
-    }
-    pipeline.context.task { [copies] in
-      do throws(StoreError) {
-        tell(.success(try await claim(request, after: copies)))
-      } catch {
-        tell(.failure(error))
-      }
-    }
-  }
-
   private func claim(
     _ request: ClaimRequest, after copies: RedisCopies?
   ) async throws(StoreError) -> ClaimOutcome {
@@ -128,14 +133,8 @@ public struct RedisStore: RecordStore {
 
   public func complete(
     _ claim: Claim, with completion: Completion
-  ) async throws(StoreError) -> OwnerOutcome {
-    try outcome(of: try await completed(claim, completion))
-  }
-
-  public func completeAndTell(
-    _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    let answer = try await completed(claim, completion)
+    let answer = try await write(completion, of: claim)
     guard case .done = answer.ending else {
       return CompletionReply(outcome: try outcome(of: answer), record: nil)
     }
@@ -145,8 +144,8 @@ public struct RedisStore: RecordStore {
     return CompletionReply(outcome: .done, record: record)
   }
 
-  private func completed(
-    _ claim: Claim, _ completion: Completion
+  private func write(
+    _ completion: Completion, of claim: Claim
   ) async throws(StoreError) -> RedisAnswer {
     let text = claim.fingerprint.recipe.text
     let kept = RedisCompletion(completion)

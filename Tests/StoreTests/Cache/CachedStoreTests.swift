@@ -21,7 +21,7 @@ import Testing
       let claim = try await store.completed()
       let stored = try await store.find(claim.id).completedRecord
       await store.base.close()
-      guard case .taken(.completed(let record)) = store.cached(claim.id, claim.fingerprint) else {
+      guard case .taken(.completed(let record)) = store.knownOutcome(of: claim.id, claim.fingerprint) else {
         throw Unexpected(what: "no hit")
       }
       #expect(record.outcome == stored?.outcome)
@@ -35,10 +35,21 @@ import Testing
   @Test func `an outcome that another node recorded is kept once it was asked for`() async throws {
     try await withStore { store async throws in
       let claim = try await store.base.completed()
-      #expect(store.cached(claim.id, claim.fingerprint) == nil)
+      #expect(store.knownOutcome(of: claim.id, claim.fingerprint) == nil)
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
       await store.base.close()
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
+    }
+  }
+
+  @Test func `a mismatch with a cached record is one hit, and asks nothing of the store`() async throws {
+    try await withStore { store async throws in
+      let claim = try await store.completed()
+      await store.base.close()
+      let before = store.cache.statistics
+      #expect(try await store.claim(Samples.changed(claim)) == .mismatch)
+      #expect(store.cache.statistics.hits == before.hits + 1)
+      #expect(store.cache.statistics.misses == before.misses)
     }
   }
 
@@ -54,7 +65,7 @@ import Testing
     try await withStore { store async throws in
       let claim = try await store.completed()
       #expect(try await store.forget(claim.id, fence: .seconds(60)))
-      #expect(store.cached(claim.id, claim.fingerprint) == nil)
+      #expect(store.knownOutcome(of: claim.id, claim.fingerprint) == nil)
       #expect(try await store.granted(Samples.again(claim)).attempt == 2)
     }
   }
@@ -64,7 +75,7 @@ import Testing
       let claim = try await store.completed()
       await store.base.close()
       await #expect(throws: StoreError.self) { try await store.forget(claim.id, fence: .seconds(60)) }
-      #expect(store.cached(claim.id, claim.fingerprint) == nil)
+      #expect(store.knownOutcome(of: claim.id, claim.fingerprint) == nil)
     }
   }
 
@@ -72,8 +83,8 @@ import Testing
     try await withStore { store async throws in
       let claim = try await store.base.completed()
       let late = Samples.completion(.kept(Samples.response(status: 500, body: "late")))
-      #expect(try await store.complete(claim, with: late) == .done)
-      guard case .taken(.completed(let record)) = store.cached(claim.id, claim.fingerprint) else {
+      #expect(try await store.complete(claim, with: late).outcome == .done)
+      guard case .taken(.completed(let record)) = store.knownOutcome(of: claim.id, claim.fingerprint) else {
         throw Unexpected(what: "no hit")
       }
       #expect(record.outcome == .kept(Samples.response()))
@@ -84,7 +95,7 @@ import Testing
     try await withStore { store async throws in
       let claim = try await store.lapsed()
       #expect(try await store.resolve(claim.id, as: .applied(Samples.completion())) == .done)
-      #expect(try await store.complete(claim, with: Samples.completion()).lost == .completed)
+      #expect(try await store.complete(claim, with: Samples.completion()).outcome.lost == .completed)
       #expect(store.cache.statistics.entries == 0)
     }
   }
@@ -101,7 +112,7 @@ import Testing
     try await withStore(capacityBytes: 0) { store async throws in
       let claim = try await store.completed()
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
-      #expect(store.cached(claim.id, claim.fingerprint) == nil)
+      #expect(store.knownOutcome(of: claim.id, claim.fingerprint) == nil)
     }
   }
 
@@ -109,12 +120,12 @@ import Testing
     try await withStore { store async throws in
       let claim = try await store.completed()
       store.cache.subscriptionDown()
-      #expect(store.cached(claim.id, claim.fingerprint) == nil)
+      #expect(store.knownOutcome(of: claim.id, claim.fingerprint) == nil)
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
-      #expect(store.cached(claim.id, claim.fingerprint) == nil)
+      #expect(store.knownOutcome(of: claim.id, claim.fingerprint) == nil)
       store.cache.subscriptionUp()
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
-      #expect(store.cached(claim.id, claim.fingerprint) != nil)
+      #expect(store.knownOutcome(of: claim.id, claim.fingerprint) != nil)
     }
   }
 }

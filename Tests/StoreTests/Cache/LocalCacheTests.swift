@@ -31,14 +31,17 @@ import Testing
     cache.fill(id, fingerprint, record ?? self.record(), with: cache.ticket(for: id, now: Self.start))
   }
 
-  @Test func `an outcome is answered from the cache`() {
+  @Test func `an outcome is found in the cache, and a miss is counted when the store is asked`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
-    #expect(cache.answer(id, fingerprint, now: Self.start) == nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
+    #expect(cache.statistics.misses == 0)
+    _ = cache.ticket(for: id, countsMiss: true)
+    #expect(cache.statistics.misses == 1)
     fill(cache)
-    #expect(cache.answer(id, fingerprint, now: Self.start) == .taken(.completed(record())))
-    #expect(cache.answer(Samples.id(), fingerprint, now: Self.start) == nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == .taken(.completed(record())))
+    #expect(cache.outcome(Samples.id(), fingerprint, now: Self.start) == nil)
     #expect(cache.statistics.hits == 1)
-    #expect(cache.statistics.misses == 2)
+    #expect(cache.statistics.misses == 1)
     #expect(cache.statistics.entries == 1)
   }
 
@@ -46,26 +49,26 @@ import Testing
     let cache = LocalCache(capacityBytes: 1 << 20)
     let record = record(.notKept(status: 201, location: "/v1/orders/7"))
     fill(cache, id, record)
-    #expect(cache.answer(id, fingerprint, now: Self.start) == .taken(.completed(record)))
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == .taken(.completed(record)))
   }
 
   @Test func `another payload and another recipe are told from the cache`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     fill(cache)
-    #expect(cache.answer(id, Samples.fingerprint(), now: Self.start) == .mismatch)
+    #expect(cache.outcome(id, Samples.fingerprint(), now: Self.start) == .mismatch)
     let raw = Fingerprint(recipe: Recipe(body: .raw), digest: fingerprint.digest)
-    #expect(cache.answer(id, raw, now: Self.start) == .otherRecipe(Recipe()))
+    #expect(cache.outcome(id, raw, now: Self.start) == .otherRecipe(Recipe()))
   }
 
   @Test func `an entry lives no longer than was left when the store was asked`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     fill(cache, id, record(remaining: 500))
-    guard case .taken(.completed(let record)) = cache.answer(id, fingerprint, now: Self.start + 400) else {
+    guard case .taken(.completed(let record)) = cache.outcome(id, fingerprint, now: Self.start + 400) else {
       Issue.record("no hit")
       return
     }
     #expect(record.remaining == 100)
-    #expect(cache.answer(id, fingerprint, now: Self.start + 500) == nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start + 500) == nil)
     #expect(cache.statistics.entries == 0)
     #expect(cache.statistics.bytes == 0)
   }
@@ -76,9 +79,9 @@ import Testing
     // The store answers `completed`; before that answer is here, the record is forgotten.
     cache.invalidate(id)
     cache.fill(id, fingerprint, record(), with: ticket)
-    #expect(cache.answer(id, fingerprint, now: Self.start) == nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
     fill(cache)
-    #expect(cache.answer(id, fingerprint, now: Self.start) != nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) != nil)
   }
 
   @Test func `an invalidation takes away its entry alone`() {
@@ -87,8 +90,8 @@ import Testing
     fill(cache)
     fill(cache, other)
     cache.invalidate(id)
-    #expect(cache.answer(id, fingerprint, now: Self.start) == nil)
-    #expect(cache.answer(other, fingerprint, now: Self.start) != nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
+    #expect(cache.outcome(other, fingerprint, now: Self.start) != nil)
   }
 
   @Test func `while the subscription is down nothing is answered or kept`() {
@@ -96,17 +99,17 @@ import Testing
     fill(cache)
     let before = cache.ticket(for: id, now: Self.start)
     cache.subscriptionDown()
-    #expect(cache.answer(id, fingerprint, now: Self.start) == nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
     #expect(cache.ticket(for: id) == nil)
     cache.fill(id, fingerprint, record(), with: before)
     #expect(cache.statistics.entries == 0)
     cache.subscriptionUp()
-    #expect(cache.answer(id, fingerprint, now: Self.start) == nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
     // Asked before the subscription broke: an invalidation may have been missed since.
     cache.fill(id, fingerprint, record(), with: before)
-    #expect(cache.answer(id, fingerprint, now: Self.start) == nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
     fill(cache)
-    #expect(cache.answer(id, fingerprint, now: Self.start) != nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) != nil)
   }
 
   @Test func `a cache that is fed by pushes begins without them`() {
@@ -114,14 +117,14 @@ import Testing
     #expect(cache.ticket(for: id) == nil)
     cache.subscriptionUp()
     fill(cache)
-    #expect(cache.answer(id, fingerprint, now: Self.start) != nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) != nil)
   }
 
   @Test func `a resubscription without a break before it empties the cache`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     fill(cache)
     cache.subscriptionUp()
-    #expect(cache.answer(id, fingerprint, now: Self.start) == nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
   }
 
   @Test func `the cache stays within its bytes, and spares what is used`() {
@@ -129,7 +132,7 @@ import Testing
     let cache = LocalCache(capacityBytes: capacity)
     fill(cache, id, record(bodyBytes: 1000))
     for _ in 0..<500 {
-      #expect(cache.answer(id, fingerprint, now: Self.start) != nil)
+      #expect(cache.outcome(id, fingerprint, now: Self.start) != nil)
       fill(cache, Samples.id(), record(bodyBytes: 1000))
       #expect(cache.statistics.bytes <= capacity)
     }
@@ -171,7 +174,7 @@ import Testing
     let cache = LocalCache(capacityBytes: 1 << 20)
     fill(cache, id, record)
     #expect(cache.statistics.bytes < 2048)
-    #expect(cache.answer(id, fingerprint, now: Self.start) == .taken(.completed(record)))
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == .taken(.completed(record)))
   }
 
   @Test func `a cache without capacity keeps nothing`() {
@@ -181,7 +184,7 @@ import Testing
     cache.invalidate(id)
     cache.subscriptionUp()
     fill(cache)
-    #expect(cache.answer(id, fingerprint, now: Self.start) == nil)
+    #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
     #expect(cache.statistics == CacheStatistics())
   }
 }

@@ -135,7 +135,7 @@ import Testing
       #expect(second.firstSeen == first.firstSeen)
       #expect(second.followsUnknown)
       #expect(!second.onlyRejectedSoFar)
-      #expect(try await store.complete(first, with: Samples.completion()).lost == .inFlight)
+      #expect(try await store.complete(first, with: Samples.completion()).outcome.lost == .inFlight)
       #expect(try await store.release(second, .remembered) == .done)
       let third = try await store.granted(Samples.again(first))
       #expect(third.attempt == 3)

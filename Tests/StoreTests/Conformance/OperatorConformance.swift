@@ -36,7 +36,7 @@ import Testing
       let claim = try await store.granted(Samples.request())
       #expect(try await store.forget(claim.id, fence: .seconds(60)))
       #expect(try await store.renew(claim) == .lost(.absent))
-      #expect(try await store.complete(claim, with: Samples.completion()) == .lost(.absent))
+      #expect(try await store.complete(claim, with: Samples.completion()).outcome == .lost(.absent))
       #expect(try await store.markUnknown(claim) == .lost(.absent))
       #expect(try await store.release(claim, .remembered) == .lost(.absent))
       #expect(try await store.find(claim.id) == .absent)
@@ -55,7 +55,7 @@ import Testing
       #expect(second.firstSeen >= first.firstSeen)
       #expect(!second.followsUnknown)
       #expect(second.onlyRejectedSoFar)
-      #expect(try await store.complete(first, with: Samples.completion()).lost == .inFlight)
+      #expect(try await store.complete(first, with: Samples.completion()).outcome.lost == .inFlight)
     }
   }
 
@@ -72,7 +72,7 @@ import Testing
       for owner in [first, second] {
         #expect(try await store.renew(owner) == .lost(.absent))
         #expect(try await store.markUnknown(owner) == .lost(.absent))
-        #expect(try await store.complete(owner, with: Samples.completion()) == .lost(.absent))
+        #expect(try await store.complete(owner, with: Samples.completion()).outcome == .lost(.absent))
       }
       #expect(try await store.release(first, .remembered) == .lost(.absent))
       let third = try await store.granted(Samples.changed(first))
@@ -92,13 +92,13 @@ import Testing
         switch end {
         case .completed:
           let short = Samples.completion(retention: 1, remember: 1)
-          #expect(try await store.complete(second, with: short) == .done)
+          #expect(try await store.complete(second, with: short).outcome == .done)
         case .released: #expect(try await store.release(second, .remembered) == .done)
         case .unknown: #expect(try await store.markUnknown(second) == .done)
         case .lapsed: break
         }
         try await store.until(first.id) { $0 == .absent }
-        #expect(try await store.complete(first, with: Samples.completion()).lost != nil, "\(end)")
+        #expect(try await store.complete(first, with: Samples.completion()).outcome.lost != nil, "\(end)")
         #expect(try await store.markUnknown(first).lost != nil, "\(end)")
         #expect(try await store.renew(first).lost != nil, "\(end)")
         #expect(try await store.find(first.id) == .absent, "\(end)")
@@ -133,7 +133,7 @@ import Testing
       #expect(try await store.forget(first.id, fence: 1))
       let fifth = try await store.granted(Samples.again(first))
       #expect(fifth.fence?.until == second.fence?.until)
-      #expect(try await store.complete(first, with: Samples.completion()).lost == .inFlight)
+      #expect(try await store.complete(first, with: Samples.completion()).outcome.lost == .inFlight)
     }
   }
 
@@ -161,7 +161,7 @@ import Testing
       #expect(try await other.resolve(claim.id, as: .notApplied).lost == .completed)
       // The owner that lost the answer holds the record no longer.
       let late = Samples.completion(.kept(Samples.response(body: "late")))
-      #expect(try await store.complete(claim, with: late).lost == .completed)
+      #expect(try await store.complete(claim, with: late).outcome.lost == .completed)
       #expect(try await store.find(claim.id).completedRecord?.outcome == completion.outcome)
     }
   }
@@ -173,7 +173,7 @@ import Testing
       #expect(try await store.markUnknown(first) == .done)
       #expect(try await other.resolve(first.id, as: .notApplied) == .done)
       #expect(try await store.find(first.id) == .released(attempt: 1))
-      #expect(try await store.complete(first, with: Samples.completion()).lost == .released)
+      #expect(try await store.complete(first, with: Samples.completion()).outcome.lost == .released)
       #expect(try await store.renew(first).lost == .released)
       let second = try await store.granted(Samples.again(first))
       #expect(second.attempt == 2)
@@ -198,7 +198,7 @@ import Testing
       #expect(try await store.find(claim.id) == .released(attempt: 1))
       #expect(try await store.resolve(claim.id, as: .applied(right), amending: true) == .done)
       #expect(try await store.find(claim.id).completedRecord?.outcome == right.outcome)
-      #expect(try await store.complete(claim, with: wrong).lost == .completed)
+      #expect(try await store.complete(claim, with: wrong).outcome.lost == .completed)
       #expect(try await store.resolve(claim.id, as: .notApplied, amending: true) == .done)
       let second = try await other.granted(Samples.again(claim))
       #expect(try await store.resolve(claim.id, as: .applied(right), amending: true).lost == .inFlight)

@@ -81,7 +81,7 @@ import Testing
       try await store.until(claim.id) { $0 == .expired(attempt: 1) }
       #expect(try await store.claim(Samples.again(claim)) == .taken(.expired(attempt: 1)))
       #expect(try await other.claim(Samples.again(claim)) == .taken(.expired(attempt: 1)))
-      #expect(try await store.complete(claim, with: Samples.completion()) == .done)
+      #expect(try await store.complete(claim, with: Samples.completion()).outcome == .done)
       #expect(try await store.renew(claim) == .done)
       #expect(try await store.markUnknown(claim) == .done)
       #expect(try await store.release(claim, .deleted).lost == .expired)

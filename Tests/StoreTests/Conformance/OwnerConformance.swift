@@ -38,7 +38,7 @@ import Testing
       // As after a store that restarted empty: a claim that it knows nothing of.
       let claims = (0..<3).map { _ in Self.stranger(attempt: 4) }
       #expect(try await store.renew(claims[0]) == .done)
-      #expect(try await store.complete(claims[1], with: Samples.completion()) == .done)
+      #expect(try await store.complete(claims[1], with: Samples.completion()).outcome == .done)
       #expect(try await store.markUnknown(claims[2]) == .done)
       let names: [Standing.Name] = [.inFlight, .completed, .unknown]
       for (claim, name) in zip(claims, names) {
@@ -94,9 +94,9 @@ import Testing
     try await kind.run { store, other async throws in
       let claim = try await store.completed()
       let first = try await store.find(claim.id).completedRecord
-      #expect(try await store.complete(claim, with: Samples.completion()) == .done)
+      #expect(try await store.complete(claim, with: Samples.completion()).outcome == .done)
       let late = Samples.completion(.kept(Samples.response(status: 500, body: "late")))
-      #expect(try await other.complete(claim, with: late) == .done)
+      #expect(try await other.complete(claim, with: late).outcome == .done)
       let second = try await other.find(claim.id).completedRecord
       #expect(second?.outcome == .kept(Samples.response()))
       #expect(second?.recordedAt == first?.recordedAt)
@@ -115,11 +115,11 @@ import Testing
   func `late knowledge completes what was unknown or had lapsed`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let lapsed = try await store.lapsed()
-      #expect(try await store.complete(lapsed, with: Samples.completion()) == .done)
+      #expect(try await store.complete(lapsed, with: Samples.completion()).outcome == .done)
       #expect(try await store.find(lapsed.id).name == .completed)
       let unknown = try await store.granted(Samples.request())
       #expect(try await store.markUnknown(unknown) == .done)
-      #expect(try await store.complete(unknown, with: Samples.completion()) == .done)
+      #expect(try await store.complete(unknown, with: Samples.completion()).outcome == .done)
       #expect(try await store.find(unknown.id).name == .completed)
     }
   }
@@ -130,7 +130,7 @@ import Testing
       let claim = try await store.granted(Samples.request())
       #expect(try await store.release(claim, .remembered) == .done)
       #expect(try await store.release(claim, .remembered) == .done)
-      #expect(try await store.complete(claim, with: Samples.completion()).lost == .released)
+      #expect(try await store.complete(claim, with: Samples.completion()).outcome.lost == .released)
       #expect(try await store.markUnknown(claim).lost == .released)
       #expect(try await store.find(claim.id).name == .released)
     }
@@ -230,7 +230,7 @@ import Testing
       let second = try await other.granted(Samples.again(first, takeOver: .afterSettle(0)))
       let commands: [(Claim) async throws -> OwnerOutcome] = [
         { try await store.renew($0) },
-        { try await store.complete($0, with: Samples.completion()) },
+        { try await store.complete($0, with: Samples.completion()).outcome },
         { try await store.release($0, .remembered) },
         { try await store.release($0, .deleted) },
         { try await store.markUnknown($0) },
@@ -240,7 +240,7 @@ import Testing
         guard case .lost(.inFlight(_, attempt: 2)) = outcome else { throw Unexpected(what: "\(outcome)") }
       }
       let completion = Samples.completion(.kept(Samples.response(body: "second")))
-      #expect(try await other.complete(second, with: completion) == .done)
+      #expect(try await other.complete(second, with: completion).outcome == .done)
       for command in commands {
         let outcome = try await command(first)
         guard case .lost(.completed(let record)) = outcome else { throw Unexpected(what: "\(outcome)") }

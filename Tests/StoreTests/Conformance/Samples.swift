@@ -71,7 +71,7 @@ extension RecordStore {
     _ request: ClaimRequest = Samples.request(), with completion: Completion = Samples.completion()
   ) async throws -> Claim {
     let claim = try await granted(request)
-    #expect(try await complete(claim, with: completion) == .done)
+    #expect(try await complete(claim, with: completion).outcome == .done)
     return claim
   }
 

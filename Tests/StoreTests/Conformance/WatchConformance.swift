@@ -13,7 +13,7 @@ import Testing
 
     func run(_ claim: Claim, on store: any RecordStore) async throws {
       switch self {
-      case .complete: #expect(try await store.complete(claim, with: Samples.completion()) == .done)
+      case .complete: #expect(try await store.complete(claim, with: Samples.completion()).outcome == .done)
       case .release: #expect(try await store.release(claim, .remembered) == .done)
       case .delete: #expect(try await store.release(claim, .deleted) == .done)
       case .markUnknown: #expect(try await store.markUnknown(claim) == .done)
@@ -43,7 +43,7 @@ import Testing
     try await kind.run { store, other async throws in
       let claim = try await store.granted(Samples.request())
       let watch = try await other.watch(claim.id)
-      #expect(try await store.complete(claim, with: Samples.completion()) == .done)
+      #expect(try await store.complete(claim, with: Samples.completion()).outcome == .done)
       let name = try await Self.wait(watch, for: claim.id, on: other, until: { $0 == .completed })
       #expect(name == .completed)
       watch.cancel()
@@ -92,8 +92,8 @@ import Testing
       let mine = try await store.granted(Samples.request())
       let other = try await store.granted(Samples.request())
       let watch = try await store.watch(mine.id)
-      #expect(try await store.complete(other, with: Samples.completion()) == .done)
-      #expect(try await store.complete(mine, with: Samples.completion()) == .done)
+      #expect(try await store.complete(other, with: Samples.completion()).outcome == .done)
+      #expect(try await store.complete(mine, with: Samples.completion()).outcome == .done)
       #expect(
         try await Self.wait(watch, for: mine.id, on: store, until: { $0 == .completed }) == .completed)
       watch.cancel()

@@ -27,7 +27,7 @@ import Testing
       let second = try EmbeddedStore(path: path, logger: Self.logger)
       #expect(try await second.find(completed.id).completedRecord?.outcome == .kept(Samples.response()))
       #expect(try await second.find(open.id).name == .inFlight)
-      #expect(try await second.complete(open, with: Samples.completion()) == .done)
+      #expect(try await second.complete(open, with: Samples.completion()).outcome == .done)
       await second.close()
     }
   }
@@ -121,9 +121,11 @@ import Testing
       #expect(try await store.forget(first.id, fence: .seconds(60)))
       let second = try await store.granted(Samples.request(first.id, remember: 1))
       let swept = store.sweptCount
-      #expect(try await store.complete(second, with: Samples.completion(retention: 1, remember: 1)) == .done)
+      #expect(
+        try await store.complete(second, with: Samples.completion(retention: 1, remember: 1)).outcome == .done
+      )
       while store.sweptCount == swept { try await Task.sleep(for: .milliseconds(20)) }
-      #expect(try await store.complete(first, with: Samples.completion()) == .lost(.absent))
+      #expect(try await store.complete(first, with: Samples.completion()).outcome == .lost(.absent))
       #expect(try await store.granted(Samples.changed(first)).attempt == 3)
       await store.close()
     }

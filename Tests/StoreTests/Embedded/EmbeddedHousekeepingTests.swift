@@ -38,7 +38,7 @@ import Testing
       try await store.until(request.id) { _ in true }
       #expect(try await store.find(request.id) == .absent)
       #expect(try await store.granted(Samples.request(request.id)).attempt == 1)
-      #expect(try await store.complete(before, with: Samples.completion()) == .done)
+      #expect(try await store.complete(before, with: Samples.completion()).outcome == .done)
       await store.close()
     }
   }

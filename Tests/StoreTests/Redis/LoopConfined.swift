@@ -1,51 +1,25 @@
 import Idempotency
 import Loop
+import NIOCore
 import Store
-
-/// How a store is asked for a claim.
-enum ClaimWay: CaseIterable { case task, told }
-
-extension RecordStore {
-  /// A claim as a run asks for it: without a task where the store knows how.
-  func claimTold(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
-    let reply: Result<ClaimOutcome, StoreError>? = await withCheckedContinuation { continuation in
-      let isAsked = claim(request) { continuation.resume(returning: $0) }
-      if !isAsked { continuation.resume(returning: nil) }
-    }
-    guard let reply else { return try await claim(request) }
-    return try reply.get()
-  }
-}
 
 /// A Redis store as tests use it: each call runs on the store's own loop, from whatever thread it comes.
 struct LoopConfined: RecordStore {
   let store: RedisStore
   let context: EventLoopContext
-  var way = ClaimWay.task
 
-  func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
-    try await context.run { () async throws(StoreError) in
-      switch way {
-      case .task: try await store.claim(request)
-      case .told: try await store.claimTold(request)
-      }
-    }
+  func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
+    context.loop.execute { store.startClaim(request, onReply: onReply) }
   }
 
   func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     try await context.run { () async throws(StoreError) in try await store.renew(claim) }
   }
 
-  func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> OwnerOutcome {
-    try await context.run { () async throws(StoreError) in try await store.complete(claim, with: completion) }
-  }
-
-  func completeAndTell(
+  func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    try await context.run { () async throws(StoreError) in
-      try await store.completeAndTell(claim, with: completion)
-    }
+    try await context.run { () async throws(StoreError) in try await store.complete(claim, with: completion) }
   }
 
   func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {

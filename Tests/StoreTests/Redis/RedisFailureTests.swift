@@ -7,13 +7,12 @@ import Testing
 
 /// What becomes of a call when Redis, or the way to it, fails under it.
 @Suite(.timeLimit(.minutes(1))) struct RedisFailureTests {
-  @Test(arguments: ClaimWay.allCases)
-  func `a claim that a frozen Redis was sent claims nothing once it thaws`(_ way: ClaimWay) async throws {
+  @Test func `a claim that a frozen Redis was sent claims nothing once it thaws`() async throws {
     let server = try await RedisServer()
     let patient = RedisEndpointSettings.on(server)
     var settings = patient
     settings.timeout = 300
-    try await RedisNode.run(settings, way: way) { node in
+    try await RedisNode.run(settings) { node in
       for _ in 0..<5 {
         try await node.reconnected()
         let request = Samples.request()
@@ -28,7 +27,7 @@ import Testing
           Samples.request(request.id, fingerprint: request.fingerprint))
         #expect(claim.attempt == 1)
         #expect(claim.owner != request.owner)
-        #expect(try await sibling.store.complete(claim, with: Samples.completion()) == .done)
+        #expect(try await sibling.store.complete(claim, with: Samples.completion()).outcome == .done)
         sibling.close()
       }
     }
@@ -51,11 +50,10 @@ import Testing
     }
   }
 
-  @Test(arguments: ClaimWay.allCases)
-  func `a claim whose reply was cut is repeated and granted to the same owner`(_ way: ClaimWay) async throws {
+  @Test func `a claim whose reply was cut is repeated and granted to the same owner`() async throws {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server), relayed: relay.port, way: way) { node in
+    try await RedisNode.run(.on(server), relayed: relay.port) { node in
       for count in [0, 1, 5] {
         try await node.reconnected()
         relay.set(.cut(after: count))
@@ -70,12 +68,10 @@ import Testing
     await relay.close()
   }
 
-  @Test(arguments: ClaimWay.allCases)
-  func `a claim that was repeated says until when its first copy may yet be run`(_ way: ClaimWay) async throws
-  {
+  @Test func `a claim that was repeated says until when its first copy may yet be run`() async throws {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server), relayed: relay.port, way: way) { node in
+    try await RedisNode.run(.on(server), relayed: relay.port) { node in
       try await node.reconnected()
       let single = try await node.store.granted(Samples.request())
       #expect(single.copiedUntil == BootInstant(nanoseconds: 0))
@@ -89,13 +85,13 @@ import Testing
     await relay.close()
   }
 
-  @Test(arguments: ClaimWay.allCases)
-  func `a claim that was repeated and refused is not forgotten while its first copy may yet be granted`(
-    _ way: ClaimWay
-  ) async throws {
+  @Test
+  func `a claim that was repeated and refused is not forgotten while its first copy may yet be granted`()
+    async throws
+  {
     let server = try await RedisServer()
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server, timeout: 2000), relayed: relay.port, way: way) { node in
+    try await RedisNode.run(.on(server, timeout: 2000), relayed: relay.port) { node in
       let sibling = node.sibling()
       try await node.reconnected()
       let first = try await sibling.store.granted(Samples.request())
@@ -127,7 +123,8 @@ import Testing
       let completed = try await node.store.granted(Samples.request())
       #expect(try await cut { try await node.store.renew(completed) } == .done)
       #expect(try await cut { try await node.store.markUnknown(completed) } == .done)
-      #expect(try await cut { try await node.store.complete(completed, with: Samples.completion()) } == .done)
+      let reply = try await cut { try await node.store.complete(completed, with: Samples.completion()) }
+      #expect(reply.outcome == .done)
       #expect(try await cut { try await node.store.find(completed.id) }.name == .completed)
       #expect(try await cut { try await node.store.forget(completed.id, fence: .seconds(60)) })
       for release in [Release.remembered, .deleted] {
@@ -159,17 +156,16 @@ import Testing
       try await node.reconnected()
       #expect(node.store.store.counters.connections > before)
       // It had been run, and the repetition under the same token is told so.
-      #expect(try await node.store.complete(claim, with: Samples.completion()) == .done)
+      #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
       #expect(try await node.store.find(claim.id).name == .completed)
     }
     await relay.close()
   }
 
-  @Test(arguments: ClaimWay.allCases)
-  func `concurrent calls on a cut connection all get their own answers`(_ way: ClaimWay) async throws {
+  @Test func `concurrent calls on a cut connection all get their own answers`() async throws {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
-    try await RedisNode.run(.on(server), relayed: relay.port, way: way) { node in
+    try await RedisNode.run(.on(server), relayed: relay.port) { node in
       try await node.reconnected()
       relay.set(.cut(after: 333))
       try await withThrowingTaskGroup { group in
@@ -196,7 +192,7 @@ import Testing
       async let found = node.store.find(completed.id)
       try await server.start()
       #expect(try await found.completedRecord?.outcome == .kept(Samples.response()))
-      #expect(try await node.store.complete(open, with: Samples.completion()) == .done)
+      #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
       #expect(try await node.store.find(open.id).completedRecord?.attempt == 1)
     }
   }
@@ -207,16 +203,15 @@ import Testing
       let open = try await node.store.granted(Samples.request())
       try await server.restart()
       try await node.reconnected()
-      #expect(try await node.store.complete(open, with: Samples.completion()) == .done)
+      #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
       #expect(try await node.store.claim(Samples.again(open)).taken == .completed)
     }
   }
 
-  @Test(arguments: ClaimWay.allCases)
-  func `a Redis that is not there is unavailable, soon told in a long outage`(_ way: ClaimWay) async throws {
+  @Test func `a Redis that is not there is unavailable, soon told in a long outage`() async throws {
     var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: FreePort.find()))
     settings.timeout = 100
-    try await RedisNode.run(settings, way: way) { node in
+    try await RedisNode.run(settings) { node in
       var reason = ""
       while !reason.contains("cannot be reached") {
         let error = await #expect(throws: StoreError.self) { try await node.store.claim(Samples.request()) }
@@ -239,10 +234,9 @@ import Testing
     }
   }
 
-  @Test(arguments: ClaimWay.allCases)
-  func `scripts that Redis has forgotten are sent again`(_ way: ClaimWay) async throws {
+  @Test func `scripts that Redis has forgotten are sent again`() async throws {
     let server = try await RedisServer()
-    try await RedisNode.run(.on(server), way: way) { node in
+    try await RedisNode.run(.on(server)) { node in
       let claim = try await node.store.granted(Samples.request())
       for _ in 0..<2 {
         try server.command(["SCRIPT", "FLUSH"])
@@ -250,7 +244,7 @@ import Testing
       }
       try server.command(["SCRIPT", "FLUSH"])
       #expect(try await node.store.granted(Samples.request()).attempt == 1)
-      #expect(try await node.store.complete(claim, with: Samples.completion()) == .done)
+      #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
     }
   }
 
@@ -265,13 +259,10 @@ import Testing
     let server = try await RedisServer()
     try await RedisNode.run(.on(server)) { node in
       let claim = try await node.store.granted(Samples.request())
-      var told = node.store
-      told.way = .told
       try server.command(cause)
       let calls: [() async throws -> Void] = [
         { _ = try await node.store.claim(Samples.request()) },
-        { [told] in _ = try await told.claim(Samples.request()) },
-        { _ = try await node.store.complete(claim, with: Samples.completion()) },
+        { _ = try await node.store.complete(claim, with: Samples.completion()).outcome },
       ]
       for call in calls {
         let error = await #expect(throws: StoreError.self) { try await call() }

@@ -18,7 +18,7 @@ import Testing
         #expect(bootTimeNanoseconds() - started >= 50_000_000)
         #expect(try await node.store.renew(claim) == .done)
         async let woken: Void = watch.changed(within: .seconds(20))
-        #expect(try await node.store.complete(claim, with: Samples.completion()) == .done)
+        #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
         await woken
         #expect(bootTimeNanoseconds() - started < 20_000_000_000)
         watch.cancel()
@@ -125,7 +125,7 @@ import Testing
       let error = await #expect(throws: StoreError.self) { try await node.store.watch(claim.id) }
       guard case .unavailable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
       #expect(text.contains("widen its ACL"))
-      #expect(try await node.store.complete(claim, with: Samples.completion()) == .done)
+      #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
       #expect(try await node.store.find(claim.id).name == .completed)
     }
   }

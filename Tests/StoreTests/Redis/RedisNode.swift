@@ -14,10 +14,9 @@ struct RedisNode: Sendable {
 
   /// - Parameters:
   ///   - relayed: the port on which the store, and it alone, meets its Redis.
-  ///   - way: how it is asked for claims.
   ///   - group: the event loops; those of everybody where none are given.
   init(
-    _ settings: RedisEndpointSettings, relayed: Int? = nil, way: ClaimWay = .task,
+    _ settings: RedisEndpointSettings, relayed: Int? = nil,
     group: MultiThreadedEventLoopGroup? = nil
   ) {
     self.settings = settings
@@ -31,16 +30,15 @@ struct RedisNode: Sendable {
     if let relayed { storeSettings.address = .tcp(host: "127.0.0.1", port: relayed) }
     store = LoopConfined(
       store: RedisStore(context: context, settings: storeSettings, logger: logger, hub: hub),
-      context: context,
-      way: way)
+      context: context)
   }
 
   /// Runs a test on a node of its own.
   static func run(
-    _ settings: RedisEndpointSettings, relayed: Int? = nil, way: ClaimWay = .task,
+    _ settings: RedisEndpointSettings, relayed: Int? = nil,
     group: MultiThreadedEventLoopGroup? = nil, _ test: (RedisNode) async throws -> Void
   ) async throws {
-    let node = RedisNode(settings, relayed: relayed, way: way, group: group)
+    let node = RedisNode(settings, relayed: relayed, group: group)
     do {
       try await test(node)
     } catch {
@@ -51,7 +49,7 @@ struct RedisNode: Sendable {
   }
 
   /// Another node on the same records.
-  func sibling() -> RedisNode { RedisNode(settings, way: store.way) }
+  func sibling() -> RedisNode { RedisNode(settings) }
 
   func close() {
     store.store.close()

@@ -27,7 +27,7 @@ import Testing
         status: 201, fields: ByteBuffer(string: "A: b\r\nLOCATION:  /orders/7\r\n"),
         body: ByteBuffer(string: "x"))
       let completion = Samples.completion(.kept(response), retention: 60_000, remember: 90_000)
-      #expect(try await node.store.complete(claim, with: completion) == .done)
+      #expect(try await node.store.complete(claim, with: completion).outcome == .done)
       let record = try await node.store.find(claim.id).completedRecord
       let recorded = try #require(record?.recordedAt.milliseconds)
       #expect(
@@ -70,14 +70,14 @@ import Testing
   @Test func `a completion tells the record that others now find, and only where it made it`() async throws {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let claim = try await node.store.granted(Samples.request())
-      let reply = try await node.store.completeAndTell(claim, with: Samples.completion())
+      let reply = try await node.store.complete(claim, with: Samples.completion())
       #expect(reply.outcome == .done)
       let found = try #require(try await node.store.find(claim.id).completedRecord)
       let told = try #require(reply.record)
       #expect(told.remaining >= found.remaining)
       #expect(told.outcome == found.outcome && told.attempt == found.attempt)
       #expect(told.recordedAt == found.recordedAt && told.expiresAt == found.expiresAt)
-      let again = try await node.store.completeAndTell(claim, with: Samples.completion(retention: 1))
+      let again = try await node.store.complete(claim, with: Samples.completion(retention: 1))
       #expect(again == CompletionReply(outcome: .done, record: nil))
     }
   }
@@ -92,7 +92,7 @@ import Testing
       let calls: [() async throws -> Void] = [
         { _ = try await node.store.claim(Samples.again(claim)) },
         { _ = try await node.store.renew(claim) },
-        { _ = try await node.store.complete(claim, with: Samples.completion()) },
+        { _ = try await node.store.complete(claim, with: Samples.completion()).outcome },
         { _ = try await node.store.release(claim, .deleted) },
         { _ = try await node.store.markUnknown(claim) },
         { _ = try await node.store.find(claim.id) },
@@ -203,11 +203,11 @@ import Testing
       let before = store.counters.roundTrips
       for _ in 0..<2 {
         let outcome = try await node.store.context.run { () async throws(StoreError) in
-          try await cached.claimTold(Samples.again(claim))
+          try await cached.claim(Samples.again(claim))
         }
         #expect(outcome.taken == .completed)
         #expect(store.counters.roundTrips == before + 1)
-        #expect(cached.cached(claim.id, claim.fingerprint) != nil)
+        #expect(cached.knownOutcome(of: claim.id, claim.fingerprint) != nil)
       }
     }
   }

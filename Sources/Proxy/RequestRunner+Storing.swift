@@ -84,16 +84,34 @@ extension RequestRunner {
     }
   }
 
+  /// Marks a record unknown with a claim that was never used, since a run without a record was lost. If the store gives
+  /// no reply, the lease lapses, which says the same, and the run stays known as lost.
+  @inline(never)
+  func markUnknown(unused claim: Claim) async {
+    do throws(StoreError) {
+      guard case .done = told(try await worker.store.markUnknown(claim)) else { return }
+      environment.known.change(claim.id) { known, _ in known = known?.markedUnknown() }
+    } catch {
+      environment.logger.debug("a lost run was not marked unknown", metadata: ["error": "\(error)"])
+    }
+  }
+
   /// A claim whose reply was lost may have been granted. It was never used, so it is given back, however long it takes.
-  func giveBack(_ request: ClaimRequest) { giveBack(unused: request.unusedClaim()) }
+  func giveBack(_ request: ClaimRequest) { giveBack(unused: request.unusedClaim(), .remembered) }
+
+  /// Gives back a claim that was granted and never used. A record that it made is deleted: its payload may be another
+  /// than that of the run for which the claim was refused.
+  func giveBack(granted claim: Claim) {
+    giveBack(unused: claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
+  }
 
   /// Gives back a claim that was never used, once no copy of it can take it again, however long it takes.
-  func giveBack(unused claim: Claim) {
+  private func giveBack(unused claim: Claim, _ release: Release) {
     let worker = worker
     worker.context.task {
       await worker.outlastCopies(of: claim)
       await Self.repeatUntilTold(worker) { store throws(StoreError) in
-        try await store.release(claim, .remembered)
+        try await store.release(claim, release)
       }
     }
   }

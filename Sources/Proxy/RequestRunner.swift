@@ -146,7 +146,10 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         giveBack(request)
         throw duplicate(problem)
       case .giveBackGrant(let claim, let problem):
-        giveBack(unused: claim)
+        giveBack(granted: claim)
+        throw duplicate(problem)
+      case .markGrantUnknown(let claim, let problem):
+        await markUnknown(unused: claim)
         throw duplicate(problem)
       case .forwardUnprotected(let mayOwn):
         return try await passUnprotected(call, request, mayOwn: mayOwn)

@@ -134,6 +134,69 @@ struct OutageTests {
     }
   }
 
+  /// How the backend leaves a request that it has run.
+  enum Loss: String, CaseIterable, Sendable {
+    case unanswered, cut, timedOut, badGateway
+
+    func reply(_ gate: Gate) -> Reply {
+      switch self {
+      case .unanswered: .unanswered
+      case .cut: Reply(201, body: "0123456789", ending: .cut(after: 5))
+      case .timedOut: Reply(gate: gate)
+      case .badGateway: Reply(502)
+      }
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases, Loss.allCases)
+  func `a run without the store whose response was lost is unknown once the store is back`(
+    outage: StoreOutage, loss: Loss
+  ) async throws {
+    var configuration = Self.configuration(outage)
+    configuration.upstream = ["response_timeout": "500ms", "settle": "1s"]
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in loss.reply(gate) }
+      let end = try await outage.begin(rig)
+      _ = try? await rig.order("k")
+      try await expectRefusedAsKnown(rig)
+      try await end()
+      let other = try await rig.order("k", body: Self.other)
+      #expect(["payload_mismatch", "store_unavailable"].contains(other.problem?.code))
+      let held = try await rig.order("k") { $0.problem?.code == "outcome_unknown" }
+      #expect(held.status == 409)
+      // The store knows it now, and another payload is compared by the store.
+      let settled = try await rig.order("k") { $0.problem?.retryable == false }
+      expectRefused(settled, 409, "outcome_unknown", retryable: false)
+      let mismatch = try await rig.order("k", body: Self.other)
+      expectRefused(mismatch, 409, "payload_mismatch", retryable: false)
+      #expect(rig.backend.requests.count == 1)
+      gate.open()
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
+  func `where the owner says retry, a run that was lost without the store runs again after settle`(
+    outage: StoreOutage
+  ) async throws {
+    var configuration = Self.configuration(outage, route: ["on_unknown": "retry"])
+    configuration.upstream = ["settle": "1s"]
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders", inTurn: [.unanswered, Reply(201, body: "second")])
+      let end = try await outage.begin(rig)
+      #expect(try await rig.order("k").status == 502)
+      try await end()
+      let start = ContinuousClock.now
+      let held = try await rig.order("k") { $0.problem?.code == "outcome_unknown" }
+      expectRefused(held, 409, "outcome_unknown", retryable: true)
+      #expect(rig.backend.requests.count == 1)
+      let second = try await rig.order("k") { $0.status == 201 }
+      expectExecuted(second)
+      #expect(ContinuousClock.now - start >= .milliseconds(900))
+      #expect(rig.backend.requests.map(\.attempt) == [nil, "2"])
+    }
+  }
+
   @Test(arguments: StoreOutage.allCases)
   func `what was released runs again with its payload only`(outage: StoreOutage) async throws {
     try await Rig.run(Self.configuration(outage)) { rig in

@@ -10,8 +10,8 @@ extension Exchange {
   ) -> ClaimedAction {
     switch reply {
     case .success(let outcome):
-      if case .unprotected = known?.standing, case .granted(let claim) = outcome {
-        return refuseBesideUnprotected(claim)
+      if case .granted(let claim) = outcome, let known, let action = declined(claim, beside: known) {
+        return action
       }
       known = .after(outcome, to: request, from: known, now: now)
       return claimed(outcome)

@@ -47,6 +47,8 @@ extension Exchange {
     case giveBack(Problem)
     /// Release the claim that the store has granted, which was never used, and refuse.
     case giveBackGrant(Claim, Problem)
+    /// Mark the record unknown with the claim that the store has granted, which was never used, and refuse.
+    case markGrantUnknown(Claim, Problem)
     /// Make the fingerprint with this recipe and claim again.
     case compare(by: Recipe)
     /// Forward the request without a record, as the route prescribes for a store that is unavailable.
@@ -96,11 +98,19 @@ extension Exchange {
     }
   }
 
-  /// Refuses a granted claim while another delivery of this process runs without a record.
-  mutating func refuseBesideUnprotected(_ claim: Claim) -> ClaimedAction {
+  /// Refuses a granted claim because another delivery of this process runs, or was lost, without a record that the store
+  /// knows; `nil` if neither is the case.
+  mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
     guard isAsking else { preconditionFailure("Exchange: granted outside of claiming") }
+    guard known.standing.isUnknownToStore else { return nil }
     state = .ended
-    return .giveBackGrant(claim, .storeUnavailable(retryAfter: Self.pause))
+    if known.conflict(with: claim.fingerprint) == .otherPayload {
+      return .giveBackGrant(claim, .payloadMismatch(status: route.policy.mismatchStatus))
+    }
+    guard case .lost = known.standing else {
+      return .giveBackGrant(claim, .storeUnavailable(retryAfter: Self.pause))
+    }
+    return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
   }
 
   /// Decides on a claim that failed. A delivery may run unprotected only if the store has reported nothing of its

@@ -10,10 +10,21 @@ public struct KnownRecord: Sendable, Equatable {
     /// A delivery of this process runs without a record. `releasedUntil` is the end of the released record with which
     /// it began; `nil` if there was none.
     case unprotected(releasedUntil: BootInstant?)
+    /// A delivery of this process ran without a record, and its response was lost. The store does not know of it, so a
+    /// claim that it grants is used only to mark the record unknown.
+    case lost(until: BootInstant)
     /// The record is in flight elsewhere, completed, unknown or expired. Another delivery is a duplicate.
     case taken(until: BootInstant)
     /// The record is free to claim with the same payload.
     case released(until: BootInstant)
+
+    /// Whether this process has run the record and the store has no trace of the run.
+    var isUnknownToStore: Bool {
+      switch self {
+      case .unprotected, .lost: true
+      case .owned, .taken, .released: false
+      }
+    }
   }
 
   public var standing: Standing
@@ -32,7 +43,7 @@ public struct KnownRecord: Sendable, Equatable {
   public var isAtWork: Bool {
     switch standing {
     case .owned, .unprotected: true
-    case .taken, .released: false
+    case .lost, .taken, .released: false
     }
   }
 
@@ -40,7 +51,7 @@ public struct KnownRecord: Sendable, Equatable {
   public func hasExpired(now: BootInstant) -> Bool {
     switch standing {
     case .owned, .unprotected: false
-    case .taken(let until), .released(let until): until <= now
+    case .lost(let until), .taken(let until), .released(let until): until <= now
     }
   }
 }
@@ -73,6 +84,8 @@ extension KnownRecord {
     case .taken(let standing):
       // The end of the owner in this process will be more precise than this reply.
       if let before, before.isAtWork { return before }
+      // Its owner may release the record, or has claimed it only to mark it unknown.
+      if let before, case .lost = before.standing, case .inFlight = standing { return before }
       let times = (unknownRetention: request.unknownRetention, remember: request.remember)
       return Standing(standing, times.unknownRetention, times.remember, now: now).map {
         KnownRecord($0, owner: before?.owner, fingerprint: request.fingerprint)
@@ -130,12 +143,18 @@ extension KnownRecord {
     guard owner == request.owner, case .unprotected(let releasedUntil) = standing else { return self }
     var record = self
     if isLost {
-      record.standing = .taken(until: now + request.unknownRetention + request.remember)
+      record.standing = .lost(until: now + request.unknownRetention + request.remember)
       return record
     }
     guard let releasedUntil else { return nil }
     record.standing = .released(until: releasedUntil)
     return record
+  }
+
+  /// The known record after the store has marked a lost run unknown. From now on the store's replies count.
+  public func markedUnknown() -> KnownRecord {
+    guard case .lost(let until) = standing else { return self }
+    return KnownRecord(.taken(until: until), owner: owner, fingerprint: fingerprint)
   }
 }
 

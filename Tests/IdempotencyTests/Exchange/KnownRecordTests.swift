@@ -88,6 +88,72 @@ import Testing
     #expect(known == before)
   }
 
+  /// A run without the store whose response was lost.
+  private static func lost() -> KnownRecord? {
+    var known: KnownRecord?
+    _ = step(&known)
+    return known?.ended(unprotected: request(), isLost: true, now: now)
+  }
+
+  @Test(arguments: RoutePolicy.OnUnknown.allCases)
+  func `of a lost run uses a granted claim only to mark it unknown`(onUnknown: RoutePolicy.OnUnknown) {
+    var known = Self.lost()
+    let route = Route.sample {
+      $0.onStoreFailure = .open
+      $0.onUnknown = onUnknown
+    }
+    for _ in 0..<2 {
+      var exchange = Exchange(route: route)
+      let claim = Claim.sample()
+      let action = exchange.replied(
+        .success(.granted(claim)), to: Self.request(), known: &known, now: Self.now)
+      guard case .markGrantUnknown(claim, let problem) = action else {
+        Issue.record("\(action)")
+        return
+      }
+      #expect(problem == .outcomeUnknown(retryAfter: .seconds(30)))
+      // Until the store has marked it, and whatever another owner does meanwhile.
+      var other = Exchange(route: route)
+      let inFlight = ClaimOutcome.taken(.inFlight(leaseLeft: 5, attempt: 1))
+      _ = other.replied(.success(inFlight), to: Self.request(), known: &known, now: Self.now)
+      #expect(known == Self.lost())
+    }
+    known = known?.markedUnknown()
+    var exchange = Exchange(route: route)
+    guard
+      case .forward = exchange.replied(
+        .success(.granted(.sample())), to: Self.request(), known: &known, now: Self.now)
+    else {
+      Issue.record("a record that the store knows as unknown is the store's to grant")
+      return
+    }
+  }
+
+  @Test func `of a lost run gives the claim of another payload back`() {
+    var known = Self.lost()
+    var exchange = Exchange(route: .sample { $0.onStoreFailure = .open })
+    let claim = Claim.sample(fingerprint: Self.otherPrint)
+    let action = exchange.replied(
+      .success(.granted(claim)), to: Self.request(Self.otherPrint), known: &known, now: Self.now)
+    guard case .giveBackGrant(claim, let problem) = action else {
+      Issue.record("\(action)")
+      return
+    }
+    #expect(problem.code == .payloadMismatch)
+    #expect(known == Self.lost())
+  }
+
+  @Test(arguments: [
+    Standing.unknown(age: 5, attempt: 1), .completed(.sample()), .expired(attempt: 1),
+  ])
+  func `of a lost run ends with the store's own word of an end`(standing: Standing) {
+    let known = KnownRecord.after(.taken(standing), to: Self.request(), from: Self.lost(), now: Self.now)
+    guard case .taken = known?.standing else {
+      Issue.record("\(String(describing: known))")
+      return
+    }
+  }
+
   @Test func `that is released runs with its payload, and is released after it`() {
     let until = Self.now + 1000
     var known: KnownRecord? = KnownRecord(.released(until: until), fingerprint: Self.print)

@@ -14,11 +14,12 @@ extension Route {
 
 extension Claim {
   static func sample(
-    attempt: Int = 1, followsUnknown: Bool = false, onlyRejectedSoFar: Bool = true
+    attempt: Int = 1, followsUnknown: Bool = false, onlyRejectedSoFar: Bool = true,
+    fingerprint: Fingerprint = Fingerprint(recipe: Recipe(), digest: .sample(2))
   ) -> Claim {
     Claim(
       id: RecordID(.sample(1)), owner: OwnerToken(high: 1, low: 2),
-      fingerprint: Fingerprint(recipe: Recipe(), digest: .sample(2)), attempt: attempt,
+      fingerprint: fingerprint, attempt: attempt,
       firstSeen: StoreInstant(milliseconds: 1000), followsUnknown: followsUnknown,
       onlyRejectedSoFar: onlyRejectedSoFar, lease: .seconds(30), unknownRetention: .seconds(60),
       remember: .seconds(60), askedAt: BootInstant(nanoseconds: 0))

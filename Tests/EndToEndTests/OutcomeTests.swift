@@ -94,6 +94,34 @@ struct OutcomeTests {
   }
 
   @Test(arguments: StoreKind.allCases)
+  func `outcomes that contradict each other are unknown, and nothing runs again`(store: StoreKind)
+    async throws
+  {
+    try await Rig.run(Configuration(store: store)) { rig in
+      for (index, words) in [["final", "retry"], ["retry", "final"], ["retry, final"]].enumerated() {
+        rig.backend.on("/v1/orders") { _ in Reply(503, words.map { ("Idempotency-Outcome", $0) }) }
+        #expect(try await rig.order("k\(index)").idempotencyStatus == "unknown", "\(words)")
+        expectRefused(try await rig.order("k\(index)"), 409, "outcome_unknown", retryable: true)
+      }
+      rig.backend.on("/v1/orders") { _ in
+        Reply(503, [("Idempotency-Outcome", "final"), ("Idempotency-Outcome", "final")])
+      }
+      expectExecuted(try await rig.order("same"), 503)
+      expectReplayed(try await rig.order("same"), 503)
+      #expect(rig.backend.requests.count == 4)
+    }
+  }
+
+  @Test func `a retention that is no number of seconds does not count`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(201, [("Idempotency-Retention", "-5")]) }
+      let first = try await rig.order("k")
+      try await Task.sleep(for: .milliseconds(1200))
+      expectReplayed(try await rig.order("k"), of: first)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func `a backend says how long its answer counts`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, [("Idempotency-Retention", "1")]) }

@@ -12,15 +12,49 @@ public struct Steering: Sendable, Equatable {
     self.retention = retention
   }
 
-  /// Reads the fields of a response. An invalid value counts as a missing field.
+  /// Reads the fields of a response. An invalid value counts as a missing field, and a repeated one as one value.
+  ///
+  /// Outcomes that contradict each other, on several lines or in a list, are `unknown`: to guess could run the request
+  /// again.
   public init(of head: MessageHead) {
+    var outcomes = FieldValue.missing
+    var retentions = FieldValue.missing
     for field in head.fields {
       switch field.name {
-      case .idempotencyOutcome: outcome = OutcomeClass(rawValue: head.string(field.valueRange))
-      case .idempotencyRetention:
-        // The bound prevents an overflow in the conversion; 2^32 seconds are more than any retention.
-        retention = Int64(head.string(field.valueRange)).map { .seconds(max(0, min($0, 1 << 32))) }
+      case .idempotencyOutcome: outcomes.add(head.string(field.valueRange))
+      case .idempotencyRetention: retentions.add(head.string(field.valueRange))
       default: break
+      }
+    }
+    switch outcomes {
+    case .missing: break
+    case .one(let word): outcome = OutcomeClass(rawValue: word)
+    case .several: outcome = .unknown
+    }
+    if case .one(let digits) = retentions { retention = Self.retention(digits) }
+  }
+
+  private static func retention(_ text: String) -> Milliseconds? {
+    guard text.utf8.allSatisfy(ASCII.isDigit) else { return nil }
+    // The bound prevents an overflow in the conversion; 2^32 seconds are more than any retention.
+    return .seconds(min(Int64(text) ?? .max, 1 << 32))
+  }
+}
+
+/// The members of a field that should have one, over all of its lines.
+private enum FieldValue {
+  case missing
+  case one(String)
+  /// The field has members that differ from each other.
+  case several
+
+  /// Adds the members of one line. Empty members do not count (RFC 9110, section 5.6.1).
+  mutating func add(_ line: String) {
+    for member in line.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
+      switch self {
+      case .missing: self = .one(String(member))
+      case .one(let other): if other != member { self = .several }
+      case .several: break
       }
     }
   }

@@ -1,0 +1,35 @@
+import Idempotency
+import Testing
+
+/// The backend's instructions, by the lines in which they come.
+struct SteeringTests {
+  private static func steering(_ name: String, _ lines: [String]) -> Steering {
+    var message = Request()
+    message.fields = lines.map { (name, $0) }
+    return Steering(of: message.head)
+  }
+
+  @Test(
+    arguments: [
+      ([], nil), (["final"], .final), ([" retry "], .retry), (["unknown"], .unknown), (["bogus"], nil),
+      ([""], nil), (["Final"], nil), (["final", "final"], .final), (["final, final"], .final),
+      (["final,"], .final), (["final", ""], .final), (["final", "retry"], .unknown),
+      (["retry", "final"], .unknown), (["final, retry"], .unknown), (["final", "bogus"], .unknown),
+      (["final retry"], .unknown), (["retry", "retry", "final"], .unknown),
+    ] as [([String], OutcomeClass?)])
+  func `an outcome counts once, and contradictions are unknown`(lines: [String], outcome: OutcomeClass?) {
+    #expect(Self.steering("Idempotency-Outcome", lines) == Steering(outcome: outcome))
+  }
+
+  @Test(
+    arguments: [
+      ([], nil), (["60"], 60), (["0"], 0), (["007"], 7), (["60", "60"], 60), (["-5"], nil), (["+5"], nil),
+      (["5.0"], nil), (["5s"], nil), (["0x5"], nil), ([""], nil), (["5, 6"], nil), (["5", "6"], nil),
+      (["99999999999999999999"], 1 << 32),
+    ] as [([String], Int64?)])
+  func `a retention is one number of seconds`(lines: [String], seconds: Int64?) {
+    #expect(
+      Self.steering("Idempotency-Retention", lines)
+        == Steering(retention: seconds.map { Milliseconds.seconds($0) }))
+  }
+}

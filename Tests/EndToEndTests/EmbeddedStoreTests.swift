@@ -125,6 +125,30 @@ struct EmbeddedStoreTests {
     }
   }
 
+  @Test(arguments: ["closed", "open"])
+  func `an emptied database is noticed, and nothing is run without it`(onFailure: String) async throws {
+    let configuration = Configuration(
+      storeMembers: ["local_cache": "0B"], route: ["on_store_failure": onFailure])
+    try await Rig.run(configuration) { rig in
+      expectExecuted(try await rig.order("before"))
+      let path = try #require(rig.storePath)
+      let content = try Data(contentsOf: URL(fileURLWithPath: path))
+      #expect(!content.isEmpty)
+      #expect(truncate(path, 0) == 0)
+      for key in ["before", "k", "before", "k"] {
+        expectRefused(try await rig.order(key), 503, "store_unavailable", retryable: true)
+      }
+      try await rig.semel.process.line(containing: "was emptied while Semel runs")
+      #expect(rig.backend.requests.count == 1)
+      // The operator's act: the same file has its pages again.
+      let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+      try file.write(contentsOf: content)
+      try file.close()
+      expectReplayed(try await rig.order("before") { $0.status == 201 }, 201)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
   @Test func `claims that the store refuses are not a log entry each`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       expectExecuted(try await rig.order("before"))

@@ -10,6 +10,12 @@
 struct FileIdentity: Equatable, Sendable {
   private let device: UInt64
   private let inode: UInt64
+  /// Whether the file had no bytes when it was looked at. No part of the identity.
+  let isEmpty: Bool
+
+  static func == (left: FileIdentity, right: FileIdentity) -> Bool {
+    left.device == right.device && left.inode == right.inode
+  }
 
   /// Creates the identity of the file at a path; `nil` if there is none.
   init?(path: String) {
@@ -27,6 +33,7 @@ struct FileIdentity: Equatable, Sendable {
   private init(_ status: stat) {
     device = UInt64(truncatingIfNeeded: status.st_dev)
     inode = UInt64(truncatingIfNeeded: status.st_ino)
+    isEmpty = status.st_size == 0
   }
 
   /// Returns the length of a file in bytes; 0 if there is none.
@@ -36,12 +43,14 @@ struct FileIdentity: Equatable, Sendable {
   }
 }
 
-/// Detects that the database or its log was deleted or replaced while it is open, in which case SQLite goes on writing
-/// to a file that has no name any more.
+/// Detects that the database or its log was deleted, replaced or emptied while it is open, in which case SQLite goes on
+/// with what it has in memory, and the next start finds nothing.
 struct FilePresence {
   let path: String
   private let database: FileIdentity
   private let log: FileIdentity?
+  /// Whether the database had pages when it was opened.
+  private let hadPages: Bool
 
   /// Remembers the files that are open.
   ///
@@ -52,12 +61,14 @@ struct FilePresence {
     self.path = path
     self.database = database
     log = FileIdentity(path: path + "-wal")
+    hadPages = FileIdentity.length(of: path) > 0
   }
 
   /// The reason for which nothing may be committed; `nil` if the files are in place. Costs two system calls.
   var fault: String? {
     guard let found = FileIdentity(path: path) else { return text("\(path) was deleted or moved") }
     guard found == database else { return text("\(path) was replaced by another file") }
+    guard !(found.isEmpty && hadPages) else { return text("\(path) was emptied") }
     guard log == nil || FileIdentity(path: path + "-wal") == log else {
       return text("\(path)-wal, the log of the database, was deleted or replaced")
     }

@@ -48,7 +48,7 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
     }
   }
 
-  var result: Result<Response, StoreError> = .failure(.unavailable("the command was not run"))
+  var result: Result<Response, StoreError> = .notRun
   private let receiver: Receiver
   private let progress = Atomic(RequestProgress.waiting)
   private var ticks = 0
@@ -60,7 +60,12 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
     return found.original != .ended
   }
 
-  func deliver() { end(result) }
+  func deliver() {
+    let result = result
+    // The group lives longer than its commands, and a response may be large.
+    self.result = .notRun
+    end(result)
+  }
 
   func fail(_ error: StoreError) { end(.failure(error)) }
 
@@ -83,6 +88,10 @@ class EmbeddedReply<Response: Sendable>: @unchecked Sendable {
     guard progress.exchange(.ended, ordering: .relaxed) != .ended else { return }
     receiver.receive(result)
   }
+}
+
+extension Result where Failure == StoreError {
+  fileprivate static var notRun: Self { .failure(.unavailable("the command was not run")) }
 }
 
 private enum RequestProgress: UInt8, AtomicRepresentable {

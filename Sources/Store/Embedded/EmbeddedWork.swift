@@ -18,6 +18,9 @@ final class EmbeddedWork {
   /// The reason for which no command is run at the moment; `nil` if commands are run.
   var unavailability: String?
   var housekeeping = Housekeeping()
+  /// The maximum size of the responses that one transaction reads, in bytes, before the rest of its group waits for the
+  /// next one: many claims of large records must not fill the memory before their callers have counted what they hold.
+  private static let maxBytesRead = 8 << 20
   /// Whether a damaged page was met, which may belong to the sweep index.
   var isIndexSuspect = false
 
@@ -52,47 +55,62 @@ final class EmbeddedWork {
     }
   }
 
+  /// Runs a group in as many transactions as the size of the responses that it reads demands.
   private func run(_ group: [any EmbeddedRequest]) {
-    guard !group.isEmpty else { return }
+    var rest = group[...]
+    while !rest.isEmpty { rest.removeFirst(runPart(of: rest)) }
+  }
+
+  /// Runs the first commands of a group in one transaction. Returns their number, which is at least 1.
+  private func runPart(of group: ArraySlice<any EmbeddedRequest>) -> Int {
     // Two system calls a group: a file that is gone must be noticed before the next claim, not by it.
     watchFile()
     if let unavailability {
       for request in group { request.fail(.refused(unavailability)) }
-      return
+      return group.count
     }
     do throws(TransactionError) {
       let effect = try commit(group)
+      let part = group.prefix(effect.count)
       // A commit into a file that is gone is lost with this process.
       if effect.hasWritten { watchFile() }
       if let unavailability {
-        for request in group { request.fail(.fateUnknown(unavailability)) }
-        return
+        for request in part { request.fail(.fateUnknown(unavailability)) }
+        return part.count
       }
-      for request in group { request.deliver() }
+      for request in part { request.deliver() }
       writer.waiters.wake(effect.ended)
+      return part.count
     } catch {
       if case .rolledBack(let error) = error, error.isCorrupt { isIndexSuspect = true }
       if group.count > 1, error.isOfOneCommand {
         // One damaged page must not fail the other commands of the group, so each is run by itself.
-        for request in group { run([request]) }
-        return
+        for request in group { _ = runPart(of: [request]) }
+        return group.count
       }
       logger.debug("store: a group of commands failed", metadata: ["error": "\(error)"])
       for request in group { request.fail(error.storeError) }
+      return group.count
     }
   }
 
-  /// Runs the group in one transaction. Returns the records that it ended, and whether it has written anything.
+  /// Runs the first commands of the group in one transaction. Returns their number, the records that they ended, and
+  /// whether they have written anything.
   private func commit(
-    _ group: [any EmbeddedRequest]
-  ) throws(TransactionError) -> (ended: [RecordID], hasWritten: Bool) {
+    _ group: ArraySlice<any EmbeddedRequest>
+  ) throws(TransactionError) -> (count: Int, ended: [RecordID], hasWritten: Bool) {
+    var count = 0
     var ended: [RecordID] = []
     var hasWritten = false
+    defer { table.forgetResponses() }
     try transaction.run { () throws(SQLError) in
       // The clock is read only here, when there is no more lock to wait for.
       let now = clock.now()
       table.hold = clock.doubt.map { ExpiryHold(now: now, lead: $0.lead) }
-      for request in group where request.begin() {
+      for request in group {
+        guard table.bytesRead < Self.maxBytesRead else { break }
+        count += 1
+        guard request.begin() else { continue }
         let effect = try request.run(on: table, now: now)
         hasWritten = hasWritten || effect.hasWritten
         if let id = effect.ended { ended.append(id) }
@@ -102,7 +120,7 @@ final class EmbeddedWork {
       writer.counters.commits.add(1, ordering: .relaxed)
     }
     if hasWritten { housekeeping.touchedAt = .now() }
-    return (ended, hasWritten)
+    return (count, ended, hasWritten)
   }
 
   /// Checks whether the file is still in its place, and logs a change.

@@ -89,13 +89,16 @@ extension RecordTable {
   }
 
   private func response(_ number: Int64, status: Int) throws(TableError) -> RecordedResponse {
+    if let response = readResponse(number) { return response }
     statements.selectResponse.bind(1, number)
     let isThere = try step(statements.selectResponse)
     defer { statements.selectResponse.reset() }
     guard isThere else { throw .unreadable("a completed record whose answer is gone") }
-    return RecordedResponse(
+    let response = RecordedResponse(
       stored: status, fields: statements.selectResponse.buffer(0), body: statements.selectResponse.buffer(1),
       trailers: statements.selectResponse.buffer(2))
+    keep(response, number)
+    return response
   }
 
   private func instant(_ column: Int32) -> StoreInstant {

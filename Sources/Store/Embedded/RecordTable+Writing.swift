@@ -22,6 +22,7 @@ extension RecordTable {
 
   func removeResponse(_ number: Int64?) throws(SQLError) {
     guard let number else { return }
+    forgetLatestResponse()
     statements.deleteResponse.bind(1, number)
     try statements.deleteResponse.run()
   }
@@ -78,6 +79,7 @@ extension RecordTable {
   }
 
   private func insert(_ response: RecordedResponse) throws(SQLError) -> Int64 {
+    forgetLatestResponse()
     let insert = statements.insertResponse
     try insert.lending(1, response.fields) { () throws(SQLError) in
       try insert.lending(2, response.body) { () throws(SQLError) in

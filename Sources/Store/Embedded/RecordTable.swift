@@ -1,5 +1,6 @@
 import GRDB
 import Idempotency
+import NIOCore
 
 /// The reason for which an entry cannot be read.
 enum TableError: Error, Equatable {
@@ -36,7 +37,32 @@ final class RecordTable {
   /// The recipes that were read, by their text. A configuration has a handful.
   var recipes: [String: Recipe] = [:]
 
+  /// The response that the transaction has read last, with its row number. Several claims of one record then share its
+  /// bytes.
+  private var latestResponse: (number: Int64, response: RecordedResponse)?
+  /// The size of the responses that the transaction has read, in bytes.
+  private(set) var bytesRead = 0
+
   init(_ database: Database) throws { statements = try RecordStatements(database) }
+
+  /// The response of a row, if the transaction has read it last.
+  func readResponse(_ number: Int64) -> RecordedResponse? {
+    latestResponse?.number == number ? latestResponse?.response : nil
+  }
+
+  func keep(_ response: RecordedResponse, _ number: Int64) {
+    latestResponse = (number, response)
+    bytesRead += response.fields.readableBytes + response.body.readableBytes + response.trailers.readableBytes
+  }
+
+  /// Must be called when rows of responses change, since their numbers are used again.
+  func forgetLatestResponse() { latestResponse = nil }
+
+  /// Must be called at the end of a transaction: after it, the rows may change.
+  func forgetResponses() {
+    latestResponse = nil
+    bytesRead = 0
+  }
 
   /// Writes the time of a change, before which the clock of no later start begins.
   func touch(_ clock: StoreClock) throws(SQLError) {

@@ -3,6 +3,7 @@ import GRDB
 import Idempotency
 import Logging
 import Loop
+import NIOCore
 import Store
 import TestSupport
 import Testing
@@ -34,6 +35,56 @@ import Testing
       }
       #expect(store.commitCount - before < 100)
       for claim in claims { #expect(try await store.find(claim.id).name == .completed) }
+    }
+  }
+
+  /// The bodies that claims of these records return, which come together while the file is locked.
+  private func bodies(
+    of claims: [Claim], on store: EmbeddedStore, _ path: String
+  ) async throws -> [ByteBuffer] {
+    var configuration = Configuration()
+    configuration.allowsUnsafeTransactions = true
+    let operatorShell = try DatabaseQueue(path: path, configuration: configuration)
+    try await operatorShell.writeWithoutTransaction { try $0.execute(sql: "BEGIN EXCLUSIVE") }
+    return try await withThrowingTaskGroup(of: ByteBuffer.self) { group in
+      for claim in claims {
+        group.addTask {
+          guard case .taken(let standing) = try await store.claim(Samples.again(claim)),
+            case .kept(let response) = standing.completedRecord?.outcome
+          else { throw Unexpected(what: "no completed record") }
+          return response.body
+        }
+      }
+      try await Task.sleep(for: .milliseconds(300))
+      try await operatorShell.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+
+  private static func large(_ byte: Character) -> Completion {
+    let response = Samples.response(body: String(repeating: byte, count: 1 << 20))
+    return Completion(outcome: .kept(response), retention: .seconds(60), remember: .seconds(60))
+  }
+
+  @Test func `claims of one large record that come together hold its response once`() async throws {
+    try await withStore { store, path async throws in
+      let claim = try await store.completed(with: Self.large("x"))
+      let bodies = try await bodies(of: Array(repeating: claim, count: 40), on: store, path)
+      let places = Set(bodies.map { $0.withUnsafeReadableBytes { UInt(bitPattern: $0.baseAddress) } })
+      // One for each group: the first claim is one of its own.
+      #expect(bodies.count == 40 && places.count <= 4, "\(places.count)")
+    }
+  }
+
+  @Test func `many large responses are read in several groups, and each claim gets its own`() async throws {
+    try await withStore { store, path async throws in
+      var claims: [Claim] = []
+      for byte in "abcdefghijklmnopqrstuvwxyz" {
+        claims.append(try await store.completed(with: Self.large(byte)))
+      }
+      let bodies = try await bodies(of: claims, on: store, path)
+      #expect(bodies.allSatisfy { $0.readableBytes == 1 << 20 })
+      #expect(Set(bodies.compactMap { $0.readableBytesView.first }).count == 26)
     }
   }
 

@@ -43,6 +43,10 @@ struct RecordTests {
       #expect(shown.contains(#""state" : "completed""#))
       #expect(shown.contains(#""status" : 201"#))
       #expect(try await key(rig, ["show", "--id", id]).output == shown)
+      // The key as its header carries it, quoted.
+      #expect(try await key(rig, ["show"] + selection(#""a""#)).output == shown)
+      let impossible = try await key(rig, ["show"] + selection("a,b"), ends: .code(1))
+      #expect(impossible.errors.contains("comma"), "\(impossible.errors)")
       #expect(try await key(rig, ["show"] + selection("b")).output.contains(#""state" : "absent""#))
       let missing = try await key(
         rig, ["show", "--route", "orders", "--key", "a", "--path", "/v1/orders"], ends: .code(1))
@@ -369,6 +373,16 @@ struct RecordTests {
     (
       "POST", "/v1/records/find",
       #"{"route":"orders","key":"k","method":"POST","path":"/x","caller":{"header:authorization":"a","address":"b"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"a,b","method":"POST","path":"/x","caller":{"header:authorization":"a"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"\"ab","method":"POST","path":"/x","caller":{"header:authorization":"a"}}"#,
       400
     ),
     ("DELETE", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "", 404),

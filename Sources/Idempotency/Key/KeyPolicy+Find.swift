@@ -25,8 +25,16 @@ extension KeyPolicy {
   }
 
   /// The key from an operator's text, checked against the same rules.
+  ///
+  /// Where a header may carry the key, the text is read as its value: `"abc"` is the key `abc`. A comma is refused only
+  /// if every source is a header, since the others take it.
   public func key(text: String) throws(Problem) -> IdempotencyKey {
-    guard let key = try key(of: .key(Array(text.utf8))) else { throw .keyMissing(self) }
+    let bytes = Array(text.utf8)
+    var reading = KeyReading.key(bytes)
+    if from.contains(where: \.isHeader), bytes.first == UInt8(ascii: "\"") || from.allSatisfy(\.isHeader) {
+      reading = bytes.withUnsafeBytes { HeaderKey.read($0) }
+    }
+    guard let key = try key(of: reading) else { throw .keyMissing(self) }
     return key
   }
 

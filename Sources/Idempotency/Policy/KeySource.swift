@@ -19,6 +19,10 @@ public enum KeySource: Hashable, Sendable {
     }
   }
 
+  var isHeader: Bool {
+    if case .header = self { true } else { false }
+  }
+
   /// Whether the body has to be read before the key is known.
   public var isInBody: Bool {
     switch self {

@@ -68,4 +68,22 @@ struct KeyPolicyTests {
     }
     #expect(key.bytes == Array("a".utf8))
   }
+
+  @Test func `an operator's text is read as the header that may carry it`() throws {
+    let header = KeyPolicy(from: .header("idempotency-key"))
+    #expect(try header.key(text: "abc").bytes == Array("abc".utf8))
+    #expect(try header.key(text: #""abc""#).bytes == Array("abc".utf8))
+    #expect(try header.key(text: #""a\"c""#).bytes == Array(#"a"c"#.utf8))
+    for (text, fault) in [
+      ("a,b", KeyFault.comma), (#""abc"#, .malformedString), (#""a"b"#, .malformedString),
+    ] {
+      #expect(throws: Problem.keyInvalid(fault, policy: header)) { try header.key(text: text) }
+    }
+    #expect(throws: Problem.keyMissing(header)) { try header.key(text: #""""#) }
+    let mixed = KeyPolicy(from: .header("idempotency-key"), .json("/id"))
+    #expect(try mixed.key(text: #""abc""#).bytes == Array("abc".utf8))
+    #expect(try mixed.key(text: "a,b").bytes == Array("a,b".utf8))
+    let body = KeyPolicy(from: .json("/id"))
+    #expect(try body.key(text: #""abc""#).bytes == Array(#""abc""#.utf8))
+  }
 }

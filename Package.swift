@@ -146,7 +146,8 @@ let package = Package(
     tests("WireTests", ["TestSupport", "Wire", "WireOracle", nioCore]),
     tests("IdempotencyTests", ["Idempotency", "TestSupport", "Wire", nioCore, crypto]),
     tests("LoopTests", ["Loop", "TestSupport", nioCore, nioPosix]),
-    tests("SettingsTests", ["Settings", "Idempotency", .product(name: "Yams", package: "Yams")]),
+    tests(
+      "SettingsTests", ["Settings", "Idempotency", "TestSupport", .product(name: "Yams", package: "Yams")]),
     tests("TelemetryTests", ["Telemetry", coreMetrics, logging]),
     .executableTarget(
       name: "store-writer",

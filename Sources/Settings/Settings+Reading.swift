@@ -1,4 +1,5 @@
 import Idempotency
+import TLS
 
 extension Settings {
   /// Reads all members of the document.
@@ -23,7 +24,8 @@ extension Settings {
     routes =
       RouteReader(
         upstreams: upstreams, upstreamNames: upstreamNames, bodyMemory: limits.bodyMemory,
-        storeTimeout: store.timeout, underscores: underscores
+        storeTimeout: store.timeout, underscores: underscores,
+        asksForCertificates: listen.contains { $0.tls?.clientCA != nil }
       ).read(document)
     warn(document)
   }

@@ -132,15 +132,15 @@ struct RouteRefusalTests {
     ),
     (
       "outcomes: {retry: [600]}", 19, "outcomes.retry[0]",
-      "must be a status from 100 to 599, or a class from 1xx to 5xx"
+      "must be a status from 200 to 599, or a class from 2xx to 5xx"
     ),
     (
       "outcomes: {retry: [6xx]}", 19, "outcomes.retry[0]",
-      "must be a status from 100 to 599, or a class from 1xx to 5xx"
+      "must be a status from 200 to 599, or a class from 2xx to 5xx"
     ),
     (
       "outcomes: {retry: [50]}", 19, "outcomes.retry[0]",
-      "must be a status from 100 to 599, or a class from 1xx to 5xx"
+      "must be a status from 200 to 599, or a class from 2xx to 5xx"
     ),
     (
       "outcomes: {final: [500], retry: [500]}", 33, "outcomes.retry[0]",
@@ -150,9 +150,64 @@ struct RouteRefusalTests {
       "outcomes: {retry: [5xx], unknown: [5XX]}", 35, "outcomes.unknown[0]",
       "is listed under retry too; a status belongs to one class"
     ),
+    (
+      "outcomes: {retry: [101]}", 19, "outcomes.retry[0]",
+      "must be a status from 200 to 599, or a class from 2xx to 5xx"
+    ),
+    (
+      "outcomes: {retry: [1xx]}", 19, "outcomes.retry[0]",
+      "must be a status from 200 to 599, or a class from 2xx to 5xx"
+    ),
+    (
+      "key: {from: [\"header:Idempotency-Key\", \"header:Connection\"]}", 39, "key.from[1]",
+      "names a field of the connection, of one message or of Semel, which cannot carry a key"
+    ),
+    (
+      "key: {format: uuid, max_length: 10}", 32, "key.max_length",
+      "lets no UUID pass, which has 36 characters; allow that length, or write format: any"
+    ),
+    (
+      "key: {format: uuid, min_length: 37}", 32, "key.min_length",
+      "lets no UUID pass, which has 36 characters; allow that length, or write format: any"
+    ),
+    (
+      "fingerprint: {body: raw, ignore: [/a]}", 33, "fingerprint.ignore",
+      "is for body: auto alone; take it out, or write body: auto"
+    ),
+    (
+      "fingerprint: {body: none, ignore: [/a]}", 34, "fingerprint.ignore",
+      "is for body: auto alone; take it out, or write body: auto"
+    ),
     ("outcomes: {done: [500]}", 11, "outcomes.done", "unknown member; allowed are final, retry, unknown"),
   ]) func `a route with a fault is refused`(members: String, column: Int, path: String, message: String) {
     #expect(issues(route(members)) == ["2:\(offset + column): routes[0].\(path): \(message)"])
+  }
+
+  @Test(arguments: [
+    "Connection", "host", "Content-Length", "Transfer-Encoding", "Keep-Alive", "TE", "Upgrade",
+    "Proxy-Authorization", "Expect", "Idempotency-Request-Id", "Idempotency-Attempt", "Idempotency-Status",
+    "Idempotency-Outcome",
+  ]) func `a key in a field that cannot carry one is refused`(name: String) {
+    #expect(
+      issues(route("key: {from: [\"header:\(name)\"]}")) == [
+        "2:\(offset + 13): routes[0].key.from[0]: names a field of the connection, of one message or of Semel, "
+          + "which cannot carry a key"
+      ])
+  }
+
+  @Test func `a format that contradicts the defaults is refused at the route, an inherited ignore is not`() {
+    let text =
+      upstream + """
+        defaults: {caller: {parts: [address]}, fingerprint: {ignore: [/a]}, key: {max_length: 30}}
+        routes:
+          - {name: a, match: {path: /a}, fingerprint: {body: raw}}
+          - {name: b, match: {path: /b}, key: {format: uuid}}
+          - {name: c, match: {path: /c}, fingerprint: {body: raw, ignore: []}}
+        """
+    #expect(
+      issues(text) == [
+        "5:48: routes[1].key.format: lets no key pass, because max_length is 30 and a UUID has 36 characters"
+      ])
   }
 
   @Test(arguments: [

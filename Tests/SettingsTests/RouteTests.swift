@@ -1,5 +1,6 @@
 import Idempotency
 import Settings
+import TestSupport
 import Testing
 
 struct RouteTests {
@@ -16,7 +17,7 @@ struct RouteTests {
             endpoint: route
             spelling: caseless
             content_coding: pass
-            fingerprint: {body: raw, headers: [X-A, X-B], ignore: [/sent_at]}
+            fingerprint: {body: auto, headers: [X-A, X-B], ignore: [/sent_at]}
             mismatch_status: 422
             duplicates: reject
             wait_timeout: 0s
@@ -51,7 +52,7 @@ struct RouteTests {
     expected.endpoint = .route
     expected.spelling = .caseless
     expected.contentCoding = .pass
-    expected.recipe = Recipe(body: .raw, headers: ["x-a", "x-b"], ignore: ["/sent_at"])
+    expected.recipe = Recipe(body: .auto, headers: ["x-a", "x-b"], ignore: ["/sent_at"])
     expected.mismatchStatus = 422
     expected.duplicates = .reject
     expected.waitTimeout = 0
@@ -135,7 +136,9 @@ struct WarningTests {
         + "routes: [{name: r, match: {path: /r}, caller: {parts: [\(parts)]}}, {name: s, match: {path: /s}}]\n"
     }
     let other = "defaults: {caller: {parts: [address]}}\n"
-    for part in ["\"header:Authorization\"", "\"cookie:JSESSIONID\"", "\"cookie:sid\""] {
+    for part in [
+      "\"header:Authorization\"", "\"header:Cookie\"", "\"cookie:JSESSIONID\"", "\"cookie:sid\"",
+    ] {
       let warnings = try warnings(file(part, defaults: other)).filter { $0.contains("caller") }
       #expect(warnings.count == 1)
       #expect(
@@ -147,6 +150,39 @@ struct WarningTests {
     let shared = "defaults: {caller: {parts: [\"header:Authorization\"]}}\n"
     let all = upstream + shared + "routes: [{name: r, match: {path: /r}}, {name: s, match: {path: /s}}]\n"
     #expect(try warnings(all).map { $0.contains("defaults.caller: its only part is") } == [true])
+  }
+
+  @Test func `a caller that is the key itself is warned of`() throws {
+    let key = "key: {from: [\"header:X-Key\", \"query:key\"]}"
+    let told = "routes[0].caller: its only part is header:x-key, which carries the key"
+    func file(_ parts: String) -> String {
+      upstream + "routes: [{name: r, caller: {parts: [\(parts)]}, \(key)}]\n"
+    }
+    #expect(try warnings(file("\"header:X-Key\"")).map { $0.contains(told) } == [true])
+    #expect(try warnings(file("\"header:X-Key\", \"header:X-Account\"")).isEmpty)
+  }
+
+  @Test func `a caller by certificate without a listener that asks for one is warned of`() async throws {
+    for part in ["client_certificate", "\"client_certificate:san\", \"header:X-Account\""] {
+      let text = upstream + "routes: [{name: r, caller: {parts: [\(part)]}}]\n"
+      #expect(
+        try warnings(text) == [
+          "semel.yaml:2:28: routes[0].caller: names the client's certificate, but no listener has a client_ca that "
+            + "asks for one: every request is refused, or anonymous"
+        ])
+      #expect(try warnings(text.replacing("{name: r", with: "{idempotency: off, name: r")).isEmpty)
+    }
+    let certificates = try await Certificates()
+    let server = try await certificates.server()
+    let listen = """
+      listen:
+        - address: "127.0.0.1:0"
+          tls: {certificate: "\(server.certificate)", key: "\(server.key)", client_ca: "\(certificates.authority)"}
+
+      """
+    #expect(
+      try warnings(listen + upstream + "routes: [{name: r, caller: {parts: [client_certificate]}}]\n").isEmpty
+    )
   }
 
   private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }

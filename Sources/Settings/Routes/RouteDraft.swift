@@ -74,7 +74,13 @@ struct RouteDraft {
       .list("a list of JSON pointers", of: "a JSON pointer") { text throws(Refusal) in
         try JSONPointer.parse(text)
       }
-    return Recipe(body: body, headers: headers ?? recipe.headers, ignore: ignore ?? recipe.ignore)
+    let read = Recipe(body: body, headers: headers ?? recipe.headers, ignore: ignore ?? recipe.ignore)
+    // An inherited list has no effect with another body, and is no error there.
+    if let member = section["ignore"], section.isSound("body", "ignore"), body != .auto, !read.ignore.isEmpty
+    {
+      member.refuse("is for body: auto alone; take it out, or write body: auto")
+    }
+    return read
   }
 
   private mutating func readMismatchStatus(_ section: Section) {

@@ -1,15 +1,37 @@
 import Idempotency
 
 extension RoutePolicy {
-  /// The reason why a retry may have another caller and run again; `nil` if a part of the caller stays the same.
-  var callerWarning: String? {
-    guard idempotency != .off, let parts = caller?.parts, parts.count == 1, let part = parts.first,
-      part.mayChange
-    else { return nil }
-    return
-      "its only part is \(part.text): where a client refreshes that between two deliveries, the retry is another "
+  /// The doubts about the route's caller.
+  ///
+  /// - Parameter asksForCertificates: Whether a listener asks for client certificates.
+  func callerWarnings(asksForCertificates: Bool) -> [String] {
+    guard idempotency != .off, let parts = caller?.parts else { return [] }
+    var warnings: [String] = []
+    if parts.count == 1, let part = parts.first {
+      if part.mayChange { warnings.append(Self.changeWarning(part)) }
+      if case .header(let name) = part, key.from.contains(.header(name)) {
+        warnings.append(Self.keyWarning(part))
+      }
+    }
+    if !asksForCertificates, parts.contains(where: \.isCertificate) {
+      warnings.append(
+        "names the client's certificate, but no listener has a client_ca that asks for one: every request is "
+          + "refused, or anonymous")
+    }
+    return warnings
+  }
+
+  /// The reason why a retry may have another caller and run again.
+  private static func changeWarning(_ part: CallerPart) -> String {
+    "its only part is \(part.text): where a client refreshes that between two deliveries, the retry is another "
       + "caller's and runs again; name what stays, such as an account or device header that a gateway sets (jwt:sub, "
       + "the token's subject, is not supported yet)"
+  }
+
+  /// The reason why all clients are one caller.
+  private static func keyWarning(_ part: CallerPart) -> String {
+    "its only part is \(part.text), which carries the key: all clients are one caller then, and whoever sends "
+      + "another client's key gets its response; name a field that says who the client is"
   }
 }
 
@@ -17,10 +39,14 @@ extension CallerPart {
   /// Whether the value is commonly replaced while its holder stays the same.
   fileprivate var mayChange: Bool {
     switch self {
-    case .header(let name): name == "authorization"
+    case .header(let name): name == "authorization" || name == "cookie"
     case .cookie(let name):
       ["sess", "sid", "auth", "token", "jwt"].contains { name.lowercased().contains($0) }
     case .address, .clientCertificate: false
     }
+  }
+
+  fileprivate var isCertificate: Bool {
+    if case .clientCertificate = self { true } else { false }
   }
 }

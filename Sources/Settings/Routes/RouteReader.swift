@@ -9,6 +9,8 @@ struct RouteReader {
   let bodyMemory: Int
   let storeTimeout: Milliseconds?
   let underscores: Underscores
+  /// Whether a listener asks for client certificates.
+  let asksForCertificates: Bool
 
   /// Reads `defaults`, then `routes`.
   func read(_ document: Section) -> [RoutePolicy] {
@@ -26,9 +28,10 @@ struct RouteReader {
     for item in items {
       item.section { section in
         let policy = self.read(section, over: defaults, lines: &lines)
-        if let warning = policy.callerWarning {
+        let warnings = policy.callerWarnings(asksForCertificates: asksForCertificates)
+        if !warnings.isEmpty {
           let caller = section["caller"] ?? callerOfDefaults
-          caller?.warn(warning)
+          for warning in warnings { caller?.warn(warning) }
           // The warning about the defaults is given once, however many routes inherit it.
           if section["caller"] == nil { callerOfDefaults = nil }
         }

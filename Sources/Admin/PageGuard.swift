@@ -10,7 +10,7 @@ import Wire
 struct PageGuard: Sendable {
   enum Verdict: Equatable {
     case accept
-    /// The `Host` is neither loopback, nor configured, nor the address at which the request arrived.
+    /// The `Host` is neither loopback, nor configured, nor the address at which the request arrived, or there are several.
     case foreignHost
     /// The `Origin` is not the listener's own, or the browser states that the request comes from another site.
     case foreignPage
@@ -42,10 +42,13 @@ struct PageGuard: Sendable {
   func verdict(on request: HTTPRequest, at local: IPAddress?) -> Verdict {
     // Every browser sends a host; a probe by HTTP/1.0 may not.
     if let authority = request.authority, !isOwn(authority, at: local) { return .foreignHost }
+    guard request.hasOneHost else { return .foreignHost }
     if let origin = request.headerFields[.origin] {
-      guard let authority = request.authority?.lowercased(),
-        ["http://\(authority)", "https://\(authority)"].contains(origin.lowercased())
-      else { return .foreignPage }
+      // The listener speaks no TLS: a page by https is another origin, although its name is the same.
+      guard let authority = request.authority, origin.lowercased() == "http://\(authority.lowercased())"
+      else {
+        return .foreignPage
+      }
     }
     let sites = request.headerFields.filter { $0.name.canonicalName == "sec-fetch-site" }
     guard sites.allSatisfy({ ["same-origin", "none"].contains($0.value.lowercased()) }) else {
@@ -79,4 +82,9 @@ struct PageGuard: Sendable {
   private func isPort(_ rest: Substring) -> Bool {
     rest.isEmpty || rest.first == ":" && rest.dropFirst().utf8.allSatisfy(ASCII.isDigit)
   }
+}
+
+extension HTTPRequest {
+  /// Whether `Host` was given once at most. The first one has become `authority`; NIO leaves the others as fields.
+  fileprivate var hasOneHost: Bool { !headerFields.contains { $0.name.canonicalName == "host" } }
 }

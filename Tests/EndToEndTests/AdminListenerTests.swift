@@ -53,7 +53,7 @@ struct AdminListenerTests {
       }
       let host = ("Host", "localhost:\(port)")
       for fields in [
-        [("Origin", "http://localhost:\(port)")], [("Origin", "https://LOCALHOST:\(port)")],
+        [("Origin", "http://localhost:\(port)")], [("Origin", "http://LOCALHOST:\(port)")],
         [("Sec-Fetch-Site", "same-origin")], [("Sec-Fetch-Site", "none")],
       ] {
         let found = try await statuses(rig, [host] + fields, token: token)
@@ -61,6 +61,7 @@ struct AdminListenerTests {
       }
       for fields in [
         [("Origin", "https://attacker.example")], [("Origin", "null")], [("Origin", "http://localhost:3000")],
+        [("Origin", "https://localhost:\(port)")], [("Origin", "http://localhost")],
         [("Origin", "http://localhost:\(port)"), ("Origin", "https://attacker.example")],
         [("Sec-Fetch-Site", "cross-site")], [("Sec-Fetch-Site", "same-site")],
       ] {
@@ -84,6 +85,20 @@ struct AdminListenerTests {
         #expect(resolved.status == status, "\(type ?? "none")")
         #expect(resolved["Content-Type"] == "application/problem+json")
         #expect(try await rig.semel.admin.send("DELETE", path, fields).status == status, "\(type ?? "none")")
+      }
+    }
+  }
+
+  @Test func `a second host is refused`() async throws {
+    try await Rig.run { rig in
+      let host = "Host: localhost:\(rig.semel.ports.admin)\r\n"
+      for (target, fields, status) in [
+        ("/metrics", host, 200), ("/metrics", host + "Host: attacker.example\r\n", 403),
+        ("/metrics", host + host, 403),
+      ] {
+        let client = try await RawClient(port: rig.semel.ports.admin)
+        try await client.send("GET \(target) HTTP/1.1\r\n\(fields)\r\n")
+        #expect(try await client.answer(to: "GET").status == status, "\(target) \(fields)")
       }
     }
   }

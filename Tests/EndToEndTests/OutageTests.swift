@@ -117,8 +117,8 @@ struct OutageTests {
       #expect(rig.backend.runs(of: "k") == 1)
       gate.open()
       #expect(try await first.idempotencyStatus == "unprotected")
-      expectExecuted(try await rig.order("k") { $0.status == 201 })
-      #expect(rig.backend.runs(of: "k") == 2)
+      // Not by a loop that has yet to find the store again: it would run it without a record once more.
+      expectExecuted(try await rig.order("k", until: Self.isReached))
     }
   }
 

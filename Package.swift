@@ -25,9 +25,12 @@ func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [Strin
   .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: strict)
 }
 
+/// The settings of tests. In a release build the modules are optimised and their tests are not, which builds sooner.
+let testing: [SwiftSetting] = strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+
 /// The tests of one module.
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
-  .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strict)
+  .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: testing)
 }
 
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
@@ -75,41 +78,41 @@ let package = Package(
 
     module("Wire", [nioCore]),
     module("Idempotency", ["Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
-    module("Loop", [nioCore]),
-    module("TLS", ["Idempotency", asn1, nioSSL, x509]),
-    module("Settings", ["Idempotency", "TLS", .product(name: "Yams", package: "Yams")]),
-    module("Telemetry", [coreMetrics, logging]),
+    module("Platform", ["Idempotency", "Wire", nioCore]),
+    module("TLS", ["Idempotency", "Platform", asn1, nioSSL, x509]),
+    module("Settings", ["Idempotency", "Platform", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
+    module("Telemetry", ["Platform", "Wire", coreMetrics, logging]),
     module(
       "Store",
       [
-        "CHiredis", "Idempotency", "Loop", "Wire", nioCore, nioPosix, logging,
+        "CHiredis", "Idempotency", "Platform", "TLS", "Wire", nioCore, nioPosix, nioSSL, logging,
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ]),
     module(
       "Transport",
       [
-        "Idempotency", "Loop", "Wire", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP2, nioHPACK, logging,
+        "Idempotency", "Platform", "Wire", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP2, nioHPACK, logging,
       ]),
     module("Calls", ["CCurl"]),
     module(
       "Proxy",
       [
-        "Idempotency", "Loop", "TLS", "Telemetry", "Wire", nioCore, nioPosix, nioTLS, nioSSL, nioHTTP2,
+        "Idempotency", "Platform", "TLS", "Telemetry", "Wire", nioCore, nioPosix, nioTLS, nioSSL, nioHTTP2,
         nioHPACK,
         logging,
       ]),
     module(
       "Admin",
       [
-        "Idempotency", "Loop", "Telemetry", "Wire", nioCore, logging, lifecycle,
+        "Idempotency", "Platform", "Telemetry", "Wire", nioCore, nioHTTP1, logging, lifecycle,
         .product(name: "HTTPTypes", package: "swift-http-types"),
         .product(name: "Hummingbird", package: "hummingbird"),
       ]),
     .executableTarget(
       name: "semel",
       dependencies: [
-        "Admin", "Calls", "Idempotency", "Loop", "Proxy", "Settings", "Store", "TLS", "Telemetry",
+        "Admin", "Calls", "Idempotency", "Platform", "Proxy", "Settings", "Store", "TLS", "Telemetry",
         "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging, lifecycle,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -120,7 +123,7 @@ let package = Package(
 
     .executableTarget(
       name: "TransportBenchmark",
-      dependencies: ["Idempotency", "Loop", "Transport", nioCore, nioPosix, logging],
+      dependencies: ["Idempotency", "Platform", "Transport", "Wire", nioCore, nioPosix, logging],
       path: "Tests/Benchmarks/Transport",
       swiftSettings: strict),
     .executableTarget(
@@ -135,7 +138,9 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "TestSupport",
-      dependencies: ["Idempotency", "Loop", "Wire", nioCore, nioPosix, nioConcurrency, nioHTTP1, logging],
+      dependencies: [
+        "Idempotency", "Platform", "Wire", nioCore, nioPosix, nioConcurrency, nioHTTP1, logging,
+      ],
       path: "Tests/TestSupport",
       swiftSettings: strict),
     .target(
@@ -145,10 +150,11 @@ let package = Package(
       swiftSettings: strict),
     tests("WireTests", ["TestSupport", "Wire", "WireOracle", nioCore]),
     tests("IdempotencyTests", ["Idempotency", "TestSupport", "Wire", nioCore, crypto]),
-    tests("LoopTests", ["Loop", "TestSupport", nioCore, nioPosix]),
+    tests("PlatformTests", ["Platform", "TestSupport", nioCore, nioPosix]),
     tests(
-      "SettingsTests", ["Settings", "Idempotency", "TestSupport", .product(name: "Yams", package: "Yams")]),
-    tests("TelemetryTests", ["Telemetry", coreMetrics, logging]),
+      "SettingsTests",
+      ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", .product(name: "Yams", package: "Yams")]),
+    tests("TelemetryTests", ["Telemetry", "Platform", coreMetrics, logging]),
     .executableTarget(
       name: "store-writer",
       dependencies: ["Idempotency", "Store", nioCore, logging],
@@ -157,16 +163,18 @@ let package = Package(
     tests(
       "StoreTests",
       [
-        "Store", "Idempotency", "Loop", "TestSupport", "Wire", "store-writer", nioCore, nioPosix, logging,
+        "Store", "Idempotency", "Platform", "TLS", "TestSupport", "Wire", "store-writer", nioCore, nioPosix,
+        logging,
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     tests(
       "TransportTests",
-      ["Transport", "Idempotency", "Loop", "TestSupport", "Wire", nioCore, nioPosix, logging]),
+      ["Transport", "Idempotency", "Platform", "TestSupport", "Wire", nioCore, nioPosix, logging]),
     tests(
       "ProxyTests",
       [
-        "Proxy", "Idempotency", "Loop", "Telemetry", "TestSupport", "Wire", nioCore, nioEmbedded, nioHPACK,
+        "Proxy", "Idempotency", "Platform", "Telemetry", "TestSupport", "Wire", nioCore, nioEmbedded,
+        nioHPACK,
         logging,
       ]),
     tests("EndToEndTests", ["TestSupport"], resources: [.copy("Clients"), .copy("VTC")]),

@@ -6,9 +6,9 @@ import NIOCore
 /// The records interface of the admin listener.
 extension AdminServer {
   /// The maximum size of a request body, in bytes. A resolution contains the body of a response.
-  private static let mostBytes = 8 << 20
+  private static let maxBytes = 8 << 20
 
-  func addRecords(to router: RouterGroup<AdminContext>, desk: RecordDesk) {
+  func addRecords(to router: RouterGroup<AdminContext>, desk: RecordAdmin) {
     router.get("/v1/records") { request, _ in
       let query = request.uri.queryParameters
       let state = query["state"].map(String.init)
@@ -44,7 +44,7 @@ extension AdminServer {
   }
 
   private static func decode<Document: Decodable>(_ request: Request) async throws -> Document {
-    let body = try await request.body.collect(upTo: mostBytes)
+    let body = try await request.body.collect(upTo: maxBytes)
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     do {

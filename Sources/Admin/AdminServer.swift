@@ -1,8 +1,8 @@
 import Hummingbird
 import Idempotency
 import Logging
-import Loop
 import NIOCore
+import Platform
 import ServiceLifecycle
 import Telemetry
 
@@ -24,7 +24,7 @@ public struct AdminServer: Service {
   private let readiness: @Sendable () async -> Readiness
   private let configuration: @Sendable () async -> ConfigurationStanding?
   private let surroundings: @Sendable () async -> [String]
-  private let desk: RecordDesk
+  private let desk: RecordAdmin
   private let settings: @Sendable () async -> String
   private let onListening: @Sendable () -> Void
   private let logger: Logger
@@ -49,7 +49,7 @@ public struct AdminServer: Service {
     host: String, port: Int, names: [String], token: Secret?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStanding?,
-    surroundings: @escaping @Sendable () async -> [String], desk: RecordDesk,
+    surroundings: @escaping @Sendable () async -> [String], desk: RecordAdmin,
     settings: @escaping @Sendable () async -> String, onListening: @escaping @Sendable () -> Void,
     logger: Logger
   ) {
@@ -72,7 +72,9 @@ public struct AdminServer: Service {
     // Errors are also thrown, and logged where they end the process.
     quiet.logLevel = .critical
     let application = Application(
-      router: router(), configuration: .init(address: .hostname(host, port: port), serverName: nil),
+      router: router(),
+      server: .http1(configuration: .init(additionalChannelHandlers: [AbsoluteTarget.Installer()])),
+      configuration: .init(address: .hostname(host, port: port), serverName: nil),
       onServerRunning: { [onListening] _ in onListening() }, logger: quiet)
     do {
       try await application.runService(gracefulShutdownSignals: [])

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Hummingbird
 import Wire
 
 /// Distinguishes the admin listener's clients from web pages that an operator has open: a browser can reach loopback
@@ -87,4 +88,26 @@ struct PageGuard: Sendable {
 extension HTTPRequest {
   /// Whether `Host` was given once at most. The first one has become `authority`; NIO leaves the others as fields.
   fileprivate var hasOneHost: Bool { !headerFields.contains { $0.name.canonicalName == "host" } }
+}
+
+/// Refuses requests that a web page of another origin has caused, before anything else is checked.
+struct PageGuardMiddleware: RouterMiddleware {
+  let pages: PageGuard
+
+  @concurrent
+  func handle(
+    _ request: Request, context: AdminContext,
+    next: @concurrent (Request, AdminContext) async throws -> Response
+  ) async throws -> Response {
+    switch pages.verdict(on: request.head, at: context.local) {
+    case .accept: return try await next(request, context)
+    case .foreignHost:
+      throw AdminError(
+        .forbidden, "this Host is not the listener's: reach it by its own address, or add it to admin.hosts")
+    case .foreignPage:
+      throw AdminError(.forbidden, "requests that a web page of another origin causes are refused")
+    case .changeWithoutJSON:
+      throw AdminError(.unsupportedMediaType, "send a change with Content-Type: application/json")
+    }
+  }
 }

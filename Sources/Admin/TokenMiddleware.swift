@@ -1,6 +1,8 @@
 import HTTPTypes
 import Hummingbird
 import Idempotency
+import NIOCore
+import Wire
 
 /// Refuses requests without the admin token.
 struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
@@ -24,5 +26,20 @@ struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
   static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
     return zip(left, right).reduce(0) { $0 | $1.0 ^ $1.1 } == 0
+  }
+}
+
+/// The context of a request to the admin listener.
+struct AdminContext: RequestContext {
+  var coreContext: CoreRequestContextStorage
+  /// The client's address, for the audit log.
+  let peer: String
+  /// The address at which the request arrived; `nil` if it is not known.
+  let local: IPAddress?
+
+  init(source: ApplicationRequestContextSource) {
+    coreContext = .init(source: source)
+    peer = source.channel.remoteAddress?.ipAddress ?? "unknown"
+    local = source.channel.localAddress?.ipAddress.flatMap { IPAddress($0) }
   }
 }

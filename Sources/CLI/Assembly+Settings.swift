@@ -6,40 +6,15 @@ import Settings
 import Store
 import TLS
 import Telemetry
-
-extension ProxyLimits {
-  init(_ settings: LimitSettings) {
-    self.init()
-    maxConnections = settings.maxConnections
-    maxInFlight = settings.maxInFlight
-    bodyMemory = settings.bodyMemory
-    headerBytes = settings.headerBytes
-    headerLine = settings.headerLine
-    headerCount = settings.headerCount
-    headerTimeout = settings.headerTimeout
-    bodyTimeout = settings.bodyTimeout
-    writeTimeout = settings.writeTimeout
-    idleTimeout = settings.idleTimeout
-    pipelineBytes = settings.pipelineBytes
-    tunnelTimeout = settings.tunnelTimeout
-    http2MaxStreams = settings.http2MaxStreams
-    http2Window = settings.http2Window
-    http2Resets = settings.http2Resets
-    http2ControlFrames = settings.http2ControlFrames
-  }
-}
+import Wire
 
 extension Listener {
   /// Creates a listener, and reads its certificate files.
   init(_ settings: ListenSettings) throws(TLSFault) {
     var certificate: ServerCertificate?
     if let files = settings.tls { certificate = try ServerCertificate(files) }
-    let address: Address =
-      switch settings.address {
-      case .tcp(let host, let port): .tcp(host: host, port: port)
-      case .unix(let path): .unix(path: path, mode: settings.mode)
-      }
-    self.init(address, certificate: certificate, proxyProtocol: settings.proxyProtocol)
+    self.init(
+      settings.address, mode: settings.mode, certificate: certificate, proxyProtocol: settings.proxyProtocol)
   }
 }
 
@@ -83,20 +58,24 @@ extension Tracer {
       call.body = body
       // With a longer time-out, there would be no room for the spans that arrive meanwhile.
       call.timeoutMilliseconds = 5000
-      guard let answer = try? call.send() else { return false }
-      return (200..<300).contains(answer.status)
+      guard let response = try? call.send() else { return false }
+      return (200..<300).contains(response.status)
     }
   }
 }
 
 extension RedisEndpointSettings {
-  init(_ redis: RedisSettings, in store: StoreSettings) {
-    switch redis.endpoint {
-    case .tcp(let host, let port): self.init(address: .tcp(host: host, port: port))
-    case .unix(let path): self.init(address: .unix(path: path))
+  /// Creates the settings of the store's connections, and reads the TLS files.
+  init(_ redis: RedisSettings, in store: StoreSettings) throws(TLSFault) {
+    self.init(address: Address(redis.endpoints[0]))
+    login = try RedisLogin(redis.login)
+    switch redis.topology {
+    case .standalone: topology = .standalone
+    case .sentinel(let nodes, let master):
+      topology = .sentinel(
+        nodes.map(Address.init), master: master, login: try RedisLogin(redis.sentinelLogin))
+    case .cluster(let nodes): topology = .cluster(nodes.map(Address.init))
     }
-    user = redis.user
-    password = redis.password
     database = redis.database
     timeout = store.timeout
     namespace = store.namespace
@@ -104,9 +83,28 @@ extension RedisEndpointSettings {
   }
 }
 
+extension RedisLogin {
+  init(_ settings: RedisSettings.Login) throws(TLSFault) {
+    self.init()
+    user = settings.user
+    password = settings.password
+    if let path = settings.passwordFile { readPassword = { try? SecretFile.read(path) } }
+    if let files = settings.tls { tls = try ClientTLS(files) }
+  }
+}
+
+extension RedisEndpointSettings.Address {
+  init(_ endpoint: RedisSettings.Endpoint) {
+    switch endpoint {
+    case .tcp(let host, let port): self = .tcp(host: host, port: port)
+    case .unix(let path): self = .unix(path: path)
+    }
+  }
+}
+
 extension LocalCache {
   /// Applies an event of the subscription.
-  func follow(_ event: RedisHub.Event) {
+  func follow(_ event: RedisSubscriber.Event) {
     switch event {
     case .up: subscriptionUp()
     case .down: subscriptionDown()

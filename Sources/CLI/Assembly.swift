@@ -1,11 +1,11 @@
-import ArgumentParser
 import Admin
+import ArgumentParser
 import CoreMetrics
 import Idempotency
 import Logging
-import Loop
 import NIOCore
 import NIOPosix
+import Platform
 import Proxy
 import ServiceLifecycle
 import Settings
@@ -21,7 +21,7 @@ struct Assembly {
   private let file: ConfigurationFile?
   /// Called once every listener accepts connections.
   private let onListening: @Sendable () -> Void
-  private let sink = LogSink()
+  private let sink: LogSink
   private let tracer: Tracer?
   private let threshold: LogThreshold
   private let logger: Logger
@@ -33,9 +33,9 @@ struct Assembly {
     self.onListening = onListening
     tracer = settings.tracing.map(Tracer.init)
     self.file = file
-    let (format, sink, threshold) = (
-      LogFormat(settings.log.format), sink, LogThreshold(Logger.Level(settings.log.level))
-    )
+    let format = LogFormat(settings.log.format)
+    let (sink, threshold) = (LogSink(format: format), LogThreshold(Logger.Level(settings.log.level)))
+    self.sink = sink
     self.threshold = threshold
     logger = Logger(label: "semel") {
       StructuredLogHandler(label: $0, threshold: threshold, format: format, sink: sink)
@@ -59,8 +59,8 @@ struct Assembly {
     let metrics = Metrics(loops: contexts.count)
     // Before any library creates a metric. A process has one assembly.
     MetricsSystem.bootstrap(metrics.registry)
-    metrics.tell(of: sink)
-    metrics.tell(of: tracer)
+    metrics.addSource(sink)
+    metrics.addSource(tracer)
     let failures = StoreFailureLog(logger: logger)
     let known = KnownRecords()
     do throws(any Error) {
@@ -70,8 +70,8 @@ struct Assembly {
           path: path, timeout: settings.store.timeout, requiresDurable: settings.store.requireDurable,
           isWallTrusted: settings.store.trustsClock, logger: logger)
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
-        metrics.tell(of: store)
-        metrics.tell(of: cache)
+        metrics.addSource(store)
+        metrics.addSource(cache)
         let readiness = StoreReadiness(of: settings.store, [store.monitor])
         let namespace = NamespaceGuard(settings, facts: store, isShared: false, logger: logger)
         // No later comparison follows: the store belongs to this process alone, and is as reachable now as it will be.
@@ -89,18 +89,18 @@ struct Assembly {
         }
         await store.close()
       case .redis(let redis):
-        var endpoint = RedisEndpointSettings(redis, in: settings.store)
+        var endpoint = try RedisEndpointSettings(redis, in: settings.store)
         endpoint.awaitsAdmission = true
         // The cache is bypassed until the subscription is established.
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
-        let hub = RedisHub(context: contexts[0], settings: endpoint, logger: logger)
+        let hub = RedisSubscriber(context: contexts[0], settings: endpoint, logger: logger)
         hub.observe { cache.follow($0) }
-        metrics.tell(of: cache)
+        metrics.addSource(cache)
         let stores = contexts.map {
           RedisStore(context: $0, settings: endpoint, logger: logger, hub: hub)
         }
-        metrics.tell(of: stores.map(\.counters))
-        metrics.tell(of: hub)
+        metrics.addSource(stores.map(\.counters))
+        metrics.addSource(hub)
         let readiness = StoreReadiness(of: settings.store, stores.map(\.counters.monitor))
         let facts = stores[0].facts
         let namespace = NamespaceGuard(
@@ -171,23 +171,23 @@ struct Assembly {
     invalidations: (any CacheInvalidations)? = nil, enter: @escaping @Sendable () async throws -> Void,
     store: (Int) -> Records
   ) async throws {
-    metrics.tell(of: namespace)
+    metrics.addSource(namespace)
     let identityKey = settings.store.idSecret.map(IdentityKey.init)
     let digests = LogDigests(secret: settings.store.idSecret)
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: tracer, identityKey: identityKey, digests: digests, known: known,
       logger: logger)
-    let generation = generation(of: settings, metrics)
+    let configuration = configuration(of: settings, metrics)
     let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
-    metrics.tell(of: strayBytes)
+    metrics.addSource(strayBytes)
     let backends = contexts.map {
       HTTPUpstream(context: $0, loops: contexts.count, logger: logger, strayBytes: strayBytes)
     }
-    metrics.tell(of: Array(zip(contexts, backends)))
+    metrics.addSource(Array(zip(contexts, backends)))
     let workers = contexts.indices.map { index in
       Worker(
         context: contexts[index], store: store(index), backend: backends[index], environment: environment,
-        generation: generation, metrics: metrics.loops[index])
+        configuration: configuration, metrics: metrics.loops[index])
     }
     let server = ProxyServer(workers: workers, environment: environment, group: group)
     let adminStands = OperatorGate(isNeeded: settings.admin != nil)
@@ -202,7 +202,7 @@ struct Assembly {
       ConfigurationReload(
         of: file, counters: metrics.counters, logger: logger, check: { await namespace.adopt($0) }
       ) { [self] settings in
-        await server.adopt(self.generation(of: settings, metrics))
+        await server.adopt(self.configuration(of: settings, metrics))
         server.reloadCertificates()
         proxy.adopt(ProxyPatience(settings))
         threshold.level = Logger.Level(settings.log.level)
@@ -211,7 +211,7 @@ struct Assembly {
     var all = services
     if !digests.isShared { all.append(LogSecretService(facts: facts, digests: digests)) }
     let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
-    let desk = RecordDesk(
+    let desk = RecordAdmin(
       store: store(0), context: contexts[0], invalidations: invalidations, identityKey: identityKey,
       routes: { await live().routes }, onFreed: { known.remove($0) }, logger: logger)
     if let admin = try adminServer(
@@ -244,10 +244,10 @@ struct Assembly {
   }
 
   /// Returns the configuration snapshot for the event loops, at start and at each reload.
-  private func generation(of settings: Settings, _ metrics: Metrics) -> Generation {
-    Generation(
+  private func configuration(of settings: Settings, _ metrics: Metrics) -> ConfigurationSnapshot {
+    ConfigurationSnapshot(
       routes: RouteTable(settings.routes, number: metrics.number(ofRoute:)), fallback: settings.onlyUpstream,
-      limits: ProxyLimits(settings.limits),
+      limits: settings.limits,
       accessLog: AccessLog(
         sink: sink, format: LogFormat(settings.log.format),
         isEnabled: settings.log.access && Logger.Level(settings.log.level) <= .info,
@@ -265,7 +265,7 @@ struct Assembly {
   }
 
   private func adminServer(
-    _ metrics: Metrics, _ desk: RecordDesk, _ settings: @escaping @Sendable () async -> Settings,
+    _ metrics: Metrics, _ desk: RecordAdmin, _ settings: @escaping @Sendable () async -> Settings,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStanding?,
     surroundings: @escaping @Sendable () async -> [String], onListening: @escaping @Sendable () -> Void

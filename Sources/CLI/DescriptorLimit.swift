@@ -1,13 +1,6 @@
+import Glibc
 import Idempotency
 import Settings
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// The limit of files and sockets that this process may have open.
 enum DescriptorLimit {
@@ -22,22 +15,14 @@ enum DescriptorLimit {
     var limit = current()
     if limit.rlim_cur < limit.rlim_max {
       limit.rlim_cur = limit.rlim_max
-      #if canImport(Glibc)
-        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-      #else
-        setrlimit(RLIMIT_NOFILE, &limit)
-      #endif
+      setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
     return Int(clamping: current().rlim_cur)
   }
 
   private static func current() -> rlimit {
     var limit = rlimit()
-    #if canImport(Glibc)
-      getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-    #else
-      getrlimit(RLIMIT_NOFILE, &limit)
-    #endif
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     return limit
   }
 

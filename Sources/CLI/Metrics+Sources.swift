@@ -1,23 +1,23 @@
-import Loop
 import NIOCore
+import Platform
 import Store
 import Telemetry
 import Transport
 
 /// The sources of the metrics page for numbers that other parts of the program keep.
 extension Metrics {
-  func tell(of sink: LogSink) {
+  func addSource(_ sink: LogSink) {
     source {
       [MetricFigure(.build, 1, ("version", Version.text)), MetricFigure(.logDropped, sink.dropped)]
     }
   }
 
-  func tell(of tracer: Tracer?) {
+  func addSource(_ tracer: Tracer?) {
     guard let tracer else { return }
     source { tracer.figures }
   }
 
-  func tell(of cache: LocalCache) {
+  func addSource(_ cache: LocalCache) {
     source {
       let statistics = cache.statistics
       return [
@@ -28,13 +28,13 @@ extension Metrics {
     }
   }
 
-  func tell(of store: EmbeddedStore) {
+  func addSource(_ store: EmbeddedStore) {
     source {
       let figures = store.figures
       return [
         MetricFigure(.storeRoundTrips, store.commitCount), MetricFigure(.storeSwept, store.sweptCount),
         MetricFigure(.storeConnections, 1), MetricFigure(.storeReconnects, 0),
-        MetricFigure(.storeUp, figures.isAvailable ? 1 : 0),
+        MetricFigure(.storeUp, figures.isAvailable ? 1 : 0), MetricFigure(.storeFailovers, 0),
         MetricFigure(.storeSweepFailures, figures.sweepFailures),
         MetricFigure(.storeIndexRepairs, figures.indexRepairs),
         MetricFigure(.storeFile, figures.databaseBytes, ("part", "database")),
@@ -46,30 +46,41 @@ extension Metrics {
     }
   }
 
-  func tell(of hub: RedisHub) {
-    source { [MetricFigure(.storeDoubts, hub.doubtsStanding), MetricFigure(.storeLosses, hub.lossCount)] }
-  }
-
-  func tell(of connections: [RedisCounters]) {
+  func addSource(_ hub: RedisSubscriber) {
     source {
       [
-        MetricFigure(.storeRoundTrips, connections.reduce(0) { $0 + $1.roundTrips }),
-        MetricFigure(.storeConnections, connections.reduce(0) { $0 + $1.connections }),
-        MetricFigure(.storeReconnects, connections.reduce(0) { $0 + max(0, $1.connections - 1) }),
-        MetricFigure(.storeUp, connections.count { $0.isUsable }),
-        MetricFigure(.storeSwept, 0),
+        MetricFigure(.storeDoubts, hub.doubtsStanding), MetricFigure(.storeLosses, hub.lossCount),
+        MetricFigure(.storeFailovers, hub.failovers),
       ]
     }
   }
 
-  func tell(of strayBytes: StrayBytes) {
+  func addSource(_ connections: [RedisCounters]) {
+    source {
+      [
+        MetricFigure(.storeRoundTrips, connections.reduce(0) { $0 + $1.roundTrips }),
+        MetricFigure(.storeConnections, connections.reduce(0) { $0 + $1.connections }),
+        MetricFigure(.storeReconnects, connections.reduce(0) { $0 + $1.reconnections }),
+        MetricFigure(.storeUp, connections.reduce(0) { $0 + $1.usable }),
+        MetricFigure(.storeSwept, 0),
+      ] + Self.redirects(of: connections)
+    }
+  }
+
+  private static func redirects(of connections: [RedisCounters]) -> [MetricFigure] {
+    var counts: [String: Int] = [:]
+    for (kind, count) in connections.flatMap(\.redirects) { counts[kind, default: 0] += count }
+    return counts.sorted { $0.key < $1.key }.map { MetricFigure(.storeRedirects, $0.value, ("kind", $0.key)) }
+  }
+
+  func addSource(_ strayBytes: StrayBytes) {
     source {
       strayBytes.connections.map { MetricFigure(.upstreamStrayCloses, $0.count, ("upstream", $0.upstream)) }
     }
   }
 
   /// Reads the counters of each transport on its own loop.
-  func tell(of backends: [(EventLoopContext, HTTPUpstream)]) {
+  func addSource(_ backends: [(EventLoopContext, HTTPUpstream)]) {
     source {
       var all: [UpstreamCounters] = []
       for (context, backend) in backends {

@@ -1,8 +1,8 @@
 import Admin
 import Idempotency
 import Logging
-import Loop
 import NIOCore
+import Platform
 import Proxy
 import ServiceLifecycle
 import Synchronization

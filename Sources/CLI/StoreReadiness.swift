@@ -4,7 +4,7 @@ import Store
 
 /// The store's part in the readiness of this process.
 struct StoreReadiness: Sendable {
-  /// The store's kind and place, such as `embedded semel.db`.
+  /// The store's kind, topology and place, such as `embedded semel.db` or `redis cluster 10.0.0.1:6379`.
   private let name: String
   /// The monitors of the store's connections.
   private let monitors: [StoreMonitor]
@@ -13,7 +13,7 @@ struct StoreReadiness: Sendable {
     name =
       switch settings.place {
       case .embedded(let path): "embedded \(path)"
-      case .redis(let redis): "redis \(RedisEndpointSettings(redis, in: settings).address)"
+      case .redis(let redis): "redis \(redis.place)"
       }
     self.monitors = monitors
   }

@@ -1,4 +1,5 @@
 import CCurl
+import Glibc
 
 /// The owner of a libcurl easy handle, which it frees once.
 struct EasyHandle: ~Copyable {
@@ -45,4 +46,13 @@ struct EasyHandle: ~Copyable {
   private func check(_ code: CURLcode, _ option: CURLoption) {
     precondition(code == CURLE_OK, "libcurl refused option \(option.rawValue): \(code.rawValue)")
   }
+}
+
+/// The initialisation of libcurl's process-wide state, which happens once, at the first use.
+enum CurlEnvironment {
+  static let isReady: Bool = {
+    // OpenSSL writes without MSG_NOSIGNAL, and with CURLOPT_NOSIGNAL libcurl does not block SIGPIPE itself.
+    signal(SIGPIPE, SIG_IGN)
+    return curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+  }()
 }

@@ -7,7 +7,7 @@ import CCurl
 /// by itself if a reused connection dies. For Semel's own requests, a second sending does no harm.
 public struct HTTPCall: Sendable {
   /// A complete response.
-  public struct Answer: Sendable {
+  public struct Response: Sendable {
     public var status: Int
     public var body: [UInt8]
   }
@@ -19,7 +19,7 @@ public struct HTTPCall: Sendable {
 
   /// The maximum size of a response body, in bytes; a larger response is a failure. No response that Semel requests is
   /// as large.
-  private static let mostBytes = 64 << 20
+  private static let maxBytes = 64 << 20
 
   public var method = "GET"
   public var url: String
@@ -33,9 +33,9 @@ public struct HTTPCall: Sendable {
   public init(url: String) { self.url = url }
 
   /// Sends the request and waits for its response. Blocks. A response with an error status is no failure.
-  public func send() throws(Failure) -> Answer {
+  public func send() throws(Failure) -> Response {
     let easy = EasyHandle()
-    let received = Received(limit: Self.mostBytes)
+    let received = Received(limit: Self.maxBytes)
     easy.set(CURLOPT_NOSIGNAL, true)
     easy.set(CURLOPT_NOPROXY, "*")
     easy.set(CURLOPT_PATH_AS_IS, true)
@@ -63,7 +63,7 @@ public struct HTTPCall: Sendable {
       }
     }
     guard code == CURLE_OK else { throw Failure(description: easy.reason(code)) }
-    return Answer(status: Int(semel_easy_status(easy.raw)), body: received.bytes)
+    return Response(status: Int(semel_easy_status(easy.raw)), body: received.bytes)
   }
 }
 

@@ -50,7 +50,8 @@ extension AdminSettings {
 extension AdminSettings {
   var shown: Shown {
     [
-      "address": .text(HostPort(host: host, port: port).text), "token_file": tokenFile.map(Shown.text),
+      "address": .text(ServerAddress.tcp(host: host, port: port).description),
+      "token_file": tokenFile.map(Shown.text),
       "hosts": .texts(hosts),
     ]
   }

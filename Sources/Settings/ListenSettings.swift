@@ -1,14 +1,9 @@
 import TLS
+import Wire
 
 /// The settings of one listener for clients.
 public struct ListenSettings: Hashable, Sendable {
-  public enum Address: Hashable, Sendable {
-    /// Port 0 selects any free port.
-    case tcp(host: String, port: Int)
-    case unix(path: String)
-  }
-
-  public var address: Address
+  public var address: ServerAddress
   public var tls: TLSFiles?
   /// Whether a load balancer sends a PROXY protocol header, which names the client, before each connection's first
   /// byte.
@@ -16,7 +11,7 @@ public struct ListenSettings: Hashable, Sendable {
   /// The permissions of a Unix socket. By default its owner and its group may connect.
   public var mode = 0o660
 
-  public init(_ address: Address) { self.address = address }
+  public init(_ address: ServerAddress) { self.address = address }
 
   public static func tcp(host: String, port: Int) -> ListenSettings { .init(.tcp(host: host, port: port)) }
   public static func unix(path: String) -> ListenSettings { .init(.unix(path: path)) }
@@ -79,13 +74,10 @@ extension TLSFiles {
 
 extension ListenSettings {
   var shown: Shown {
-    let address: (text: String, mode: Shown?) =
-      switch address {
-      case .tcp(let host, let port): (HostPort(host: host, port: port).text, nil)
-      case .unix(let path): ("unix:\(path)", .text("0" + String(mode, radix: 8)))
-      }
+    var shownMode: Shown?
+    if case .unix = address { shownMode = .text("0" + String(mode, radix: 8)) }
     return [
-      "address": .text(address.text),
+      "address": .text(address.description),
       "tls": tls.map { files in
         [
           "certificate": .text(files.certificate), "key": .text(files.key),
@@ -93,7 +85,7 @@ extension ListenSettings {
         ]
       },
       "proxy_protocol": .flag(proxyProtocol),
-      "mode": address.mode,
+      "mode": shownMode,
     ]
   }
 }

@@ -1,32 +1,105 @@
 import Idempotency
+import TLS
+import Wire
 
-/// The connection to a Redis server.
+/// The connection to one Redis server, to a master that Sentinels name, or to a cluster.
 public struct RedisSettings: Hashable, Sendable {
-  public enum Endpoint: Hashable, Sendable {
-    case tcp(host: String, port: Int)
-    case unix(path: String)
+  public typealias Endpoint = ServerAddress
+
+  /// The servers and their roles.
+  public enum Topology: Hashable, Sendable {
+    case standalone(Endpoint)
+    /// The Sentinels, and the name under which they know the master.
+    case sentinel([Endpoint], master: String)
+    /// Some nodes of the cluster, which name all others.
+    case cluster([Endpoint])
   }
 
-  public var endpoint: Endpoint
-  public var user: String?
-  public var password: Secret?
-  /// The number of the database.
+  /// The credentials and the TLS settings for one kind of server.
+  public struct Login: Hashable, Sendable {
+    /// The user; `nil` for Redis' default user.
+    public var user: String?
+    public var password: Secret?
+    /// The path of a file with the password, which is read for each connection; `nil` if there is none. `password` is
+    /// `nil` then.
+    public var passwordFile: String?
+    /// The TLS settings; `nil` for connections in clear.
+    public var tls: ClientTLSFiles?
+
+    public init() {}
+  }
+
+  public var topology: Topology
+  public var login = Login()
+  /// The login at Sentinels, which do not share the servers' users.
+  public var sentinelLogin = Login()
+  /// The number of the database; 0 unless a single server has another.
   public var database = 0
 
-  public init(endpoint: Endpoint) { self.endpoint = endpoint }
+  public init(_ topology: Topology) { self.topology = topology }
+
+  public init(address: Endpoint) { self.init(.standalone(address)) }
 }
 
 extension RedisSettings {
-  /// The URL, with the user and the password as members of their own.
+  /// The servers' addresses as they are written, at least one.
+  public var endpoints: [Endpoint] {
+    switch topology {
+    case .standalone(let endpoint): [endpoint]
+    case .sentinel(let nodes, _), .cluster(let nodes): nodes
+    }
+  }
+
+  /// The topology, unless it is a single server, and the addresses as they are written.
+  public var place: String {
+    let addresses = endpoints.map(\.description).joined(separator: ", ")
+    return switch topology {
+    case .standalone: addresses
+    case .sentinel(_, let master): "sentinel \(master) by \(addresses)"
+    case .cluster: "cluster \(addresses)"
+    }
+  }
+
   var shownMembers: [Shown.Member] {
-    let url =
-      switch endpoint {
-      case .tcp(let host, let port): "redis://\(HostPort(host: host, port: port).text)/\(database)"
-      case .unix(let path): "unix:\(path)"
-      }
-    return [
-      .init("url", .text(url)), .init("user", user.map(Shown.text)),
+    var members: [Shown.Member] = []
+    switch topology {
+    case .standalone(let endpoint):
+      members += [.init("url", .text(url(of: endpoint)))]
+    case .sentinel(let nodes, let master):
+      members += [
+        .init("topology", .text("sentinel")), .init("nodes", .texts(nodes.map(\.description))),
+        .init("master_name", .text(master)),
+      ]
+    case .cluster(let nodes):
+      members += [.init("topology", .text("cluster")), .init("nodes", .texts(nodes.map(\.description)))]
+    }
+    members += login.shownMembers
+    if case .sentinel = topology { members.append(.init("sentinel", .members(sentinelLogin.shownMembers))) }
+    return members
+  }
+
+  /// The URL without user and password, which are members of their own.
+  private func url(of endpoint: Endpoint) -> String {
+    guard case .tcp = endpoint else { return endpoint.description }
+    return "\(login.tls == nil ? "redis" : "rediss")://\(endpoint.description)/\(database)"
+  }
+}
+
+extension RedisSettings.Login {
+  fileprivate var shownMembers: [Shown.Member] {
+    [
+      .init("username", user.map(Shown.text)),
       .init("password", password.map(Shown.secret)),
+      .init("password_file", passwordFile.map(Shown.text)), .init("tls", tls?.shown),
+    ]
+  }
+}
+
+extension ClientTLSFiles {
+  var shown: Shown {
+    [
+      "ca": ca.map(Shown.text), "certificate": certificate.map(Shown.text), "key": key.map(Shown.text),
+      "server_name": serverName.map(Shown.text),
     ]
   }
 }

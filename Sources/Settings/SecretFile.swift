@@ -1,12 +1,5 @@
+import Glibc
 import Idempotency
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// A file whose first line is a secret.
 public enum SecretFile {

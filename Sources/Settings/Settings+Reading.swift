@@ -1,5 +1,6 @@
 import Idempotency
 import TLS
+import Wire
 
 extension Settings {
   /// Reads all members of the document.
@@ -31,7 +32,7 @@ extension Settings {
   }
 
   private mutating func readListeners(_ document: Section) {
-    var taken: [ListenSettings.Address: String] = [:]
+    var taken: [ServerAddress: String] = [:]
     if let items = document.member("listen")?.items("a list such as [{address: \"127.0.0.1:8080\"}]") {
       if items.isEmpty {
         document["listen"]?.refuse("must name an address, such as [{address: \"127.0.0.1:8080\"}]")
@@ -56,7 +57,7 @@ extension Settings {
   }
 
   private static func refuseTaken(
-    _ settings: ListenSettings.Address, _ address: Value, _ taken: inout [ListenSettings.Address: String]
+    _ settings: ServerAddress, _ address: Value, _ taken: inout [ServerAddress: String]
   ) {
     // Port 0 is another port each time.
     if case .tcp(_, 0) = settings { return }
@@ -85,13 +86,14 @@ extension Settings {
   }
 
   private func warn(_ document: Section) {
-    let longest = (upstreams.values.map(\.responseTimeout) + routes.map(\.timeToAnswer)).max() ?? 0
+    let longest = (upstreams.values.map(\.responseTimeout) + routes.map(\.timeToResponse)).max() ?? 0
     if shutdownGrace < longest {
       let place = document["shutdown_grace"] ?? document["upstreams"]
-      let (grace, answer) = (TimeSpan.text(shutdownGrace), TimeSpan.text(longest))
+      let (grace, response) = (TimeSpan.text(shutdownGrace), TimeSpan.text(longest))
       place?.reader.warn(
         "shutdown_grace", at: place?.position ?? .start,
-        "\(grace) is shorter than the longest response_timeout, \(answer): a stop may leave requests unknown")
+        "\(grace) is shorter than the longest response_timeout, \(response): a stop may leave requests unknown"
+      )
     }
     if upstreams.count > 1, !routes.contains(where: \.takesEveryRequest) {
       (document["routes"] ?? document["upstreams"])?.warn(

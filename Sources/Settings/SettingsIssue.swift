@@ -27,3 +27,20 @@ extension SettingsIssue: CustomStringConvertible {
     return path.isEmpty ? place + message : place + path + ": " + message
   }
 }
+
+/// All errors in a configuration file, in the order of the file.
+public struct SettingsErrors: Error, Hashable, CustomStringConvertible {
+  public var issues: [SettingsIssue]
+
+  public init(issues: [SettingsIssue]) { self.issues = issues }
+
+  /// One line for each issue.
+  public var description: String { issues.map(\.description).joined(separator: "\n") }
+}
+
+/// The reason why a text is not valid for a member, as the end of a sentence that begins with the member's path.
+struct Refusal: Error, Hashable {
+  var message: String
+
+  init(_ message: String) { self.message = message }
+}

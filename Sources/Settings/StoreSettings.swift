@@ -40,9 +40,9 @@ extension StoreSettings {
       place = .embedded(path: path ?? "semel.db")
       // Nothing is reported about other members if `kind` itself cannot be read.
       if section.isSound("kind") {
-        section.refuse(["url"], "belongs to kind: redis; write that, or take it out")
+        section.refuse(RedisSettings.members, "belongs to kind: redis; write that, or take it out")
       } else {
-        section.declare(["url"])
+        section.declare(RedisSettings.members)
       }
       section.flag("trust_clock", into: &trustsClock)
       if trustsClock {
@@ -51,14 +51,11 @@ extension StoreSettings {
             + "make the store forget")
       }
     case .redis:
-      readRedis(section)
+      if let redis = RedisSettings.read(section) { place = .redis(redis) }
       section.refuse(["path", "trust_clock"], "belongs to kind: embedded; take it out")
     }
     // Twice the time-out must fit into a lease, which is 30 s by default.
     section.duration("timeout", into: &timeout, atLeast: 1, atMost: .seconds(10))
-    section.refuseUnsupported("topology", neutral: "standalone")
-    section.refuseUnsupported("nodes", neutral: "[]")
-    section.refuseUnsupported("master_name")
     section.refuseUnsupported("replicas", neutral: "0")
     section.flag("require_durable", into: &requireDurable)
     section.size("local_cache", into: &localCacheBytes, in: 0...1 << 40)
@@ -81,16 +78,6 @@ extension StoreSettings {
     guard let read, read.secret.revealed.utf8.count < 16 else { return }
     section["id_secret_file"]?.warn(
       "the secret is short enough to be guessed; `openssl rand -base64 32` makes one")
-  }
-
-  private mutating func readRedis(_ section: Section) {
-    guard let url = section.member("url") else {
-      section.refuseMissing("url", "is missing: write redis://host:port/0 or unix:/path")
-      return
-    }
-    if let redis = url.parsed("redis://host:port/0 or unix:/path", RedisSettings.parse) {
-      place = .redis(redis)
-    }
   }
 }
 

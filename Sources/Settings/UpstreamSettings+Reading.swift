@@ -1,5 +1,7 @@
 import Idempotency
+import Platform
 import TLS
+import Wire
 
 extension UpstreamSettings {
   /// Reads a member of `upstreams`; `nil` if its address is missing or invalid.
@@ -49,7 +51,7 @@ extension Section {
   fileprivate func file(_ name: String) -> String? {
     let wanted = "the path of a PEM file"
     return member(name)?.parsed(wanted) { text throws(Refusal) in
-      guard FileStamp(text) != nil else { throw Refusal("cannot be read; give \(wanted)") }
+      guard FileStatus(readable: text) != nil else { throw Refusal("cannot be read; give \(wanted)") }
       return text
     }
   }
@@ -78,9 +80,8 @@ extension UpstreamSettings {
 
   private var url: String {
     switch address {
-    case .tcp(let host, let port):
-      (tls == nil ? "http://" : "https://") + HostPort(host: host, port: port).text
-    case .unix(let path): "unix:\(path)"
+    case .tcp: (tls == nil ? "http://" : "https://") + address.description
+    case .unix: address.description
     }
   }
 }

@@ -1,4 +1,5 @@
 import NIOSSL
+import Platform
 import Synchronization
 
 /// The certificate that a listener uses, renewed from its files while connections come and go.
@@ -6,7 +7,7 @@ public final class ServerCertificate: Sendable {
   private struct State {
     var context: NIOSSLContext
     /// The files' stamps when they were last checked.
-    var stamps: [FileStamp?]
+    var stamps: [FileStatus?]
   }
 
   public let files: TLSFiles
@@ -40,7 +41,7 @@ public final class ServerCertificate: Sendable {
     return true
   }
 
-  private static func stamps(of files: TLSFiles) -> [FileStamp?] {
-    [files.certificate, files.key, files.clientCA].map { $0.flatMap(FileStamp.init) }
+  private static func stamps(of files: TLSFiles) -> [FileStatus?] {
+    [files.certificate, files.key, files.clientCA].map { $0.flatMap(FileStatus.init(readable:)) }
   }
 }

@@ -1,4 +1,5 @@
 import NIOSSL
+import Platform
 
 /// The paths of a listener's TLS files, all in PEM.
 public struct TLSFiles: Hashable, Sendable {
@@ -17,7 +18,7 @@ public struct TLSFiles: Hashable, Sendable {
 
 /// The reason why TLS cannot be used with these files.
 public struct TLSFault: Error, Hashable, CustomStringConvertible {
-  public enum File: String, Sendable { case certificate, key, clientCA = "client_ca" }
+  public enum File: String, Sendable { case certificate, key, ca, clientCA = "client_ca" }
 
   /// The setting whose file is at fault.
   public var file: File
@@ -34,21 +35,15 @@ extension TLSFiles {
 
   /// Reads the files and creates the TLS context for connections.
   public func context() throws(TLSFault) -> NIOSSLContext {
-    let chain = try certificates(at: certificate, .certificate)
-    let privateKey: NIOSSLPrivateKey
-    try Self.readable(key, .key)
-    do {
-      privateKey = try NIOSSLPrivateKey(file: key, format: .pem)
-    } catch {
-      throw TLSFault(file: .key, message: "holds no private key in PEM, or one with a passphrase")
-    }
+    let chain = try Self.certificates(at: certificate, .certificate)
+    let privateKey = try Self.privateKey(at: key)
     var configuration = TLSConfiguration.makeServerConfiguration(
       certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(privateKey))
     configuration.minimumTLSVersion = .tlsv12
     configuration.cipherSuites = Self.cipherSuites
     configuration.applicationProtocols = ["h2", "http/1.1"]
     if let clientCA {
-      configuration.trustRoots = .certificates(try certificates(at: clientCA, .clientCA))
+      configuration.trustRoots = .certificates(try Self.certificates(at: clientCA, .clientCA))
       // A client without a certificate is refused only on a route that requires one; an invalid certificate ends the
       // handshake.
       configuration.certificateVerification = .optionalVerification
@@ -61,8 +56,17 @@ extension TLSFiles {
     }
   }
 
-  private func certificates(at path: String, _ file: TLSFault.File) throws(TLSFault) -> [NIOSSLCertificate] {
-    try Self.readable(path, file)
+  static func privateKey(at path: String) throws(TLSFault) -> NIOSSLPrivateKey {
+    try readable(path, .key)
+    do {
+      return try NIOSSLPrivateKey(file: path, format: .pem)
+    } catch {
+      throw TLSFault(file: .key, message: "holds no private key in PEM, or one with a passphrase")
+    }
+  }
+
+  static func certificates(at path: String, _ file: TLSFault.File) throws(TLSFault) -> [NIOSSLCertificate] {
+    try readable(path, file)
     guard let found = try? NIOSSLCertificate.fromPEMFile(path), !found.isEmpty else {
       throw TLSFault(file: file, message: "holds no certificate in PEM")
     }
@@ -70,7 +74,7 @@ extension TLSFiles {
   }
 
   private static func readable(_ path: String, _ file: TLSFault.File) throws(TLSFault) {
-    guard FileStamp(path) != nil else {
+    guard FileStatus(readable: path) != nil else {
       throw TLSFault(file: file, message: "cannot be read; give the path of a PEM file")
     }
   }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The format of log entries: one JSON object, or `name=value` pairs, per line.
 public enum LogFormat: String, Sendable, CaseIterable { case json, text }
 
@@ -19,9 +21,7 @@ public struct LogLine {
   /// Adds a member whose value is text.
   public mutating func add(_ name: StaticString, _ value: some StringProtocol) {
     begin(name)
-    bytes.append(UInt8(ascii: "\""))
-    bytes.appendEscaped(value.utf8)
-    bytes.append(UInt8(ascii: "\""))
+    bytes.appendJSONString(value)
   }
 
   /// Adds a member whose name is known only at run time.
@@ -31,9 +31,7 @@ public struct LogLine {
     bytes.appendEscaped(name.utf8)
     if format == .json { bytes.append(UInt8(ascii: "\"")) }
     bytes.append(format == .json ? UInt8(ascii: ":") : UInt8(ascii: "="))
-    bytes.append(UInt8(ascii: "\""))
-    bytes.appendEscaped(value.utf8)
-    bytes.append(UInt8(ascii: "\""))
+    bytes.appendJSONString(value)
   }
 
   /// Adds a member whose value is a number.
@@ -75,24 +73,6 @@ public struct LogLine {
     switch format {
     case .json: if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
     case .text: if !bytes.isEmpty { bytes.append(UInt8(ascii: " ")) }
-    }
-  }
-}
-
-extension [UInt8] {
-  /// Appends text with the escapes that it needs between the quotes of a JSON string.
-  mutating func appendEscaped(_ text: some Sequence<UInt8>) {
-    for byte in text {
-      switch byte {
-      case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-        append(UInt8(ascii: "\\"))
-        append(byte)
-      case 0x00...0x1F, 0x7F:
-        append(contentsOf: (byte < 16 ? "\\u000" : "\\u00").utf8)
-        append(contentsOf: String(byte, radix: 16).utf8)
-      default:
-        append(byte)
-      }
     }
   }
 }

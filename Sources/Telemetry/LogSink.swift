@@ -1,18 +1,13 @@
+import Glibc
+import Platform
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// Takes whole log entries from any thread and writes them to a file descriptor from a thread of its own.
 ///
 /// An entry costs its copy and a short lock; a slow reader of the log never delays a request. Entries that exceed
 /// `capacity`, and entries that the descriptor refuses, are dropped and counted; the next batch ends in an entry with
-/// their number.
+/// their number. A mutex guards its state, a POSIX one, since the writing thread sleeps on a condition variable; hence
+/// `@unchecked Sendable`.
 public final class LogSink: @unchecked Sendable {
   private struct Pending {
     var bytes: [UInt8] = []
@@ -27,7 +22,9 @@ public final class LogSink: @unchecked Sendable {
 
   private let descriptor: Int32
   private let capacity: Int
-  /// The bytes that wait. Guarded by `lock`; the writing thread sleeps on a condition variable.
+  /// The format of its own entries.
+  private let format: LogFormat
+  /// The bytes that wait. Guarded by `lock`, like `isWriting`.
   private var pending = Pending()
   private var isWriting = false
   /// Whether the last line written lacks its line feed. Used by the writing thread alone.
@@ -42,7 +39,11 @@ public final class LogSink: @unchecked Sendable {
   ///   - descriptor: The file descriptor that entries are written to; standard output by default.
   ///   - capacity: The maximum number of bytes that wait to be written; 8 MiB, which is some 30,000 entries, by
   ///     default.
-  public init(descriptor: Int32 = STDOUT_FILENO, capacity: Int = 8 << 20) {
+  ///   - format: The format of the sink's own entries.
+  public init(
+    descriptor: Int32 = STDOUT_FILENO, capacity: Int = 8 << 20, format: LogFormat = .json
+  ) {
+    self.format = format
     self.descriptor = descriptor
     self.capacity = capacity
     lock = .allocate(capacity: 1)
@@ -51,10 +52,7 @@ public final class LogSink: @unchecked Sendable {
     pthread_mutex_init(lock, nil)
     pthread_cond_init(filled, nil)
     pthread_cond_init(emptied, nil)
-    let context = Unmanaged.passRetained(self).toOpaque()
-    var thread = pthread_t()
-    pthread_create(&thread, nil, runLogSink, context)
-    pthread_detach(thread)
+    startThread { [self] in run() }
   }
 
   /// Takes one entry, which ends in a line feed.
@@ -101,7 +99,7 @@ public final class LogSink: @unchecked Sendable {
     return true
   }
 
-  fileprivate func run() {
+  private func run() {
     var batch: [UInt8] = []
     while true {
       pthread_mutex_lock(lock)
@@ -112,15 +110,22 @@ public final class LogSink: @unchecked Sendable {
       swap(&batch, &pending.bytes)
       if isMidLine { batch.insert(UInt8(ascii: "\n"), at: 0) }
       if pending.dropped > 0 {
-        batch.append(
-          contentsOf: "{\"level\":\"error\",\"message\":\"log lines dropped\",\"count\":\(pending.dropped)}\n"
-            .utf8)
+        batch.append(contentsOf: droppedEntry(pending.dropped))
         pending.dropped = 0
       }
       isWriting = true
       pthread_mutex_unlock(lock)
       writeAll(batch)
     }
+  }
+
+  private func droppedEntry(_ count: Int) -> [UInt8] {
+    var line = LogLine(format: format)
+    line.add("time", Timestamp.now())
+    line.add("level", "error")
+    line.add("message", "log lines dropped")
+    line.add("count", count)
+    return line.end()
   }
 
   private func writeAll(_ bytes: [UInt8]) {
@@ -161,10 +166,4 @@ public final class LogSink: @unchecked Sendable {
 
 private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
   write(descriptor, bytes.baseAddress, bytes.count)
-}
-
-private func runLogSink(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  guard let context else { return nil }
-  Unmanaged<LogSink>.fromOpaque(context).takeRetainedValue().run()
-  return nil
 }

@@ -1,22 +1,10 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import Glibc
+import Platform
 
-/// The wall clock, in the formats of log entries.
+/// The format of times in log entries and documents.
 public enum Timestamp {
-  /// Returns the milliseconds since 1970.
-  public static func milliseconds() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-  }
-
   /// Returns the time as RFC 3339 in UTC with milliseconds: `2026-01-31T08:15:30.042Z`.
-  public static func now() -> String { text(milliseconds: milliseconds()) }
+  public static func now() -> String { text(milliseconds: WallClock.milliseconds()) }
 
   /// Returns a time, given in milliseconds since 1970, as RFC 3339 in UTC.
   public static func text(milliseconds: Int64) -> String {

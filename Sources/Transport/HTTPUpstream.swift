@@ -1,7 +1,7 @@
 import Idempotency
 import Logging
-import Loop
 import NIOCore
+import Platform
 
 /// The implementation of `Upstream` on NIO's channels: HTTP/1.1 with Semel's own codec, and HTTP/2, in clear, over TLS
 /// and on Unix sockets. Confined to its event loop.
@@ -86,4 +86,14 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
     pools.append(pool)
     return pool
   }
+}
+
+/// The totals of one event loop's transport.
+public struct UpstreamCounters: Sendable, Equatable {
+  /// The number of connections begun, including those that failed.
+  public var connects = 0
+  /// The number of requests whose sending was begun.
+  public var sends = 0
+  /// The number of repeated attempts to connect.
+  public var retries = 0
 }

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What those get who hold on to a connection without using it well, and that others are served meanwhile.
+/// The end of connections that are held without being used well, while others are served.
 struct AbuseTests {
   /// In KiB.
   private static let mostMemory = 100 << 10
@@ -55,7 +55,7 @@ struct AbuseTests {
       let body = String(repeating: "x", count: 100 << 10)
       rig.backend.on("/v1/orders") { $0.number == 1 ? Reply(body: body) : Reply() }
       expectExecuted(try await rig.order("k"))
-      // A million answers of 100 KiB each, of which nobody takes one.
+      // A million responses of 100 KiB each, of which nobody takes one.
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.setReading(false)
       let flood = Task {

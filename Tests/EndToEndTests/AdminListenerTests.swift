@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Who may speak to the operator's listener: no web page that happens to be open beside it.
+/// The guard of the operator's listener against web pages that happen to be open beside it.
 struct AdminListenerTests {
   private static let id = String(repeating: "A", count: 43)
 
@@ -99,6 +99,21 @@ struct AdminListenerTests {
         let client = try await RawClient(port: rig.semel.ports.admin)
         try await client.send("GET \(target) HTTP/1.1\r\n\(fields)\r\n")
         #expect(try await client.answer(to: "GET").status == status, "\(target) \(fields)")
+      }
+    }
+  }
+
+  @Test func `a target in absolute form is held to the host's rule`() async throws {
+    try await Rig.run { rig in
+      let own = "localhost:\(rig.semel.ports.admin)"
+      for (target, status) in [
+        ("http://\(own)/livez", 200), ("http://127.0.0.1/livez", 200), ("HTTP://\(own)/livez", 200),
+        ("http://attacker.example/livez", 403), ("http://localhost@attacker.example/livez", 403),
+        ("https://\(own)/livez", 403),
+      ] {
+        let client = try await RawClient(port: rig.semel.ports.admin)
+        try await client.send("GET \(target) HTTP/1.1\r\nHost: \(own)\r\n\r\n")
+        #expect(try await client.answer(to: "GET").status == status, "\(target)")
       }
     }
   }

@@ -66,7 +66,7 @@ struct BackendConnectionTests {
       for number in 0..<Self.rounds {
         try await client.send(Rig.orderText("k\(number)"))
         statuses[try await client.answer().status, default: 0] += 1
-        // A unix socket cannot carry an answer and the end in one, and nobody can see an end that has yet to come.
+        // A unix socket cannot carry a response and the end in one, and nobody can see an end that has yet to come.
         if isUnix { _ = try await ended.until("the connection's end") { $0 > number ? true : nil } }
       }
       #expect(statuses == [201: Self.rounds])

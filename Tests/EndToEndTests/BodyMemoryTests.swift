@@ -183,7 +183,7 @@ struct BodyMemoryTests {
     }
   }
 
-  /// What strangers fill the memory with.
+  /// The ways in which strangers fill the memory.
   enum Load: String, CaseIterable, Sendable {
     case uploads, slowReaders
 

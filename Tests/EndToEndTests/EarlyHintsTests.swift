@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// Interim answers of the backend's on their way to clients that understand them.
+/// Interim responses of the backend's on their way to clients that understand them.
 struct EarlyHintsTests {
-  /// Hints, and the answer once the gate is open.
+  /// Hints, and the response once the gate is open.
   private func run(
     _ body: @escaping @Sendable (Rig, ScriptGate) async throws -> Void
   ) async throws {

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the embedded store does when its surroundings misbehave: the clock, the file, those who lock it.
+/// The embedded store when its surroundings misbehave: the clock, the file, those who lock it.
 struct EmbeddedStoreTests {
   /// Runs a command two days ahead of the machine's clock; the boot-time clock with it, or not.
   private static func ahead(_ fakesBootTime: Bool) throws -> [String] {
@@ -119,7 +119,7 @@ struct EmbeddedStoreTests {
       #expect(rig.backend.runs(of: "k") == 0)
       #expect(!FileManager.default.fileExists(atPath: path))
       try await rig.semel.kill()
-      // What a restart cannot undo it says.
+      // It reports what a restart cannot undo.
       try await rig.semel.start()
       try await rig.semel.process.line(containing: "all recorded outcomes are gone")
     }

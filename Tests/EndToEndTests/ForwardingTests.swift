@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What the backend is told.
+/// The requests as the backend reads them.
 struct ForwardingTests {
   @Test func `a protected request says which intent and which attempt it is`() async throws {
     try await Rig.run { rig in
@@ -81,7 +81,7 @@ struct ForwardingTests {
       expectRefused(refused, 400, "bad_request", retryable: false)
       #expect(rig.backend.requests.isEmpty)
       expectExecuted(try await rig.order("k", [("X-Version", "2"), ("Connection", "close, X-Other")]))
-      // Where nothing is recorded, it is the client's own affair.
+      // Without a record, it is the client's own affair.
       #expect(try await rig.order(nil, path: "/open", [("Connection", named)]).status == 201)
     }
   }

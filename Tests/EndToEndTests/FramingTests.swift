@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// Answers that have no content, and clients of HTTP/1.0.
+/// Responses that have no content, and clients of HTTP/1.0.
 struct FramingTests {
-  /// A method, an answer to it, and which length its head says.
+  /// A method, a response to it, and which length its head says.
   static let bare: [(String, Reply)] = [
     ("HEAD", Reply(200, [("Content-Length", "42"), ("X-Kept", "1")], framing: .bare)),
     ("POST", Reply(204, [("X-Kept", "1")], framing: .bare)),
@@ -19,7 +19,7 @@ struct FramingTests {
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       let text = HTTPClient.request(method, "/v1/orders", Rig.fields(key: "k"))
       var answers: [Answer] = []
-      // On one connection: a byte of content too many would be the next answer's.
+      // On one connection: a byte of content too many would be the next response's.
       for _ in 0..<3 {
         try await connection.send(text)
         answers.append(try await connection.answer(to: method))

@@ -30,7 +30,7 @@ struct GRPCTests {
     }
   }
 
-  /// What came, and how it ended.
+  /// The messages that came, and their end.
   typealias LeavePart = [String?]
 
   private func call(_ service: String) async throws -> Report {

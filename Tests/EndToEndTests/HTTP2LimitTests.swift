@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What HTTP/2 lets a client do to a server, and where Semel has enough of it.
+/// Abuses that HTTP/2 lets a client commit, and the limits at which Semel ends them.
 struct HTTP2LimitTests {
   /// ENHANCE_YOUR_CALM (RFC 9113, section 7).
   private static let calm = 11
@@ -13,7 +13,7 @@ struct HTTP2LimitTests {
     try await Rig.run(Configuration(top: ["limits": limits])) { rig in
       let report = try await HTTP2Script.run(rig, steps + [["end"]])
       #expect(report.closed)
-      // Where bytes were under way, the reset of the connection may overtake the reason.
+      // The connection's reset may overtake the reason if bytes were under way.
       if let code, let goaway = report.goaways.first { #expect(goaway.code == code) }
       expectExecuted(try await rig.order("k"))
     }
@@ -50,7 +50,7 @@ struct HTTP2LimitTests {
             // Beyond what two requests and their responses account for.
             ["flood", .text(kind), 75], ["end"],
           ])
-        // What lies above it a client may send again.
+        // A client may send the streams above it again.
         #expect(report.goaways == [HTTP2Script.GoAway(code: Self.calm, last: 3)], "\(kind)")
       }
       #expect(rig.backend.requests.count == 4)

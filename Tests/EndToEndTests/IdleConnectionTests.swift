@@ -8,7 +8,7 @@ struct IdleConnectionTests {
   /// In KiB: 30 KiB a connection, in a debug build too.
   private static let mostMemory = 300 << 10
 
-  /// How many files a process of this machine may have open at most.
+  /// The maximum number of files that a process of this machine may have open.
   private static var openFiles: Int {
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Where a key may stand, and which ones are refused.
+/// The places of a key, and the keys that are refused.
 struct KeyTests {
   @Test func `a request without a key is refused where one is required`() async throws {
     try await Rig.run { rig in

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What is too large, too slow or too much, with nothing claimed and nothing sent.
+/// Requests that are too large, too slow or too many, with nothing claimed and nothing sent.
 struct LimitTests {
   @Test func `a body that is too large is refused, and the key stays free`() async throws {
     try await Rig.run(Configuration(route: ["max_request_body": "1KiB"])) { rig in

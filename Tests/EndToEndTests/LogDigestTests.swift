@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// How keys and callers are named in the log.
+/// The names of keys and callers in the log.
 struct LogDigestTests {
   /// The digests of the keys that a process has logged.
   private func keys(_ process: ManagedProcess) -> Set<String> {
@@ -25,7 +25,7 @@ struct LogDigestTests {
       let secret = try #require(try rig.redis?.command(fact))
       #expect(secret.utf8.count == 64)
       let node = try await rig.secondNode()
-      // What they log first may come before they have read it.
+      // Their first log entries may precede their reading it.
       var shared: Set<String> = []
       while shared.isEmpty, ContinuousClock.now < deadline {
         _ = try await rig.order("abc")

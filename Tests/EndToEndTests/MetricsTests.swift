@@ -96,7 +96,7 @@ struct MetricsTests {
     try await Rig.run { rig in
       for path in ["/nowhere", "/elsewhere/4242"] { #expect(await rig.semel.status(of: path) == 404) }
       #expect(try await rig.semel.admin.send("BREW", "/livez").status == 400)
-      // What is answered is counted when it has been written, which its reader may outrun.
+      // A response is counted when it has been written, which its reader may outrun.
       let ready = #"http_response_status_code="200",http_route="/readyz""#
       try await rig.semel.counter("hb_requests_total", label: ready, isAtLeast: 1)
       let page = try await samples(rig)
@@ -123,8 +123,8 @@ struct MetricsTests {
         ("connections", "Client connections accepted."),
         ("connections_refused", "Client connections over the limit, or while shutting down."),
         ("framing_errors", "Requests whose bytes are no unambiguous HTTP."),
-        ("hang_ups", "Clients that went away before their answer."),
-        ("slow_readers", "Clients cut because they did not read their answer."),
+        ("hang_ups", "Clients that went away before their response."),
+        ("slow_readers", "Clients cut because they did not read their response."),
         ("reloads", "Configurations read again and put to work."),
         ("reloads_refused", "Configurations read again and refused."),
       ] {

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What a namespace remembers of the configurations that use it.
+/// The configurations that a namespace remembers.
 struct NamespaceTests {
   /// Starts the rig's process again with other members; its exit where it ends by itself.
   private func restart(_ rig: Rig, _ change: (inout Configuration) -> Void) async throws {

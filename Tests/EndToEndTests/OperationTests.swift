@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What an operator sees.
+/// The operator's view: probes, metrics, logs.
 struct OperationTests {
   @Test func `it says that it lives and is ready`() async throws {
     try await Rig.run { rig in

@@ -100,10 +100,7 @@ struct OutageTests {
     async throws
   {
     try await Rig.run(Self.configuration(outage)) { rig in
-      let gate = Gate()
-      rig.backend.on("/v1/orders") { request in
-        Reply(body: "open", gate: request["Idempotency-Key"] == "k" ? gate : nil)
-      }
+      let gate = holdOrder(at: rig)
       let end = try await outage.begin(rig)
       async let first = rig.order("k")
       try await rig.backend.arrived(1)
@@ -134,7 +131,16 @@ struct OutageTests {
     }
   }
 
-  /// How the backend leaves a request that it has run.
+  /// Lets the backend hold its response to key `k` until the gate opens.
+  private func holdOrder(at rig: Rig) -> Gate {
+    let gate = Gate()
+    rig.backend.on("/v1/orders") { request in
+      Reply(body: "open", gate: request["Idempotency-Key"] == "k" ? gate : nil)
+    }
+    return gate
+  }
+
+  /// The backend's way to leave a request that it has run.
   enum Loss: String, CaseIterable, Sendable {
     case unanswered, cut, timedOut, badGateway
 
@@ -223,6 +229,37 @@ struct OutageTests {
       let end = try await outage.begin(rig)
       #expect(try await rig.order("k").idempotencyStatus == "unprotected")
       try await end()
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
+  func `an operator who changed nothing frees no key that runs without the store`(outage: StoreOutage)
+    async throws
+  {
+    try await Rig.run(Self.configuration(outage)) { rig in
+      let gate = holdOrder(at: rig)
+      let end = try await outage.begin(rig)
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let resolve = { () async throws in
+        let process = try ManagedProcess([
+          SemelProcess.binary, "key", "resolve", "--not-applied", "--route", "orders", "--key", "k",
+          "--caller",
+          "header:Authorization=Bearer alice", "--path", "/v1/orders", "--method", "POST", "--host",
+          "orders.example", "--admin", "http://127.0.0.1:\(rig.semel.ports.admin)",
+        ])
+        #expect(try await process.exit() != .code(0))
+      }
+      try await resolve()
+      try await expectRefusedAsKnown(rig)
+      try await end()
+      expectExecuted(try await rig.order("other", until: Self.isReached))
+      try await resolve()
+      let problem = try await rig.order("k").problem
+      #expect(problem?.retryable == true && ["store_unavailable", "in_flight"].contains(problem?.code))
+      #expect(rig.backend.runs(of: "k") == 1)
+      gate.open()
+      #expect(try await first.idempotencyStatus == "unprotected")
     }
   }
 

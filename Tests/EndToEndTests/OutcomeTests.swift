@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What the backend's complete answers mean for their records.
+/// The meaning of the backend's complete responses for their records.
 struct OutcomeTests {
   @Test(arguments: StoreKind.allCases)
   func `a final answer is stored, errors of the backend too`(store: StoreKind) async throws {

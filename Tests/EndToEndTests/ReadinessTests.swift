@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// When Semel says that it may be given requests.
+/// The readiness that Semel reports.
 struct ReadinessTests {
   private func probe(_ rig: Rig) async throws -> Answer { try await rig.semel.admin.send("GET", "/readyz") }
 

@@ -2,28 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What an operator sees of the records, and does to them: by the admin listener and by `semel key`.
+/// Records as an operator sees and changes them, by the admin listener and by `semel key`.
 struct RecordTests {
-  /// Runs `semel key` against a rig's admin listener.
-  @discardableResult
-  private func key(
-    _ rig: Rig, _ arguments: [String], ends exit: ManagedProcess.Exit = .code(0)
-  ) async throws -> ManagedProcess {
-    let process = try ManagedProcess(
-      [SemelProcess.binary, "key"] + arguments + ["--admin", "http://127.0.0.1:\(rig.semel.ports.admin)"])
-    let end = try await process.exit()
-    #expect(end == exit, "\(process.output)\(process.errors)")
-    return process
-  }
-
-  private func selection(_ key: String) -> [String] {
-    [
-      "--route", "orders", "--key", key, "--caller", "header:Authorization=Bearer alice", "--path",
-      "/v1/orders", "--method", "POST", "--host", "orders.example",
-    ]
-  }
-
-  /// Loses the answer of an order: its outcome is unknown from then on.
+  /// Loses the response of an order: its outcome is unknown from then on.
   private func lose(_ rig: Rig, _ key: String) async throws {
     rig.backend.on("/v1/orders") { request in
       Reply(body: #"{"order":\#(request.number)}"#, ending: request.number == 1 ? .closedUnanswered : .whole)
@@ -38,18 +19,18 @@ struct RecordTests {
     try await Rig.run(Configuration(store: store)) { rig in
       expectExecuted(try await rig.order("a"))
       let id = try #require(rig.backend.requests[0].requestID)
-      let shown = try await key(rig, ["show"] + selection("a")).output
+      let shown = try await rig.key(["show"] + Rig.selection("a")).output
       #expect(shown.contains(#""id" : "\#(id)""#))
       #expect(shown.contains(#""state" : "completed""#))
       #expect(shown.contains(#""status" : 201"#))
-      #expect(try await key(rig, ["show", "--id", id]).output == shown)
+      #expect(try await rig.key(["show", "--id", id]).output == shown)
       // The key as its header carries it, quoted.
-      #expect(try await key(rig, ["show"] + selection(#""a""#)).output == shown)
-      let impossible = try await key(rig, ["show"] + selection("a,b"), ends: .code(1))
+      #expect(try await rig.key(["show"] + Rig.selection(#""a""#)).output == shown)
+      let impossible = try await rig.key(["show"] + Rig.selection("a,b"), ends: .code(1))
       #expect(impossible.errors.contains("comma"), "\(impossible.errors)")
-      #expect(try await key(rig, ["show"] + selection("b")).output.contains(#""state" : "absent""#))
-      let missing = try await key(
-        rig, ["show", "--route", "orders", "--key", "a", "--path", "/v1/orders"], ends: .code(1))
+      #expect(try await rig.key(["show"] + Rig.selection("b")).output.contains(#""state" : "absent""#))
+      let missing = try await rig.key(
+        ["show", "--route", "orders", "--key", "a", "--path", "/v1/orders"], ends: .code(1))
       #expect(missing.errors.contains("give method"))
     }
   }
@@ -58,23 +39,22 @@ struct RecordTests {
   func `an unknown outcome resolved as applied is replayed`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store, route: Self.held)) { rig in
       try await lose(rig, "a")
-      let listed = try await key(rig, ["list", "--state", "unknown"]).output
+      let listed = try await rig.key(["list", "--state", "unknown"]).output
       #expect(listed.contains(try #require(rig.backend.requests[0].requestID)))
       let body = TemporaryDirectory()
       try #"{"order":"by hand"}"#.write(toFile: body.file("body"), atomically: true, encoding: .utf8)
-      try await key(
-        rig,
+      try await rig.key(
         [
           "resolve", "--applied", "--status", "201", "--header", "Content-Type: application/json", "--body",
           body.file("body"),
-        ] + selection("a"))
+        ] + Rig.selection("a"))
       let replay = try await rig.order("a")
       expectReplayed(replay, 201)
       #expect(replay.text == #"{"order":"by hand"}"#)
       #expect(replay["Content-Type"] == "application/json")
       #expect(rig.backend.requests.count == 1)
       try await rig.semel.process.line(containing: #""message":"audit","action":"resolve""#)
-      let again = try await key(rig, ["resolve", "--not-applied"] + selection("a"), ends: .code(1))
+      let again = try await rig.key(["resolve", "--not-applied"] + Rig.selection("a"), ends: .code(1))
       #expect(again.errors.contains("this record is completed"))
     }
   }
@@ -84,13 +64,13 @@ struct RecordTests {
     try await Rig.run(Configuration(store: store, route: Self.held)) { rig in
       let second = store == .redis ? try await rig.secondNode() : nil
       try await lose(rig, "a")
-      try await key(rig, ["resolve", "--applied", "--status", "500"] + selection("a"))
+      try await rig.key(["resolve", "--applied", "--status", "500"] + Rig.selection("a"))
       // Kept in the caches of both.
       expectReplayed(try await rig.order("a"), 500)
       expectReplayed(try await rig.order("a", at: second), 500)
-      let again = ["resolve", "--applied", "--status", "201"] + selection("a")
-      #expect(try await key(rig, again, ends: .code(1)).errors.contains("only an unknown outcome"))
-      try await key(rig, again + ["--amend"])
+      let again = ["resolve", "--applied", "--status", "201"] + Rig.selection("a")
+      #expect(try await rig.key(again, ends: .code(1)).errors.contains("only an unknown outcome"))
+      try await rig.key(again + ["--amend"])
       try await rig.semel.process.line(containing: #""amend":"true""#)
       expectReplayed(try await rig.order("a"), 201)
       let deadline = ContinuousClock.now + .seconds(10)
@@ -100,8 +80,8 @@ struct RecordTests {
       }
       expectReplayed(replay, 201)
       expectExecuted(try await rig.order("b"))
-      let refused = try await key(
-        rig, ["resolve", "--amend", "--not-applied"] + selection("b"), ends: .code(1))
+      let refused = try await rig.key(
+        ["resolve", "--amend", "--not-applied"] + Rig.selection("b"), ends: .code(1))
       #expect(refused.errors.contains("only what an operator resolved can be amended"))
       #expect(rig.backend.requests.count == 2)
       try await second?.kill()
@@ -114,7 +94,7 @@ struct RecordTests {
     try await Rig.run(Configuration(store: store, route: Self.held)) { rig in
       try await lose(rig, "a")
       expectRefused(try await rig.order("a"), 409, "outcome_unknown", retryable: true)
-      try await key(rig, ["resolve", "--not-applied"] + selection("a"))
+      try await rig.key(["resolve", "--not-applied"] + Rig.selection("a"))
       expectExecuted(try await rig.order("a"))
       #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
     }
@@ -127,22 +107,22 @@ struct RecordTests {
     try await Rig.run(Configuration(store: store)) { rig in
       let first = try await rig.order("a")
       expectReplayed(try await rig.order("a"), of: first)
-      try await key(rig, ["forget"] + selection("a"))
+      try await rig.key(["forget"] + Rig.selection("a"))
       expectExecuted(try await rig.order("a"))
       #expect(rig.backend.requests.count == 2)
       try await rig.semel.process.line(containing: #""message":"audit","action":"forget""#)
-      try await key(rig, ["forget"] + selection("never"), ends: .code(1))
+      try await rig.key(["forget"] + Rig.selection("never"), ends: .code(1))
     }
   }
 
   @Test func `ids and keys may begin with a hyphen`() async throws {
     try await Rig.run { rig in
       expectExecuted(try await rig.order("-abc"))
-      let shown = try await key(rig, ["show"] + selection("-abc")).output
+      let shown = try await rig.key(["show"] + Rig.selection("-abc")).output
       #expect(shown.contains(#""state" : "completed""#))
       let id = "-" + String(repeating: "A", count: 42)
-      #expect(try await key(rig, ["show", "--id", id]).output.contains(#""state" : "absent""#))
-      #expect(try await key(rig, ["forget", "--id", id], ends: .code(1)).errors.contains("no record \(id)"))
+      #expect(try await rig.key(["show", "--id", id]).output.contains(#""state" : "absent""#))
+      #expect(try await rig.key(["forget", "--id", id], ends: .code(1)).errors.contains("no record \(id)"))
     }
   }
 
@@ -157,8 +137,8 @@ struct RecordTests {
       try await rig.semel.kill()
       try await rig.semel.start()
       #expect(try await rig.order("a").status == 503)
-      #expect(try await self.key(rig, ["list", "--state", "unreadable"]).output.contains(id))
-      try await self.key(rig, ["forget", "--id=\(id)"])
+      #expect(try await rig.key(["list", "--state", "unreadable"]).output.contains(id))
+      try await rig.key(["forget", "--id=\(id)"])
       try await rig.semel.process.line(containing: #""was":"unreadable""#)
       expectExecuted(try await rig.order("a"))
       #expect(rig.backend.requests.count == 2)
@@ -172,8 +152,10 @@ struct RecordTests {
         expectExecuted(try await rig.order("\(index)"))
         let id = try #require(rig.backend.requests.last?.requestID)
         let key = try #require(
-          redis.command(["KEYS", "*{\(id)}:r"])?.split(separator: "\n").first.map(String.init))
-        try redis.command(["SET", key, damage])
+          redis.command(["KEYS", "*{\(id)}"])?.split(separator: "\n").first.map(String.init))
+        let record = try #require(try redis.command(["GET", key]))
+        let parts = record.split(separator: " ", maxSplits: 13, omittingEmptySubsequences: false)
+        try redis.command(["SET", key, parts[..<13].joined(separator: " ") + " " + damage])
       }
       expectExecuted(try await rig.order("whole"))
       // The count that was made before the damage, and the turn of the process that has made it.
@@ -181,7 +163,7 @@ struct RecordTests {
       try redis.command(["DEL", "semel:census", "semel:census:turn"])
       try await rig.semel.start()
       try await rig.semel.counter("semel_open_records", label: #"state="unreadable""#, isAtLeast: 3)
-      let listed = try await key(rig, ["list", "--json", "--state", "unreadable"]).output
+      let listed = try await rig.key(["list", "--json", "--state", "unreadable"]).output
       #expect(
         Set(rig.backend.requests.prefix(3).compactMap(\.requestID).filter(listed.contains)).count == 3,
         "\(listed)")
@@ -203,7 +185,7 @@ struct RecordTests {
         configuration: other.text(ports: ports, backend: rig.backend.port, storePath: "", redis: rig.redis))
       let first = try await rig.order("a", at: second)
       expectReplayed(try await rig.order("a", at: second), of: first)
-      let forgotten = try await key(rig, ["forget"] + selection("a"))
+      let forgotten = try await rig.key(["forget"] + Rig.selection("a"))
       #expect(
         forgotten.output.contains(#""warning" : "other nodes could not be told"#), "\(forgotten.output)")
       #expect(forgotten.errors.contains("semel: warning: other nodes could not be told"))
@@ -211,10 +193,10 @@ struct RecordTests {
       expectReplayed(try await rig.order("a", at: second), of: first)
 
       try rig.redis?.command(["ACL", "SETUSER", "quiet", "+publish"])
-      try await key(rig, ["forget"] + selection("a"), ends: .code(1))
+      try await rig.key(["forget"] + Rig.selection("a"), ends: .code(1))
       let again = try await rig.order("a", at: second) { $0.idempotencyStatus == "executed" }
       expectExecuted(again)
-      let told = try await key(rig, ["forget"] + selection("a"))
+      let told = try await rig.key(["forget"] + Rig.selection("a"))
       #expect(!told.output.contains("warning") && told.errors.isEmpty, "\(told.errors)")
       try await second.kill()
     }
@@ -236,13 +218,11 @@ struct RecordTests {
     let configuration = Configuration(route: ["match": "{methods: [POST], path: /v1/orders}"])
     try await Rig.run(configuration) { rig in
       expectExecuted(try await rig.order("a"))
-      let shown = try await key(
-        rig,
-        [
-          "show", "--route", "orders", "--key", "a", "--caller", "header:Authorization=Bearer alice",
-          "--host",
-          "orders.example",
-        ])
+      let shown = try await rig.key([
+        "show", "--route", "orders", "--key", "a", "--caller", "header:Authorization=Bearer alice",
+        "--host",
+        "orders.example",
+      ])
       #expect(shown.output.contains(try #require(rig.backend.requests[0].requestID)))
       #expect(shown.output.contains(#""state" : "completed""#))
     }
@@ -254,8 +234,8 @@ struct RecordTests {
       route["set_cookie"] = keeps
       try await Rig.run(Configuration(route: route)) { rig in
         try await lose(rig, "a")
-        let resolved = try await key(
-          rig, ["resolve", "--applied", "--status", "201", "--header", "Set-Cookie: a=b"] + selection("a"),
+        let resolved = try await rig.key(
+          ["resolve", "--applied", "--status", "201", "--header", "Set-Cookie: a=b"] + Rig.selection("a"),
           ends: exit)
         guard keeps == "drop" else {
           return #expect(try await rig.order("a")["Set-Cookie"] == "a=b")
@@ -277,141 +257,6 @@ struct RecordTests {
       #expect(list.text.contains(#""age_seconds""#))
       #expect(try await rig.semel.admin.send("GET", "/v1/records?state=unknown").text == "{\"records\":[]}\n")
       _ = try await order
-    }
-  }
-
-  @Test func `the configuration at work is shown without its secrets`() async throws {
-    let configuration = Configuration(
-      store: .redis, top: ["tracing": "{otlp: 'http://semel:hunter3@127.0.0.1:\(FreePort.find())'}"],
-      redisArguments: ["--requirepass", "hunter2"], redisUser: ":hunter2@")
-    try await Rig.run(configuration) { rig in
-      let config = try await rig.semel.admin.send("GET", "/v1/config")
-      #expect(config.status == 200)
-      let object = try JSONSerialization.jsonObject(with: Data(config.body)) as? [String: Any]
-      #expect((object?["limits"] as? [String: Any])?["max_in_flight"] as? Int == 4096)
-      #expect(config.text.contains(#""password":"(redacted)""#))
-      #expect(config.text.contains(#""path":"/v1/**""#))
-      #expect(!config.text.contains("hunter"))
-    }
-  }
-
-  @Test func `a token that was set is asked for, by the probes not`() async throws {
-    let secrets = TemporaryDirectory()
-    try "operator\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
-    try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
-      #expect(await rig.semel.status(of: "/livez") == 200)
-      for page in ["/metrics", "/v1/records", "/v1/config"] {
-        #expect(await rig.semel.status(of: page) == 401, "\(page)")
-      }
-      let refused = try await key(rig, ["list"], ends: .code(1))
-      #expect(refused.errors.contains("send the admin token"))
-      try await key(rig, ["list", "--token-file", secrets.file("token")])
-      let health = try ManagedProcess(
-        [SemelProcess.binary, "health", "--admin", "http://127.0.0.1:\(rig.semel.ports.admin)"])
-      #expect(try await health.exit() == .code(0))
-      #expect(health.output.hasPrefix("ready"))
-    }
-  }
-
-  @Test func `the environment names the admin listener and its token`() async throws {
-    let secrets = TemporaryDirectory()
-    try "operator\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
-    try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
-      let url = "http://127.0.0.1:\(rig.semel.ports.admin)"
-      let list = [SemelProcess.binary, "key", "list"]
-      for (variables, options, exit) in [
-        (["SEMEL_ADMIN=\(url)", "SEMEL_ADMIN_TOKEN_FILE=\(secrets.file("token"))"], [], 0),
-        (["SEMEL_ADMIN=http://127.0.0.1:1", "SEMEL_ADMIN_TOKEN_FILE="], ["--admin", url], 1),
-        (
-          ["SEMEL_ADMIN=http://127.0.0.1:1", "SEMEL_ADMIN_TOKEN_FILE=/none"],
-          ["--admin", url, "--token-file", secrets.file("token")], 0
-        ),
-      ] as [([String], [String], Int32)] {
-        let process = try ManagedProcess(["env"] + variables + list + options)
-        #expect(try await process.exit() == .code(exit), "\(variables) \(process.errors)")
-      }
-    }
-  }
-
-  @Test(arguments: [
-    ("GET", "/v1/records?state=done", "", 400), ("GET", "/v1/records/short", "", 400),
-    ("GET", "/v1/records?cursor=nonsense", "", 400),
-    (
-      "POST", "/v1/records/find",
-      #"{"route":"orders","key":"k","method":"POST PUT","path":"/x","caller":{"header:authorization":"a"}}"#,
-      400
-    ),
-    (
-      "POST", "/v1/records/find",
-      #"{"route":"orders","key":"k","method":"post","path":"/x","caller":{"header:authorization":"a"}}"#,
-      400
-    ),
-    (
-      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
-      #"{"outcome":"applied","status":204,"body":"text"}"#, 400
-    ),
-    (
-      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
-      #"{"outcome":"applied","status":304,"body_base64":"AA=="}"#, 400
-    ),
-    (
-      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
-      #"{"outcome":"applied","status":103}"#, 400
-    ),
-    (
-      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
-      #"{"outcome":"applied","status":200,"route":"orders","headers":{"set-cookie":"a=b"}}"#, 400
-    ),
-    ("POST", "/v1/records/find", "{}", 400), ("POST", "/v1/records/find", "no json", 400),
-    ("POST", "/v1/records/find", #"{"route":"none","key":"k"}"#, 404),
-    ("POST", "/v1/records/find", #"{"route":"orders","key":"k","method":"POST","path":"/v1/orders"}"#, 400),
-    (
-      "POST", "/v1/records/find",
-      #"{"route":"orders","key":"a b","method":"POST","path":"/x","caller":{"header:authorization":"a"}}"#,
-      400
-    ),
-    (
-      "POST", "/v1/records/find",
-      #"{"route":"orders","key":"k","method":"POST","path":"/x","caller":{"header:authorization":"a","address":"b"}}"#,
-      400
-    ),
-    (
-      "POST", "/v1/records/find",
-      #"{"route":"orders","key":"a,b","method":"POST","path":"/x","caller":{"header:authorization":"a"}}"#,
-      400
-    ),
-    (
-      "POST", "/v1/records/find",
-      #"{"route":"orders","key":"\"ab","method":"POST","path":"/x","caller":{"header:authorization":"a"}}"#,
-      400
-    ),
-    ("DELETE", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "", 404),
-    (
-      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
-      #"{"outcome":"applied","status":99}"#, 400
-    ),
-    (
-      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
-      #"{"outcome":"applied"}"#, 400
-    ),
-    (
-      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
-      #"{"outcome":"applied","headers":{"a b":"c"}}"#, 400
-    ),
-    (
-      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
-      #"{"outcome":"not_applied"}"#, 404
-    ),
-  ])
-  func `what cannot be done is refused with a reason`(
-    method: String, path: String, body: String, status: Int
-  ) async throws {
-    try await Rig.run { rig in
-      let answer = try await rig.semel.admin.send(
-        method, path, [("Content-Type", "application/json")], body: body)
-      #expect(answer.status == status, "\(answer.text)")
-      #expect(answer["Content-Type"] == "application/problem+json")
-      #expect(answer.text.contains(#""detail":""#))
     }
   }
 }

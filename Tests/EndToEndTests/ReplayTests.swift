@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The first delivery runs, every other one gets its answer.
+/// The first delivery runs, every other one gets its response.
 struct ReplayTests {
-  /// An answer with fields that are recorded, and ones that never are.
+  /// A response with fields that are recorded, and ones that never are.
   private static let reply = Reply(
     201,
     [

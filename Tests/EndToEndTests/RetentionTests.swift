@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// How records age.
+/// The ageing of records.
 struct RetentionTests {
   @Test(arguments: StoreKind.allCases)
   func `past its retention a key is remembered and refused`(store: StoreKind) async throws {

@@ -15,7 +15,7 @@ struct ShutdownTests {
       try await rig.backend.arrived(1)
       rig.semel.terminate()
       try await idle.closedByPeer()
-      // No longer accepted: refused, or cut before an answer.
+      // No longer accepted: refused, or cut before a response.
       if let late = try? await rig.order("late", within: .seconds(2)) {
         #expect(late.problem?.code == "overloaded")
       }
@@ -65,6 +65,75 @@ struct ShutdownTests {
       #expect(rig.backend.runs(of: "k") == 1)
       gate.open()
     }
+  }
+
+  @Test func `the rest of a response that an idle connection's client reads slowly is not cut`()
+    async throws
+  {
+    try await Rig.run(Configuration(top: ["workers": "1"])) { rig in
+      // Small enough to be handed to the kernel in one write.
+      let size = 60 << 10
+      rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(size)) }
+      let slow = try await RawClient(port: rig.semel.ports.proxy)
+      try await slow.setReading(false)
+      var sent = 0
+      while try await rig.semel.counter("semel_body_bytes") == 0 {
+        sent += 1
+        try await slow.send(Rig.orderText("k\(sent)"))
+        try await rig.semel.counter("semel_requests_total", isAtLeast: sent)
+      }
+      let idle = try await RawClient(port: rig.semel.ports.proxy)
+      rig.semel.terminate()
+      try await idle.closedByPeer()
+      try await slow.setReading(true)
+      for _ in 0..<sent { #expect(try await slow.answer().body.count == size) }
+      try await slow.closedByPeer()
+      #expect(try await rig.semel.process.exit() == .code(0))
+    }
+  }
+
+  /// The embedded store loses no replies to claims, so that none has to be given back.
+  @Test func `claims that are being given back get the rest of the grace`() async throws {
+    let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"])
+    try await Rig.run(configuration) { rig in
+      rig.redis?.freeze()
+      expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+      let idle = try await RawClient(port: rig.semel.ports.proxy)
+      let process = rig.semel.process
+      rig.semel.terminate()
+      try await idle.closedByPeer()
+      // An idle process would have ended by now.
+      try await Task.sleep(for: .milliseconds(500))
+      #expect(process.state.value.exit == nil)
+      rig.redis?.thaw()
+      #expect(try await process.exit() == .code(0))
+    }
+  }
+
+  @Test func `records are marked unknown all at once, however slow the store is`() async throws {
+    let redis = try await RedisServer()
+    let relay = try await SlowRelay(to: redis.port, delay: .milliseconds(200))
+    let configuration = Configuration(
+      store: .redis, top: ["shutdown_grace": "1s", "workers": "1"],
+      storeMembers: ["url": "'redis://127.0.0.1:\(relay.port)/0'", "timeout": "2s"],
+      route: ["lease": "60s"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let requests = (0..<30).map { number in Task { try await rig.order("k\(number)") } }
+      try await rig.backend.arrived(30)
+      let process = rig.semel.process
+      let start = ContinuousClock.now
+      rig.semel.terminate()
+      try await process.exit(within: .seconds(20))
+      // One after the other takes six seconds.
+      #expect(ContinuousClock.now - start < .seconds(4))
+      let lines = (process.output + process.errors).split(separator: "\n")
+      #expect(lines.count { $0.contains("a record is marked unknown") } == 30)
+      for request in requests { _ = try? await request.value }
+      gate.open()
+    }
+    withExtendedLifetime((redis, relay)) {}
   }
 
   @Test func `it is not ready while it drains, and still accepts`() async throws {

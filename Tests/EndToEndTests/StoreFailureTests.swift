@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What happens while the store is away, and when it is back.
+/// Requests while the store is away, and when it is back.
 struct StoreFailureTests {
   @Test func `nothing runs while the store is down, and all goes on when it is back`() async throws {
     try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
@@ -90,7 +90,7 @@ struct StoreFailureTests {
       try await rig.backend.arrived(1)
       try await rig.redis?.restart()
       gate.open()
-      // The record is made anew by its owner; until then the answer waits or is given, and never runs twice.
+      // The record is made anew by its owner; until then the response waits or is given, and never runs twice.
       let answer = try await first
       #expect(answer.text == "once")
       let replay = try await rig.order("k") { $0.status == 201 }
@@ -146,7 +146,7 @@ struct StoreFailureTests {
       try await rig.backend.arrived(1)
       rig.redis?.freeze()
       gate.open()
-      // The client gets its answer, although storing it is still being tried.
+      // The client gets its response, although storing it is still being tried.
       let answer = try await first
       #expect(answer.status == 201)
       #expect(answer.text == "once")

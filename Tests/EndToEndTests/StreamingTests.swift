@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// What is passed through is streamed, whatever its size.
+/// Bodies that are passed through are streamed, whatever their size.
 struct StreamingTests {
   private static let gibibyte = 1 << 30
   /// In KiB.

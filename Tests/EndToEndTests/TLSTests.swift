@@ -37,6 +37,46 @@ struct TLSTests {
     }
   }
 
+  @Test(arguments: [true, false])
+  func `unfinished handshakes behind a load balancer do not count as one client's`(
+    hasHeader: Bool
+  ) async throws {
+    let port = FreePort.find()
+    let certificates = try await Certificates()
+    let server = try await certificates.server()
+    let listen =
+      "[{address: '127.0.0.1:\(port)', proxy_protocol: \(hasHeader), "
+      + "tls: {certificate: \(server.certificate), key: \(server.key)}}]"
+    // Fifteen may be unfinished, and seven of one client.
+    let top = [
+      "listen": listen, "limits": "{max_connections: 60, header_timeout: 60s}",
+      "trusted_proxies": hasHeader ? "[]" : "[127.0.0.1]",
+    ]
+    try await Rig.run(Configuration(top: top)) { rig in
+      func open(_ count: Int, _ address: (Int) -> String) async throws -> [RawClient] {
+        var clients: [RawClient] = []
+        for number in 0..<count {
+          let client = try await RawClient(port: port)
+          let header = hasHeader ? "PROXY TCP4 \(address(number)) 127.0.0.1 1 2\r\n" : ""
+          // The beginning of a ClientHello.
+          try? await client.send(Array(header.utf8) + [0x16, 3, 1, 2, 0, 1])
+          clients.append(client)
+        }
+        return clients
+      }
+      let clients = try await open(12) { "192.0.2.\($0)" }
+      try await rig.semel.counter("semel_open_connections", becomes: 12)
+      try await rig.semel.counter("semel_connections_total", isAtLeast: 12)
+      #expect(clients.allSatisfy { !$0.inbox.value.isClosed })
+      guard hasHeader else { return }
+      // A crowd of one client takes nobody else's place.
+      let crowd = try await open(20) { _ in "198.51.100.1" }
+      try await crowd.first?.closedByPeer()
+      #expect(clients.allSatisfy { !$0.inbox.value.isClosed })
+      withExtendedLifetime(crowd) {}
+    }
+  }
+
   @Test func `HTTP 2 may be spoken without being asked for`() async throws {
     try await SecureRig.run { secure in
       let report = try await HTTP2Script(
@@ -146,7 +186,7 @@ struct TLSTests {
       secure.rig.backend.on("/v1/orders") { _ in
         Reply(200, [], content: .filler(300_000), framing: .chunked, ending: .cut(after: 200_000))
       }
-      // To HTTP/1.0 the connection's end is the answer's.
+      // To HTTP/1.0 the connection's end is the response's.
       for option in ["--http1.0", "--http1.1", "--http2"] {
         let curl = try ManagedProcess([
           "curl", "--silent", "--output", "/dev/null", option, "--cacert", secure.certificates.authority,

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Whose word about the client is believed.
+/// The peers whose statement about the client is believed.
 struct TrustedProxiesTests {
   private static let said = [
     ("X-Forwarded-For", "203.0.113.9, 10.1.1.1"), ("X-Forwarded-Proto", "https"),

@@ -3,7 +3,7 @@ import Testing
 
 /// The backend may have run a request and nobody knows: it is never guessed.
 struct UnknownTests {
-  /// What the backend does after it has run a request.
+  /// The backend's behaviour after it has run a request.
   enum Loss: String, CaseIterable, Sendable {
     case unanswered, cut, unfinishedChunks, garbage
 
@@ -34,7 +34,7 @@ struct UnknownTests {
     }
   }
 
-  /// libcurl sends again by itself when a connection that it used before dies without an answer.
+  /// libcurl sends again by itself when a connection that it used before dies without a response.
   @Test(arguments: [#"{"amount":1}"#, nil], ["POST", "DELETE", "PUT", "GET"])
   func `nothing is sent twice when a reused connection dies`(body: String?, method: String) async throws {
     // One event loop, so that the second request finds the first one's connection.

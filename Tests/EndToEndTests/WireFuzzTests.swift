@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Mutated bytes against the real binary, before a backend that reads strictly: nothing is smuggled to it, and nobody
-/// gets another's answer.
+/// gets another's response.
 struct WireFuzzTests {
   /// `SEMEL_FUZZ_SECONDS` makes the run longer, `SEMEL_FUZZ_SEED` repeats one.
   private static let environment = ProcessInfo.processInfo.environment

@@ -12,8 +12,8 @@ import checker
 from journal import Journal
 from rig import Rig, storm
 
-# The bug, faults that Semel without it withstands, how many intents it takes until it shows several times over,
-# and the rules that it breaks.
+# The bug, faults that Semel without it withstands, how many intents it takes until it mostly shows several times over,
+# and the rules that it breaks. Chance decides: a run in which a bug did not show is repeated, ROUNDS times at most.
 PLANTED = [
     ("no-owner-check", "slow, and frozen", 1500, {2}),
     ("lease-as-ttl", "node killed", 600, {1, 2}),
@@ -23,6 +23,7 @@ PLANTED = [
     ("re-send", "backend", 400, {1}),
     ("stale-send", "none", 400, {1}),
 ]
+ROUNDS = 4
 BINARY = sys.argv.pop() if len(sys.argv) > 1 and not sys.argv[-1].startswith("-") else None
 
 
@@ -265,10 +266,10 @@ class MadeUp(unittest.TestCase):
 class Planted(unittest.TestCase):
     """Each bug is found out under faults that Semel itself withstands."""
 
-    def violations(self, bug, faults, intents):
+    def violations(self, bug, faults, intents, seed=1):
         async def run():
             with tempfile.TemporaryDirectory(prefix="semel-faults-") as directory:
-                rig = Rig(BINARY, directory, seed=1, nodes=2, bug=bug)
+                rig = Rig(BINARY, directory, seed=seed, nodes=2, bug=bug)
                 try:
                     await rig.start()
                     await rig.end(await rig.run(storm(faults, 2), intents, rate=100, seconds=60))
@@ -288,9 +289,13 @@ class Planted(unittest.TestCase):
     def test_each_is_found_out(self):
         for bug, faults, intents, rules in PLANTED:
             with self.subTest(bug):
-                found = self.violations(bug, faults, intents)
-                self.assertTrue({rule for rule, _, _ in found} & rules, f"not found out: {bug} {found[:3]}")
-                print(f"{bug}: found out among {faults}: {len(found)} violations", flush=True)
+                for seed in range(1, ROUNDS + 1):
+                    found = self.violations(bug, faults, intents, seed)
+                    if {rule for rule, _, _ in found} & rules:
+                        break
+                else:
+                    self.fail(f"not found out: {bug} {found[:3]}")
+                print(f"{bug}: found out among {faults}, round {seed}: {len(found)} violations", flush=True)
 
 
 if __name__ == "__main__":

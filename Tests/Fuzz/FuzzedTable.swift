@@ -39,7 +39,7 @@ final class FuzzedTable {
     } catch {
       fatalError("FuzzedTable: \(error)")
     }
-    // What is open goes on without a name, and is gone with this process.
+    // The open file stays without a name until this process ends.
     for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
   }
 

@@ -1,4 +1,4 @@
-/// What is fuzzed: every parser that meets the bytes of strangers, with what must hold whatever they are.
+/// Every parser that meets the bytes of strangers, with the invariants that hold whatever they are.
 enum Target: String, CaseIterable {
   case requests, responses, http2, targets
   case proxyHeader = "proxy-header"

@@ -1,7 +1,7 @@
 /* The claim protocol for one key: what its deliveries, the store and time may do to one another.
  *
- * Here stands what Sources/Idempotency (RecordRules, SendPermit, Exchange), its scripts in Sources/Store/Redis and
- * Sources/Proxy (HeldClaim, RequestRunner) do, less what does not matter to safety: payloads, retention, caches. A
+ * Here stands what Sources/Idempotency (RecordRules, SendPermit, ClaimLifecycle), its scripts in Sources/Store/Redis and
+ * Sources/Proxy (LeaseKeeper, OwnedRun, RequestRunner) do, less what does not matter to safety: payloads, retention, caches. A
  * delivery's owner token is its number. A command that was sent is run by the store at once, later or never, in any
  * order with others, and its reply may be lost: that is a network, a frozen Redis and a repeated command in one. A
  * delivery may stand still at every step (a frozen process), or die there. Time is counted in ticks, alike by the store
@@ -282,7 +282,7 @@ end:
 #define again(command) d[me].command == 0 -> d[me].reply = none; d[me].command = 1
 
 inline tellClient(what) {
-  /* All answers that carry an outcome agree. What was forgotten is told to those alone who came before that. */
+  /* All responses with an outcome agree. A forgotten outcome reaches only deliveries from before that. */
   if
   :: d[me].isForgotten
   :: else -> assert(told == 0 || told == what); told = what

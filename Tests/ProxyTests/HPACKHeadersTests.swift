@@ -24,7 +24,7 @@ struct HPACKHeadersTests {
     head.append("X-Hop", "1")
     head.append("Transfer-Encoding", "chunked", as: .transferEncoding)
     head.append("X-Kept", "1")
-    let answer = Answer(
+    let answer = ClientResponse(
       head, label: .executed, body: ByteBuffer(string: "made"), trailers: ByteBuffer(), to: .post)
     #expect(
       HPACKHeaders(answer.head).map { "\($0.name)=\($0.value)" } == [

@@ -2,7 +2,7 @@ import Idempotency
 import Proxy
 import Testing
 
-/// Which first runs are taken for a retry under another caller.
+/// The first runs that are taken for a retry under another caller.
 struct KeySightingsTests {
   private static func at(seconds: Int64) -> BootInstant { BootInstant(nanoseconds: seconds << 30) }
 

@@ -31,8 +31,8 @@ struct EnvironmentTests {
       Issue.record("not a Redis")
       return
     }
-    #expect(redis.password == "p@ss")
-    #expect(redis.user == nil)
+    #expect(redis.login.password == "p@ss")
+    #expect(redis.login.user == nil)
   }
 
   @Test(arguments: [

@@ -1,6 +1,6 @@
 import Settings
 
-/// What a minimal file begins with, in one line: tests write theirs from line 2 on.
+/// The beginning of a minimal file, in one line: tests write theirs from line 2 on.
 let upstream = "upstreams: {backend: {url: \"http://127.0.0.1:9000\"}}\n"
 
 /// The settings of a file that has to be right.

@@ -2,7 +2,7 @@ import Foundation
 import Settings
 import Testing
 
-/// Which configurations a namespace takes for one service's.
+/// The configurations that a namespace takes for one service's.
 struct NamespaceRegisterTests {
   /// A configuration with an upstream of a name, at a place, and a route by a path and a caller.
   private static func configuration(
@@ -107,9 +107,14 @@ struct NamespaceRegisterTests {
     #expect(judgement.isUnreadable && judgement.text == nil)
   }
 
-  @Test func `no more are kept than a namespace has`() throws {
-    let many = try (0..<40).map { try Self.configuration("/a", upstream: "u\($0)") }
-    let judgement = try Self.judge(try Self.configuration("/a"), after: many)
-    #expect((judgement.text?.utf8.count ?? 0) < 16 * 400)
+  @Test func `the latest sixteen configurations are kept`() throws {
+    struct Register: Decodable { let configurations: [KnownConfiguration] }
+    let many = try (0..<40).map { number in
+      try Self.configuration("/a", upstream: "u\(number)", at: "10.0.1.\(number):80")
+    }
+    let own = try Self.configuration("/a")
+    let text = try #require(try Self.judge(own, after: many).text)
+    let register = try JSONDecoder().decode(Register.self, from: Data(text.utf8))
+    #expect(register.configurations == many.suffix(15) + [own])
   }
 }

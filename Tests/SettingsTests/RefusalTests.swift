@@ -117,8 +117,71 @@ struct RefusalTests {
       "routes: [{name: r, idempotency: off, upstream: frontend}]",
       "2:48: routes[0].upstream: names no upstream; write backend"
     ),
-    ("store: {kind: redis}", "2:8: store.url: is missing: write redis://host:port/0 or unix:/path"),
-    ("store: {kind: redis, url: \"http://h\"}", "2:27: store.url: must be redis://host:port/0 or unix:/path"),
+    (
+      "store: {kind: redis}",
+      "2:8: store.url: is missing: write redis://host:port/0, rediss://host:port/0 or unix:/path"
+    ),
+    (
+      "store: {kind: redis, url: \"http://h\"}",
+      "2:27: store.url: must be redis://host:port/0, rediss://host:port/0 or unix:/path"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://h\", nodes: [a]}",
+      "2:40: store.nodes: belongs to topology: sentinel or cluster; write url, or take it out"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://h\", master_name: m}",
+      "2:40: store.master_name: belongs to topology: sentinel; take it out"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://h\", tls: {server_name: x}}",
+      "2:45: store.tls: is for rediss:// alone; write that, or take it out"
+    ),
+    (
+      "store: {kind: redis, url: \"rediss://h\", tls: {ca: /nowhere}}",
+      "2:51: store.tls.ca: cannot be read; give the path of a PEM file"
+    ),
+    (
+      "store: {kind: redis, url: \"rediss://h\", tls: {key: k.pem}}",
+      "2:46: store.tls: must have both certificate and key, or neither"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://h\", username: u}",
+      "2:50: store.username: needs password_file beside it"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://h\", password_file: /nowhere}",
+      "2:55: store.password_file: names a file that does not exist"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://a:b@h\", username: u}",
+      "2:44: store.username: repeats what stands in the url; take one of them out"
+    ),
+    (
+      "store: {kind: redis, topology: sentinel, nodes: [h]}",
+      "2:8: store.master_name: is missing: write the name under which the Sentinels know the master"
+    ),
+    (
+      "store: {kind: redis, topology: sentinel, master_name: m}",
+      "2:8: store.nodes: is missing: write the addresses of the Sentinels, such as [\"10.0.0.1:26379\"]"
+    ),
+    (
+      "store: {kind: redis, topology: sentinel, master_name: m, nodes: [\"h:0\"]}",
+      "2:66: store.nodes[0]: must have a port from 1 to 65535"
+    ),
+    (
+      "store: {kind: redis, topology: sentinel, master_name: m, nodes: [h], url: redis://h}",
+      "2:70: store.url: belongs to topology: standalone; write the Sentinels' addresses in nodes"
+    ),
+    (
+      "store: {kind: redis, topology: cluster, nodes: [h], url: \"redis://h/3\"}",
+      "2:53: store.url: belongs to topology: standalone; write the host and port in nodes (a cluster has database 0 alone)"
+    ),
+    (
+      "store: {kind: redis, topology: cluster, nodes: []}",
+      "2:48: store.nodes: must have an element: write the addresses of some nodes, such as [\"10.0.0.1:6379\"]"
+    ),
+    ("store: {master_name: m}", "2:9: store.master_name: belongs to kind: redis; write that, or take it out"),
     (
       "store: {kind: redis, url: \"redis://h/x\"}",
       "2:27: store.url: must have the database's number as its path, such as redis://host:port/0"

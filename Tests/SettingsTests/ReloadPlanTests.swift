@@ -1,7 +1,7 @@
 import Settings
 import Testing
 
-/// What a reload takes, and what it refuses.
+/// The changes that a reload takes, and those that it refuses.
 struct ReloadPlanTests {
   private static let start = """
     listen: [{address: "127.0.0.1:8080"}]
@@ -26,7 +26,7 @@ struct ReloadPlanTests {
 
     """
 
-  /// What the plan says of a change of the text.
+  /// The plan for a change of the text.
   private func plan(_ old: String, _ new: String, and more: String = "") throws -> ReloadPlan {
     try #require(Self.start.contains(old))
     return ReloadPlan(

@@ -33,6 +33,8 @@ struct RouteTests {
             max_request_body: 2KiB
             max_response_body: 0B
             set_cookie: keep
+            response_timeout: 7s
+            stream: true
         """)
     let backend = try #require(settings.onlyUpstream)
     let match = RouteMatch(
@@ -69,6 +71,8 @@ struct RouteTests {
     expected.maxRequestBody = 2048
     expected.maxResponseBody = 0
     expected.setCookie = .keep
+    expected.responseTimeout = 7000
+    expected.stream = true
     #expect(settings.routes == [expected])
   }
 

@@ -2,6 +2,7 @@ import Foundation
 import Idempotency
 import Settings
 import Testing
+import Wire
 
 /// The sample that stands at the top of the repository.
 enum Sample {
@@ -95,16 +96,27 @@ struct SampleTests {
     #expect(route.maxRequestBody == 1_048_576)
     #expect(route.maxResponseBody == 1_048_576)
     #expect(route.setCookie == .drop)
+    #expect(route.spelling == .lenient)
+    #expect(route.contentCoding == .identity)
+    #expect(route.outcomes == OutcomeTable())
+    #expect(route.responseTimeout == nil)
+    #expect(route.timeToResponse == 30_000)
+    #expect(!route.stream)
   }
 
   /// A wrong member in every mapping draws out all that is allowed there.
-  @Test(arguments: ["kind: embedded", "kind: redis, url: \"redis://h\""])
-  func `the sample shows every member that is known`(store: String) {
+  @Test(arguments: [
+    "kind: embedded", "kind: redis, url: \"rediss://h\"",
+    "kind: redis, topology: sentinel, nodes: [h], master_name: m",
+    "kind: redis, topology: cluster, nodes: [h]",
+  ])
+  func `the sample sets or explains every member that is known`(store: String) {
     let text = """
       zzzzzz: 1
       listen: [{address: "127.0.0.1:1", zzzzzz: 1, tls: {zzzzzz: 1}}]
       admin: {address: "127.0.0.1:2", zzzzzz: 1}
-      upstreams: {backend: {url: "http://127.0.0.1:9000", zzzzzz: 1}}
+      upstreams: {backend: {url: "https://127.0.0.1:9000", tls: {zzzzzz: 1}, zzzzzz: 1}}
+      tracing: {otlp: "http://127.0.0.1:4318", zzzzzz: 1}
       store: {\(store), zzzzzz: 1}
       limits: {zzzzzz: 1}
       log: {zzzzzz: 1}
@@ -121,11 +133,11 @@ struct SampleTests {
     let allowed = issues(text).filter { $0.contains(marker) }.compactMap {
       $0.split(separator: marker, omittingEmptySubsequences: false).last
     }
-    #expect(allowed.count == 14)
-    let words = Set(Sample.text.split { !($0.isLetter || $0.isNumber || $0 == "_") })
+    #expect(allowed.count == 16)
+    let members = Set(Sample.text.matches(of: /(\w+):/).map(\.1))
     for list in allowed {
       for name in list.split(separator: ", ") {
-        #expect(words.contains(name), "config.yaml does not mention \(name)")
+        #expect(members.contains(name), "config.yaml has no member \(name)")
       }
     }
   }
@@ -144,7 +156,7 @@ struct SampleTests {
     #expect(settings.listen == [.tcp(host: "127.0.0.1", port: 19080)])
     #expect(settings.admin == AdminSettings(host: "127.0.0.1", port: 19081))
     #expect(settings.workers == 1)
-    #expect(settings.store.place == .redis(RedisSettings(endpoint: .tcp(host: "127.0.0.1", port: 19379))))
+    #expect(settings.store.place == .redis(RedisSettings(address: .tcp(host: "127.0.0.1", port: 19379))))
     #expect(settings.store.localCacheBytes == 64 << 20)
     #expect(settings.log.level == .warning)
     #expect(!settings.log.access)

@@ -4,17 +4,8 @@ struct UnsupportedTests {
   @Test(arguments: [
     ("jwt: {jwks_file: x}", "2:1: jwt: not supported yet; take it out"),
     ("policy_document: on", "2:1: policy_document: not supported yet; write off, or take it out"),
-    (
-      "store: {topology: cluster}", "2:9: store.topology: not supported yet; write standalone, or take it out"
-    ),
-    ("store: {nodes: [a]}", "2:9: store.nodes: not supported yet; write [], or take it out"),
-    ("store: {master_name: m}", "2:9: store.master_name: not supported yet; take it out"),
     ("store: {replicas: 1}", "2:9: store.replicas: not supported yet; write 0, or take it out"),
     ("store: {encryption: {secret_files: [a]}}", "2:9: store.encryption: not supported yet; take it out"),
-    (
-      "store: {kind: redis, url: \"rediss://h\"}",
-      "2:27: store.url: rediss:// is not supported yet; write redis://host:port/0 or unix:/path"
-    ),
   ]) func `what this version does not build is refused by name`(text: String, issue: String) {
     #expect(issues(upstream + text) == [issue])
   }
@@ -46,9 +37,9 @@ struct UnsupportedTests {
     _ = try load(
       """
       upstreams: {b: {url: "http://h:1", host: preserve, http2: off}}
-      store: {topology: standalone, nodes: [], replicas: 0}
+      store: {kind: redis, url: redis://h, topology: standalone, replicas: 0}
       policy_document: off
-      routes: [{name: r, caller: {parts: [address]}, stream: false, cors: false, shadow: false}]
+      routes: [{name: r, caller: {parts: [address]}, cors: false, shadow: false}]
       """)
   }
 }

@@ -1,6 +1,10 @@
+import Foundation
 import Idempotency
 import Settings
+import TLS
+import TestSupport
 import Testing
+import Wire
 
 struct ValueTests {
   @Test(arguments: [
@@ -39,11 +43,11 @@ struct ValueTests {
   }
 
   @Test(arguments: [
-    ("http://127.0.0.1:9000", UpstreamSettings.Address.tcp(host: "127.0.0.1", port: 9000)),
+    ("http://127.0.0.1:9000", ServerAddress.tcp(host: "127.0.0.1", port: 9000)),
     ("http://backend", .tcp(host: "backend", port: 80)),
     ("http://[::1]:9000/", .tcp(host: "::1", port: 9000)),
     ("unix:/run/app.sock", .unix(path: "/run/app.sock")),
-  ]) func `upstreams are addresses or sockets`(text: String, expected: UpstreamSettings.Address) throws {
+  ]) func `upstreams are addresses or sockets`(text: String, expected: ServerAddress) throws {
     let settings = try load("upstreams: {b: {url: \"\(text)\"}}")
     #expect(settings.upstreams["b"]?.address == expected)
     #expect(settings.onlyUpstream?.name == "b")
@@ -70,9 +74,9 @@ struct ValueTests {
     let text =
       upstream
       + "store: {kind: redis, url: \"redis://semel:p%40%2Fs@[::1]:7000/3\", timeout: 1s, require_durable: true, namespace: n}"
-    var expected = RedisSettings(endpoint: .tcp(host: "::1", port: 7000))
-    expected.user = "semel"
-    expected.password = "p@/s"
+    var expected = RedisSettings(address: .tcp(host: "::1", port: 7000))
+    expected.login.user = "semel"
+    expected.login.password = "p@/s"
     expected.database = 3
     let store = try load(text).store
     #expect(store.place == .redis(expected))
@@ -83,9 +87,44 @@ struct ValueTests {
 
   @Test func `a Redis can stand on a socket, and has a port of its own`() throws {
     let socket = try load(upstream + "store: {kind: redis, url: \"unix:/run/redis.sock\"}")
-    #expect(socket.store.place == .redis(RedisSettings(endpoint: .unix(path: "/run/redis.sock"))))
+    #expect(socket.store.place == .redis(RedisSettings(address: .unix(path: "/run/redis.sock"))))
     let bare = try load(upstream + "store: {kind: redis, url: \"redis://h\"}")
-    #expect(bare.store.place == .redis(RedisSettings(endpoint: .tcp(host: "h", port: 6379))))
+    #expect(bare.store.place == .redis(RedisSettings(address: .tcp(host: "h", port: 6379))))
+  }
+
+  @Test func `a Redis behind TLS has its files, and a password that a file holds`() throws {
+    let directory = TemporaryDirectory()
+    let file = directory.file("password")
+    try "word\n".write(toFile: file, atomically: true, encoding: .utf8)
+    let text =
+      upstream
+      + "store: {kind: redis, url: \"rediss://h/1\", username: semel, password_file: \"\(file)\", tls: {server_name: x}}"
+    var expected = RedisSettings(address: .tcp(host: "h", port: 6379))
+    expected.database = 1
+    expected.login.user = "semel"
+    expected.login.passwordFile = file
+    expected.login.tls = ClientTLSFiles(serverName: "x")
+    #expect(try load(text).store.place == .redis(expected))
+    let shown = try load(text).shownJSON
+    #expect(
+      shown.contains("\"url\":\"rediss://h:6379/1\",\"username\":\"semel\",\"password_file\":"), "\(shown)")
+  }
+
+  @Test func `a master that Sentinels name has their addresses and their login`() throws {
+    let directory = TemporaryDirectory()
+    let file = directory.file("password")
+    try "word\n".write(toFile: file, atomically: true, encoding: .utf8)
+    let text =
+      upstream
+      + "store: {kind: redis, topology: sentinel, master_name: orders, nodes: [a, \"[::1]:7\"], tls: {}, sentinel: {username: watch, password_file: \"\(file)\", tls: {server_name: s}}}"
+    var expected = RedisSettings(
+      .sentinel([.tcp(host: "a", port: 26379), .tcp(host: "::1", port: 7)], master: "orders"))
+    expected.login.tls = ClientTLSFiles()
+    expected.sentinelLogin.user = "watch"
+    expected.sentinelLogin.passwordFile = file
+    expected.sentinelLogin.tls = ClientTLSFiles(serverName: "s")
+    #expect(try load(text).store.place == .redis(expected))
+    #expect(expected.place == "sentinel orders by a:26379, [::1]:7")
   }
 
   @Test func `limits and log are read`() throws {

@@ -1,15 +1,8 @@
+import Glibc
 import Idempotency
 import Logging
 import NIOCore
 import Store
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// A process of the embedded store's tests, to be killed or to meet a full disk: completes records and prints
 /// the id of each one that the store has acknowledged.
@@ -57,11 +50,7 @@ import Store
     guard setrlimit(resource, &limit) == 0 else { exit(1) }
   }
 
-  #if canImport(Glibc)
-    private static let resource = Int32(RLIMIT_FSIZE.rawValue)
-  #else
-    private static let resource = RLIMIT_FSIZE
-  #endif
+  private static let resource = Int32(RLIMIT_FSIZE.rawValue)
 
   @discardableResult
   private static func record(on store: EmbeddedStore, bodyBytes: Int) async -> Bool {

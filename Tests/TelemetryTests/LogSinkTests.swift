@@ -1,12 +1,10 @@
+import Dispatch
+import Glibc
+import Platform
+import Synchronization
 import Testing
 
 @testable import Telemetry
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 @Suite struct `The log sink` {
   /// The two ends of a pipe.
@@ -27,25 +25,37 @@ import Testing
     let ends = try Self.pipe()
     let sink = LogSink(descriptor: ends.write)
     for index in 0..<100 { sink.write(Array("line \(index)\n".utf8)) }
-    sink.flush()
+    #expect(sink.flush(within: 20))
     close(ends.write)
     let lines = Self.readAll(ends.read).split(separator: "\n")
     #expect(lines == (0..<100).map { "line \($0)" })
     close(ends.read)
   }
 
-  @Test func `drops what a slow reader has no room for, and says how much`() throws {
+  @Test(arguments: [
+    (LogFormat.json, #","level":"error","message":"log lines dropped","count":"#),
+    (.text, #" level="error" message="log lines dropped" count="#),
+  ])
+  func `drops what a slow reader has no room for, and says how much`(format: LogFormat, entry: String)
+    throws
+  {
     let ends = try Self.pipe()
-    let sink = LogSink(descriptor: ends.write, capacity: 1 << 20)
+    let sink = LogSink(descriptor: ends.write, capacity: 1 << 20, format: format)
     // More than the pipe (64 KiB) and the sink together hold, written while nobody reads.
     let line = Array((String(repeating: "x", count: 1023) + "\n").utf8)
     for _ in 0..<3000 { sink.write(line) }
     let reader = ReaderThread(descriptor: ends.read)
     sink.write(Array("last\n".utf8))
-    sink.flush()
+    #expect(sink.flush(within: 20))
     close(ends.write)
-    let text = reader.join()
-    #expect(text.contains("log lines dropped"))
+    let lines = reader.join().split(separator: "\n")
+    let reports = lines.filter { $0.contains(entry) }
+    let counts = reports.compactMap { report in
+      report.split(separator: entry).last.flatMap { Int($0.prefix { $0.isNumber }) }
+    }
+    #expect(sink.dropped > 0)
+    #expect(counts.reduce(0, +) == sink.dropped)
+    #expect(lines.count - reports.count == 3001 - sink.dropped)
     close(ends.read)
   }
 
@@ -80,29 +90,22 @@ import Testing
 }
 
 /// Reads a descriptor to its end on a thread of its own.
-private final class ReaderThread: @unchecked Sendable {
-  private let descriptor: Int32
-  private var thread = pthread_t()
-  private var bytes: [UInt8] = []
+private final class ReaderThread: Sendable {
+  private let bytes = Mutex<[UInt8]>([])
+  private let end = DispatchSemaphore(value: 0)
 
   init(descriptor: Int32) {
-    self.descriptor = descriptor
-    pthread_create(
-      &thread, nil,
-      { context in
-        guard let context else { return nil }
-        Unmanaged<ReaderThread>.fromOpaque(context).takeUnretainedValue().run()
-        return nil
-      }, Unmanaged.passUnretained(self).toOpaque())
-  }
-
-  private func run() {
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while case let count = read(descriptor, &buffer, buffer.count), count > 0 { bytes += buffer[..<count] }
+    startThread { [self] in
+      var buffer = [UInt8](repeating: 0, count: 1 << 16)
+      while case let count = read(descriptor, &buffer, buffer.count), count > 0 {
+        bytes.withLock { $0 += buffer[..<count] }
+      }
+      end.signal()
+    }
   }
 
   func join() -> String {
-    pthread_join(thread, nil)
-    return String(decoding: bytes, as: UTF8.self)
+    end.wait()
+    return bytes.withLock { String(decoding: $0, as: UTF8.self) }
   }
 }

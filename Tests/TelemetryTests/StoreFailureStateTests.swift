@@ -2,7 +2,7 @@ import Testing
 
 @testable import Telemetry
 
-/// Which failures of the store are logged.
+/// The failures of the store that are logged.
 struct StoreFailureStateTests {
   private static let second: UInt64 = 1_000_000_000
 

@@ -1,15 +1,15 @@
 extension Answer {
-  /// What the bytes that a client has so far amount to.
+  /// The meaning of the bytes that a client has so far.
   package enum Parsed: Sendable {
     case incomplete
-    /// An answer, and how many of the bytes it takes.
+    /// A response, and how many of the bytes it takes.
     case whole(Answer, count: Int)
     case malformed(String)
   }
 
-  /// Reads the first answer in `bytes`, for a request of `method`. `isClosed`: no byte will follow.
+  /// Reads the first response in `bytes`, for a request of `method`. `isClosed`: no byte will follow.
   ///
-  /// Answers of 1xx are answers of their own here.
+  /// Responses of 1xx are responses of their own here.
   package static func parse(_ bytes: [UInt8], to method: String, isClosed: Bool) -> Parsed {
     guard let end = endOfHead(bytes) else {
       return isClosed && !bytes.isEmpty ? .malformed("the head is cut") : .incomplete

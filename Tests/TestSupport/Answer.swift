@@ -1,6 +1,6 @@
 import Foundation
 
-/// An answer as a client got it, byte by byte.
+/// A response as a client got it, byte by byte.
 package struct Answer: Sendable {
   /// The status line and the field lines, with the empty line.
   package var head: [UInt8]

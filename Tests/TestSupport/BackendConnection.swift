@@ -1,7 +1,7 @@
 import NIOCore
 import NIOHTTP1
 
-/// One connection of `OrdersBackend`: reads requests with NIO's parser, writes answers byte by byte.
+/// One connection of `OrdersBackend`: reads requests with NIO's parser, writes responses byte by byte.
 final class BackendConnection: ChannelInboundHandler {
   typealias InboundIn = HTTPServerRequestPart
 

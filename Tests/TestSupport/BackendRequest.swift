@@ -7,9 +7,9 @@ package struct BackendRequest: Sendable {
   package var body: [UInt8] = []
   /// All of it.
   package var bodyLength = 0
-  /// Which request of this backend it is, from 1 on.
+  /// The number of the request at this backend, from 1 on.
   package var number = 0
-  /// Which connection it came on, from 1 on.
+  /// The number of the connection on which it came, from 1 on.
   package var connection = 0
 
   package var path: String { String(target.prefix { $0 != "?" }) }

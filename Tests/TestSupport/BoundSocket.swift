@@ -32,7 +32,7 @@ enum BoundSocket {
   private static func open(_ family: Int32, flags: Int32 = 0, receiveBuffer: Int32? = nil) throws -> Int32 {
     let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | flags, 0)
     try check("socket", descriptor)
-    // What is accepted inherits it; it bounds what the kernel takes in while nobody reads.
+    // Accepted connections inherit it; it bounds the bytes that the kernel takes while nobody reads.
     if var receiveBuffer { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, 4) }
     return descriptor
   }

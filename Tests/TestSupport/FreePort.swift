@@ -1,12 +1,5 @@
+import Glibc
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// TCP ports of the loopback address on which nobody listens.
 package enum FreePort {
@@ -29,11 +22,7 @@ package enum FreePort {
   }
 
   private static func isFree(_ port: Int) -> Bool {
-    #if canImport(Glibc)
-      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    #else
-      let descriptor = socket(AF_INET, SOCK_STREAM, 0)
-    #endif
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     precondition(descriptor >= 0, "FreePort: no socket, errno \(errno)")
     defer { close(descriptor) }
     var address = sockaddr_in()

@@ -9,7 +9,7 @@ package struct HTTPClient: Sendable {
     self.host = host
   }
 
-  /// Sends a request and waits for its answer, interim ones (1xx) passed over.
+  /// Sends a request and waits for its response, interim ones (1xx) passed over.
   ///
   /// A `Host` is added where there is none, and a `Content-Length` where there is a body and no framing.
   package func send(

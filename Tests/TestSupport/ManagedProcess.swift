@@ -1,15 +1,15 @@
-import Foundation
 import Glibc
+import Platform
 
 /// A child process with its output captured. Killed and reaped when the last reference goes.
 package final class ManagedProcess: Sendable {
-  /// How a process ended.
+  /// The end of a process.
   package enum Exit: Equatable, Sendable {
     case code(Int32)
     case signal(Int32)
   }
 
-  /// What is known of a process by now.
+  /// The present knowledge of a process.
   package struct State: Sendable {
     package var output: [UInt8] = []
     package var errors: [UInt8] = []
@@ -39,7 +39,7 @@ package final class ManagedProcess: Sendable {
       throw error
     }
     let (id, state) = (id, state)
-    Thread.detachNewThread {
+    startThread {
       Self.read(output.reading, errors.reading, into: state)
       Self.reap(id, into: state)
     }
@@ -79,7 +79,7 @@ package final class ManagedProcess: Sendable {
     }
   }
 
-  /// How many lines of its output match, awaited until there are so many at least.
+  /// The number of lines of its output that match. Awaits `count`.
   package func lines(
     atLeast count: Int, within span: Duration = .seconds(20),
     where matches: @escaping @Sendable (String) -> Bool

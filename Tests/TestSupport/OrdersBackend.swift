@@ -6,11 +6,11 @@ import NIOPosix
 ///
 /// Unless told otherwise it makes an order: 201 with the number of the request, so that no two runs answer alike.
 package final class OrdersBackend: Sendable {
-  /// What it has seen.
+  /// The requests that it has seen.
   package struct Log: Sendable {
     /// Every request that came whole, in order: each has been run.
     package var requests: [BackendRequest] = []
-    /// How many heads came.
+    /// The number of heads that have come.
     package var begun = 0
     package var connections = 0
   }
@@ -95,7 +95,7 @@ package final class OrdersBackend: Sendable {
   /// Every request that was run so far.
   package var requests: [BackendRequest] { log.value.requests }
 
-  /// How many requests with this `Idempotency-Key` were run.
+  /// The number of requests with this `Idempotency-Key` that were run.
   package func runs(of key: String) -> Int {
     requests.count { $0["Idempotency-Key"] == key }
   }

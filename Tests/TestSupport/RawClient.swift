@@ -3,7 +3,7 @@ import NIOPosix
 
 /// A client's TCP connection that sends and gets exactly the bytes that a test names.
 package final class RawClient: Sendable {
-  /// What came from the other side.
+  /// The bytes from the other side.
   package struct Inbox: Sendable {
     package var bytes: [UInt8] = []
     /// All bytes that ever came, also those that were dropped by `isCounting`.
@@ -81,7 +81,7 @@ package final class RawClient: Sendable {
     try await send(text.utf8)
   }
 
-  /// The next answer, which is for a request of `method`. One of 1xx counts.
+  /// The next response, which is for a request of `method`. One of 1xx counts.
   package func answer(to method: String = "POST", within span: Duration = .seconds(20)) async throws -> Answer
   {
     let parsed = try await inbox.until("an answer", within: span) { inbox -> Answer.Parsed? in

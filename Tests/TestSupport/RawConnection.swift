@@ -7,7 +7,7 @@ package final class RawConnection {
   private let server: RawServer
   private var descriptor: Int32
   private var unread: [UInt8] = []
-  /// Where the server keeps the request that was read last.
+  /// The index of the request that was read last.
   private var index = 0
 
   init(descriptor: Int32, number: Int, server: RawServer) {

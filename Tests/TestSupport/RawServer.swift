@@ -1,4 +1,5 @@
 import Glibc
+import Platform
 import Synchronization
 
 /// A TCP server that does byte by byte what its script says: one thread a connection, blocking reads.
@@ -8,7 +9,7 @@ import Synchronization
 package final class RawServer: Sendable {
   package enum Address: Sendable { case loopback, unix(path: String) }
 
-  /// What was seen so far.
+  /// The counts so far.
   package struct Tally: Sendable {
     package var connections = 0
     /// Requests whose head was read whole.
@@ -26,7 +27,7 @@ package final class RawServer: Sendable {
     var waiters: [(isMet: @Sendable (Tally) -> Bool, waiter: UnsafeContinuation<Void, Never>)] = []
   }
 
-  /// Where it listens on loopback; 0 with a unix socket.
+  /// The port on loopback; 0 with a unix socket.
   package let port: Int
   private let listener: Int32
   private let state = Mutex(State())
@@ -51,7 +52,7 @@ package final class RawServer: Sendable {
     }
   }
 
-  /// What was seen so far.
+  /// The counts so far.
   package var tally: Tally { state.withLock { $0.tally } }
 
   /// Waits until what was seen meets the condition.
@@ -89,23 +90,4 @@ package final class RawServer: Sendable {
 package struct RawServerError: Error {
   package var call: String
   package var code: Int32
-}
-
-/// Starts a detached thread.
-private func startThread(_ body: @escaping @Sendable () -> Void) {
-  final class Body: Sendable {
-    let run: @Sendable () -> Void
-    init(run: @escaping @Sendable () -> Void) { self.run = run }
-  }
-  var thread = pthread_t()
-  let body = Unmanaged.passRetained(Body(run: body))
-  let code = pthread_create(
-    &thread, nil,
-    { body in
-      guard let body else { return nil }
-      Unmanaged<Body>.fromOpaque(body).takeRetainedValue().run()
-      return nil
-    }, body.toOpaque())
-  precondition(code == 0, "RawServer: no thread could be started")
-  pthread_detach(thread)
 }

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import Glibc
 
 extension RedisServer {
   package enum CommandError: Error { case noAnswer }
@@ -17,31 +11,21 @@ extension RedisServer {
     defer { close(descriptor) }
     var command = "*\(words.count)\r\n"
     for word in words { command += "$\(word.utf8.count)\r\n\(word)\r\n" }
-    guard send(descriptor, command, command.utf8.count, noSignal) == command.utf8.count else {
+    guard send(descriptor, command, command.utf8.count, Int32(MSG_NOSIGNAL)) == command.utf8.count else {
       throw CommandError.noAnswer
     }
     return try reply(descriptor)
   }
 
   private func connect() throws -> Int32 {
-    #if canImport(Darwin)
-      let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
-    #else
-      // A server that another test starts meanwhile must not inherit it.
-      let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    #endif
+    // A server that another test starts meanwhile must not inherit it.
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: socketPath.utf8) }
     let connected = withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-        #if canImport(Glibc)
-          Glibc.connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
-        #elseif canImport(Musl)
-          Musl.connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
-        #else
-          Darwin.connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
-        #endif
+        Glibc.connect(descriptor, pointer, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
       }
     }
     guard connected else {
@@ -75,13 +59,5 @@ extension RedisServer {
     var byte: UInt8 = 0
     guard recv(descriptor, &byte, 1, 0) == 1 else { throw CommandError.noAnswer }
     return byte
-  }
-
-  private var noSignal: Int32 {
-    #if canImport(Darwin)
-      0
-    #else
-      Int32(MSG_NOSIGNAL)
-    #endif
   }
 }

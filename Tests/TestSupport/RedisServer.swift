@@ -1,18 +1,12 @@
+import Foundation
+import Glibc
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// A real `redis-server` of a test's own, in a temporary directory. Killed with the last reference, or with the tests.
 package final class RedisServer: @unchecked Sendable {
   package enum StartError: Error { case cannotStart(String) }
 
-  /// Where it listens: a TCP port of the loopback address, and a unix socket besides.
+  /// Its port of the loopback address, and its unix socket.
   package let port: Int
   package let socketPath: String
   private let directory = TemporaryDirectory()
@@ -42,6 +36,49 @@ package final class RedisServer: @unchecked Sendable {
         "--save", "", "--logfile", directory.file("redis.log"), "--appendonly", appendOnly ? "yes" : "no",
         "--appendfsync", "always",
       ] + arguments
+    try await start()
+  }
+
+  /// Starts a node of a cluster that has no other nodes yet.
+  ///
+  /// - Parameters:
+  ///   - clusterTimeout: the time after which it takes a silent node for dead.
+  ///   - arguments: further options.
+  package convenience init(clusterTimeout: Duration, arguments: [String]) async throws {
+    // The default is 10000 above the port, where others may listen.
+    let bus = FreePort.find()
+    let milliseconds = Int(clusterTimeout.components.seconds * 1000)
+    try await self.init(
+      arguments: [
+        "--cluster-enabled", "yes", "--cluster-port", "\(bus)", "--cluster-node-timeout", "\(milliseconds)",
+        "--repl-diskless-sync-delay", "0",
+      ] + arguments)
+  }
+
+  /// The port for other nodes of its cluster; `nil` if it belongs to none.
+  package var busPort: Int? {
+    arguments.firstIndex(of: "--cluster-port").flatMap { Int(arguments[$0 + 1]) }
+  }
+
+  /// Starts a Sentinel and waits until it answers.
+  ///
+  /// - Parameters:
+  ///   - name: the name of the master.
+  ///   - master: its port.
+  ///   - lines: further lines of its file.
+  package init(sentinelOf name: String, master: Int, lines: [String] = []) async throws {
+    let port = FreePort.find()
+    self.port = port
+    socketPath = directory.file("redis.sock")
+    let file = directory.file("sentinel.conf")
+    let text = [
+      "port \(port)", "bind 127.0.0.1", "unixsocket \(socketPath)", "dir \(directory.path)",
+      "logfile \(directory.file("redis.log"))",
+      "sentinel monitor \(name) 127.0.0.1 \(master) 1", "sentinel down-after-milliseconds \(name) 500",
+      "sentinel failover-timeout \(name) 4000",
+    ]
+    try (text + lines + [""]).joined(separator: "\n").write(toFile: file, atomically: true, encoding: .utf8)
+    arguments = [file, "--sentinel"]
     try await start()
   }
 
@@ -92,13 +129,7 @@ package final class RedisServer: @unchecked Sendable {
   }
 
   private static func send(_ number: Int32, to process: pid_t) {
-    #if canImport(Glibc)
-      _ = Glibc.kill(process, number)
-    #elseif canImport(Musl)
-      _ = Musl.kill(process, number)
-    #else
-      _ = Darwin.kill(process, number)
-    #endif
+    _ = Glibc.kill(process, number)
   }
 
   private func end(_ number: Int32) {

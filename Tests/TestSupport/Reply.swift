@@ -1,11 +1,11 @@
-/// What the backend does with a request.
+/// The backend's treatment of a request.
 package struct Reply: Sendable {
-  /// How the answer says where it ends.
+  /// The framing of the response.
   package enum Framing: Sendable {
     case length, chunked
-    /// With neither: the connection's end is the answer's.
+    /// With neither: the connection's end is the response's.
     case close
-    /// With neither, and the connection stays open: for answers that have no content.
+    /// With neither, and the connection stays open: for responses that have no content.
     case bare
   }
 
@@ -22,10 +22,10 @@ package struct Reply: Sendable {
     }
   }
 
-  /// Where the backend stops.
+  /// The point at which the backend stops.
   package enum Ending: Sendable, Equatable {
     case whole
-    /// The connection is closed without a byte of an answer.
+    /// The connection is closed without a byte of a response.
     case closedUnanswered
     /// The connection is closed after so many bytes of the body.
     case cut(after: Int)
@@ -36,7 +36,7 @@ package struct Reply: Sendable {
   package var content: Content
   package var framing: Framing
   package var ending: Ending
-  /// Sent before the answer: interim answers, or what is none.
+  /// Sent before the response: interim responses, or what is none.
   package var interim = ""
   package var trailers: [(String, String)] = []
   /// Nothing is sent before this is open.
@@ -67,7 +67,7 @@ package struct Reply: Sendable {
     self.ending = ending
   }
 
-  /// An answer that never comes: the connection is closed once the request was read.
+  /// A response that never comes: the connection is closed once the request was read.
   package static var unanswered: Reply { Reply(ending: .closedUnanswered) }
 
   /// The status line and the field lines.

@@ -4,7 +4,7 @@ import NIOConcurrencyHelpers
 
 /// The real binary `semel`, started with a configuration of the test's own.
 package final class SemelProcess: Sendable {
-  /// Where it listens; the same over its restarts.
+  /// The ports, which stay the same over restarts.
   package struct Ports: Sendable {
     package let proxy = FreePort.find()
     package let admin = FreePort.find()

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import Glibc
 
 /// A directory of a test's own, removed with all that is in it when the last reference goes.
 package final class TemporaryDirectory: Sendable {

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// What the kernel says of a process's threads.
+/// The states of a process's threads, from the kernel.
 enum ThreadState {
   /// Returns once every thread of a process that was sent SIGSTOP stands still, or it is gone.
   ///

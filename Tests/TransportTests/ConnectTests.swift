@@ -3,6 +3,7 @@ import Idempotency
 import NIOCore
 import TestSupport
 import Testing
+import Wire
 
 @testable import Transport
 

@@ -1,8 +1,8 @@
 import Idempotency
 import Logging
-import Loop
 import NIOCore
 import NIOPosix
+import Platform
 import TestSupport
 import Testing
 import Wire
@@ -67,7 +67,7 @@ extension SendPermit {
   static func fresh() -> SendPermit { SendPermit(askedAt: .now, lease: .seconds(30)) }
 }
 
-/// An answer as a test compares it.
+/// A response as a test compares it.
 struct Answer: Equatable {
   var status: Int
   var body: String
@@ -75,7 +75,7 @@ struct Answer: Equatable {
 }
 
 extension HTTPExchange {
-  /// Reads the whole answer and gives the connection back.
+  /// Reads the whole response and gives the connection back.
   func finish(within span: Milliseconds = .seconds(10)) async throws -> Answer {
     defer { close() }
     let head = try await head(within: span)
@@ -86,7 +86,7 @@ extension HTTPExchange {
       status: head.head.status, body: String(buffer: body), trailers: String(buffer: trailers))
   }
 
-  /// How the exchange fails.
+  /// The failure of the exchange.
   func failure(within span: Milliseconds = .seconds(10)) async -> UpstreamFailure? {
     do {
       _ = try await finish(within: span)
@@ -99,5 +99,5 @@ extension HTTPExchange {
 
 extension UpstreamFailure {
   var isNotSent: Bool { if case .notSent = self { true } else { false } }
-  var isAnswerLost: Bool { if case .answerLost = self { true } else { false } }
+  var isAnswerLost: Bool { if case .responseLost = self { true } else { false } }
 }

@@ -5,9 +5,9 @@ import Testing
 @Suite struct `The liveness of a shared connection` {
   /// Lets so many seconds pass in which this much has been read, and gives what was to be done in each.
   private func tick(
-    _ liveness: inout Liveness, _ seconds: Int, reads: Int = 0, answers: Int = 0, hasStreams: Bool = true
+    _ liveness: inout Liveness, _ seconds: Int, reads: Int = 0, responses: Int = 0, hasStreams: Bool = true
   ) -> [Liveness.TickAction] {
-    (0..<seconds).map { _ in liveness.ticked(reads: reads, answers: answers, hasStreams: hasStreams) }
+    (0..<seconds).map { _ in liveness.ticked(reads: reads, responses: responses, hasStreams: hasStreams) }
   }
 
   @Test func `it is asked after two seconds of silence, and given up ten seconds later`() {
@@ -38,7 +38,7 @@ import Testing
     var liveness = Liveness()
     var reads = 0
     var asked: [Int] = []
-    for second in 1...1200 where liveness.ticked(reads: reads, answers: 0, hasStreams: true) == .ask {
+    for second in 1...1200 where liveness.ticked(reads: reads, responses: 0, hasStreams: true) == .ask {
       asked.append(second)
       reads += 1
     }
@@ -50,10 +50,10 @@ import Testing
   @Test func `responses make it ask soon again`() {
     var liveness = Liveness()
     var reads = 0
-    for answers in 1...10 {
-      #expect(tick(&liveness, 2, reads: reads, answers: answers - 1).last == .ask)
+    for responses in 1...10 {
+      #expect(tick(&liveness, 2, reads: reads, responses: responses - 1).last == .ask)
       reads += 1
-      #expect(tick(&liveness, 1, reads: reads, answers: answers) == [.none])
+      #expect(tick(&liveness, 1, reads: reads, responses: responses) == [.none])
     }
   }
 }

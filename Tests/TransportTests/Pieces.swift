@@ -5,7 +5,7 @@ import NIOCore
 final class Pieces: RequestBodyStream, @unchecked Sendable {
   private var left: [String]
   private let ending: UpstreamFailure?
-  /// How many pieces were taken.
+  /// The number of pieces that were taken.
   private(set) var taken = 0
 
   init(_ pieces: [String], ending: UpstreamFailure? = nil) {

@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Testing
+import Wire
 
 @testable import Transport
 
@@ -21,7 +22,7 @@ import Testing
       var gate = gate(method, permit: permit)
       let opened = [gate.open(now: early), gate.open(now: early)]
       #expect(opened == [true, false])
-      #expect(gate.failure("x") == .answerLost("x"))
+      #expect(gate.failure("x") == .responseLost("x"))
     }
   }
 

@@ -1,7 +1,7 @@
 import Glibc
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import NIOCore
 import Wire
 
-/// What a decoder made of some bytes, in a form that can be compared.
+/// The result of a decoder for some bytes, in a form that can be compared.
 package struct Decoded: Equatable, CustomStringConvertible {
   package struct Message: Equatable {
     package var startLine: String
@@ -49,7 +49,7 @@ package struct Decoded: Equatable, CustomStringConvertible {
     }
   }
 
-  /// The bytes as the answer to one request, and what the end of input then means.
+  /// The bytes as the response to one request, and what the end of input then means.
   package static func response(
     _ bytes: [UInt8], to method: MessageHead.Method = .get, cuts: [Int] = []
   ) -> (Decoded, ResponseDecoder.InputEnd) {

@@ -1,7 +1,7 @@
 import NIOCore
 import Wire
 
-/// What must hold of every accepted request when it is taken apart and sent on.
+/// The invariants of every accepted request when it is taken apart and sent on.
 package enum Invariants {
   /// The first rule that is broken, in words.
   package static func fault(in bytes: [UInt8]) -> String? {

@@ -12,7 +12,7 @@ enum Oracle {
     var isComplete = false
   }
 
-  /// What it makes of a client's bytes, and whether it refuses them somewhere.
+  /// The oracle's reading of a client's bytes, and whether it refuses them somewhere.
   static func requests(_ bytes: [UInt8]) -> (messages: [Message], refuses: Bool) {
     let channel = EmbeddedChannel()
     defer { _ = try? channel.finish(acceptAlreadyClosed: true) }

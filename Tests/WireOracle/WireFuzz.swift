@@ -1,7 +1,7 @@
 import NIOCore
 import Wire
 
-/// What a fuzzer calls with any bytes: a client's stream, judged by the codec and by the oracle.
+/// A client's stream of any bytes, judged by the codec and by the oracle.
 package enum WireFuzz {
   package enum Verdict: Equatable {
     /// Both read the same messages to the end of the bytes.

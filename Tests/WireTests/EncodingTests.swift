@@ -33,18 +33,6 @@ struct EncodingTests {
     }
   }
 
-  @Test
-  func `a request line is written`() {
-    let method = "POST".bytes
-    let line = written { output in
-      method.withUnsafeBytes {
-        output.writeRequestLine(method: $0, path: ByteBuffer(string: "/a"), query: ByteBuffer(string: "b"))
-        output.writeRequestLine(method: $0, path: ByteBuffer(string: "/a"), query: nil)
-      }
-    }
-    #expect(line == "POST /a?b HTTP/1.1\r\nPOST /a HTTP/1.1\r\n")
-  }
-
   @Test(arguments: [
     (1, "1"), (9, "9"), (10, "A"), (16, "10"), (255, "FF"), (4096, "1000"), (Int.max, "7FFFFFFFFFFFFFFF"),
   ])

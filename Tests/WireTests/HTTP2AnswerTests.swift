@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test func `trailers keep to the rules of those of HTTP 1`() throws {
-    let lines = try HTTP2Trailers.answerLines(
+    let lines = try HTTP2Trailers.responseLines(
       [
         (name: "grpc-status", value: "0"), (name: "set-cookie", value: "a=b"),
         (name: "content-length", value: "1"),
@@ -59,10 +59,10 @@ import Testing
       limits: HeadLimits())
     #expect(String(buffer: lines) == "grpc-status: 0\r\n")
     #expect(throws: WireError.forbiddenTrailer) {
-      try HTTP2Trailers.answerLines([(name: "host", value: "a")], limits: HeadLimits())
+      try HTTP2Trailers.responseLines([(name: "host", value: "a")], limits: HeadLimits())
     }
     #expect(throws: WireError.badPseudoField) {
-      try HTTP2Trailers.answerLines([(name: ":status", value: "200")], limits: HeadLimits())
+      try HTTP2Trailers.responseLines([(name: ":status", value: "200")], limits: HeadLimits())
     }
   }
 }

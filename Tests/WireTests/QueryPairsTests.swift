@@ -1,6 +1,7 @@
 import NIOCore
 import Testing
 import Wire
+import WireOracle
 
 struct QueryPairsTests {
   private func pairs(_ text: String, form: Bool) -> [String] {

@@ -3,7 +3,7 @@ import Testing
 import Wire
 import WireOracle
 
-/// What is refused, and with which words. The oracle accepts the first table's bytes and refuses the
+/// The bytes that are refused, with their errors. The oracle accepts the first table's bytes and refuses the
 /// second's.
 struct StrictnessTests {
   private static let fields = "GET / HTTP/1.1\r\nHost: a\r\n"

@@ -62,7 +62,7 @@ struct TrustedProxiesTests {
     (["203.0.113.9:4711"], "203.0.113.9"), (["[2a00::5]:443, 10.1.1.1:80"], "2a00::5"),
     (["[2a00::5]"], "2a00::5"),
     (["::ffff:203.0.113.9"], "203.0.113.9"), (["6.6.6.6, ::ffff:10.1.1.1"], "6.6.6.6"),
-    // What stands left of the client does not count.
+    // The entries left of the client do not count.
     (["unknown, 203.0.113.9, 10.1.1.1"], "203.0.113.9"),
   ]) func `the client is the right-most that is no proxy of ours`(lines: [String], client: String) throws {
     #expect(Self.trusted.client(in: try Self.head(lines))?.text == client)

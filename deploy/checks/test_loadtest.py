@@ -43,6 +43,14 @@ class Scripts(unittest.TestCase):
     def test_soak(self):
         self.good("soak", "--duration", 8, "--window", 2, "--rate", 50, svg=True)
 
+    def test_redis(self):
+        self.good("redis", "--duration", 2, "--records", 1000, "--first-us", 1000, "--replay-us", 1000, "--record-bytes", 2000)
+
+    def test_a_redis_that_costs_too_much_is_found(self):
+        result = run("redis", "--duration", 1, "--records", 100, "--record-bytes", 1)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("bytes beyond its response, more than 1", result.stdout)
+
     def test_against(self):
         self.good("against", "--duration", 2, "--first-ratio", 100, "--peer-ratio", 100)
 

@@ -1,4 +1,5 @@
 import Idempotency
+import Platform
 import ServiceLifecycle
 import Synchronization
 import Telemetry
@@ -59,7 +60,7 @@ public final class RecordCensus: Service {
   /// expires.
   private static let turn = Milliseconds.seconds(60)
 
-  private let desk: RecordDesk
+  private let desk: RecordAdmin
   private let board: (any CensusBoard)?
   private let token = OwnerToken.random()
   private let last = Mutex<(count: RecordCount, at: Int64)?>(nil)
@@ -69,7 +70,7 @@ public final class RecordCensus: Service {
   /// - Parameters:
   ///   - desk: The operations on records.
   ///   - board: The place where nodes that share the store exchange the count; `nil` if they do not share it.
-  public init(desk: RecordDesk, board: (any CensusBoard)? = nil) {
+  public init(desk: RecordAdmin, board: (any CensusBoard)? = nil) {
     self.desk = desk
     self.board = board
   }
@@ -102,7 +103,7 @@ public final class RecordCensus: Service {
   private func count(goingOn: @Sendable () async -> Void) async -> Duration {
     let startedAt = ContinuousClock.now
     if let count = try? await desk.count(goingOn: goingOn), !Task.isCancelled {
-      last.withLock { $0 = (count, Timestamp.milliseconds()) }
+      last.withLock { $0 = (count, WallClock.milliseconds()) }
     }
     return ContinuousClock.now - startedAt
   }

@@ -1,21 +1,41 @@
 import ArgumentParser
+import Foundation
 import Settings
+import Store
 
-/// `semel check FILE`: checks a configuration file and prints all its errors.
-struct Check: ParsableCommand {
+/// `semel check FILE`: checks a configuration file and prints all its errors; with `--live`, those of its Redis, too.
+struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Check a configuration file.",
-    discussion: "Prints every error with file, line, column and member, and exits with 78 where there is one."
+    discussion: """
+      Prints every error with file, line, column and member, and exits with 78 where there is one. With --live it also \
+      connects to the store's Redis and prints everything that is wrong there: what cannot be reached, missing rights, \
+      durability, topology, clock. It exits with 1 where protected requests would fail.
+      """
   )
+
+  @Flag(help: "Connect to the store's Redis, and examine it.")
+  var live = false
 
   @Argument(help: "The configuration file.")
   var file: String
 
-  func run() throws {
+  func run() async throws {
     let settings = try ConfigurationFile.load(file).settings
     for warning in settings.warnings { StandardError.print("warning: \(warning)") }
+    if live { try await examine(settings.store) }
     let routes = Self.count(settings.routes.count, "route")
     print("\(file): good: \(routes), \(Self.count(settings.upstreams.count, "upstream"))")
+  }
+
+  private func examine(_ store: StoreSettings) async throws {
+    guard case .redis(let redis) = store.place else { return }
+    let settings = try RedisEndpointSettings(redis, in: store)
+    let findings = await RedisExamination(settings, now: { Int64(Date().timeIntervalSince1970) }).findings()
+    for finding in findings {
+      StandardError.print("\(finding.isError ? "" : "warning: ")store: \(finding.text)")
+    }
+    if findings.contains(where: \.isError) { throw ExitCode.failure }
   }
 
   /// A number with its noun.

@@ -17,9 +17,9 @@ struct Health: ParsableCommand {
     var call = HTTPCall(url: admin + (live ? "/livez" : "/readyz"))
     call.timeoutMilliseconds = 2000
     do {
-      let answer = try call.send()
-      print(String(decoding: answer.body, as: UTF8.self), terminator: "")
-      if answer.status != 200 { throw ExitCode.failure }
+      let response = try call.send()
+      print(String(decoding: response.body, as: UTF8.self), terminator: "")
+      if response.status != 200 { throw ExitCode.failure }
     } catch let failure as HTTPCall.Failure {
       StandardError.print("semel: \(admin) does not answer: \(failure)")
       throw ExitCode.failure

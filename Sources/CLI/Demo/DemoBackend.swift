@@ -1,7 +1,7 @@
 import Hummingbird
 import Logging
-import Loop
 import NIOCore
+import Platform
 import ServiceLifecycle
 import Synchronization
 

@@ -1,3 +1,4 @@
+import Admin
 import Idempotency
 import Logging
 import Settings
@@ -206,5 +207,22 @@ actor NamespaceGuard {
     for reason in reasons where warned.insert(reason).inserted {
       logger.warning("\(subject)", metadata: ["reason": "\(reason)"])
     }
+  }
+}
+
+extension NamespaceGuard {
+  /// The readiness of the process as far as it depends on the namespace.
+  nonisolated var readiness: Readiness {
+    switch standing {
+    case .pending(let reason): .notReady("the store has not been reached: \(reason)")
+    case .refused: .notReady(IdentityRefusal.summary)
+    case .admitted: .ready
+    }
+  }
+}
+
+extension Metrics {
+  func addSource(_ namespace: NamespaceGuard) {
+    source { [MetricFigure(.namespaceConflicts, namespace.conflicts)] }
   }
 }

@@ -1,7 +1,9 @@
 import Admin
 import Logging
+import ServiceLifecycle
 import Settings
 import Telemetry
+import UnixSignals
 
 /// Reloads the configuration file on request: applies it as a whole, or refuses it with reasons.
 actor ConfigurationReload {
@@ -66,5 +68,15 @@ actor ConfigurationReload {
       "the reload was refused; the old configuration goes on",
       metadata: ["configuration": "\(standing.digest)"])
     counters.add(.reloadsRefused)
+  }
+}
+
+/// Reloads the configuration on SIGHUP. Signals that arrive during a reload cause one more reload after it.
+struct ReloadService: Service {
+  let signals: UnixSignalsSequence
+  let reload: ConfigurationReload
+
+  func run() async throws {
+    for await _ in signals.cancelOnGracefulShutdown() { await reload.reload() }
   }
 }

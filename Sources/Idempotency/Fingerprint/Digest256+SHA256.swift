@@ -1,11 +1,8 @@
 import Crypto
 
 // The import is needed only for `ContiguousBytes`, the protocol through which a digest gives access to its bytes.
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
+import FoundationEssentials
+import Wire
 
 extension Digest256 {
   /// Creates the value from the 32 bytes of a digest, read as big-endian words.
@@ -29,15 +26,9 @@ extension Digest256 {
 
   /// All 64 hexadecimal digits, as `sha256sum` prints them.
   public var hexText: String {
-    (0..<4).map { index in
-      let hex = String(words[index], radix: 16)
-      return String(repeating: "0", count: 16 - hex.utf8.count) + hex
-    }.joined()
+    (0..<4).map { words[$0].hexText }.joined()
   }
 
   /// The first eight hexadecimal digits: enough to find a key again in a log, too few to recover it.
-  var shortText: String {
-    let hex = String(words[0] >> 32, radix: 16)
-    return String(repeating: "0", count: 8 - hex.utf8.count) + hex
-  }
+  var shortText: String { String(words[0].hexText.prefix(8)) }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The reason why a text is not accepted as JSON.
 enum JSONFault: Error { case malformed, tooDeep }
 
@@ -204,7 +206,7 @@ extension JSONParser {
       return
     case UInt8(ascii: "u"):
       for _ in 0..<4 {
-        guard Hexadecimal.value(try current()) != nil else { throw .malformed }
+        guard ASCII.hexValue(try current()) != nil else { throw .malformed }
         position += 1
       }
     default: throw .malformed

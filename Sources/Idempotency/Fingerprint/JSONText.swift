@@ -1,3 +1,5 @@
+import Wire
+
 /// The decoded bytes of a JSON string, with its escapes resolved, in UTF-8.
 ///
 /// The string must have been checked. A surrogate without its other half is written as UTF-8 would write a scalar with
@@ -69,7 +71,7 @@ struct JSONText: IteratorProtocol {
 
   private func unit(at start: Int) -> UInt32 {
     var unit: UInt32 = 0
-    for index in start..<start + 4 { unit = unit << 4 | UInt32(Hexadecimal.value(bytes[index]) ?? 0) }
+    for index in start..<start + 4 { unit = unit << 4 | UInt32(ASCII.hexValue(bytes[index]) ?? 0) }
     return unit
   }
 
@@ -82,19 +84,6 @@ struct JSONText: IteratorProtocol {
     default:
       pending = 0xF0 | scalar >> 18 | tail(12) << 8 | tail(6) << 16 | tail(0) << 24
       pendingCount = 4
-    }
-  }
-}
-
-/// The hexadecimal digits of escapes and of percent-encoding.
-enum Hexadecimal {
-  /// The value of a digit in either letter case; `nil` for other bytes.
-  static func value(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case 0x30...0x39: byte - 0x30
-    case 0x41...0x46: byte - 0x41 + 10
-    case 0x61...0x66: byte - 0x61 + 10
-    default: nil
     }
   }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The decoded bytes of a percent-encoded name or value, read one by one without a copy.
 struct PercentText: IteratorProtocol {
   /// The treatment of encoded bytes.
@@ -34,8 +36,8 @@ struct PercentText: IteratorProtocol {
     guard byte == UInt8(ascii: "%") else {
       return byte == UInt8(ascii: "+") && reading == .form ? 0x20 : byte
     }
-    guard position + 2 <= bytes.count, let high = Hexadecimal.value(bytes[position]),
-      let low = Hexadecimal.value(bytes[position + 1])
+    guard position + 2 <= bytes.count, let high = ASCII.hexValue(bytes[position]),
+      let low = ASCII.hexValue(bytes[position + 1])
     else { return byte }
     let value = high << 4 | low
     if reading == .normalised, !Self.isUnreserved(value) {
@@ -84,8 +86,8 @@ extension PercentText {
   /// Whether two digits follow every `%`.
   static func isWellFormed(_ bytes: UnsafeRawBufferPointer) -> Bool {
     for (index, byte) in bytes.enumerated() where byte == UInt8(ascii: "%") {
-      guard index + 2 < bytes.count, Hexadecimal.value(bytes[index + 1]) != nil,
-        Hexadecimal.value(bytes[index + 2]) != nil
+      guard index + 2 < bytes.count, ASCII.hexValue(bytes[index + 1]) != nil,
+        ASCII.hexValue(bytes[index + 2]) != nil
       else { return false }
     }
     return true

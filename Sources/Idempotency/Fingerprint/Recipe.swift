@@ -1,3 +1,5 @@
+import Wire
+
 /// The specification of a payload's fingerprint.
 ///
 /// A record names the recipe of its fingerprint, and a comparison makes the new request's fingerprint with that recipe,
@@ -83,8 +85,10 @@ extension Recipe {
       case 0x21...0x7E where byte != 0x25 && byte != 0x2C && byte != 0x3B:
         text.unicodeScalars.append(Unicode.Scalar(byte))
       default:
-        let hex = String(byte, radix: 16, uppercase: true)
-        text += hex.utf8.count == 1 ? "%0\(hex)" : "%\(hex)"
+        text += "%"
+        for digit in [byte >> 4, byte & 15] {
+          text.unicodeScalars.append(Unicode.Scalar(ASCII.hexDigit(digit)))
+        }
       }
     }
   }
@@ -97,8 +101,8 @@ extension Recipe {
         bytes.append(byte)
         continue
       }
-      guard let high = rest.popFirst().flatMap(Hexadecimal.value),
-        let low = rest.popFirst().flatMap(Hexadecimal.value)
+      guard let high = rest.popFirst().flatMap(ASCII.hexValue),
+        let low = rest.popFirst().flatMap(ASCII.hexValue)
       else { return nil }
       bytes.append(high << 4 | low)
     }

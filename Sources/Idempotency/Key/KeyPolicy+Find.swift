@@ -26,7 +26,7 @@ extension KeyPolicy {
 
   /// The key from an operator's text, checked against the same rules.
   ///
-  /// Where a header may carry the key, the text is read as its value: `"abc"` is the key `abc`. A comma is refused only
+  /// If a header may carry the key, the text is read as its value: `"abc"` is the key `abc`. A comma is refused only
   /// if every source is a header, since the others take it.
   public func key(text: String) throws(Problem) -> IdempotencyKey {
     let bytes = Array(text.utf8)
@@ -64,7 +64,7 @@ extension KeyPolicy {
     for (index, byte) in bytes.enumerated() {
       switch index {
       case 8, 13, 18, 23: guard byte == UInt8(ascii: "-") else { return false }
-      default: guard Hexadecimal.value(byte) != nil else { return false }
+      default: guard ASCII.hexValue(byte) != nil else { return false }
       }
     }
     return true

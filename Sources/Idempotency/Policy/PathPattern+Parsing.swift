@@ -48,7 +48,7 @@ extension PathPattern {
     guard part.count > 2, part.first == UInt8(ascii: "{"), part.last == UInt8(ascii: "}") else {
       return false
     }
-    return part.dropFirst().dropLast().allSatisfy { isLetterOrDigit($0) || "-_".utf8.contains($0) }
+    return part.dropFirst().dropLast().allSatisfy { ASCII.isLetterOrDigit($0) || "-_".utf8.contains($0) }
   }
 
   private static func normalised(_ part: Substring.UTF8View) throws(ParsingError) -> [UInt8] {
@@ -57,7 +57,9 @@ extension PathPattern {
     while let byte = rest.popFirst() {
       switch byte {
       case UInt8(ascii: "%"):
-        guard let high = rest.popFirst().flatMap(hexValue), let low = rest.popFirst().flatMap(hexValue) else {
+        guard let high = rest.popFirst().flatMap(ASCII.hexValue),
+          let low = rest.popFirst().flatMap(ASCII.hexValue)
+        else {
           throw ParsingError(reason: "has a % that two hexadecimal digits do not follow")
         }
         let value = high << 4 | low
@@ -65,7 +67,7 @@ extension PathPattern {
           throw ParsingError(
             reason: "must not have an encoded slash, backslash or NUL: such requests are refused")
         }
-        if isUnreserved(value) { bytes.append(value) } else { appendEncoded(value, to: &bytes) }
+        if ASCII.isUnreserved(value) { bytes.append(value) } else { appendEncoded(value, to: &bytes) }
       case UInt8(ascii: "?"), UInt8(ascii: "#"):
         throw ParsingError(reason: "must not have a query or a fragment: only the path is matched")
       case UInt8(ascii: "\\"):
@@ -81,27 +83,6 @@ extension PathPattern {
   }
 
   private static func appendEncoded(_ byte: UInt8, to bytes: inout [UInt8]) {
-    let digits = Array("0123456789ABCDEF".utf8)
-    bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-  }
-
-  private static func hexValue(_ digit: UInt8) -> UInt8? {
-    switch ASCII.lowercased(digit) {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): ASCII.lowercased(digit) - UInt8(ascii: "a") + 10
-    default: nil
-    }
-  }
-
-  /// Whether the byte is unreserved (RFC 3986, section 2.3).
-  private static func isUnreserved(_ byte: UInt8) -> Bool {
-    isLetterOrDigit(byte) || "-._~".utf8.contains(byte)
-  }
-
-  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-    switch ASCII.lowercased(byte) {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    default: false
-    }
+    bytes += [UInt8(ascii: "%"), ASCII.hexDigit(byte >> 4), ASCII.hexDigit(byte & 15)]
   }
 }

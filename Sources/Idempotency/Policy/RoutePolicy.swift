@@ -91,7 +91,7 @@ public struct RoutePolicy: Hashable, Sendable {
   public var isProtected: Bool { idempotency != .off }
 
   /// The time limit for the backend's response.
-  public var timeToAnswer: Milliseconds { responseTimeout ?? upstream.responseTimeout }
+  public var timeToResponse: Milliseconds { responseTimeout ?? upstream.responseTimeout }
 }
 
 /// The conditions for a route's requests.
@@ -127,4 +127,12 @@ public struct RequiredHeader: Hashable, Sendable {
     self.name = name
     self.value = value
   }
+}
+
+/// The treatment of a request that has a key and matches no protected route.
+public enum UnmatchedKeys: String, Sendable, CaseIterable {
+  /// The request is passed through unprotected.
+  case pass
+  /// The request is refused, so that a client that relies on its key notices.
+  case refuse
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The settings of one backend.
 public struct UpstreamSettings: Hashable, Sendable {
   /// The value of `Host` in requests to the backend.
@@ -7,10 +9,6 @@ public struct UpstreamSettings: Hashable, Sendable {
     /// The authority of `url`.
     case upstream
     case name(String)
-  }
-  public enum Address: Hashable, Sendable {
-    case tcp(host: String, port: Int)
-    case unix(path: String)
   }
 
   /// The use of HTTP/2 for the backend.
@@ -35,7 +33,7 @@ public struct UpstreamSettings: Hashable, Sendable {
   }
 
   public var name: String
-  public var address: Address
+  public var address: ServerAddress
   public var host: Host = .preserve
   public var http2: HTTP2 = .off
   /// The TLS settings; `nil` if the URL is not `https`.
@@ -54,7 +52,7 @@ public struct UpstreamSettings: Hashable, Sendable {
   /// The maximum number of connections over all event loops together.
   public var maxConnections = 256
 
-  public init(name: String, address: Address) {
+  public init(name: String, address: ServerAddress) {
     self.name = name
     self.address = address
   }

@@ -43,71 +43,6 @@ public final class ClaimRequest: Sendable {
   }
 }
 
-/// A granted claim: everything that its owner needs to renew, complete or release the record, and to make it anew if
-/// the store has lost it.
-///
-/// It is a class, so that it is not copied into the frame of every step of its exchange.
-public final class Claim: Sendable {
-  public let id: RecordID
-  public let owner: OwnerToken
-  public let fingerprint: Fingerprint
-  /// The number of the attempt: 1 for the first owner, and one more for each later owner.
-  public let attempt: Int
-  /// The time at which the first delivery arrived, by the store's clock.
-  public let firstSeen: StoreInstant
-  /// Whether an earlier attempt ended unknown. A 409 or 412 may then come from the backend's own unique column.
-  public let followsUnknown: Bool
-  /// Whether every attempt so far met only 401, 403 or 429, which is true for the first attempt. Such a record is not
-  /// kept.
-  public let onlyRejectedSoFar: Bool
-  public let lease: Milliseconds
-  /// Documented at `ClaimRequest`, like `remember`.
-  public let unknownRetention: Milliseconds
-  public let remember: Milliseconds
-  /// The fence of a record that was forgotten before this claim. Every write of the owner preserves it.
-  public let fence: Fence?
-  /// The time at which this grant was *requested*, by the owner's boot-time clock. On the owner's side, the lease
-  /// counts from here.
-  public let askedAt: BootInstant
-  /// The time until which the store may still run another copy of this claim, by the owner's boot-time clock.
-  ///
-  /// The claim must not be released before: the copy would take the record again, and nobody would end it
-  /// (Tests/Model/claim.pml, EARLY_RELEASE).
-  public let copiedUntil: BootInstant
-
-  public init(
-    id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
-    followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
-    remember: Milliseconds, fence: Fence? = nil, askedAt: BootInstant,
-    copiedUntil: BootInstant = BootInstant(nanoseconds: 0)
-  ) {
-    self.id = id
-    self.owner = owner
-    self.fingerprint = fingerprint
-    self.attempt = attempt
-    self.firstSeen = firstSeen
-    self.followsUnknown = followsUnknown
-    self.onlyRejectedSoFar = onlyRejectedSoFar
-    self.lease = lease
-    self.unknownRetention = unknownRetention
-    self.remember = remember
-    self.fence = fence
-    self.askedAt = askedAt
-    self.copiedUntil = copiedUntil
-  }
-}
-
-extension Claim: Equatable {
-  public static func == (left: Claim, right: Claim) -> Bool {
-    left.id == right.id && left.owner == right.owner && left.fingerprint == right.fingerprint
-      && left.attempt == right.attempt && left.firstSeen == right.firstSeen
-      && left.followsUnknown == right.followsUnknown && left.onlyRejectedSoFar == right.onlyRejectedSoFar
-      && left.lease == right.lease && left.unknownRetention == right.unknownRetention
-      && left.remember == right.remember && left.fence == right.fence && left.askedAt == right.askedAt
-      && left.copiedUntil == right.copiedUntil
-  }
-}
-
 /// The store's reply to a claim.
 public enum ClaimOutcome: Sendable, Equatable {
   case granted(Claim)
@@ -253,9 +188,29 @@ extension RecordStore {
 /// A subscription to one record's ends, used by one task on one event loop.
 public protocol RecordWatch: Sendable {
   /// Returns when the record may have changed (also after a resubscription, when a push may have been missed), or when
-  /// the span is over. The caller must then look at the record again: a return from this method says nothing about the
+  /// the span is over. The caller must then look at the record again: a return from this method implies no
   /// outcome.
   func changed(within span: Milliseconds) async
   /// Ends the subscription. Must be called once.
   func cancel()
+}
+
+/// The failure of a command to the store. Each case states whether the command may have been run.
+public enum StoreError: Error, Equatable, Sendable {
+  /// The command was certainly not run: it was not sent, or the store refused it. It is safe to repeat.
+  case unavailable(String)
+  /// The store is reachable but must not be used: it may lose writes, or identifies requests in another way. The
+  /// command was not run, and this error is never a reason to execute the request.
+  case refused(String)
+  /// The command may have been run, and its reply is lost. The record's owner token decides.
+  case fateUnknown(String)
+  /// The record exists, and this build cannot read it. This error is never a reason to execute the request.
+  case unreadable(String)
+
+  /// The cause as text, for a log or an operator.
+  public var text: String {
+    switch self {
+    case .unavailable(let text), .refused(let text), .fateUnknown(let text), .unreadable(let text): text
+    }
+  }
 }

@@ -33,6 +33,9 @@ public final class SendPermit: @unchecked Sendable {
     sendBefore = max(sendBefore, askedAt + (lease - Self.margin(of: lease)))
   }
 
+  /// Ends the permit after the store has replied that the record has another owner, or none.
+  public func revoke() { sendBefore = BootInstant(nanoseconds: 0) }
+
   /// Whether the first byte may be written now. True at most once in the life of a permit.
   public func take(now: BootInstant) -> Bool {
     if isSent {

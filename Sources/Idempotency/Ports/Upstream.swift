@@ -67,8 +67,8 @@ public enum UpstreamFailure: Error, Equatable, Sendable {
   /// protocol that it processed nothing of it.
   case notSent(String)
   /// A byte was written, but no complete response arrived, so it is unknown whether the request was executed.
-  case answerLost(String)
-  /// The time limit passed, with the same consequence as `answerLost`. The exchange is still open, and reading may be
+  case responseLost(String)
+  /// The time limit passed, with the same consequence as `responseLost`. The exchange is still open, and reading may be
   /// tried again until `settle` has passed.
   case timedOut
   /// The client's body ended early or was malformed, so that a streamed request was cut off.
@@ -102,6 +102,8 @@ public protocol UpstreamExchange: Sendable {
   func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer?
   /// The bytes of the body that have already arrived, and whether they are its end. For use after `head`; never waits.
   func takeReady() -> (bytes: ByteBuffer, isEnd: Bool)
+  /// The time when the request's last byte was sent, from which its time limit counts; `nil` before.
+  var sentAt: NIODeadline? { get }
   /// The trailer lines, each ended by CRLF; complete once the body has ended.
   var trailers: ByteBuffer { get }
   /// Sends these bytes as they arrive, after a head of 101, while `read` returns the backend's bytes until their end.

@@ -1,4 +1,5 @@
 import NIOCore
+import Wire
 
 extension Problem {
   /// The fields of the problem's response besides its framing: the content type, the prohibition to cache, the link to
@@ -43,20 +44,9 @@ extension Problem {
 }
 
 extension ByteBuffer {
-  /// Writes a text as a JSON string.
   fileprivate mutating func writeJSON(_ text: String) {
-    writeStaticString("\"")
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "\""): writeStaticString("\\\"")
-      case UInt8(ascii: "\\"): writeStaticString("\\\\")
-      case 0..<0x20:
-        writeStaticString("\\u00")
-        writeString(byte < 0x10 ? "0" : "1")
-        writeString(String(byte & 0xF, radix: 16))
-      default: writeInteger(byte)
-      }
-    }
-    writeStaticString("\"")
+    var bytes: [UInt8] = []
+    bytes.appendJSONString(text)
+    writeBytes(bytes)
   }
 }

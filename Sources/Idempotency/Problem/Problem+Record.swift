@@ -31,14 +31,14 @@ extension Problem {
   }
 
   /// The way in which this delivery's own response was lost.
-  public enum AnswerLoss: Hashable, Sendable, CaseIterable {
+  public enum ResponseLoss: Hashable, Sendable, CaseIterable {
     /// The connection broke, the response was cut short, or it could not be recorded.
     case broken
     case timedOut
   }
 
   /// This delivery was sent, and its response is lost.
-  public static func answerLost(_ loss: AnswerLoss, retryAfter: Milliseconds?) -> Problem {
+  public static func responseLost(_ loss: ResponseLoss, retryAfter: Milliseconds?) -> Problem {
     Problem(
       .outcomeUnknown, status: loss == .timedOut ? 504 : 502, detail: unknownDetail(retryAfter: retryAfter),
       isRetryable: retryAfter != nil, retryAfter: retryAfter?.retryAfterSeconds)

@@ -1,5 +1,5 @@
 /// A value of 32 bytes: a SHA-256 digest, or an HMAC of that length.
-public struct Digest256: Sendable {
+public struct Digest256: Sendable, BitwiseCopyable {
   /// The 256 bits as four big-endian words, which need no allocation.
   public var words: [4 of UInt64]
 

@@ -1,5 +1,5 @@
 /// A moment of the store's own clock, in milliseconds since 1970. Leases and retention are judged by this clock alone.
-public struct StoreInstant: Hashable, Comparable, Sendable {
+public struct StoreInstant: Hashable, Comparable, Sendable, BitwiseCopyable {
   public var milliseconds: Int64
 
   public init(milliseconds: Int64) { self.milliseconds = milliseconds }
@@ -42,7 +42,7 @@ public struct Milliseconds: Hashable, Comparable, Sendable, ExpressibleByInteger
 
 /// A moment of this machine's boot-time clock, in nanoseconds. The clock runs while the machine sleeps, and is never
 /// set.
-public struct BootInstant: Hashable, Comparable, Sendable {
+public struct BootInstant: Hashable, Comparable, Sendable, BitwiseCopyable {
   public var nanoseconds: Int64
 
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }

@@ -1,11 +1,89 @@
+import NIOCore
+import Wire
+
 /// The identity under which a record is stored, made from caller, endpoint and key.
 ///
 /// The backend receives it as `Idempotency-Request-Id`. It reveals nothing of its origin.
-public struct RecordID: Hashable, Sendable {
+public struct RecordID: Hashable, Sendable, BitwiseCopyable {
   public var digest: Digest256
 
   public init(_ digest: Digest256) { self.digest = digest }
 
   /// The text for the backend and for the keys of a store: 43 characters of base64url.
   public var text: String { digest.text }
+}
+
+/// The scope of a key among the requests of one method.
+public enum EndpointPlace: Sendable {
+  /// All requests with one normalised path: `endpoint: path`.
+  case path(ByteBuffer)
+  /// All requests of one route, given by its name: `endpoint: route`.
+  case route(String)
+}
+
+extension RecordID {
+  /// The id of a record for a caller, an endpoint and a key.
+  ///
+  /// - Parameters:
+  ///   - upstream: The configured name of the upstream.
+  ///   - host: The host as in `Host` or `:authority`. Its letter case and port make no difference, and an IP literal
+  ///     counts as none.
+  ///   - identityKey: The key that makes the id an HMAC; `nil` for a SHA-256 digest.
+  public static func make(
+    caller: Caller, upstream: String, host: ByteBuffer, method: ByteBuffer, place: EndpointPlace,
+    key: IdempotencyKey, under identityKey: IdentityKey? = nil
+  ) -> RecordID {
+    RecordID(
+      FramedHash.digest(under: identityKey) { hash in
+        hash.byte(UInt8(ascii: "I"))
+        // The version of this encoding. Another encoding would lead to other records.
+        hash.number(1)
+        caller.framed.withUnsafeBytes { hash.frame($0) }
+        hash.frame(upstream)
+        host.withUnsafeReadableBytes { hash.frameLowercased(HostName.identity(of: $0)) }
+        method.withUnsafeReadableBytes { hash.frame($0) }
+        switch place {
+        case .path(let path):
+          hash.byte(1)
+          path.withUnsafeReadableBytes { hash.frame($0) }
+        case .route(let name):
+          hash.byte(2)
+          hash.frame(name)
+        }
+        key.bytes.withUnsafeBytes { hash.frame($0) }
+      })
+  }
+
+  /// Parses the text form of an id, as `text` returns it.
+  public init?(text: String) {
+    guard let digest = Digest256(text: text) else { return nil }
+    self.init(digest)
+  }
+}
+
+/// The part of a host that distinguishes endpoints.
+enum HostName {
+  /// The host without port and without the root's dot. It is empty for an IP literal, since an address names a machine
+  /// and not a service.
+  static func identity(of host: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    guard host.first != UInt8(ascii: "[") else { return UnsafeRawBufferPointer(rebasing: host[..<0]) }
+    var name = host[..<(host.firstIndex(of: ASCII.colon) ?? host.count)]
+    if name.last == UInt8(ascii: ".") { name.removeLast() }
+    return UnsafeRawBufferPointer(rebasing: isIPv4(name) ? name[..<0] : name)
+  }
+
+  /// Whether the bytes are four numbers of one to three digits.
+  private static func isIPv4(_ name: Slice<UnsafeRawBufferPointer>) -> Bool {
+    var (parts, digits) = (1, 0)
+    for byte in name {
+      if byte == UInt8(ascii: ".") {
+        guard digits > 0 else { return false }
+        (parts, digits) = (parts + 1, 0)
+      } else {
+        guard 0x30...0x39 ~= byte, digits < 3 else { return false }
+        digits += 1
+      }
+    }
+    return parts == 4 && digits > 0
+  }
 }

@@ -1,5 +1,6 @@
 import Crypto
 import Synchronization
+import Wire
 
 /// The short digests that identify keys and callers in logs, keyed so that a value cannot be found by trial.
 ///
@@ -38,11 +39,7 @@ public final class LogDigests: Sendable {
   /// A secret for a new namespace: 64 random hexadecimal digits.
   public static func randomSecret() -> Secret {
     var generator = SystemRandomNumberGenerator()
-    return Secret(
-      (0..<4).map { _ in
-        let word = String(generator.next() as UInt64, radix: 16)
-        return String(repeating: "0", count: 16 - word.utf8.count) + word
-      }.joined())
+    return Secret((0..<4).map { _ in generator.next().hexText }.joined())
   }
 
   /// A digest of eight hexadecimal digits: enough to find a value again in a log.

@@ -1,3 +1,4 @@
+import Idempotency
 import Synchronization
 
 /// The quarter of `limits.body_memory` that only captured responses take, for all event loops.

@@ -56,8 +56,8 @@ extension ClientPeer {
     guard Self.forwarding.contains(where: { head.first($0) != nil }) else { return peer }
     if let client { peer.loggedAddress = client }
     let chain = head.fields.filter { $0.name == .xForwardedFor }.map { head.string($0.valueRange) }
-    let said = Self.only(.xForwardedProto, of: head)?.lowercased()
-    let believed = said.flatMap { ["http", "https"].contains($0) ? $0 : nil }
+    let claimed = Self.only(.xForwardedProto, of: head)?.lowercased()
+    let believed = claimed.flatMap { ["http", "https"].contains($0) ? $0 : nil }
     peer.forwardedLines = Self.lines(chain, caller.address, believed ?? (isSecure ? "https" : "http"))
     peer.forwardedHost = Self.only(.xForwardedHost, of: head)
     return peer

@@ -1,6 +1,6 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import Telemetry
 import Wire
 
@@ -10,7 +10,7 @@ import Wire
 /// `@unchecked Sendable`.
 final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// The progress of the response.
-  enum AnswerState { case none, begun, ended }
+  enum ResponseState { case none, begun, ended }
 
   let request: RequestHead
   /// The client, also one behind a trusted proxy.
@@ -18,8 +18,9 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   let startedAt: NIODeadline
   let environment: ProxyEnvironment
   /// The configuration that the delivery keeps to its end.
-  let generation: Generation
-  var record = AccessRecord()
+  let configuration: ConfigurationSnapshot
+  /// The entry of the access log, which is filled during the run.
+  var logEntry = AccessRecord()
   /// The id of a keyed request, once it is known.
   var recordID: RecordID?
   /// Whether its access log entry has been written.
@@ -52,8 +53,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     self.request = request
     self.channel = channel
     environment = downstream.environment
-    generation = downstream.generation
-    self.peer = peer.believing(request.head, by: downstream.generation.trustedProxies)
+    configuration = downstream.configuration
+    self.peer = peer.believing(request.head, by: downstream.configuration.trustedProxies)
     timers = downstream.context.timers
     startedAt = .now()
     intake = RequestBodyIntake(isWhole: request.framing.isEmpty)
@@ -69,7 +70,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// Whether the client is still there and waits for the response or its rest.
   var isConnected: Bool { channel != nil }
 
-  var answerState: AnswerState {
+  var responseState: ResponseState {
     if progress.hasNotBegun { return .none }
     return progress.isEnded ? .ended : .begun
   }
@@ -96,7 +97,7 @@ extension Delivery {
   var bodyHasEnded: Bool { intake.isWhole }
 
   func received(_ piece: ByteBuffer) {
-    record.requestBytes += piece.readableBytes
+    logEntry.requestBytes += piece.readableBytes
     guard intake.isOpen, !progress.isEnded else { return }
     guard memory.take(piece.readableBytes, beside: heldBytes) else {
       return bodyFailed(.overloaded(.busy, retryAfter: 1000))
@@ -121,7 +122,7 @@ extension Delivery {
 
   func disconnected() {
     channel = nil
-    record.hungUp = !progress.isEnded
+    logEntry.hungUp = !progress.isEnded
     if !intake.isWhole { bodyFailed(.badRequest(.malformed)) }
     writability.set()
     if !progress.isEnded { environment.counters.add(.hangUps) }
@@ -148,7 +149,7 @@ extension Delivery {
     if case .length(let length) = request.framing, length > limit { throw .requestTooLarge(limit: limit) }
     sendContinue()
     intake.beginCollecting(limit: limit)
-    var deadline = LateDeadline(in: generation.limits.bodyTimeout.count)
+    var deadline = LateDeadline(in: configuration.limits.bodyTimeout.count)
     channel?.resumeBody()
     while true {
       switch intake.collected(limit: limit) {
@@ -191,8 +192,8 @@ extension Delivery {
 
   private func milliseconds(of patience: ResponseProgress.BodyPatience) -> Int64? {
     switch patience {
-    case .upload: generation.limits.bodyTimeout.count
-    case .conversation: generation.limits.tunnelTimeout.count
+    case .upload: configuration.limits.bodyTimeout.count
+    case .conversation: configuration.limits.tunnelTimeout.count
     case .unlimited: nil
     }
   }
@@ -246,31 +247,31 @@ extension Delivery {
 // The response, for the runner.
 extension Delivery {
   /// Writes a whole response.
-  func answer(_ answer: Answer) {
+  func respond(with response: ClientResponse) {
     guard progress.respond() else { return }
     allowance.release()
-    record.responseBytes += channel?.answer(answer) ?? 0
+    logEntry.responseBytes += channel?.respond(with: response) ?? 0
     channel = nil
   }
 
   /// Writes a response's head, and maybe the first of its body.
-  func begin(_ head: AnswerHead, with piece: ByteBuffer) {
+  func begin(_ head: ClientResponseHead, with piece: ByteBuffer) {
     progress.begin()
-    record.responseBytes += channel?.begin(head, with: piece) ?? 0
+    logEntry.responseBytes += channel?.begin(head, with: piece) ?? 0
   }
 
   /// Writes a response of 101. From then on `next` returns the client's bytes and `write` takes the backend's.
   func switchProtocols(_ head: MessageHead) {
     progress.becomeTunnel()
     intake.becomeTunnel()
-    record.status = head.status
-    record.responseBytes += channel?.switchProtocols(head) ?? 0
+    logEntry.status = head.status
+    logEntry.responseBytes += channel?.switchProtocols(head) ?? 0
   }
 
   /// Writes a piece of the response and returns once the client takes more, or is gone.
   func write(_ piece: ByteBuffer) async {
     guard progress.isBegun else { return }
-    record.responseBytes += channel?.write(piece) ?? 0
+    logEntry.responseBytes += channel?.write(piece) ?? 0
     while let channel, !channel.isWritable { _ = await writability.wait() }
   }
 
@@ -278,7 +279,7 @@ extension Delivery {
   func end(with piece: ByteBuffer = ByteBuffer(), trailers: ByteBuffer = ByteBuffer()) {
     guard progress.end() else { return }
     allowance.release()
-    record.responseBytes += channel?.end(with: piece, trailers: trailers) ?? 0
+    logEntry.responseBytes += channel?.end(with: piece, trailers: trailers) ?? 0
     channel = nil
   }
 
@@ -296,6 +297,6 @@ extension Delivery: InterimReceiver {
     guard request.head.minorVersion == 1, progress.takeHint(isWritable: channel?.isWritable == true) else {
       return
     }
-    channel?.interim(AnswerHead(source: .backend(head, nil), content: .unknown))
+    channel?.interim(ClientResponseHead(source: .backend(head, nil), content: .unknown))
   }
 }

@@ -34,7 +34,7 @@ struct OutgoingBody {
     pieces[index] = same
   }
 
-  /// The address behind the last byte, which tells one buffer's bytes from any other's as long as both are held.
+  /// The address behind the last byte, which identifies a buffer's bytes as long as the buffer is held.
   private static func end(of bytes: ByteBuffer) -> UnsafeRawPointer? {
     bytes.withUnsafeReadableBytes { bytes in bytes.baseAddress.map { $0 + bytes.count } }
   }

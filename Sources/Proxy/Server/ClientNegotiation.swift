@@ -1,8 +1,8 @@
 import Idempotency
-import Loop
 import NIOCore
 import NIOSSL
 import NIOTLS
+import Platform
 import TLS
 import Telemetry
 import Wire
@@ -39,8 +39,7 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
     downstream.context.loop.assertInEventLoop()
     self.context = context
     downstream.connections[ObjectIdentifier(self)] = self
-    ticket = downstream.environment.handshakes.acquire(
-      context.channel, from: address, maxConnections: downstream.limits.maxConnections)
+    acquirePlace(context)
     timer = downstream.context.timers.start(milliseconds: downstream.limits.headerTimeout.count) {
       [weak self] in
       self?.timer = nil
@@ -57,6 +56,7 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
       case .local: break
       }
       awaitsHeader = false
+      if awaitsHandshake { acquirePlace(context) }
     case TLSUserEvent.handshakeCompleted(let agreed):
       isHTTP2 = agreed == "h2"
       awaitsHandshake = false
@@ -77,11 +77,29 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
 
   func drain() { context?.close(promise: nil) }
 
+  /// Acquires a place among the unfinished connections, anew once the PROXY header has stated the client.
+  private func acquirePlace(_ context: ChannelHandlerContext) {
+    releasePlace()
+    ticket = downstream.environment.handshakes.acquire(
+      context.channel, from: client, maxConnections: downstream.limits.maxConnections)
+  }
+
+  private func releasePlace() {
+    if let ticket { downstream.environment.handshakes.release(ticket) }
+    ticket = nil
+  }
+
+  /// The address of the one client that the connection is known to be from; `nil` for a unix socket, for a load balancer
+  /// before its header, and for a trusted proxy.
+  private var client: String? {
+    guard !awaitsHeader, !isUnknown, !address.isEmpty else { return nil }
+    return downstream.configuration.trustedProxies.trusts(IPAddress(address)) ? nil : address
+  }
+
   private func leave() {
     if let timer { downstream.context.timers.stop(timer) }
     timer = nil
-    if let ticket { downstream.environment.handshakes.release(ticket) }
-    ticket = nil
+    releasePlace()
     context = nil
     downstream.connections[ObjectIdentifier(self)] = nil
   }

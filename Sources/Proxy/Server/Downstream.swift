@@ -1,22 +1,28 @@
-import Loop
+import Idempotency
 import NIOCore
+import Platform
 import Telemetry
+import Wire
 
 /// A client's connection as its event loop sees it, whatever its protocol.
 protocol DownstreamConnection: AnyObject {
   /// The requests under way on it.
   var deliveries: [Delivery] { get }
+  /// Whether the client has not taken all that was written.
+  var hasUnread: Bool { get }
   /// Ends the connection in order: at once if nothing is under way, else after the responses that are due.
   func drain()
   /// Applies other limits to requests that begin from now on.
-  func adopt(_ limits: ProxyLimits)
+  func adopt(_ limits: LimitSettings)
 }
 
 extension DownstreamConnection {
   var deliveries: [Delivery] { [] }
 
+  var hasUnread: Bool { false }
+
   /// Does nothing: most connections read the limits whenever they need them.
-  func adopt(_ limits: ProxyLimits) {}
+  func adopt(_ limits: LimitSettings) {}
 }
 
 /// The clients' side of one event loop: its connections and the current configuration. Confined to the loop, hence
@@ -28,7 +34,7 @@ final class Downstream: @unchecked Sendable {
   let environment: ProxyEnvironment
   let metrics: LoopMetrics
   /// The configuration of deliveries that begin now.
-  private(set) var generation: Generation
+  private(set) var configuration: ConfigurationSnapshot
   let sharedBodies: SharedBodies
   var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
   /// Runs one delivery to its end, which may outlive the client's connection.
@@ -37,28 +43,39 @@ final class Downstream: @unchecked Sendable {
   }
 
   init(
-    context: EventLoopContext, environment: ProxyEnvironment, generation: Generation, metrics: LoopMetrics
+    context: EventLoopContext, environment: ProxyEnvironment, configuration: ConfigurationSnapshot,
+    metrics: LoopMetrics
   ) {
     self.context = context
     self.environment = environment
-    self.generation = generation
+    self.configuration = configuration
     self.metrics = metrics
     sharedBodies = SharedBodies(counters: environment.counters)
   }
 
   /// The limits of requests that begin now.
-  var limits: ProxyLimits { generation.limits }
+  var limits: LimitSettings { configuration.limits }
 
   /// Replaces the configuration. Deliveries under way keep theirs.
-  func adopt(_ generation: Generation) {
+  func adopt(_ configuration: ConfigurationSnapshot) {
     context.loop.assertInEventLoop()
-    self.generation = generation
-    for connection in connections.values { connection.adopt(generation.limits) }
+    self.configuration = configuration
+    for connection in connections.values { connection.adopt(configuration.limits) }
   }
+
+  /// Whether a client has not taken all of a response yet.
+  var hasUnread: Bool { connections.values.contains { $0.hasUnread } }
 
   /// Closes the connections on which nothing is under way. The others close after their responses.
   func drain() {
     context.loop.assertInEventLoop()
     for connection in connections.values { connection.drain() }
+  }
+}
+
+extension LimitSettings {
+  /// The limits on a request's head.
+  var head: HeadLimits {
+    HeadLimits(headBytes: headerBytes, maxFields: headerCount, lineBytes: headerLine)
   }
 }

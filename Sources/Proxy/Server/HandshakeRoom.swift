@@ -3,17 +3,19 @@ import Synchronization
 
 /// The room for connections, of all loops, whose TLS handshake or PROXY header is unfinished.
 ///
-/// Such connections cost a client nothing. Therefore all of them have a share of `max_connections`, and one address half
-/// of the share. Past it the oldest is closed: an honest client finishes within a round trip or two.
+/// Such connections cost a client nothing. Therefore all of them have a share of `max_connections`, and one client half
+/// of the share. Past it the oldest of the client that has the most is closed: an honest client finishes within a
+/// round trip or two. An address that many clients have, as that of a load balancer, bounds none of them.
 final class HandshakeRoom: Sendable {
   fileprivate struct Entry {
-    let address: String
+    let client: String?
     let channel: any Channel
   }
 
   fileprivate struct State: ~Copyable {
     var entries: [UInt64: Entry] = [:]
-    var counts: [String: Int] = [:]
+    /// The number of entries of each client, and of all without one.
+    var counts: [String?: Int] = [:]
     var next: UInt64 = 0
   }
 
@@ -22,22 +24,23 @@ final class HandshakeRoom: Sendable {
   /// The number of connections that may be unfinished at once.
   static func share(of maxConnections: Int) -> Int { max(maxConnections / 4, 2) }
 
-  /// Acquires a place for a connection; closes the oldest if there is none.
+  /// Acquires a place for a connection; closes another if there is none.
   ///
+  /// - Parameter client: The address of the one client that the connection is known to be from; `nil` if there is none.
   /// - Returns: The ticket with which `release` must follow.
-  func acquire(_ channel: any Channel, from address: String, maxConnections: Int) -> UInt64 {
+  func acquire(_ channel: any Channel, from client: String?, maxConnections: Int) -> UInt64 {
     let share = Self.share(of: maxConnections)
     let (ticket, evicted) = state.withLock { state -> (UInt64, (any Channel)?) in
       var evicted: (any Channel)?
-      if state.counts[address, default: 0] >= max(share / 2, 1) {
-        evicted = state.removeOldest { $0.address == address }
+      if let client, state.counts[client, default: 0] >= max(share / 2, 1) {
+        evicted = state.removeOldest { $0.client == client }
       } else if state.entries.count >= share {
-        evicted = state.removeOldest { _ in true }
+        evicted = state.removeOfLargest()
       }
       let ticket = state.next
       state.next += 1
-      state.entries[ticket] = Entry(address: address, channel: channel)
-      state.counts[address, default: 0] += 1
+      state.entries[ticket] = Entry(client: client, channel: channel)
+      state.counts[client, default: 0] += 1
       return (ticket, evicted)
     }
     evicted?.close(promise: nil)
@@ -51,9 +54,17 @@ final class HandshakeRoom: Sendable {
 extension HandshakeRoom.State {
   fileprivate mutating func remove(_ ticket: UInt64) -> (any Channel)? {
     guard let entry = entries.removeValue(forKey: ticket) else { return nil }
-    let count = counts[entry.address, default: 1]
-    counts[entry.address] = count > 1 ? count - 1 : nil
+    let count = counts[entry.client, default: 1]
+    counts[entry.client] = count > 1 ? count - 1 : nil
     return entry.channel
+  }
+
+  /// Removes the oldest entry of the client that has the most; of all, if nobody has more than one.
+  fileprivate mutating func removeOfLargest() -> (any Channel)? {
+    guard let largest = counts.max(by: { $0.value < $1.value }), largest.value > 1 else {
+      return removeOldest { _ in true }
+    }
+    return removeOldest { $0.client == largest.key }
   }
 
   /// The search is long only in a crowded room, and short compared with a handshake.

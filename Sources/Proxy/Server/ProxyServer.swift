@@ -1,12 +1,13 @@
 import Idempotency
 import Logging
-import Loop
 import NIOCore
 import NIOPosix
 import NIOSSL
+import Platform
 import Synchronization
 import TLS
 import Telemetry
+import Wire
 
 /// The clients' side of the proxy: its listeners, and the workers that share their connections.
 public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable {
@@ -51,8 +52,8 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
       return try await bootstrap.childChannelOption(.tcpOption(.tcp_nodelay), value: 1).bind(
         host: host, port: port
       ).get()
-    case .unix(let path, let mode):
-      let socket = try UnixListenerSocket(path: path, mode: mode, backlog: backlog)
+    case .unix(let path):
+      let socket = try UnixListenerSocket(path: path, mode: listener.mode, backlog: backlog)
       let channel = try await bootstrap.withBoundSocket(socket.descriptor).get()
       channel.closeFuture.whenComplete { _ in socket.removeFile() }
       return channel
@@ -113,9 +114,9 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
   }
 
   /// Replaces the configuration of every request that begins after this has returned. No connection ends.
-  public func adopt(_ generation: Generation) async {
+  public func adopt(_ configuration: ConfigurationSnapshot) async {
     for worker in workers {
-      try? await worker.context.loop.submit { worker.downstream.adopt(generation) }.get()
+      try? await worker.context.loop.submit { worker.downstream.adopt(configuration) }.get()
     }
   }
 

@@ -27,8 +27,10 @@ final class RefusedConnection: ChannelInboundHandler {
   func channelActive(context: ChannelHandlerContext) {
     environment.counters.add(.connectionsRefused)
     guard getsResponse else { return context.close(promise: nil) }
-    let response = AnswerEncoder.whole(
-      Answer(.overloaded(.busy, retryAfter: 1000)), minorVersion: 1, isClosing: true)
+    let response = ResponseEncoder.whole(
+      ClientResponse(.overloaded(environment.isDraining ? .draining : .busy, retryAfter: 1000)),
+      minorVersion: 1,
+      isClosing: true)
     let channel = context.channel
     context.writeAndFlush(wrapOutboundOut(response)).whenComplete { _ in
       channel.close(mode: .output, promise: nil)

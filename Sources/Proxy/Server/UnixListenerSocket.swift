@@ -1,12 +1,6 @@
+import Glibc
 import NIOCore
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import Platform
 
 /// The reason for which a unix socket's path cannot be taken.
 public struct UnixPathTaken: Error, CustomStringConvertible {
@@ -27,8 +21,7 @@ public struct UnixPathTaken: Error, CustomStringConvertible {
 struct UnixListenerSocket: Sendable {
   let descriptor: CInt
   private let path: String
-  private let device: UInt64
-  private let inode: UInt64
+  private let identity: FileStatus.Identity
 
   /// Binds the path and listens there. Replaces a socket that nobody serves: a killed process left it.
   ///
@@ -43,7 +36,7 @@ struct UnixListenerSocket: Sendable {
       try Self.check(chmod(path, mode_t(mode)), "chmod")
       try Self.check(listen(descriptor, backlog), "listen")
       guard let file = Self.file(path) else { throw IOError(errnoCode: errno, reason: "lstat") }
-      (device, inode) = (UInt64(file.st_dev), UInt64(file.st_ino))
+      identity = file.identity
     } catch {
       close(descriptor)
       throw error
@@ -54,15 +47,12 @@ struct UnixListenerSocket: Sendable {
 
   /// Removes the file, unless another process has put its own in the place.
   func removeFile() {
-    guard let file = Self.file(path), UInt64(file.st_dev) == device, UInt64(file.st_ino) == inode else {
-      return
-    }
-    unlink(path)
+    if Self.file(path)?.identity == identity { unlink(path) }
   }
 
   private static func removeLeftover(_ path: String) throws {
     guard let file = file(path) else { return }
-    guard file.st_mode & S_IFMT == S_IFSOCK else { throw UnixPathTaken(reason: .isNoSocket) }
+    guard file.isSocket else { throw UnixPathTaken(reason: .isNoSocket) }
     guard try !isServed(path) else { throw UnixPathTaken(reason: .isServed) }
     unlink(path)
   }
@@ -75,20 +65,11 @@ struct UnixListenerSocket: Sendable {
     return status == 0 || (errno != ECONNREFUSED && errno != ENOENT)
   }
 
-  private static func file(_ path: String) -> stat? {
-    var found = stat()
-    return lstat(path, &found) == 0 ? found : nil
-  }
+  private static func file(_ path: String) -> FileStatus? { FileStatus(path: path, followsLinks: false) }
 
   private static func socket() throws -> CInt {
-    #if os(Linux)
-      let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-      let descriptor = Glibc.socket(AF_UNIX, kind, 0)
-    #else
-      let descriptor = Darwin.socket(AF_UNIX, SOCK_STREAM, 0)
-      _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-      _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-    #endif
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    let descriptor = Glibc.socket(AF_UNIX, kind, 0)
     try check(descriptor, "socket")
     return descriptor
   }

@@ -6,9 +6,6 @@ struct HostPort: Hashable {
   var host: String
   var port: Int
 
-  /// The text that `parse` reads back.
-  var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
-
   /// Parses a host and a port.
   ///
   /// - Parameter implied: The port if none is given; `nil` makes the port mandatory.
@@ -72,5 +69,17 @@ struct HostPort: Hashable {
 
   private static func isDigits(_ text: some StringProtocol) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+  }
+}
+
+/// Addresses of Unix sockets, as in `unix:/run/semel.sock`.
+enum UnixPath {
+  static func parse(_ text: String) throws(Refusal) -> String {
+    let path = text.dropFirst("unix:".count)
+    // The address structure has room for 108 bytes on Linux and 104 elsewhere, and a NUL ends the path.
+    guard path.hasPrefix("/"), path.utf8.count < 104, !path.utf8.contains(0) else {
+      throw Refusal("must have an absolute path of at most 103 bytes, such as unix:/run/semel.sock")
+    }
+    return String(path)
   }
 }

@@ -1,3 +1,5 @@
+import Idempotency
+
 /// A whole number with the unit that follows it.
 enum Quantity {
   /// Splits a text such as `30s`. A number that is too large becomes the maximum. A text without a number has the unit
@@ -6,5 +8,59 @@ enum Quantity {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     guard !digits.isEmpty else { return (0, "?") }
     return (Int64(digits) ?? .max, text.dropFirst(digits.count))
+  }
+}
+
+/// Spans of time in the notation of the configuration: `250ms`, `30s`, `5m`, `24h`, `30d`.
+enum TimeSpan {
+  /// The units from the largest down, so that `text` finds the shortest form.
+  private static let units: [(name: String, milliseconds: Int64)] = [
+    ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
+  ]
+  /// The maximum span, a hundred years, which is far from an overflow of a clock or of a store's expiry.
+  static let most: Milliseconds = .seconds(36_500 * 86_400)
+
+  static func parse(_ text: String) throws(Refusal) -> Milliseconds {
+    let (count, unit) = Quantity.split(text)
+    guard !unit.isEmpty else { throw Refusal("has no unit: write it in ms, s, m, h or d, such as \(count)s") }
+    guard let factor = units.first(where: { $0.name == unit })?.milliseconds else {
+      throw Refusal("must be a whole number and a unit, which is ms, s, m, h or d")
+    }
+    let (product, overflow) = count.multipliedReportingOverflow(by: factor)
+    guard !overflow, product <= most.count else { throw Refusal("must be at most \(Self.text(most))") }
+    return Milliseconds(product)
+  }
+
+  /// The span in the largest unit of which it is a multiple.
+  static func text(_ span: Milliseconds) -> String {
+    guard span > 0 else { return "0s" }
+    let unit = units.first { span.count % $0.milliseconds == 0 } ?? ("ms", 1)
+    return "\(span.count / unit.milliseconds)\(unit.name)"
+  }
+}
+
+/// Sizes in the notation of the configuration: `0B`, `64KiB`, `1MiB`, `1GiB`.
+enum ByteSize {
+  private static let units: [(name: String, bytes: Int64)] = [
+    ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1),
+  ]
+
+  static func parse(_ text: String) throws(Refusal) -> Int {
+    let (count, unit) = Quantity.split(text)
+    guard !unit.isEmpty else {
+      throw Refusal("has no unit: write it in B, KiB, MiB or GiB, such as \(count)KiB")
+    }
+    guard let factor = units.first(where: { $0.name == unit })?.bytes else {
+      throw Refusal("must be a whole number and a unit, which is B, KiB, MiB or GiB")
+    }
+    let (product, overflow) = count.multipliedReportingOverflow(by: factor)
+    return overflow ? .max : Int(product)
+  }
+
+  /// The size in the largest unit of which it is a multiple.
+  static func text(_ size: Int) -> String {
+    guard size > 0 else { return "0B" }
+    let unit = units.first { Int64(size) % $0.bytes == 0 } ?? ("B", 1)
+    return "\(Int64(size) / unit.bytes)\(unit.name)"
   }
 }

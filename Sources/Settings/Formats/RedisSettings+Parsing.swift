@@ -1,14 +1,17 @@
 import Idempotency
+import TLS
+import Wire
 
 extension RedisSettings {
-  /// Parses `redis://user:password@host:port/0` or `unix:/path`. User and password may be percent-encoded.
+  static let allowed = "redis://host:port/0, rediss://host:port/0 or unix:/path"
+
+  /// Parses `redis://user:password@host:port/0`, the same with `rediss` for TLS, or `unix:/path`. User and password may
+  /// be percent-encoded.
   static func parse(_ text: String) throws(Refusal) -> RedisSettings {
-    if text.hasPrefix("unix:") { return RedisSettings(endpoint: .unix(path: try UnixPath.parse(text))) }
-    if text.hasPrefix("rediss://") {
-      throw Refusal("rediss:// is not supported yet; write redis://host:port/0 or unix:/path")
-    }
-    guard text.hasPrefix("redis://") else { throw Refusal("must be redis://host:port/0 or unix:/path") }
-    var rest = text.dropFirst("redis://".count)
+    if text.hasPrefix("unix:") { return RedisSettings(address: .unix(path: try UnixPath.parse(text))) }
+    let isSecure = text.hasPrefix("rediss://")
+    guard isSecure || text.hasPrefix("redis://") else { throw Refusal("must be \(allowed)") }
+    var rest = text.dropFirst(isSecure ? "rediss://".count : "redis://".count)
     if rest.contains(where: { "?#".contains($0) }) {
       throw Refusal("must end after the database's number; a ? or # in a password is written %3F or %23")
     }
@@ -25,9 +28,10 @@ extension RedisSettings {
     }
     let slash = rest.firstIndex(of: "/") ?? rest.endIndex
     let address = try HostPort.parse(rest[..<slash], port: 6379)
-    var settings = RedisSettings(endpoint: .tcp(host: address.host, port: address.port))
-    settings.user = try user.map(decoded)
-    settings.password = try password.map { text throws(Refusal) in Secret(try decoded(text)) }
+    var settings = RedisSettings(address: .tcp(host: address.host, port: address.port))
+    if isSecure { settings.login.tls = ClientTLSFiles() }
+    settings.login.user = try user.map(decoded)
+    settings.login.password = try password.map { text throws(Refusal) in Secret(try decoded(text)) }
     settings.database = try database(rest[slash...].dropFirst())
     return settings
   }

@@ -1,10 +1,11 @@
 import Idempotency
+import Wire
 
 /// The address of a backend, and whether it uses TLS.
 struct UpstreamURL: Equatable {
   static let allowed = "http://host:port, https://host:port or unix:/path"
 
-  var address: UpstreamSettings.Address
+  var address: ServerAddress
   var isSecure = false
 
   static func parse(_ text: String) throws(Refusal) -> UpstreamURL {
@@ -19,5 +20,18 @@ struct UpstreamURL: Equatable {
     }
     let address = try HostPort.parse(authority, port: isSecure ? 443 : 80)
     return UpstreamURL(address: .tcp(host: address.host, port: address.port), isSecure: isSecure)
+  }
+}
+
+extension UpstreamSettings.Host {
+  /// Parses `preserve`, `upstream`, or a value for the `Host` field: a name with or without a port.
+  static func parse(_ text: String) throws(Refusal) -> Self {
+    switch text {
+    case "preserve": return .preserve
+    case "upstream": return .upstream
+    default:
+      _ = try HostPort.parse(text, port: 80)
+      return .name(text)
+    }
   }
 }

@@ -1,11 +1,6 @@
+import FoundationEssentials
 import Idempotency
 import Wire
-
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
 
 /// The members of a configuration that identify its requests, in the form that a namespace remembers.
 ///
@@ -39,7 +34,7 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
   public init(_ settings: Settings) {
     let protected = settings.routes.filter { $0.idempotency != .off }
     upstreams = Dictionary(
-      protected.map { ($0.upstream.name, $0.upstream.address.identityText) },
+      protected.map { ($0.upstream.name, $0.upstream.address.description) },
       uniquingKeysWith: { first, _ in first })
     let countsAddresses = protected.contains { $0.caller?.parts.contains(.address) ?? false }
     proxies = countsAddresses ? settings.trustedProxies.identityText(behind: settings.listen) : nil
@@ -117,15 +112,6 @@ extension KnownConfiguration.Route {
   /// A digest of 64 bits, since the value may be a secret between a gateway and its backends.
   private static func digest(of value: String) -> String {
     String(Digest256.sha256(of: Array(value.utf8)).hexText.prefix(16))
-  }
-}
-
-extension UpstreamSettings.Address {
-  fileprivate var identityText: String {
-    switch self {
-    case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-    case .unix(let path): "unix:\(path)"
-    }
   }
 }
 

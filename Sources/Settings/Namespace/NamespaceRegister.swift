@@ -1,10 +1,5 @@
+import FoundationEssentials
 import Idempotency
-
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
 
 /// The configurations that a namespace has been used with, as one text in its store. Performs no I/O.
 ///

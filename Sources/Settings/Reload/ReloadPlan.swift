@@ -50,7 +50,7 @@ extension ReloadPlan {
     case (.embedded(let old), .embedded(let new)):
       if old != new { names.append("store.path") }
     case (.redis(let old), .redis(let new)):
-      if old != new { names.append("store.url") }
+      names += redis(old, new)
     default:
       names.append("store.kind")
     }
@@ -63,6 +63,21 @@ extension ReloadPlan {
     }
     if old.localCacheBytes != new.localCacheBytes { names.append("store.local_cache") }
     if names.isEmpty, old != new { names.append("store") }
+    return names
+  }
+
+  private static func redis(_ old: RedisSettings, _ new: RedisSettings) -> [String] {
+    var names: [String] = []
+    var isStandalone = false
+    if case .standalone = new.topology { isStandalone = true }
+    var (before, after) = (old.login, new.login)
+    (before.tls, after.tls, before.passwordFile, after.passwordFile) = (nil, nil, nil, nil)
+    if old.topology != new.topology || old.database != new.database || isStandalone && before != after {
+      names.append(isStandalone ? "store.url" : "store.nodes")
+    }
+    if old.login.tls != new.login.tls { names.append("store.tls") }
+    if old.login.passwordFile != new.login.passwordFile { names.append("store.password_file") }
+    if old.sentinelLogin != new.sentinelLogin { names.append("store.sentinel") }
     return names
   }
 

@@ -30,3 +30,15 @@ extension KeySource {
     .hopByHop, .length, .ownRequest, .ownResponse, FieldNameSet(.host, .expect),
   ]
 }
+
+extension JSONPointer {
+  /// Checks a pointer to a member and returns its text.
+  static func parse(_ text: some StringProtocol) throws(Refusal) -> String {
+    let text = String(text)
+    guard !text.isEmpty, JSONPointer(text) != nil else {
+      throw Refusal(
+        "must be a JSON pointer that begins with a slash, such as /order/id (~1 for a slash, ~0 for ~)")
+    }
+    return text
+  }
+}

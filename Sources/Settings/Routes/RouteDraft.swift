@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 /// A route while it is read: the members of `defaults`, overridden by those of the route itself.
 struct RouteDraft {
@@ -104,7 +105,7 @@ struct RouteDraft {
     section.duration("remember", into: &policy.remember, atLeast: .seconds(1))
     section.duration("unknown_retention", into: &policy.unknownRetention, atLeast: .seconds(1))
     hasRemember = hasRemember || section["remember"] != nil
-    if !hasRemember { policy.remember = max(Self.leastRemember, policy.retention) }
+    if !hasRemember { policy.remember = max(Self.minRemember, policy.retention) }
     guard section.isSound("retention", "remember"), policy.remember < policy.retention else { return }
     let (remember, retention) = (TimeSpan.text(policy.remember), TimeSpan.text(policy.retention))
     if let member = section["remember"] {
@@ -115,5 +116,5 @@ struct RouteDraft {
   }
 
   /// The value of `remember` if neither it nor a longer retention is given.
-  private static let leastRemember = Self().policy.remember
+  private static let minRemember = Self().policy.remember
 }

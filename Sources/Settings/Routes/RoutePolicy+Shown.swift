@@ -31,7 +31,7 @@ extension RoutePolicy {
       "max_request_body": .size(maxRequestBody),
       "max_response_body": .size(maxResponseBody),
       "set_cookie": .word(setCookie),
-      "response_timeout": .span(timeToAnswer),
+      "response_timeout": .span(timeToResponse),
       "stream": .flag(stream),
     ]
   }

@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 /// A part of the configuration as shown to an operator: JSON with the members, words and units of the file, so that it
 /// could be written there.
@@ -43,28 +44,14 @@ extension Shown: ExpressibleByDictionaryLiteral {
 extension Shown {
   var json: String {
     switch self {
-    case .text(let text): Self.quoted(text)
+    case .text(let text): text.jsonString
     case .number(let number): "\(number)"
     case .flag(let flag): "\(flag)"
     case .list(let items): "[" + items.map(\.json).joined(separator: ",") + "]"
     case .members(let members):
       "{"
-        + members.compactMap { member in member.value.map { Self.quoted(member.name) + ":" + $0.json } }
+        + members.compactMap { member in member.value.map { member.name.jsonString + ":" + $0.json } }
         .joined(separator: ",") + "}"
     }
-  }
-
-  private static func quoted(_ text: String) -> String {
-    var quoted = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"", "\\": quoted += "\\\(scalar)"
-      case "\u{0}"..."\u{1F}":
-        let digits = String(scalar.value, radix: 16)
-        quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: quoted.unicodeScalars.append(scalar)
-      }
-    }
-    return quoted + "\""
   }
 }

@@ -1,13 +1,13 @@
 import Idempotency
 import NIOCore
 
-/// The head of one cached outcome in the log. The outcome's bytes follow it. Plain data, because the log reuses its
-/// memory without deinitialising what it held.
-struct CacheEntry {
+/// The head of one cached outcome in the log. The outcome's bytes follow it. Bitwise copyable, because the log reuses
+/// its memory without deinitialising what it held.
+struct CacheEntry: BitwiseCopyable {
   /// The parts of the outcome that are stored.
-  enum Content {
+  enum Content: BitwiseCopyable {
     /// The response's fields, body and trailers, which follow the head.
-    case answer
+    case response
     case status
     /// A status, and the location in the place of the fields.
     case statusAndLocation
@@ -45,7 +45,7 @@ struct CacheEntry {
     let sizes: (fields: Int, body: Int, trailers: Int)
     switch record.outcome {
     case .kept(let response):
-      content = .answer
+      content = .response
       sizes = (
         response.fields.readableBytes, response.body.readableBytes, response.trailers.readableBytes
       )
@@ -81,7 +81,7 @@ struct CacheEntry {
   /// Creates the outcome from the bytes that follow the head.
   func outcome(from memory: UnsafeMutableRawPointer) -> Outcome {
     switch content {
-    case .answer:
+    case .response:
       let (fields, body, trailers) = (Int(fields), Int(body), Int(trailers))
       var bytes = ByteBufferAllocator().buffer(capacity: fields + body + trailers)
       bytes.writeBytes(UnsafeRawBufferPointer(start: memory, count: fields + body + trailers))

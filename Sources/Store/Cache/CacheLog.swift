@@ -13,7 +13,7 @@ struct CacheLog: ~Copyable {
   private static let bytesPerSlot = 256
   /// The alignment of entries, in bytes.
   private static let unit = 32
-  private static let mostRecipes = 256
+  private static let maxRecipes = 256
 
   private let capacity: Int
   private var memory: UnsafeMutableRawPointer?
@@ -24,8 +24,8 @@ struct CacheLog: ~Copyable {
   /// ring.
   private var head = 0
   private var tail = 0
-  /// The end of the entries of the previous lap, before the ring's end.
-  private var lapEnd = 0
+  /// The end of the entries of the previous lap, before the ring's end; `nil` while there are none.
+  private var lapEnd: Int?
   /// The recipes that entries refer to by index.
   private var recipes: [Recipe] = []
   private(set) var evictions = 0
@@ -87,7 +87,7 @@ struct CacheLog: ~Copyable {
   mutating func removeAll() {
     index.removeAll()
     recipes.removeAll()
-    (head, tail, lapEnd) = (0, 0, 0)
+    (head, tail, lapEnd) = (0, 0, nil)
   }
 
   private func hash(_ id: RecordID) -> UInt32 {
@@ -121,7 +121,7 @@ struct CacheLog: ~Copyable {
   private mutating func number(of recipe: Recipe) -> UInt8 {
     if let number = recipes.firstIndex(of: recipe) { return UInt8(number) }
     // Recipes come from the settings of routes. So many are reached only after as many reloads.
-    if recipes.count == Self.mostRecipes { removeAll() }
+    if recipes.count == Self.maxRecipes { removeAll() }
     recipes.append(recipe)
     return UInt8(recipes.count - 1)
   }
@@ -168,9 +168,9 @@ struct CacheLog: ~Copyable {
   private mutating func dropDead() {
     while tail < head {
       let offset = tail % capacity
-      if offset == lapEnd, lapEnd > 0 {
+      if offset == lapEnd {
         tail += capacity - offset
-        lapEnd = 0
+        lapEnd = nil
         continue
       }
       let oldest = entry(at: UInt32(truncatingIfNeeded: offset / Self.unit)).pointee
@@ -178,6 +178,6 @@ struct CacheLog: ~Copyable {
       tail += oldest.length
     }
     // Empty: the ring starts over, in one piece.
-    (head, tail, lapEnd) = (0, 0, 0)
+    (head, tail, lapEnd) = (0, 0, nil)
   }
 }

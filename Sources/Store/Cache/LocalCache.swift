@@ -1,5 +1,5 @@
 import Idempotency
-import Loop
+import Platform
 
 /// A cache of completed outcomes, shared by all event loops of this process.
 ///
@@ -10,10 +10,10 @@ import Loop
 public final class LocalCache: Sendable {
   /// The minimum size of a shard, in bytes. A smaller one is not worth its lock, and would not hold a few of the
   /// largest responses.
-  private static let smallestShard = 4 << 20
+  private static let minShardBytes = 4 << 20
   /// The maximum number of shards. Threads that meet in one shard wait for its lock, which 16 shards make rare on any
   /// number of cores that a proxy has.
-  private static let mostShards = 16
+  private static let maxShards = 16
 
   private let shards: [CacheShard]
   private let mask: UInt64
@@ -25,7 +25,7 @@ public final class LocalCache: Sendable {
   ///   - isSubscribed: False if invalidations come from other nodes and the subscription is not established yet.
   public init(capacityBytes: Int, isSubscribed: Bool = true) {
     var count = 1
-    while count < Self.mostShards, capacityBytes / (count * 2) >= Self.smallestShard { count *= 2 }
+    while count < Self.maxShards, capacityBytes / (count * 2) >= Self.minShardBytes { count *= 2 }
     shards = (0..<count).map { _ in
       CacheShard(capacityBytes: capacityBytes / count, isBypassed: !isSubscribed)
     }
@@ -43,9 +43,9 @@ public final class LocalCache: Sendable {
   }
 
   /// Returns the outcome of a claim if it is cached. Never waits. A look-up that finds none is counted by the ticket
-  /// with which the store is asked.
+  /// that precedes the store's command.
   public func outcome(
-    _ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant = LocalCache.now()
+    _ id: RecordID, _ fingerprint: Fingerprint, now: BootInstant = .now
   ) -> ClaimOutcome? {
     guard isEnabled else { return nil }
     return shard(of: id).outcome(id, fingerprint, now: now)
@@ -58,7 +58,7 @@ public final class LocalCache: Sendable {
   ///   - countsMiss: Whether the command asks for what the cache has not returned.
   ///   - now: The present time.
   public func ticket(
-    for id: RecordID, countsMiss: Bool = false, now: BootInstant = LocalCache.now()
+    for id: RecordID, countsMiss: Bool = false, now: BootInstant = .now
   ) -> Ticket? {
     guard isEnabled, let generation = shard(of: id).generation(countsMiss: countsMiss) else { return nil }
     return Ticket(generation: generation, askedAt: now)
@@ -96,9 +96,6 @@ public final class LocalCache: Sendable {
   public var statistics: CacheStatistics {
     shards.reduce(into: CacheStatistics()) { $0 += $1.statistics }
   }
-
-  /// The present time, by the boot-time clock.
-  public static func now() -> BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
 
   private func shard(of id: RecordID) -> CacheShard {
     // Another word than the one by which a shard hashes.

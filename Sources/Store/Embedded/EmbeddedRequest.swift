@@ -104,9 +104,9 @@ private enum RequestProgress: UInt8, AtomicRepresentable {
 }
 
 /// A command on one record: a rule of `RecordRules`, and the caller that waits for its result.
-final class RecordRequest<Answer: Sendable>: EmbeddedReply<Answer>, EmbeddedRequest, @unchecked Sendable {
-  typealias Rule = @Sendable (StoredEntry?, StoreInstant) -> RecordStep<Answer>
-  typealias Unreadable = @Sendable (Int, StoreInstant) -> RecordStep<Answer>
+final class RecordRequest<Reply: Sendable>: EmbeddedReply<Reply>, EmbeddedRequest, @unchecked Sendable {
+  typealias Rule = @Sendable (StoredEntry?, StoreInstant) -> RecordStep<Reply>
+  typealias Unreadable = @Sendable (Int, StoreInstant) -> RecordStep<Reply>
 
   private let id: RecordID
   private let rule: Rule
@@ -140,7 +140,7 @@ final class RecordRequest<Answer: Sendable>: EmbeddedReply<Answer>, EmbeddedRequ
   }
 
   private func apply(
-    _ step: RecordStep<Answer>, over found: RecordTable.Found, on table: RecordTable
+    _ step: RecordStep<Reply>, over found: RecordTable.Found, on table: RecordTable
   ) throws(SQLError) -> RecordEffect {
     result = .success(step.outcome)
     switch step.change {

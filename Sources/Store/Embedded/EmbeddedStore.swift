@@ -1,9 +1,9 @@
 import GRDB
 import Idempotency
 import Logging
-import Loop
 import NIOCore
 import NIOPosix
+import Platform
 import Synchronization
 
 /// A record store in one SQLite file, which one process has open.
@@ -91,7 +91,7 @@ public final class EmbeddedStore: RecordStore {
 
 extension EmbeddedStore {
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
-    let askedAt = BootInstant(nanoseconds: bootTimeNanoseconds())
+    let askedAt = BootInstant.now
     let loop = MultiThreadedEventLoopGroup.currentEventLoop
     enqueue(
       RecordRequest(request.id, reply: .function(on: loop, onReply)) {
@@ -139,17 +139,17 @@ extension EmbeddedStore {
   public func watch(_ id: RecordID) async throws(StoreError) -> EmbeddedWatch { writer.waiters.add(id) }
 
   /// Queues a command and waits for its result.
-  private func submit<Answer: Sendable>(
-    _ id: RecordID, unreadable: RecordRequest<Answer>.Unreadable? = nil,
-    _ rule: @escaping RecordRequest<Answer>.Rule
-  ) async throws(StoreError) -> Answer {
+  private func submit<Reply: Sendable>(
+    _ id: RecordID, unreadable: RecordRequest<Reply>.Unreadable? = nil,
+    _ rule: @escaping RecordRequest<Reply>.Rule
+  ) async throws(StoreError) -> Reply {
     let result = await withUnsafeContinuation { continuation in
       enqueue(RecordRequest(id, reply: .task(continuation), unreadable: unreadable, rule))
     }
     return try result.get()
   }
 
-  private func enqueue<Answer: Sendable>(_ request: RecordRequest<Answer>) {
+  private func enqueue<Reply: Sendable>(_ request: RecordRequest<Reply>) {
     if !writer.queue.add(request) { request.fail(.unavailable("the store is closed")) }
   }
 }

@@ -8,11 +8,11 @@ import Synchronization
 extension EmbeddedWork {
   /// Empties a log that has grown far beyond its limit. Logs a warning if that fails.
   func watchLog() {
-    var length = FileIdentity.length(of: presence.path + "-wal")
+    var length = FilePresence.length(of: presence.path + "-wal")
     defer { writer.counters.logBytes.store(length, ordering: .relaxed) }
     guard length >= FileSpace.logBound else { return }
     let outcome = LogCheckpoint.run(database, busyMilliseconds: busyMilliseconds)
-    length = FileIdentity.length(of: presence.path + "-wal")
+    length = FilePresence.length(of: presence.path + "-wal")
     guard outcome != .emptied, DispatchTime.now() >= housekeeping.nextLogWarning else { return }
     housekeeping.nextLogWarning = .now() + .nanoseconds(Int(Housekeeping.warningPause))
     let reason = outcome == .heldByReader ? "another process reads the database and holds it" : "\(outcome)"

@@ -46,9 +46,9 @@ final class EmbeddedWriter: Sendable {
   }
 }
 
-/// A repeating timer on a thread that the writer cannot block.
+/// A repeating timer on a thread that the writer cannot block. Its only member is a dispatch source, which any thread
+/// may use, hence `@unchecked Sendable`.
 private final class Watchdog: @unchecked Sendable {
-  /// Safe to use from any thread.
   private let timer: any DispatchSourceTimer
 
   init(every span: Milliseconds, _ tick: @escaping @Sendable () -> Void) {

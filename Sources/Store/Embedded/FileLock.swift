@@ -1,12 +1,6 @@
+import Glibc
+import Platform
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// The exclusive lock of this process on a database file: a `flock` on a side file, and a lock on the database itself,
 /// because the side file may get deleted.
@@ -21,7 +15,7 @@ final class FileLock: Sendable {
   }
 
   /// The identity of the locked database file.
-  let database: FileIdentity
+  let database: FileStatus.Identity
   /// Whether the side file existed and the database did not, or was empty: the database was deleted.
   let isDatabaseGone: Bool
   /// The open files; `nil` once released.
@@ -32,8 +26,8 @@ final class FileLock: Sendable {
   ///
   /// - Parameter refusesLoss: Whether a deleted database is an error instead of made anew.
   init(of path: String, refusesLoss: Bool = false) throws(EmbeddedStoreError) {
-    let wasThere = FileIdentity.length(of: path) > 0
-    let hadSide = FileIdentity(path: path + ".lock") != nil
+    let wasThere = FilePresence.length(of: path) > 0
+    let hadSide = FileStatus(path: path + ".lock") != nil
     let side = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard side >= 0 else {
       throw errno == ENOENT
@@ -56,7 +50,7 @@ final class FileLock: Sendable {
       _ = close(side)
       throw error
     }
-    guard let identity = FileIdentity(descriptor: descriptor) else {
+    guard let identity = FileStatus(descriptor: descriptor)?.identity else {
       preconditionFailure("FileLock: an open file without an identity")
     }
     database = identity
@@ -94,18 +88,14 @@ final class FileLock: Sendable {
   /// Locks one byte far behind those that SQLite locks (at 1 GiB), so that tools can still read the file. The lock
   /// belongs to the open file, not to the process.
   private static func isLocked(_ descriptor: Int32) -> Bool {
-    #if os(Linux)
-      var lock = Platform.Lock()
-      lock.l_type = Int16(F_WRLCK)
-      lock.l_whence = Int16(SEEK_SET)
-      lock.l_start = 1 << 62
-      lock.l_len = 1
-      // `F_OFD_SETLK`, which the headers hide behind a feature macro.
-      let setOpenFileLock: Int32 = 37
-      return fcntl(descriptor, setOpenFileLock, &lock) == 0
-    #else
-      return true
-    #endif
+    var lock = Glibc.flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    lock.l_start = 1 << 62
+    lock.l_len = 1
+    // `F_OFD_SETLK`, which the headers hide behind a feature macro.
+    let setOpenFileLock: Int32 = 37
+    return fcntl(descriptor, setOpenFileLock, &lock) == 0
   }
 
   private static func owner(_ descriptor: Int32) -> String {
@@ -117,13 +107,4 @@ final class FileLock: Sendable {
   }
 
   private static func reason() -> String { String(cString: strerror(errno)) }
-}
-
-/// The system's lock type, which shares its name with a function.
-private enum Platform {
-  #if canImport(Glibc)
-    typealias Lock = Glibc.flock
-  #elseif canImport(Musl)
-    typealias Lock = Musl.flock
-  #endif
 }

@@ -1,12 +1,5 @@
 import Idempotency
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import Platform
 
 /// The time since the machine was started, with the identity of that start: evidence of how long Semel was stopped that
 /// does not depend on the wall clock.
@@ -22,20 +15,11 @@ struct MachineUptime {
 
   /// Reads the uptime; `nil` if the system does not provide it.
   static func read() -> MachineUptime? {
-    guard let startID = text(of: "/proc/sys/kernel/random/boot_id"), !startID.isEmpty,
-      let seconds = text(of: "/proc/uptime")?.split(separator: " ").first.flatMap({ Double($0) })
+    guard
+      let startID = SystemFile.text(of: "/proc/sys/kernel/random/boot_id")?.split(separator: "\n").first,
+      let seconds = SystemFile.text(of: "/proc/uptime")?.split(separator: " ").first.flatMap({ Double($0) })
     else { return nil }
     return MachineUptime(
-      startID: startID, span: Milliseconds(Int64(max(0, min(seconds * 1000, 1e15)))))
-  }
-
-  private static func text(of path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { _ = close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: 128)
-    let count = pread(descriptor, &bytes, bytes.count, 0)
-    guard count > 0 else { return nil }
-    return String(decoding: bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+      startID: String(startID), span: Milliseconds(Int64(max(0, min(seconds * 1000, 1e15)))))
   }
 }

@@ -93,7 +93,7 @@ extension RecordTable {
     statements.selectResponse.bind(1, number)
     let isThere = try step(statements.selectResponse)
     defer { statements.selectResponse.reset() }
-    guard isThere else { throw .unreadable("a completed record whose answer is gone") }
+    guard isThere else { throw .unreadable("a completed record whose response is gone") }
     let response = RecordedResponse(
       stored: status, fields: statements.selectResponse.buffer(0), body: statements.selectResponse.buffer(1),
       trailers: statements.selectResponse.buffer(2))

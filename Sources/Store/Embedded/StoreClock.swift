@@ -1,13 +1,5 @@
 import Idempotency
-import Loop
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import Platform
 
 /// The embedded store's time: the wall clock at the opening of the store, continued by the boot-time clock.
 ///
@@ -58,7 +50,7 @@ struct StoreClock: Sendable {
   ///   - boot: The boot-time clock's time.
   init(
     history: ClockHistory, isWallTrusted: Bool = false, wall: StoreInstant = Self.wall(),
-    boot: BootInstant = Self.boot()
+    boot: BootInstant = .now
   ) {
     startedAt = boot
     let known = history.known
@@ -78,15 +70,15 @@ struct StoreClock: Sendable {
   }
 
   /// Returns the time by which records are written and leases end.
-  func now(boot: BootInstant = Self.boot()) -> StoreInstant { start + (boot - startedAt) }
+  func now(boot: BootInstant = .now) -> StoreInstant { start + (boot - startedAt) }
 
   /// Returns the time by which records expire, which is never later than `now`.
-  func expiry(boot: BootInstant = Self.boot()) -> StoreInstant {
+  func expiry(boot: BootInstant = .now) -> StoreInstant {
     now(boot: boot) - (doubt?.lead ?? 0)
   }
 
   /// Compares the wall clock with the store's time. Returns `nil` if there is nothing to do. Called once a second.
-  mutating func finding(wall: StoreInstant = Self.wall(), boot: BootInstant = Self.boot()) -> Finding? {
+  mutating func finding(wall: StoreInstant = Self.wall(), boot: BootInstant = .now) -> Finding? {
     let offset = wall - now(boot: boot)
     guard let doubt else { return step(offset) }
     let (toLater, toEarlier) = (offset.magnitude, (wall - expiry(boot: boot)).magnitude)
@@ -110,13 +102,7 @@ struct StoreClock: Sendable {
     doubt = nil
   }
 
-  static func boot() -> BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
-
-  static func wall() -> StoreInstant {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return StoreInstant(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
-  }
+  static func wall() -> StoreInstant { StoreInstant(milliseconds: WallClock.milliseconds()) }
 }
 
 /// The times in a store's file.

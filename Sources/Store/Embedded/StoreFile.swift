@@ -1,13 +1,6 @@
 import GRDB
+import Glibc
 import Idempotency
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// The opening of the database file: its check, and its upgrade to this version's tables.
 enum StoreFile {

@@ -5,7 +5,7 @@ import Idempotency
 struct RedisCopies {
   /// The number of late replies after which a command fails. The first one corrects the estimate of the store's clock;
   /// the second may be due to a Redis that froze again.
-  private static let greatestLateCount = 3
+  private static let maxLateCount = 3
 
   private let timeout: Milliseconds
   /// The time when the call's time-out passes.
@@ -17,6 +17,8 @@ struct RedisCopies {
   private(set) var lost: String?
   /// Whether the command carries the whole script, because Redis does not have it.
   private(set) var sendsWhole = false
+  /// The redirections by a cluster's nodes; `nil` before the first one.
+  private var redirects: ClusterRedirects?
   private var lateCount = 0
 
   /// Creates an empty set of results.
@@ -36,16 +38,26 @@ struct RedisCopies {
     switch ending {
     case .told(let told) where told.word == .late:
       lateCount += 1
-      guard lateCount < Self.greatestLateCount else { throw error("Redis ran the command after its time") }
+      guard lateCount < Self.maxLateCount else { throw error("Redis ran the command after its time") }
     case .done, .told: return true
     case .refused(let text) where RedisRefusal.isScriptMissing(text) && !sendsWhole: sendsWhole = true
     case .refused(let text): throw lost.map { .fateUnknown($0) } ?? RedisRefusal.error(text)
     case .lost(let reason): lost = reason
     case .timedOut: lost = "Redis did not answer in \(timeout.count) ms"
+    case .redirected(let refusal):
+      var redirects = redirects ?? ClusterRedirects()
+      redirects.refused(refusal)
+      self.redirects = redirects
     case .unwritten: break
     }
     return false
   }
+
+  /// Returns the place of the next copy in a cluster, once.
+  mutating func takeNext() -> ClusterRedirects.Next { redirects?.takeNext() ?? .byMap }
+
+  /// The reason why the time-out passed without a result.
+  var slowness: String { redirects?.reason ?? "Redis was too slow to take the command" }
 
   /// Restarts the time-out if it was this process that stood still: Redis has refused every copy as late, none was
   /// lost, and the time-out passed before the refusal was read. The limit on late replies bounds the restarts.

@@ -1,5 +1,5 @@
 import Idempotency
-import Loop
+import Platform
 
 /// The facts of a namespace in Redis: fields of the hash `NAMESPACE:facts`, which does not expire.
 ///
@@ -21,7 +21,7 @@ public struct RedisFacts: NamespaceFacts {
   private func run(
     _ fact: NamespaceFact, expected: String, value: String
   ) async throws(StoreError) -> String? {
-    try await store.pipeline.context.run { [store] () async throws(StoreError) in
+    try await store.nodes.context.run { [store] () async throws(StoreError) in
       try await store.fact(fact, expected: expected, value: value)
     }
   }
@@ -43,7 +43,7 @@ extension RedisStore {
   ) async throws(StoreError) -> String? {
     let words = [keys.facts, fact.name, expected, value]
     let capacity = words.reduce(0) { $0 + $1.utf8.count + 16 }
-    let answer = try await pipeline.ask(.fact, nil, capacity: capacity) { writer, _ in
+    let answer = try await nodes.ask(.fact, .key(keys.facts), capacity: capacity) { writer, _ in
       for word in words { writer.argument(word) }
     }
     guard case .told(let told) = answer.ending, let text = told.text else {

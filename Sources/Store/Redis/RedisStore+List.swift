@@ -1,5 +1,5 @@
 import Idempotency
-import Loop
+import Platform
 
 /// The list of open records, by a walk over Redis' keys. An index would cost every request, and the list is rarely
 /// needed.
@@ -8,19 +8,38 @@ extension RedisStore {
   private static let stepLength: Int64 = 100
 
   public func isCursor(_ text: String) -> Bool {
-    text.utf8.allSatisfy { 0x30...0x39 ~= $0 } && UInt64(text) != nil
+    if case .cluster = nodes.settings.topology { return ClusterWalk(text) != nil }
+    return text.utf8.allSatisfy { 0x30...0x39 ~= $0 } && UInt64(text) != nil
   }
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
-    let cursor = cursor ?? "0"
-    guard isCursor(cursor) else {
-      throw .unavailable("the list's cursor is not one of Redis'")
+    if let cursor, !isCursor(cursor) { throw .unavailable("the list's cursor is not one of Redis'") }
+    guard case .cluster = nodes.settings.topology else {
+      let (records, next) = try await step(.any, after: cursor ?? "0")
+      return OpenRecords(
+        records: records.records, unreadable: records.unreadable, next: next == "0" ? nil : next)
     }
-    await pipeline.paceWalk()
+    guard let map = nodes.map else {
+      throw .unavailable("no node of the cluster has named the slots' masters yet")
+    }
+    guard let (master, own) = ClusterWalk.step(cursor.flatMap(ClusterWalk.init), in: map) else {
+      return OpenRecords(records: [], unreadable: [], next: nil)
+    }
+    let (records, next) = try await step(.node(master), after: own)
+    return OpenRecords(
+      records: records.records, unreadable: records.unreadable,
+      next: ClusterWalk.after(master, cursor: next, in: map)?.text)
+  }
+
+  /// One step of the walk on one server, and the server's next cursor.
+  private func step(
+    _ route: RedisRoute, after cursor: String
+  ) async throws(StoreError) -> (OpenRecords, next: String) {
+    await nodes.paceWalk()
     let began = bootTimeNanoseconds()
-    defer { pipeline.walkStepped(nanoseconds: bootTimeNanoseconds() - began) }
+    defer { nodes.walkStepped(nanoseconds: bootTimeNanoseconds() - began) }
     let capacity = 160 + keys.pattern.utf8.count
-    let answer = try await pipeline.ask(.list, nil, capacity: capacity) { writer, _ in
+    let answer = try await nodes.ask(.list, route, capacity: capacity) { writer, _ in
       writer.argument(cursor)
       writer.argument(keys.pattern)
       writer.argument(Self.stepLength)
@@ -34,12 +53,11 @@ extension RedisStore {
         id: id, standing: record.standing(now: answer.now, response: nil), firstSeen: record.firstSeen,
         now: answer.now)
     }
-    return OpenRecords(
-      records: records, unreadable: list.unreadable, next: list.cursor == "0" ? nil : list.cursor)
+    return (OpenRecords(records: records, unreadable: list.unreadable, next: nil), list.cursor)
   }
 }
 
-extension RedisPipeline {
+extension RedisNodes {
   /// The pause after a step, as a multiple of its round trip, which limits the part of Redis' time that a walk takes.
   /// The round trip is longer than Redis' work on the step, and grows when Redis is busy.
   private static let pauseFactor: Int64 = 10

@@ -9,7 +9,7 @@ extension RedisStore {
       return .granted(Self.claim(request, answer, after: nil))
     }
     if told.word == .mismatch { return .mismatch }
-    let standing = try told.standing(now: answer.now)
+    let standing = try told.standing(now: answer.now, response: answer.response)
     guard let record = told.record else { throw .unreadable("a claim's reply has no record") }
     switch told.word {
     case .granted:
@@ -19,7 +19,7 @@ extension RedisStore {
         throw .unreadable("the record's fingerprint was made by a recipe that this version does not know")
       }
       return .otherRecipe(recipe)
-    case .standing, .again, .fact, .late, .mismatch, .none, .unreadable, .walked:
+    case .standing, .again, .erased, .fact, .late, .mismatch, .none, .unreadable, .walked:
       return .taken(standing)
     }
   }
@@ -27,8 +27,32 @@ extension RedisStore {
   /// Returns the outcome of an owner's or an operator's command.
   @inline(never)
   func outcome(of answer: RedisAnswer) throws(StoreError) -> OwnerOutcome {
-    guard case .told(let told) = answer.ending, told.word != .again else { return .done }
-    return .lost(try told.standing(now: answer.now))
+    guard case .told(let told) = answer.ending, told.word != .again, told.word != .erased else {
+      return .done
+    }
+    return .lost(try told.standing(now: answer.now, response: answer.response))
+  }
+
+  /// Returns the reply with the response, if that stands under a key of its own.
+  func withResponse(_ answer: RedisAnswer, of id: RecordID) async throws(StoreError) -> RedisAnswer {
+    guard case .told(let told) = answer.ending, let place = told.record?.responseKey(now: answer.now) else {
+      return answer
+    }
+    var answer = answer
+    if case .value(let bytes) = try await nodes.ask(RedisPlainCommand("GET", keys.response(id, place)), id) {
+      guard let response = RedisResponse.read(bytes) else { throw .unreadable(RedisResponse.otherFormat) }
+      answer.response = response
+    }
+    return answer
+  }
+
+  /// Deletes a response that no record names any more. If that fails, it expires with its retention.
+  func erase(after answer: RedisAnswer, of id: RecordID) {
+    guard case .told(let told) = answer.ending, told.word == .erased, let place = told.text, place != "-"
+    else {
+      return
+    }
+    nodes.send(RedisPlainCommand("DEL", keys.response(id, place)), id)
   }
 
   /// Creates a granted claim.
@@ -47,6 +71,14 @@ extension RedisStore {
       unknownRetention: request.unknownRetention, remember: request.remember,
       fence: Fence(until: record?.fencedUntil, now: answer.now), askedAt: answer.sentAt,
       copiedUntil: answer.copiedUntil)
+  }
+}
+
+extension RedisAnswer {
+  /// Whether the record's response stands under a key of its own.
+  var needsResponse: Bool {
+    guard case .told(let told) = ending else { return false }
+    return told.record?.responseKey(now: now) != nil
   }
 }
 

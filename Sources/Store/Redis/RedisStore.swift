@@ -1,56 +1,57 @@
 import Idempotency
 import Logging
-import Loop
 import NIOCore
+import Platform
 
-/// A record store in one standalone Redis, with one connection per event loop and one script per call.
+/// A record store in Redis, with one connection per event loop and server, and one script per call.
 ///
 /// Confined to the loop of its context. A call takes at most `RedisEndpointSettings.timeout`; a claim whose connection
 /// is lost takes at most twice that. A stall of this process is not counted for a claim that Redis refused as late.
 public struct RedisStore: RecordStore {
-  let pipeline: RedisPipeline
-  let hub: RedisHub
+  let nodes: RedisNodes
+  let hub: RedisSubscriber
 
   /// Creates the store, which begins to connect at once.
-  public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisHub) {
-    let link = RedisLink(context: context, settings: settings, carriesRecords: true, logger: logger)
-    let pipeline = RedisPipeline(context: context, link: link, hub: hub)
-    self.pipeline = pipeline
+  public init(
+    context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisSubscriber
+  ) {
+    let nodes = RedisNodes(context: context, settings: settings, logger: logger, hub: hub)
+    self.nodes = nodes
     self.hub = hub
-    hub.enlist(pipeline)
-    context.loop.execute { pipeline.start() }
+    hub.enlist(nodes)
+    context.loop.execute { nodes.start() }
   }
 
-  var keys: RedisKeys { pipeline.keys }
+  var keys: RedisKeys { nodes.keys }
 
-  /// The counters of this loop's connection. Safe from any thread.
-  public var counters: RedisCounters { pipeline.link.counters }
+  /// The counters of this loop's connections. Safe from any thread.
+  public var counters: RedisCounters { nodes.counters }
 
   /// Allows claims, which `awaitsAdmission` has held back. Safe from any thread.
   public func admit() {
-    pipeline.context.loop.execute { [pipeline] in pipeline.admit(unless: nil) }
+    nodes.context.loop.execute { [nodes] in nodes.admit(unless: nil) }
   }
 
   /// Refuses every claim, for the given reason. Safe from any thread.
   public func refuseAdmission(_ reason: String) {
-    pipeline.context.loop.execute { [pipeline] in pipeline.admit(unless: reason) }
+    nodes.context.loop.execute { [nodes] in nodes.admit(unless: reason) }
   }
 
   /// Closes the connection. Calls that wait fail. Safe from any thread.
   public func close() {
-    pipeline.context.loop.execute { [pipeline] in pipeline.close() }
+    nodes.context.loop.execute { [nodes] in nodes.close() }
   }
 
   /// Returns if Redis replies now, and throws an error otherwise.
   public func ping() async throws(StoreError) {
-    _ = try await pipeline.ask(.clock, nil)
+    _ = try await nodes.ask(.clock, .any)
   }
 
   /// Claims a record, in at most twice the time-out of a call. One copy of the command is written without a task; a
   /// task continues the claim if there is no connection yet, or if the reply is not final.
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     let capacity = RedisCommandWriter.capacity(of: request)
-    let isWritten = pipeline.askOnce(.claim, request.id, capacity: capacity) {
+    let isWritten = nodes.askOnce(.claim, request.id, capacity: capacity) {
       $0.claim(request, until: $1)
     } tell: { answer, copies in
       received(answer, copies, to: request, onReply)
@@ -65,17 +66,47 @@ public struct RedisStore: RecordStore {
   ) {
     var copies = copies
     do throws(StoreError) {
-      if try copies.answered(answer.ending) { return onReply(.success(try outcome(of: request, answer))) }
+      if try copies.answered(answer.ending) {
+        guard answer.needsResponse else { return onReply(.success(try outcome(of: request, answer))) }
+        return readResponse(of: request, answer, onReply)
+      }
     } catch {
       return onReply(.failure(error))
     }
     continueClaim(request, after: copies, onReply)
   }
 
+  private func readResponse(
+    of request: ClaimRequest, _ answer: RedisAnswer, _ onReply: @escaping @Sendable (ClaimReply) -> Void
+  ) {
+    nodes.context.task {
+      let reply: ClaimReply
+      do throws(StoreError) {
+        reply = .success(try await outcomeWithResponse(of: request, answer))
+      } catch {
+        reply = .failure(error)
+      }
+      onReply(reply)
+    }
+  }
+
+  /// Returns the outcome of a claim, with the response if that stands under a key of its own. If the response cannot be
+  /// read now, the claim is refused: the record is known to be completed, so that its request must not run.
+  private func outcomeWithResponse(
+    of request: ClaimRequest, _ answer: RedisAnswer
+  ) async throws(StoreError) -> ClaimOutcome {
+    do {
+      return try outcome(of: request, try await withResponse(answer, of: request.id))
+    } catch {
+      if case .unavailable(let reason) = error { throw .refused(reason) }
+      throw error
+    }
+  }
+
   private func continueClaim(
     _ request: ClaimRequest, after copies: RedisCopies?, _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) {
-    pipeline.context.task {
+    nodes.context.task {
       let reply: ClaimReply
       do throws(StoreError) {
         reply = .success(try await claim(request, after: copies))
@@ -96,16 +127,18 @@ public struct RedisStore: RecordStore {
   ) async throws(StoreError) -> ClaimOutcome {
     let (outcome, copiedUntil) = try await claimOnce(request, after: copies)
     guard outcome.leavesRoom, let copiedUntil else { return outcome }
-    await pipeline.outlast(copiedUntil)
+    await nodes.outlast(copiedUntil)
     let again: (outcome: ClaimOutcome, copiedUntil: BootInstant?)
     do {
       again = try await claimOnce(request)
     } catch {
-      if case .unavailable(let reason) = error { throw .fateUnknown(reason) }
-      throw error
+      switch error {
+      case .unavailable(let reason), .refused(let reason): throw .fateUnknown(reason)
+      case .fateUnknown, .unreadable: throw error
+      }
     }
     guard again.outcome.leavesRoom, let copiedUntil = again.copiedUntil else { return again.outcome }
-    await pipeline.outlast(copiedUntil)
+    await nodes.outlast(copiedUntil)
     throw .fateUnknown("the connection to Redis was cut under a claim, time and again")
   }
 
@@ -114,21 +147,22 @@ public struct RedisStore: RecordStore {
     _ request: ClaimRequest, after copies: RedisCopies? = nil
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
-    let answer = try await pipeline.ask(.claim, request.id, capacity: capacity, after: copies) {
+    let answer = try await nodes.ask(.claim, .record(request.id), capacity: capacity, after: copies) {
       $0.claim(request, until: $1)
     }
     let isCopied = answer.copiedUntil.nanoseconds > 0
-    return (try outcome(of: request, answer), isCopied ? answer.copiedUntil : nil)
+    return (try await outcomeWithResponse(of: request, answer), isCopied ? answer.copiedUntil : nil)
   }
 
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
-    let answer = try await pipeline.ask(.renew, claim.id, capacity: 512 + text.utf8.count) { writer, _ in
+    let answer = try await nodes.ask(.renew, .record(claim.id), capacity: 512 + text.utf8.count) {
+      writer, _ in
       writer.ownership(claim)
       writer.argument { $0.record(claim, span: claim.lease, recipe: text) }
       writer.timeToLive(claim.lease, claim.unknownRetention, claim.remember, over: claim.fence)
     }
-    return try outcome(of: answer)
+    return try outcome(of: try await withResponse(answer, of: claim.id))
   }
 
   public func complete(
@@ -136,7 +170,10 @@ public struct RedisStore: RecordStore {
   ) async throws(StoreError) -> CompletionReply {
     let answer = try await write(completion, of: claim)
     guard case .done = answer.ending else {
-      return CompletionReply(outcome: try outcome(of: answer), record: nil)
+      let outcome = try outcome(of: try await withResponse(answer, of: claim.id))
+      // Nothing else would delete the response of an owner that was superseded.
+      if case .lost = outcome { eraseResponse(of: completion, claim) }
+      return CompletionReply(outcome: outcome, record: nil)
     }
     let record = CompletedRecord(
       outcome: completion.outcome, recordedAt: answer.now, expiresAt: answer.now + completion.retention,
@@ -150,57 +187,63 @@ public struct RedisStore: RecordStore {
     let text = claim.fingerprint.recipe.text
     let kept = RedisCompletion(completion)
     let capacity = 640 + text.utf8.count + kept.capacity
-    return try await pipeline.ask(.complete, claim.id, capacity: capacity) { writer, _ in
+    let first = kept.ownKeyWrite(keys, claim.id, claim.owner)
+    return try await nodes.ask(.complete, .record(claim.id), capacity: capacity, first: first) { writer, _ in
       writer.ownership(claim)
       writer.argument {
         $0.record(
           claim, span: completion.retention, remember: completion.remember, recipe: text,
-          isAnswerKept: kept.isKept)
+          responsePlace: kept.place)
         kept.writeEnd(to: &$0)
       }
       writer.timeToLive(max(completion.retention, completion.remember), over: claim.fence)
-      writer.timeToLive(completion.retention)
-      kept.writeAnswer(to: &writer)
     }
   }
 
+  private func eraseResponse(of completion: Completion, _ claim: Claim) {
+    guard RedisCompletion(completion).place == .ownKey else { return }
+    let place = RedisRecord.responseKey(claim.owner)
+    nodes.send(RedisPlainCommand("DEL", keys.response(claim.id, place)), claim.id)
+  }
+
   public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
-    let answer = try await pipeline.ask(.release, claim.id, capacity: 128) { writer, _ in
+    let answer = try await nodes.ask(.release, .record(claim.id), capacity: 128) { writer, _ in
       writer.token(argument: claim.owner)
       writer.argument(release == .deleted ? "deleted" : "remembered")
     }
-    return try outcome(of: answer)
+    return try outcome(of: try await withResponse(answer, of: claim.id))
   }
 
   public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
-    let answer = try await pipeline.ask(.markUnknown, claim.id, capacity: 512 + text.utf8.count) {
+    let answer = try await nodes.ask(.markUnknown, .record(claim.id), capacity: 512 + text.utf8.count) {
       writer, _ in
       writer.ownership(claim)
       writer.argument { $0.record(claim, span: 0, recipe: text) }
       writer.timeToLive(claim.unknownRetention, claim.remember, over: claim.fence)
     }
-    return try outcome(of: answer)
+    return try outcome(of: try await withResponse(answer, of: claim.id))
   }
 
   public func find(_ id: RecordID) async throws(StoreError) -> Standing {
-    let answer = try await pipeline.ask(.find, id)
+    let answer = try await withResponse(try await nodes.ask(.find, .record(id)), of: id)
     guard case .told(let told) = answer.ending else { return .absent }
-    return try told.standing(now: answer.now)
+    return try told.standing(now: answer.now, response: answer.response)
   }
 
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     let token = OwnerToken.random()
     let capacity = 256 + keys.invalidations.utf8.count
-    let answer = try await pipeline.ask(.forget, id, capacity: capacity) { writer, deadline in
+    let answer = try await nodes.ask(.forget, .record(id), capacity: capacity) { writer, deadline in
       writer.token(argument: token)
       writer.argument { $0.span(fence) }
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
       writer.argument(deadline.milliseconds)
     }
-    if case .done = answer.ending { return true }
-    return false
+    erase(after: answer, of: id)
+    guard case .told(let told) = answer.ending else { return true }
+    return told.word == .erased
   }
 
   public func resolve(
@@ -211,23 +254,29 @@ public struct RedisStore: RecordStore {
     if case .applied(let applied) = resolution { completion = applied }
     let kept = completion.map(RedisCompletion.init)
     let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
-    let answer = try await pipeline.ask(.resolve, id, capacity: capacity) { writer, deadline in
+    let first = kept?.ownKeyWrite(keys, id, token)
+    let answer = try await nodes.ask(.resolve, .record(id), capacity: capacity, first: first) {
+      writer, deadline in
       writer.token(argument: token)
       writer.argument(completion == nil ? "released" : "completed")
       writer.argument { $0.span(completion?.retention ?? 0) }
       writer.argument { $0.span(completion?.remember ?? 0) }
       writer.argument { kept?.writeEnd(to: &$0) }
-      writer.argument(kept?.isKept == true ? "k" : "")
-      if let kept { kept.writeAnswer(to: &writer) } else { writer.argument("") }
+      writer.argument { if let place = kept?.place { $0.byte(place.rawValue) } }
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
       writer.argument(amending ? "amend" : "")
       writer.argument(deadline.milliseconds)
     }
-    return try outcome(of: answer)
+    erase(after: answer, of: id)
+    let outcome = try outcome(of: try await withResponse(answer, of: id))
+    if case .lost = outcome, kept?.place == .ownKey {
+      nodes.send(RedisPlainCommand("DEL", keys.response(id, RedisRecord.responseKey(token))), id)
+    }
+    return outcome
   }
 
   public func watch(_ id: RecordID) async throws(StoreError) -> RedisWatch {
-    try await hub.watch(id, on: pipeline.context)
+    try await hub.watch(id, on: nodes.context)
   }
 }

@@ -6,9 +6,9 @@ public final class LoopMetrics: @unchecked Sendable {
   /// A row is stored once, before the loop sees a request of the route.
   private let rows: UnsafeMutablePointer<MetricCells?>
 
-  init(mostRoutes: Int) {
-    rows = .allocate(capacity: mostRoutes)
-    rows.initialize(repeating: nil, count: mostRoutes)
+  init(maxRoutes: Int) {
+    rows = .allocate(capacity: maxRoutes)
+    rows.initialize(repeating: nil, count: maxRoutes)
   }
 
   func addRow(_ number: Int) { rows[number] = MetricCells(count: RouteLayout.size) }
@@ -29,7 +29,7 @@ public final class LoopMetrics: @unchecked Sendable {
   }
 
   /// Records the duration of a store command that got its reply.
-  public func asked(_ command: StoreCommand, microseconds: Int64) {
+  public func sent(_ command: StoreCommand, microseconds: Int64) {
     own.observe(Int(microseconds), in: .durations, at: LoopLayout.command(command))
   }
 

@@ -27,7 +27,8 @@ extension MetricFamily {
   public static let requests = MetricFamily(
     .counter, "requests_total", "Requests that ended, by route and outcome.")
   public static let requestDuration = MetricFamily(
-    .histogram, "request_duration_seconds", "From a request's head to its answer's end, by route and outcome."
+    .histogram, "request_duration_seconds",
+    "From a request's head to its response's end, by route and outcome."
   )
   public static let partDuration = MetricFamily(
     .histogram, "request_part_duration_seconds",
@@ -47,9 +48,9 @@ extension MetricFamily {
     .counter, "retries_total", "Attempts after the first, by what ended the attempt before.")
   public static let failures = MetricFamily(
     .counter, "failures_total", "Requests that failed, by whose failure it was.")
-  public static let lateAnswers = MetricFamily(
-    .counter, "late_answers_total",
-    "Answers of the backend that came after the client was told of a time-out.")
+  public static let lateResponses = MetricFamily(
+    .counter, "late_responses_total",
+    "Responses of the backend that arrived after the client was refused because of a time-out.")
   public static let losses = MetricFamily(
     .counter, "outcomes_lost_total", "Claimed requests that were sent and whose outcome became unknown.")
   public static let unprotectedKeys = MetricFamily(
@@ -57,7 +58,7 @@ extension MetricFamily {
   public static let requestBytes = MetricFamily(
     .counter, "request_body_bytes_total", "Bytes of request bodies received.")
   public static let responseBytes = MetricFamily(
-    .counter, "response_bytes_total", "Bytes of answers sent to clients, heads included.")
+    .counter, "response_bytes_total", "Bytes of responses sent to clients, heads included.")
 
   public static let namespaceConflicts = MetricFamily(
     .gauge, "namespace_conflicts",
@@ -89,25 +90,29 @@ extension MetricFamily {
     .counter, "keys_under_other_caller_total",
     "First runs whose key was another caller's minutes ago: retries whose token was refreshed, where keys are random."
   )
-  public static let zombies = MetricFamily(
-    .counter, "zombies_total", "Owners that found their record taken over, resolved or forgotten.")
+  public static let supersededOwners = MetricFamily(
+    .counter, "superseded_owners_total", "Owners that found their record taken over, resolved or forgotten.")
 
   public static let storeDuration = MetricFamily(
     .histogram, "store_command_duration_seconds", "How long the store took for a command.")
   public static let storeErrors = MetricFamily(
-    .counter, "store_errors_total", "Commands to which the store gave no answer.")
+    .counter, "store_errors_total", "Commands to which the store gave no reply.")
   public static let storeRoundTrips = MetricFamily(
     .counter, "store_round_trips_total",
     "Commands written to Redis, or groups committed to the embedded store.")
   public static let storeConnections = MetricFamily(
     .counter, "store_connections_total", "Connections made to Redis.")
   public static let storeReconnects = MetricFamily(
-    .counter, "store_reconnects_total", "Of these, after the first of each event loop.")
+    .counter, "store_reconnects_total", "Of these, after the first of each event loop and server.")
   public static let storeUp = MetricFamily(
     .gauge, "store_connections_up",
     "Connections to Redis that stand and are not refused; the embedded store counts as one.")
+  public static let storeRedirects = MetricFamily(
+    .counter, "store_redirects_total", "Commands that a node of a Redis cluster sent elsewhere or put off.")
+  public static let storeFailovers = MetricFamily(
+    .counter, "store_failovers_total", "Times that another Redis took over from a master.")
   public static let storeSwept = MetricFamily(
-    .counter, "store_swept_total", "Entries and answers past their time that the embedded store removed.")
+    .counter, "store_swept_total", "Entries and responses past their time that the embedded store removed.")
   public static let storeSweepFailures = MetricFamily(
     .counter, "store_sweep_failures_total", "Steps of the embedded store's sweeper that failed.")
   public static let storeIndexRepairs = MetricFamily(
@@ -127,9 +132,9 @@ extension MetricFamily {
     .counter, "store_losses_total", "Times that Redis came back without the records that it had.")
 
   public static let cacheHits = MetricFamily(
-    .counter, "cache_hits_total", "Look-ups that the local cache answered.")
+    .counter, "cache_hits_total", "Look-ups that found an outcome in the local cache.")
   public static let cacheMisses = MetricFamily(
-    .counter, "cache_misses_total", "Look-ups that it could not answer.")
+    .counter, "cache_misses_total", "Look-ups that found none.")
   public static let cacheEvictions = MetricFamily(
     .counter, "cache_evictions_total", "Entries that made room for others.")
   public static let cacheEntries = MetricFamily(.gauge, "cache_entries", "Outcomes in the local cache.")
@@ -144,9 +149,9 @@ extension MetricFamily {
   public static let framingErrors = MetricFamily(
     .counter, "framing_errors_total", "Requests whose bytes are no unambiguous HTTP.")
   public static let hangUps = MetricFamily(
-    .counter, "hang_ups_total", "Clients that went away before their answer.")
+    .counter, "hang_ups_total", "Clients that went away before their response.")
   public static let slowReaders = MetricFamily(
-    .counter, "slow_readers_total", "Clients cut because they did not read their answer.")
+    .counter, "slow_readers_total", "Clients cut because they did not read their response.")
   public static let reloads = MetricFamily(
     .counter, "reloads_total", "Configurations read again and put to work.")
   public static let reloadsRefused = MetricFamily(
@@ -185,11 +190,12 @@ extension MetricFamily {
   /// All of Semel's own families, in the page's order.
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
-    retries, failures, lateAnswers, losses, unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
+    retries, failures, lateResponses, losses, unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
     bodyBytes,
-    openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, zombies,
+    openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller,
-    storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeSwept,
+    storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeRedirects,
+    storeFailovers, storeSwept,
     storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld, storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,

@@ -41,8 +41,8 @@ struct MetricPage {
 
   /// The page's text: all families of `MetricFamily.all`, also those without samples, and then those of libraries.
   var text: String {
-    let told = Set(samples.keys).subtracting(MetricFamily.all).sorted { $0.name < $1.name }
-    return (MetricFamily.all + told).map { family in
+    let others = Set(samples.keys).subtracting(MetricFamily.all).sorted { $0.name < $1.name }
+    return (MetricFamily.all + others).map { family in
       "# HELP \(family.name) \(family.help)\n# TYPE \(family.name) \(family.kind.rawValue)\n"
         + samples[family, default: ""]
     }.joined()
@@ -140,7 +140,7 @@ extension Metrics {
     for category in FailureCategory.allCases {
       page.add(.failures, count(category.count), route, (FailureCategory.key, category.text))
     }
-    page.add(.lateAnswers, count(.lateAnswers), route)
+    page.add(.lateResponses, count(.lateResponses), route)
     page.add(.losses, count(.outcomesLost), route)
     page.add(.unprotectedKeys, count(.unprotectedKeys), route)
     page.add(.requestBytes, count(.requestBytes), route)
@@ -166,7 +166,7 @@ extension Metrics {
     page.add(.leasesRenewed, sum(LoopLayout.count(.leasesRenewed)))
     page.add(.leasesLapsed, sum(LoopLayout.count(.leasesLapsed)))
     page.add(.claimsLost, sum(LoopLayout.count(.claimsLost)))
-    page.add(.zombies, sum(LoopLayout.count(.zombies)))
+    page.add(.supersededOwners, sum(LoopLayout.count(.supersededOwners)))
     page.add(.keysUnderOtherCaller, sum(LoopLayout.count(.keysUnderOtherCaller)))
   }
 }

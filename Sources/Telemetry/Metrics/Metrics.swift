@@ -1,3 +1,4 @@
+import Platform
 import Synchronization
 
 /// All metrics of the process: the rows that event loops count in, the swift-metrics registry, and the sources that are
@@ -5,7 +6,7 @@ import Synchronization
 public final class Metrics: Sendable {
   /// The maximum number of distinct route names in the life of a process, over all reloads. Routes beyond it share the
   /// last row.
-  private static let mostRoutes = 4096
+  private static let maxRoutes = 4096
 
   private struct State {
     /// Route names by number. Number 0 stands for requests that match no route.
@@ -21,11 +22,11 @@ public final class Metrics: Sendable {
   public let registry: MetricRegistry
   private let state = Mutex(State())
   /// The time when the metrics were created, as the process started.
-  private let start = Timestamp.milliseconds()
+  private let start = WallClock.milliseconds()
 
   /// Creates the metrics of a process with this number of event loops.
   public init(loops: Int, registry: MetricRegistry = MetricRegistry()) {
-    self.loops = (0..<loops).map { _ in LoopMetrics(mostRoutes: Self.mostRoutes) }
+    self.loops = (0..<loops).map { _ in LoopMetrics(maxRoutes: Self.maxRoutes) }
     self.registry = registry
     counters = Counters(registry: registry)
     _ = number(ofRoute: "")
@@ -37,7 +38,7 @@ public final class Metrics: Sendable {
   public func number(ofRoute name: String) -> Int {
     state.withLock { state in
       if let number = state.routes.firstIndex(of: name) { return number }
-      guard state.routes.count < Self.mostRoutes else { return Self.mostRoutes - 1 }
+      guard state.routes.count < Self.maxRoutes else { return Self.maxRoutes - 1 }
       for loop in loops { loop.addRow(state.routes.count) }
       state.routes.append(name)
       return state.routes.count - 1

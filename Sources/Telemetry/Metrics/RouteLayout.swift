@@ -3,7 +3,7 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case replayFromCache, replayFromStore, replayAfterWait
   case retryAfterUnknown, retryAfterRelease, retryAfterForget
   case failedTransport, failedAuth, failedValidation, failedBackend, failedStore, failedOverload
-  case duplicateRefused, lateAnswers, outcomesLost, requestBytes, responseBytes, unprotectedKeys
+  case duplicateRefused, lateResponses, outcomesLost, requestBytes, responseBytes, unprotectedKeys
 }
 
 /// The position of each number in a route's row of cells.
@@ -24,7 +24,7 @@ enum RouteLayout {
 
 /// The counts of an event loop that belong to no route.
 public enum LoopCount: Int, CaseIterable, Sendable {
-  case leasesRenewed, leasesLapsed, claimsLost, zombies, keysUnderOtherCaller
+  case leasesRenewed, leasesLapsed, claimsLost, supersededOwners, keysUnderOtherCaller
 }
 
 /// The position of each number in an event loop's own row of cells.

@@ -2,21 +2,21 @@
 public struct RequestTrace: Sendable {
   /// The trace and the request's own span; the client's span if nothing is exported.
   public var context: TraceContext
-  /// The client's span; 0 if the trace begins here.
-  public var parent: UInt64 = 0
+  /// The client's span; `nil` if the trace begins here.
+  public var parent: UInt64?
   /// Whether spans are exported. If not, the trace appears only in the log.
   public var isExported = false
   /// The span that is the parent of the backend's spans.
   public var forwardSpan: UInt64 = 0
   /// For a replay, the trace in which the request was executed.
   public var origin: TraceContext?
-  /// The time of the claim, by the clock of `NIODeadline`, in nanoseconds; 0 if there was none. If the claim was
-  /// repeated after a wait, the first one counts.
-  public var claimAt: UInt64 = 0
-  /// The time when the request was forwarded, by the same clock; 0 if it was not.
-  public var forwardAt: UInt64 = 0
-  /// The time when the storing of the outcome began, by the same clock; 0 if it did not.
-  public var recordAt: UInt64 = 0
+  /// The time of the claim, by the clock of `NIODeadline`, in nanoseconds; `nil` if there was none. If the claim
+  /// was repeated after a wait, the first one counts.
+  public var claimAt: UInt64?
+  /// The time when the request was forwarded, by the same clock; `nil` if it was not.
+  public var forwardAt: UInt64?
+  /// The time when the storing of the outcome began, by the same clock; `nil` if it did not.
+  public var recordAt: UInt64?
 
   public init(context: TraceContext) { self.context = context }
 }
@@ -30,7 +30,8 @@ public struct Span: Sendable {
   var kind: Kind
   /// The trace, and the span's own ID.
   var context: TraceContext
-  var parent: UInt64
+  /// The span that this one is a part of; `nil` for the first of its trace.
+  var parent: UInt64?
   /// The start in nanoseconds since 1970.
   var start: UInt64
   var end: UInt64
@@ -51,8 +52,8 @@ extension RequestTrace {
     of record: AccessRecord, startedAt: UInt64, wallOffset: UInt64, next: () -> UInt64
   ) -> [Span] {
     var spans = [request(record, startedAt &+ wallOffset)]
-    func add(_ name: String, _ kind: Span.Kind, _ span: UInt64, at: UInt64, microseconds: Int64) {
-      guard at > 0 else { return }
+    func add(_ name: String, _ kind: Span.Kind, _ span: UInt64, at: UInt64?, microseconds: Int64) {
+      guard let at else { return }
       let start = at &+ wallOffset
       spans.append(
         Span(

@@ -1,3 +1,5 @@
+import Wire
+
 /// The trace that a request belongs to, and the current span in it (W3C Trace Context, `traceparent`).
 public struct TraceContext: Sendable, Hashable {
   /// The length of `traceparent` in version 00, in bytes.
@@ -33,11 +35,11 @@ public struct TraceContext: Sendable, Hashable {
   }
 
   /// The trace's ID: 32 hexadecimal digits.
-  public var traceText: String { Self.hexadecimal(traceHigh) + Self.hexadecimal(traceLow) }
+  public var traceText: String { traceHigh.hexText + traceLow.hexText }
 
   /// The value of `traceparent`.
   public var text: String {
-    "00-\(traceText)-\(Self.hexadecimal(span))-\(isSampled ? "01" : "00")"
+    "00-\(traceText)-\(span.hexText)-\(isSampled ? "01" : "00")"
   }
 
   /// Returns the same trace with another current span.
@@ -45,11 +47,6 @@ public struct TraceContext: Sendable, Hashable {
     var context = self
     context.span = span
     return context
-  }
-
-  static func hexadecimal(_ word: UInt64) -> String {
-    let digits = String(word, radix: 16)
-    return String(repeating: "0", count: 16 - digits.utf8.count) + digits
   }
 
   private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {

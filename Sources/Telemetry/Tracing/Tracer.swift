@@ -1,13 +1,6 @@
 import Dispatch
+import Platform
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// Takes finished spans from any thread and sends them to a collector in batches, from a thread of its own.
 ///
@@ -45,10 +38,7 @@ public final class Tracer: Sendable {
   public init(sample: Int, send: @escaping @Sendable ([UInt8]) -> Bool) {
     self.sample = sample
     self.send = send
-    let context = Unmanaged.passRetained(self).toOpaque()
-    var thread = pthread_t()
-    pthread_create(&thread, nil, runTracer, context)
-    pthread_detach(thread)
+    startThread { [self] in run() }
   }
 
   /// Whether the next trace that begins here is kept. Advances the sampling.
@@ -65,10 +55,8 @@ public final class Tracer: Sendable {
   ///   - next: Returns a new span ID for each child.
   public func ended(_ record: AccessRecord, startedAt: UInt64, now: UInt64, next: () -> UInt64) {
     guard let trace = record.trace, trace.isExported else { return }
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    let wall = UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-    let spans = trace.spans(of: record, startedAt: startedAt, wallOffset: wall &- now, next: next)
+    let wallOffset = UInt64(WallClock.nanoseconds()) &- now
+    let spans = trace.spans(of: record, startedAt: startedAt, wallOffset: wallOffset, next: next)
     let isDue = state.withLock { state in
       guard state.spans.count + spans.count <= Self.capacity, !state.isClosed else {
         state.dropped += spans.count
@@ -94,7 +82,7 @@ public final class Tracer: Sendable {
     _ = idle.wait(timeout: .now() + .seconds(3))
   }
 
-  fileprivate func run() {
+  private func run() {
     while true {
       _ = wakeUp.wait(timeout: .now() + Self.interval)
       while let spans = take() {
@@ -115,10 +103,4 @@ public final class Tracer: Sendable {
       return spans
     }
   }
-}
-
-private func runTracer(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  guard let context else { return nil }
-  Unmanaged<Tracer>.fromOpaque(context).takeRetainedValue().run()
-  return nil
 }

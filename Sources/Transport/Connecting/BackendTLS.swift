@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import NIOSSL
+import Wire
 
 /// The TLS client settings for one backend. Confined to its loop.
 final class BackendTLS {
@@ -18,7 +19,7 @@ final class BackendTLS {
   /// Creates the settings of a backend.
   ///
   /// - Parameter protocols: The protocols that are offered by ALPN.
-  init(_ settings: UpstreamSettings.TLS, of address: UpstreamSettings.Address, protocols: [String]) {
+  init(_ settings: UpstreamSettings.TLS, of address: ServerAddress, protocols: [String]) {
     self.settings = settings
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.minimumTLSVersion = .tlsv12

@@ -1,7 +1,8 @@
 import Idempotency
-import Loop
 import NIOCore
 import NIOPosix
+import Platform
+import Wire
 
 /// An established connection, with the protocol that the backend agreed to.
 enum BackendConnection: Sendable {
@@ -29,7 +30,7 @@ enum Connector {
             return try start(on: channel, choice: nil, of: pool, nil)
           }
           let records = TLSRecords()
-          let greeting = BackendGreeting { channel, choice in
+          let greeting = BackendHandshake { channel, choice in
             try start(on: channel, choice: choice, of: pool, records)
           }
           try channel.pipeline.syncOperations.addHandlers([records, try tls.handler(), greeting])
@@ -80,7 +81,7 @@ enum Connector {
 
   private static func whenGreeted(_ channel: any Channel) -> EventLoopFuture<BackendConnection> {
     channel.eventLoop.assertInEventLoop()
-    guard let greeting = try? channel.pipeline.syncOperations.handler(type: BackendGreeting.self) else {
+    guard let greeting = try? channel.pipeline.syncOperations.handler(type: BackendHandshake.self) else {
       return whenReady(channel)
     }
     return greeting.whenDone(on: channel.eventLoop).flatMap { whenReady(channel) }

@@ -1,6 +1,6 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 
 // The transitions between stages. Called by the pool and the connection.
 extension HTTPExchange {
@@ -98,8 +98,4 @@ extension HTTPExchange {
     case .connecting, .ended: break
     }
   }
-}
-
-extension BootInstant {
-  static var now: BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
 }

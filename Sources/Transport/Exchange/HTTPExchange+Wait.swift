@@ -1,6 +1,6 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import Wire
 
 // The response, as `UpstreamExchange` promises it: it is awaited, and buffered until it is taken.
@@ -10,12 +10,6 @@ extension HTTPExchange {
     case body(upTo: Int)
     case piece
   }
-
-  /// The delay after which a time-out counts as late, in milliseconds. A late time-out proves nothing about the
-  /// backend: the process stood still, and the response may have arrived unread.
-  private static let lateness: Int64 = 50
-  /// The extra time to read the response after a late time-out, in milliseconds.
-  private static let grace: Int64 = 20
 
   public func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead {
     try await wait(for: .head, within: span)
@@ -81,9 +75,10 @@ extension HTTPExchange {
       let left = span.count - (NIODeadline.now() - start).nanoseconds / 1_000_000
       if left > 0 {
         _ = await signal.wait(milliseconds: left)
-      } else if left < -Self.lateness, !hasHadGrace {
+      } else if left < -Lateness.tolerance, !hasHadGrace {
+        // The process stood still, and the response may have arrived unread.
         hasHadGrace = true
-        _ = await signal.wait(milliseconds: Self.grace)
+        _ = await signal.wait(milliseconds: Lateness.replyGrace)
       } else {
         if case .running(let carrier) = stage { carrier.timedOut() }
         throw .timedOut

@@ -1,6 +1,6 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import Wire
 
 /// One request and its response on an HTTP/1.1 connection or an HTTP/2 stream. Confined to its loop.
@@ -37,7 +37,7 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   var failure: UpstreamFailure?
 
   /// The time when the request's last byte was passed to the kernel.
-  var sentAt: NIODeadline?
+  public internal(set) var sentAt: NIODeadline?
   /// The time when the backend last took a part of the request, or the client supplied one; `nil` before.
   var takenAt: NIODeadline?
   /// Whether the exchange waits for the client's body.
@@ -96,7 +96,7 @@ extension HTTPExchange {
 
   func received(_ head: ResponseHead) {
     self.head = head
-    if case .length(let length) = head.framing, length > Self.usualRead {
+    if case .length(let length) = head.framing, length > Self.defaultRead {
       body.reserveCapacity(min(length, Self.highWater))
     }
     signal.set()
@@ -121,5 +121,5 @@ extension HTTPExchange {
   func becameWritable() { room.set() }
 
   /// The body length above which a buffer is reserved, in bytes. A shorter body usually arrives together with its head.
-  private static let usualRead = 4096
+  private static let defaultRead = 4096
 }

@@ -43,8 +43,8 @@ struct SendGate {
   func failure(_ reason: String) -> UpstreamFailure {
     switch refusal {
     case .stale: .notSent("the permit to send had grown stale")
-    case .sentBefore: .answerLost("the permit to send was used before")
-    case nil: hasOpened ? .answerLost(reason) : .notSent(reason)
+    case .sentBefore: .responseLost("the permit to send was used before")
+    case nil: hasOpened ? .responseLost(reason) : .notSent(reason)
     }
   }
 

@@ -1,13 +1,14 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import Wire
 
 /// One HTTP/1.1 connection to a backend, which carries one exchange at a time.
 ///
 /// Bytes that the backend sends unasked close the connection and never become part of a response: bytes between
 /// exchanges, bytes behind a response's end, and bytes that are unread when the next request is about to be sent. Bytes
-/// that arrive later than that cannot be distinguished from the response.
+/// that arrive later than that cannot be distinguished from the response. Confined to its loop, hence `@unchecked
+/// Sendable`.
 final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -91,7 +92,7 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
       exchange?.ended(trailers: ByteBuffer())
     } else {
       exchange?.connectionEnded(
-        error.map(Connector.reason) ?? "the connection ended before the answer did")
+        error.map(Connector.reason) ?? "the connection ended before the response did")
     }
     exchange = nil
     isFree = false
@@ -153,7 +154,7 @@ extension HTTP1Connection: PooledConnection {
   /// Starts the idle time of a connection that is kept for the next exchange.
   func rest() { restsSince = .now() }
 
-  /// Closes a connection that has ended, or on which the backend has said something unasked.
+  /// Closes a connection that has ended, or on which the backend has sent unsolicited bytes.
   func closeUnusable() {
     if isOpen, !socket.isEncrypted, socket.standing == .unread { closeForStrayBytes() } else { close() }
   }
@@ -177,11 +178,11 @@ extension HTTP1Connection: Carrier {
 
   func begin(_ exchange: HTTPExchange) {
     var method = exchange.request.method
-    expect(exchange, answerTo: method.withUTF8 { MessageHead.Method(UnsafeRawBufferPointer($0)) })
+    expect(exchange, responseTo: method.withUTF8 { MessageHead.Method(UnsafeRawBufferPointer($0)) })
     send(exchange.request, of: exchange)
   }
 
-  private func expect(_ exchange: HTTPExchange, answerTo method: MessageHead.Method) {
+  private func expect(_ exchange: HTTPExchange, responseTo method: MessageHead.Method) {
     self.exchange = exchange
     if wasUsed {
       decoder.begin(method)
@@ -257,7 +258,7 @@ extension HTTP1Connection {
     exchange.received(head)
   }
 
-  /// Switches to what the client asked for, and to nothing else: another HTTP would pass every route unseen.
+  /// Switches to the protocol that the client requested, and to no other: another HTTP would pass every route unseen.
   private func switchProtocols(_ head: ResponseHead, for exchange: HTTPExchange) throws {
     guard let offer = exchange.request.upgrade, head.head.switches(toOneOf: offer) else {
       throw UnaskedUpgrade()

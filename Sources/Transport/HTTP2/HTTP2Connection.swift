@@ -1,7 +1,7 @@
 import Idempotency
-import Loop
 import NIOCore
 import NIOHTTP2
+import Platform
 
 /// One HTTP/2 connection to a backend: the state that its streams share, each of which is one exchange. Confined to its
 /// loop.
@@ -10,12 +10,12 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   typealias OutboundOut = HTTP2Frame
 
   /// The number of concurrent streams until the backend states its limit. NIO itself holds back streams beyond that.
-  private static let usualStreams = 100
+  private static let defaultStreams = 100
   /// The number of streams after which a connection is replaced. Stream identifiers end at 2^31, and each stream takes
   /// the next odd one.
   private static let lastOpened = 1 << 29
   /// The initial window of a stream and of a connection, until the backend changes it (RFC 9113, section 6.9.2).
-  private static let usualWindow = 65_535
+  private static let defaultWindow = 65_535
   /// The pause before another look at a connection whose output buffer was not empty, in milliseconds.
   private static let glance: Int64 = 10
 
@@ -24,7 +24,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   private var multiplexer: NIOHTTP2Handler.StreamMultiplexer?
   private var context: ChannelHandlerContext?
   /// The maximum number of concurrent streams that the backend accepts.
-  private var mostStreams = usualStreams
+  private var maxStreams = defaultStreams
   /// The number of streams that are open, or about to be.
   private var streams = 0
   private var opened = 0
@@ -41,12 +41,12 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   /// The number of reads.
   private(set) var reads = 0
   /// The number of frames that belonged to a stream.
-  private var answers = 0
+  private var responses = 0
   /// The number of body bytes that a new stream may send.
-  private var streamWindow = usualWindow
+  private var streamWindow = defaultWindow
   /// The number of bytes that all streams together may still send. It is a lower bound, because bytes that were passed
   /// to NIO count as sent.
-  private var connectionWindow = usualWindow
+  private var connectionWindow = defaultWindow
   /// Runs while an exchange wants the connection, which is not clear.
   private var glance: LoopTimers.Token?
   /// The last stream that the backend may have processed, from a GOAWAY with `NO_ERROR`.
@@ -54,7 +54,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   /// Whether the backend sent GOAWAY with an error. Its last stream identifier then proves nothing.
   private var leftForError = false
   private var restsSince = NIODeadline.now()
-  private let ready = LateResult()
+  private let ready = OneShot()
   private(set) var error: (any Error)?
 
   private init(of pool: ConnectionPool, _ socket: BackendSocket) {
@@ -87,7 +87,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     switch unwrapInboundIn(data).payload {
     case .settings(.settings(let settings)):
       for setting in settings {
-        if setting.parameter == .maxConcurrentStreams { mostStreams = setting.value }
+        if setting.parameter == .maxConcurrentStreams { maxStreams = setting.value }
         if setting.parameter == .initialWindowSize { streamWindow = setting.value }
       }
       if ready.isSet { pool.hasRoom(self) } else { settled() }
@@ -140,7 +140,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
   private func settled() {
     restsSince = .now()
-    ready.set(mostStreams > 0 ? .success(()) : .failure(TakesNothing()))
+    ready.set(maxStreams > 0 ? .success(()) : .failure(TakesNothing()))
   }
 
   private struct TakesNothing: Error, CustomStringConvertible {
@@ -156,7 +156,7 @@ extension HTTP2Connection: PooledConnection {
 
   /// Whether one more exchange may be opened. If the output buffer is not empty, the pool is notified later.
   private var hasRoom: Bool {
-    guard isOpen, !isLeaving, streams < mostStreams, opened < Self.lastOpened else { return false }
+    guard isOpen, !isLeaving, streams < maxStreams, opened < Self.lastOpened else { return false }
     guard !isUnread, !liveness.isAsking else { return false }
     guard !isResting || !hasAged(.now()) else { return false }
     if isClear { return true }
@@ -236,7 +236,7 @@ extension HTTP2Connection {
   /// Whether a request may be sent now. If the backend has closed the connection, it takes no more streams.
   func takes(_ exchange: HTTPExchange) -> Bool {
     // The backend may have lowered its limit just now, and NIO would hold back the head.
-    guard isOpen, !isLeaving || isReserved, streams <= mostStreams else { return false }
+    guard isOpen, !isLeaving || isReserved, streams <= maxStreams else { return false }
     guard takesBody(of: exchange) else { return false }
     switch socket.standing {
     case .quiet: return isClear
@@ -258,7 +258,7 @@ extension HTTP2Connection {
   func willSend(_ count: Int) { connectionWindow -= count }
 
   /// Counts a frame that belongs to a stream.
-  func wasAnswered() { answers &+= 1 }
+  func didReceiveResponse() { responses &+= 1 }
 
   /// Takes no more streams, because the connection has become one client's own.
   func bind() { leave() }
@@ -296,7 +296,7 @@ extension HTTP2Connection {
     isTicking = true
     pool.upstream.context.loop.scheduleTask(in: .seconds(1)) { [weak self] in
       guard let self, isOpen else { return }
-      switch liveness.ticked(reads: reads, answers: answers, hasStreams: !isResting) {
+      switch liveness.ticked(reads: reads, responses: responses, hasStreams: !isResting) {
       case .none: break
       case .rest:
         isTicking = false

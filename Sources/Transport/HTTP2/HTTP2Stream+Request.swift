@@ -97,3 +97,17 @@ extension HPACKHeaders {
     self.init(head + fields)
   }
 }
+
+extension UpstreamRequest {
+  /// Whether the head certainly fits in a single HEADERS frame.
+  var fitsHTTP2: Bool {
+    // The names of pseudo-header fields, a length, and changes of the dynamic table's size.
+    var size = 128 + HPACKBound.maxBytes(for: method.utf8) + HPACKBound.maxBytes(for: target.utf8)
+    fields.withUnsafeReadableBytes { bytes in
+      for byte in bytes {
+        size += byte == ASCII.lineFeed ? HPACKBound.fieldBytes : HPACKBound.maxBytes(for: byte)
+      }
+    }
+    return size <= HPACKBound.frameBytes
+  }
+}

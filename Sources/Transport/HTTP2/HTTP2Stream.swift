@@ -47,7 +47,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let payload = unwrapInboundIn(data)
     if case .rstStream(let code) = payload { reset = code }
-    connection.wasAnswered()
+    connection.didReceiveResponse()
     guard case .running = stage else { return }
     do throws(WireError) {
       switch payload {
@@ -112,7 +112,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
       exchange.connectionEnded("the backend reset the request's stream (\(reset))")
     } else {
       exchange.connectionEnded(
-        connection.error.map(Connector.reason) ?? "the connection ended before the answer did")
+        connection.error.map(Connector.reason) ?? "the connection ended before the response did")
     }
   }
 
@@ -132,7 +132,7 @@ extension HTTP2Stream {
       return
     }
     if head.head.bindsConnection { connection.bind() }
-    length = BodyLength(answer: head.framing)
+    length = BodyLength(response: head.framing)
     if isEnd { try length?.end() }
     exchange.received(head)
     if isEnd { finish(trailers: ByteBuffer()) }
@@ -150,7 +150,7 @@ extension HTTP2Stream {
   private func end(_ fields: [(name: String, value: String)], isEnd: Bool) throws(WireError) {
     guard isEnd else { throw .forbiddenTrailer }
     try length?.end()
-    finish(trailers: try HTTP2Trailers.answerLines(fields, limits: Self.limits))
+    finish(trailers: try HTTP2Trailers.responseLines(fields, limits: Self.limits))
   }
 
   private func finish(trailers: ByteBuffer) {

@@ -25,22 +25,22 @@ struct Liveness {
   private(set) var isAsking = false
   private var silence = 0
   /// The number of PINGs since the last frame of a stream.
-  private var asked = 0
+  private var pings = 0
   private var lastRead = 0
-  private var lastAnswer = 0
+  private var lastResponses = 0
 
   /// Handles the passing of a second.
   ///
   /// - Parameters:
   ///   - reads: The number of reads so far.
-  ///   - answers: The number of frames so far that belonged to a stream.
+  ///   - responses: The number of frames so far that belonged to a stream.
   ///   - hasStreams: Whether a stream is open.
-  mutating func ticked(reads: Int, answers: Int, hasStreams: Bool) -> TickAction {
+  mutating func ticked(reads: Int, responses: Int, hasStreams: Bool) -> TickAction {
     if reads != lastRead {
       lastRead = reads
       heard()
-      if answers != lastAnswer { asked = 0 }
-      lastAnswer = answers
+      if responses != lastResponses { pings = 0 }
+      lastResponses = responses
       return hasStreams ? .none : .rest
     }
     guard hasStreams || isAsking else {
@@ -49,7 +49,7 @@ struct Liveness {
     }
     silence += 1
     if isAsking { return silence >= Self.patience ? .giveUp : .none }
-    guard silence >= Self.pauses[min(asked, Self.pauses.count - 1)] else { return .none }
+    guard silence >= Self.pauses[min(pings, Self.pauses.count - 1)] else { return .none }
     ask(reads: reads)
     return .ask
   }
@@ -59,7 +59,7 @@ struct Liveness {
     lastRead = reads
     isAsking = true
     silence = 0
-    asked += 1
+    pings += 1
   }
 
   /// Records that anything was read.

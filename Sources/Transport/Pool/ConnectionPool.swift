@@ -1,6 +1,6 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 
 /// The connections of one backend on one event loop: those in use, those kept for the next exchange, and the exchanges
 /// that wait for one.

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import Glibc
 
 /// An IP address as 128 bits. An IPv4 address is stored as its IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2), so
 /// that a machine has one address whatever kind of socket it connects by.

@@ -1,12 +1,5 @@
+import Glibc
 import NIOCore
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 /// Reads a start line and field lines up to the empty line, and resumes where it ran out of bytes.
 ///
@@ -90,7 +83,7 @@ struct FieldScanner {
     while first < last, Self.isSpace(bytes[first]) { first += 1 }
     while first < last, Self.isSpace(bytes[last - 1]) { last -= 1 }
     guard Self.isValue(bytes, first, last) else { throw .badFieldValue }
-    if fields.isEmpty { fields.reserveCapacity(Self.usualFields) }
+    if fields.isEmpty { fields.reserveCapacity(Self.defaultFields) }
     fields.append(
       MessageHead.Field(
         nameStart: UInt32(truncatingIfNeeded: start), valueStart: UInt32(truncatingIfNeeded: first),
@@ -99,7 +92,7 @@ struct FieldScanner {
   }
 
   /// The initial capacity of the index. A browser behind a gateway sends about 20 fields; 24 entries take 384 bytes.
-  private static let usualFields = 24
+  private static let defaultFields = 24
 
   /// The offset of the first colon in a line.
   private static func colon(in bytes: UnsafeRawBufferPointer, _ start: Int, _ end: Int) -> Int? {

@@ -87,16 +87,17 @@ public struct RequestDecoder: Sendable {
   private mutating func request(_ line: RequestLine, _ bytes: ByteBuffer) throws(WireError) -> RequestHead {
     let head = MessageHead(
       bytes: bytes, start: line.start, minorVersion: line.minorVersion, fields: scanner.takeFields())
-    let said = try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
+    let framing = try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
       try FramingFields(head.fields, in: bytes)
     }
-    if said.hosts > 1 { throw .repeatedHost }
-    if said.hosts == 0 && head.minorVersion >= 1 { throw .missingHost }
-    if said.isChunked && head.minorVersion == 0 { throw .transferCodingInHTTP10 }
+    if framing.hosts > 1 { throw .repeatedHost }
+    if framing.hosts == 0 && head.minorVersion >= 1 { throw .missingHost }
+    if framing.isChunked && head.minorVersion == 0 { throw .transferCodingInHTTP10 }
     return RequestHead(
-      head: head, framing: said.isChunked ? .chunked : said.contentLength.map(BodyFraming.length) ?? .none,
-      keepAlive: said.isPersistent(minorVersion: head.minorVersion),
-      expectsContinue: said.expectsContinue && head.minorVersion >= 1)
+      head: head,
+      framing: framing.isChunked ? .chunked : framing.contentLength.map(BodyFraming.length) ?? .none,
+      keepAlive: framing.isPersistent(minorVersion: head.minorVersion),
+      expectsContinue: framing.expectsContinue && head.minorVersion >= 1)
   }
 
   /// Skips empty lines before the request line; false if the input may be the first half of another one.

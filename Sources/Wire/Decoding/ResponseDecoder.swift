@@ -51,7 +51,7 @@ public struct ResponseDecoder: Sendable {
 
   /// Prepares for the response to the next request on the connection. The previous response must have ended.
   public mutating func begin(_ method: MessageHead.Method) {
-    guard case .idle = state else { preconditionFailure("An answer is still under way in \(state).") }
+    guard case .idle = state else { preconditionFailure("A response is still in progress in \(state).") }
     self.method = method
     state = .head
   }
@@ -119,24 +119,24 @@ public struct ResponseDecoder: Sendable {
   ) throws(WireError) -> ResponseHead {
     let head = MessageHead(
       bytes: bytes, start: line.start, minorVersion: line.minorVersion, fields: scanner.takeFields())
-    let said = try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
+    let fields = try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
       try FramingFields(head.fields, in: bytes)
     }
-    if said.isChunked && head.minorVersion == 0 { throw .transferCodingInHTTP10 }
-    let framing = framing(of: head.status, said)
+    if fields.isChunked && head.minorVersion == 0 { throw .transferCodingInHTTP10 }
+    let framing = framing(of: head.status, fields)
     // A forbidden body may still come, and then the bytes that follow cannot be trusted.
     let mayHaveBody =
-      head.status >= 200 && head.status != 204 || !said.isChunked && said.contentLength ?? 0 == 0
-    let persists = said.isPersistent(minorVersion: head.minorVersion) && framing != .untilClose
+      head.status >= 200 && head.status != 204 || !fields.isChunked && fields.contentLength ?? 0 == 0
+    let persists = fields.isPersistent(minorVersion: head.minorVersion) && framing != .untilClose
     return ResponseHead(
       head: head, framing: framing, keepAlive: persists && mayHaveBody && head.status != 101)
   }
 
   /// The framing of the response's body (RFC 9112, section 6.3).
-  private func framing(of status: Int, _ said: FramingFields) -> ResponseHead.Framing {
+  private func framing(of status: Int, _ fields: FramingFields) -> ResponseHead.Framing {
     let isTunnel = method == .connect && 200..<300 ~= status
     if method == .head || isTunnel || status < 200 || status == 204 || status == 304 { return .none }
-    if said.isChunked { return .chunked }
-    return said.contentLength.map(ResponseHead.Framing.length) ?? .untilClose
+    if fields.isChunked { return .chunked }
+    return fields.contentLength.map(ResponseHead.Framing.length) ?? .untilClose
   }
 }

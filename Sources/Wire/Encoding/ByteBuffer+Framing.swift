@@ -1,19 +1,6 @@
 import NIOCore
 
 extension ByteBuffer {
-  /// Writes `METHOD target HTTP/1.1` and CRLF.
-  public mutating func writeRequestLine(method: UnsafeRawBufferPointer, path: ByteBuffer, query: ByteBuffer?)
-  {
-    writeBytes(method)
-    writeInteger(ASCII.space)
-    writeImmutableBuffer(path)
-    if let query {
-      writeInteger(0x3F as UInt8)
-      writeImmutableBuffer(query)
-    }
-    writeStaticString(" HTTP/1.1\r\n")
-  }
-
   /// Writes `Content-Length: n` and CRLF.
   public mutating func writeContentLength(_ length: Int) {
     writeStaticString("Content-Length: ")

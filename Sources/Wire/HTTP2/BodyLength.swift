@@ -11,7 +11,7 @@ public struct BodyLength: Sendable {
     }
   }
 
-  public init(answer framing: ResponseHead.Framing) {
+  public init(response framing: ResponseHead.Framing) {
     switch framing {
     case .none: left = 0
     case .length(let length): left = length

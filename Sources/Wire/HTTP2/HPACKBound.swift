@@ -9,7 +9,7 @@ public enum HPACKBound {
   public static let byteBytes = 8
 
   /// The maximum number of bytes for a byte in the Huffman code (RFC 7541, appendix B), which NIO always uses.
-  public static func mostBytes(for byte: UInt8) -> Int {
+  public static func maxBytes(for byte: UInt8) -> Int {
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
       UInt8(ascii: "-")...UInt8(ascii: ";"), UInt8(ascii: "="), UInt8(ascii: "_"), UInt8(ascii: "%"),
@@ -23,7 +23,7 @@ public enum HPACKBound {
   }
 
   /// The maximum number of bytes for a text.
-  public static func mostBytes(for text: some Sequence<UInt8>) -> Int {
-    text.reduce(0) { $0 + mostBytes(for: $1) }
+  public static func maxBytes(for text: some Sequence<UInt8>) -> Int {
+    text.reduce(0) { $0 + maxBytes(for: $1) }
   }
 }

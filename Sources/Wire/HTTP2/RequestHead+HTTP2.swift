@@ -41,18 +41,18 @@ extension RequestHead {
       let crumbs = cookies.filter { !$0.isEmpty }
       try head.append(name: "cookie", value: crumbs.joined(separator: "; "))
     }
-    let said = try head.bytes.withUnsafeReadableBytes { bytes throws(WireError) in
+    let fields = try head.bytes.withUnsafeReadableBytes { bytes throws(WireError) in
       try FramingFields(head.fields, in: bytes)
     }
     let framing: BodyFraming
-    switch said.contentLength {
+    switch fields.contentLength {
     case .some(let length):
       guard length == 0 || !isEnd else { throw .badContentLength }
       framing = .length(length)
     case nil: framing = isEnd ? .none : .chunked
     }
     self.init(
-      head: head, framing: framing, keepAlive: true, expectsContinue: said.expectsContinue && !isEnd)
+      head: head, framing: framing, keepAlive: true, expectsContinue: fields.expectsContinue && !isEnd)
   }
 }
 

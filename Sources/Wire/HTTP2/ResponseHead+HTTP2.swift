@@ -20,14 +20,14 @@ extension ResponseHead {
     else { throw .badStatusLine }
     var head = MessageHead(status: status)
     head.fields.reserveCapacity(fields.count)
-    try head.append(answerFields: fields.dropFirst())
+    try head.append(responseFields: fields.dropFirst())
     head.bytes.writeStaticString("\r\n")
-    let said = try head.bytes.withUnsafeReadableBytes { bytes throws(WireError) in
+    let framing = try head.bytes.withUnsafeReadableBytes { bytes throws(WireError) in
       try FramingFields(head.fields, in: bytes)
     }
     let hasNoBody = method == .head || status < 200 || status == 204 || status == 304
     self.init(
-      head: head, framing: hasNoBody ? .none : said.contentLength.map(Framing.length) ?? .chunked,
+      head: head, framing: hasNoBody ? .none : framing.contentLength.map(Framing.length) ?? .chunked,
       keepAlive: true)
   }
 
@@ -43,12 +43,12 @@ extension ResponseHead {
 extension HTTP2Trailers {
   /// The field lines of a response's trailers to forward. The rules are those for a request, but values are checked
   /// less strictly, as in `ResponseHead`.
-  public static func answerLines(
+  public static func responseLines(
     _ fields: [(name: String, value: String)], limits: HeadLimits
   ) throws(WireError) -> ByteBuffer {
     try HTTP2Fields.checkSize(fields, limits: limits)
     var section = MessageHead(start: .status(0, reason: 0..<0))
-    try section.append(answerFields: fields[...])
+    try section.append(responseFields: fields[...])
     return try Trailers.lines(section.fields, in: section.bytes, ofResponse: true)
   }
 }
@@ -66,7 +66,7 @@ extension MessageHead {
   }
 
   fileprivate mutating func append(
-    answerFields fields: ArraySlice<(name: String, value: String)>
+    responseFields fields: ArraySlice<(name: String, value: String)>
   ) throws(WireError) {
     for (name, value) in fields {
       try HTTP2Fields.check(name: name)

@@ -56,9 +56,11 @@ public enum ASCII {
   /// Whether the byte is a letter A to Z in either case.
   public static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
 
+  public static func isLetterOrDigit(_ byte: UInt8) -> Bool { isLetter(byte) || isDigit(byte) }
+
   /// Whether the byte is a letter, a digit or one of `-._~` (RFC 3986, section 2.3).
   public static func isUnreserved(_ byte: UInt8) -> Bool {
-    isLetter(byte) || isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E
+    isLetterOrDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E
   }
 
   /// The value of a hexadecimal digit in either case; `nil` for other bytes.
@@ -85,5 +87,13 @@ public enum ASCII {
       number = sum
     }
     return number
+  }
+}
+
+extension UInt64 {
+  /// The sixteen hexadecimal digits in lower case.
+  public var hexText: String {
+    let digits = String(self, radix: 16)
+    return String(repeating: "0", count: 16 - digits.utf8.count) + digits
   }
 }

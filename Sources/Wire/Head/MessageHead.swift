@@ -15,8 +15,6 @@ public struct MessageHead: Sendable {
 
     public var nameRange: Range<Int> { Int(nameStart)..<Int(nameStart) + Int(nameLength) }
     public var valueRange: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueLength) }
-    /// The range from the name's first byte to the value's last, without the line's end.
-    public var lineRange: Range<Int> { Int(nameStart)..<Int(valueStart) + Int(valueLength) }
   }
 
   /// The contents of the first line.
@@ -172,5 +170,18 @@ extension MessageHead {
     while let first = bytes.first, first == ASCII.space || first == ASCII.tab { bytes = bytes.dropFirst() }
     while let last = bytes.last, last == ASCII.space || last == ASCII.tab { bytes = bytes.dropLast() }
     return bytes
+  }
+}
+
+extension MessageHead.Field {
+  /// Creates a field from positions that a parser outside this module has found.
+  public init(
+    nameStart: Int, nameLength: UInt16, valueStart: Int, valueLength: Int, name: FieldName
+  ) {
+    self.nameStart = UInt32(nameStart)
+    self.nameLength = nameLength
+    self.valueStart = UInt32(valueStart)
+    self.valueLength = UInt32(valueLength)
+    self.name = name
   }
 }

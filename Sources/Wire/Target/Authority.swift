@@ -7,7 +7,6 @@ struct Authority {
   let host: Range<Int>
   /// The port; `nil` if there is none, or nothing after the colon.
   let port: UInt16?
-  let isIPLiteral: Bool
 
   /// Parses an authority; `nil` for an empty one, which is the value of `Host` for a target without an authority.
   init?(_ bytes: UnsafeRawBufferPointer) throws(WireError) {
@@ -17,7 +16,6 @@ struct Authority {
     // With two dots at the end, one would remain, and a second reading would remove it and see another name.
     guard hostEnd > 0, bytes[hostEnd - 1] != 0x2E else { throw .badHost }
     host = 0..<hostEnd
-    isIPLiteral = first == 0x5B || Self.isIPv4(UnsafeRawBufferPointer(rebasing: bytes[..<hostEnd]))
     port = try Self.port(bytes, from: end)
   }
 
@@ -51,22 +49,5 @@ struct Authority {
     if digits.isEmpty { return nil }
     guard let number = ASCII.decimal(digits), let port = UInt16(exactly: number) else { throw .badHost }
     return port
-  }
-
-  /// Whether the bytes are four decimal numbers up to 255 with dots between them.
-  private static func isIPv4(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    var parts = 1
-    var value = -1
-    for byte in bytes {
-      if ASCII.isDigit(byte) {
-        value = max(value, 0) * 10 + Int(byte - 0x30)
-        guard value <= 255 else { return false }
-      } else {
-        guard byte == 0x2E, value >= 0, parts < 4 else { return false }
-        parts += 1
-        value = -1
-      }
-    }
-    return parts == 4 && value >= 0
   }
 }

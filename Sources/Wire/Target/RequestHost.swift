@@ -6,8 +6,6 @@ public struct RequestHost: Sendable, Equatable {
   public let name: ByteBuffer
   /// The port; `nil` if none is given.
   public let port: UInt16?
-  /// Whether the host is an IP address, which does not identify a site.
-  public let isIPLiteral: Bool
 
   /// Reads the host of a target in absolute or authority form, else that of `Host`; `nil` if neither has one.
   public init?(of head: MessageHead, target: RequestTarget) throws(WireError) {
@@ -31,7 +29,6 @@ public struct RequestHost: Sendable, Equatable {
     else { return nil }
     name = hasCapitals ? Self.lowercased(slice) : slice
     port = parsed.port
-    isIPLiteral = parsed.isIPLiteral
   }
 
   private static func lowercased(_ bytes: ByteBuffer) -> ByteBuffer {

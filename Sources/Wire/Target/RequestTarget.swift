@@ -55,16 +55,4 @@ public struct RequestTarget: Sendable {
     for at in start..<bytes.count where bytes[at] == 0x3F { return at }
     return nil
   }
-
-  /// Calls `body` with the bytes of the path, which are valid during the call only.
-  public func withPath<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
-    try path.withUnsafeReadableBytes(body)
-  }
-
-  /// Calls `body` with the bytes of the query, which are valid during the call only; with no bytes if there is no
-  /// query.
-  public func withQuery<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
-    guard let query else { return try body(UnsafeRawBufferPointer(start: nil, count: 0)) }
-    return try query.withUnsafeReadableBytes(body)
-  }
 }

@@ -40,7 +40,7 @@ enum MetricsBenchmark {
     }
   }
 
-  /// How long one request's figures take a thread, where so many count at once.
+  /// The time that one request's figures take a thread while so many count at once.
   private static func nanoseconds(
     _ way: some WayOfCounting, _ records: [AccessRecord], _ threads: Int, _ count: Int
   ) -> Double {

@@ -1,10 +1,11 @@
 import Glibc
 import Idempotency
 import Logging
-import Loop
 import NIOCore
 import NIOPosix
+import Platform
 import Transport
+import Wire
 
 /// Sends requests to a backend on loopback for a while and prints the processor time of one.
 ///
@@ -81,7 +82,7 @@ enum TransportBenchmark {
         UpstreamRequest(
           upstream: settings, method: method, target: "/v1/orders", fields: fields,
           body: method == "GET" ? .none : .whole(body),
-          permit: SendPermit(askedAt: BootInstant(nanoseconds: bootTimeNanoseconds()), lease: .seconds(30))))
+          permit: SendPermit(askedAt: .now, lease: .seconds(30))))
       defer { exchange.close() }
       _ = try await exchange.collect(upTo: 1 << 20, within: .seconds(30))
       count += 1

@@ -1,6 +1,6 @@
 import TestSupport
 
-/// What a test configures: every member over sensible ones for tests, in YAML's flow style.
+/// The configuration of a test: every member over sensible ones for tests, in YAML's flow style.
 struct Configuration: Sendable {
   var store = StoreKind.embedded
   /// Top-level members, such as `"limits": "{body_timeout: 1s}"`.
@@ -19,7 +19,7 @@ struct Configuration: Sendable {
   var isAppendOnly = false
   /// Further options of Redis.
   var redisArguments: [String] = []
-  /// What stands before the `@` of its URL.
+  /// The part before the `@` of its URL.
   var redisUser = ""
 
   /// The whole document.

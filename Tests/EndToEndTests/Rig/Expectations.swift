@@ -2,11 +2,11 @@ import TestSupport
 import Testing
 
 extension Answer {
-  /// What Semel says of the exchange.
+  /// The exchange as Semel states it.
   var idempotencyStatus: String? { self["Idempotency-Status"] }
 }
 
-/// The answer is the backend's, run just now.
+/// The response is the backend's, run just now.
 func expectExecuted(
   _ answer: Answer, _ status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
 ) {
@@ -15,7 +15,7 @@ func expectExecuted(
   #expect(answer["Idempotent-Replayed"] == nil, sourceLocation: sourceLocation)
 }
 
-/// The answer is the recorded one.
+/// The response is the recorded one.
 func expectReplayed(
   _ answer: Answer, of first: Answer, sourceLocation: SourceLocation = #_sourceLocation
 ) {
@@ -24,7 +24,7 @@ func expectReplayed(
   expectReplayed(answer, first.status, sourceLocation: sourceLocation)
 }
 
-/// The answer is a recorded one with this status.
+/// The response is a recorded one with this status.
 func expectReplayed(_ answer: Answer, _ status: Int, sourceLocation: SourceLocation = #_sourceLocation) {
   #expect(answer.status == status, "\(answer.text)", sourceLocation: sourceLocation)
   #expect(answer.idempotencyStatus == "replayed", "\(answer.text)", sourceLocation: sourceLocation)
@@ -32,7 +32,7 @@ func expectReplayed(_ answer: Answer, _ status: Int, sourceLocation: SourceLocat
   #expect(answer["X-Should-Retry"] == nil, sourceLocation: sourceLocation)
 }
 
-/// The answer is Semel's own, and in all its parts as section 4 of the contract says.
+/// The response is Semel's own, and in all its parts as section 4 of the contract says.
 func expectRefused(
   _ answer: Answer, _ status: Int, _ code: String, retryable: Bool,
   sourceLocation: SourceLocation = #_sourceLocation

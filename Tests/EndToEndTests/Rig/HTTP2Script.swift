@@ -3,7 +3,7 @@ import TestSupport
 
 /// A client of HTTP/2 that does what a test says, frame by frame where it must: a script of `Clients`.
 struct HTTP2Script {
-  /// What a step says.
+  /// The words of a step.
   enum Argument: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByBooleanLiteral
   {
@@ -27,7 +27,7 @@ struct HTTP2Script {
     }
   }
 
-  /// What became of one stream.
+  /// The fate of one stream.
   struct Stream: Decodable {
     var status: Int
     var fields: [String: String]
@@ -40,7 +40,7 @@ struct HTTP2Script {
     /// The code of RST_STREAM.
     var reset: Int?
     var ended: Bool
-    /// How many bytes of a large upload went out.
+    /// The number of bytes of a large upload that went out.
     var uploaded: Int?
   }
 

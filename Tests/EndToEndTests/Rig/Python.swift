@@ -25,7 +25,7 @@ enum Python {
     try await result(of: start(script, arguments))
   }
 
-  /// What a script has printed as JSON in its last line, once it has ended.
+  /// The JSON in a script's last line of output, once it has ended.
   static func result<Result: Decodable>(of process: ManagedProcess) async throws -> Result {
     let exit = try await process.exit(within: .seconds(50))
     guard exit == .code(0), let last = process.output.split(separator: "\n").last else {

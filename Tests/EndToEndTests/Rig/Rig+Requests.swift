@@ -25,7 +25,7 @@ extension Rig {
     HTTPClient.request("POST", path, fields(key: key) + more, body: body)
   }
 
-  /// Delivers the same order again and again until its answer is what the test waits for.
+  /// Delivers the same order again and again until its response is what the test waits for.
   func order(
     _ key: String, at node: SemelProcess? = nil, within span: Duration = .seconds(20),
     until isReached: (Answer) -> Bool

@@ -9,12 +9,12 @@ struct Rig: Sendable {
   let semel: SemelProcess
   private let directory: TemporaryDirectory
 
-  /// Where the embedded store is; `nil` on Redis.
+  /// The path of the embedded store; `nil` on Redis.
   var storePath: String? { redis == nil ? directory.file("semel.db") : nil }
 
-  /// How many rigs run at once: each is up to three processes, and most of the time they wait.
+  /// The maximum number of rigs at once: each is up to three processes, and most of the time they wait.
   private static let slots = Watched(allSlots)
-  /// What a test takes that loads the machine: it runs alone, and no time-out of another is its doing.
+  /// The turn of a test that loads the machine: it runs alone, so that it causes no time-out of another.
   static let allSlots = 6
 
   /// Starts all parts, runs `body`, and ends them whatever it did.

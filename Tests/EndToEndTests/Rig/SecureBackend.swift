@@ -4,7 +4,7 @@ import TestSupport
 struct SecureBackend {
   /// Of the backend's authority.
   let certificates: Certificates
-  /// What the upstream's url calls the backend.
+  /// The backend's name in the upstream's url.
   var host = "localhost"
   var http2 = "off"
   /// Members of the upstream's `tls`, over its `ca`.

@@ -41,7 +41,7 @@ struct SecureRig: Sendable {
     return process.output + process.errors
   }
 
-  /// What `openssl s_client` says of a handshake.
+  /// The report of `openssl s_client` on a handshake.
   func handshake(_ arguments: [String]) async throws -> String {
     let process = try ManagedProcess(
       ["openssl", "s_client", "-connect", "127.0.0.1:\(port)", "-CAfile", certificates.authority] + arguments)

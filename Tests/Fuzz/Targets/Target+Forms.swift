@@ -1,5 +1,6 @@
 import NIOCore
 import Wire
+import WireOracle
 
 @testable import Idempotency
 

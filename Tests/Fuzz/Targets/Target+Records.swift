@@ -6,7 +6,7 @@ import NIOCore
 extension Target {
   private static let times: [Int64] = [.min, 0, 1_700_000_000_000, .max]
 
-  /// What Redis keeps of a record and of an answer, read back.
+  /// Records and responses as Redis keeps them, read back.
   static func recordsFault(in bytes: [UInt8]) -> String? {
     _ = Recipe(text: String(decoding: bytes, as: UTF8.self))
     let response = RedisResponse.read(ByteBuffer(bytes: bytes))

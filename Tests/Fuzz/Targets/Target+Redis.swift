@@ -1,16 +1,18 @@
 import Idempotency
+import NIOCore
 
 @testable import Store
 
 extension Target {
-  /// What Redis sends: replies are the same wherever they are cut, and each of them means something or is an error.
+  /// The replies of Redis: they are the same wherever they are cut, and each of them means something or is an error.
   static func redisFault(in bytes: [UInt8]) -> String? {
     let whole = replies(bytes, pieces: bytes.count)
     let trickled = replies(bytes, pieces: 1)
+    _ = RedisResponse.read(ByteBuffer(bytes: bytes))
     guard whole == trickled else { return "cutting changes the meaning: \(whole) / \(trickled)" }
     let settings = RedisEndpointSettings(address: .unix(path: "/"))
-    for carriesRecords in [false, true] {
-      var handshake = RedisHandshake(settings, carriesRecords: carriesRecords)
+    for purpose in [RedisPurpose.subscriptions, .records] {
+      var handshake = RedisHandshake(settings, for: purpose)
       for reply in whole {
         guard case .wait = handshake.received(reply) else { break }
       }
@@ -29,7 +31,7 @@ extension Target {
         while let reply = try reader.next() {
           values.append(reply.value)
           let answer = RedisAnswer(reply)
-          if case .told(let told) = answer.ending { _ = try? told.standing(now: answer.now) }
+          if case .told(let told) = answer.ending { _ = try? told.standing(now: answer.now, response: nil) }
           if case .refused(let text) = answer.ending { _ = RedisRefusal.error(text) }
         }
       } catch {

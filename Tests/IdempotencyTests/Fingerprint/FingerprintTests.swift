@@ -1,7 +1,7 @@
 import Idempotency
 import Testing
 
-/// What enters a fingerprint besides the body.
+/// The parts of a fingerprint besides the body.
 struct FingerprintTests {
   private func request(_ change: (inout Request) -> Void) -> Request {
     var request = Request("application/json", #"{"a":1}"#)

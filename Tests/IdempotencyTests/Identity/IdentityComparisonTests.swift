@@ -1,7 +1,8 @@
 import Idempotency
 import Testing
+import Wire
 
-/// Which requests two lists of routes identify in different ways.
+/// The requests that two lists of routes identify differently.
 struct IdentityComparisonTests {
   private static let upstream = UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1))
 
@@ -25,7 +26,7 @@ struct IdentityComparisonTests {
   @Test(arguments: [
     // Nothing but the order of routes that have nothing in common.
     (["POST /a * x", "POST /b * y"], ["POST /b * y", "POST /a * x"]),
-    // What an earlier route takes all of was never the later one's.
+    // Requests that an earlier route takes as a whole were never the later one's.
     (["POST /a * x", "POST /** * x", "POST /a/b * y"], ["POST /a * x", "POST /** * x"]),
     (["POST,PUT /a * x"], ["POST /a * x", "PUT /a * x"]),
     (["POST /a * x", "PUT /a * x"], ["PUT,POST,GET /a * x"]),

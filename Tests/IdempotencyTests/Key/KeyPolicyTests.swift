@@ -20,7 +20,7 @@ struct KeyPolicyTests {
     policy.minLength = 8
     #expect(fault("12345678", policy) == nil)
     #expect(fault("1234567", policy) == .keyInvalid(.tooShort, policy: policy))
-    // What counts is the key, not its spelling.
+    // The key counts, not its spelling.
     #expect(fault("\"123456\"", policy) == .keyInvalid(.tooShort, policy: policy))
   }
 

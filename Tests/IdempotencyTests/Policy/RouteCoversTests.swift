@@ -1,5 +1,6 @@
 import Idempotency
 import Testing
+import Wire
 
 /// Routes that are never met behind another one.
 struct RouteCoversTests {

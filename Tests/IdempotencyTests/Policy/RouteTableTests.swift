@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Testing
+import Wire
 
 struct RouteTableTests {
   private static let upstream = UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1))

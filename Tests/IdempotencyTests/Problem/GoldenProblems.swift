@@ -1,4 +1,4 @@
-/// Every problem document with its fields, as clients see them. A changed line here is a changed answer.
+/// Every problem document with its fields, as clients see them. A changed line here is a changed response.
 let goldenProblems = #"""
   Content-Type: application/problem+json
   Cache-Control: no-store

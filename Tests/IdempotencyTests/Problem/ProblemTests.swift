@@ -21,8 +21,8 @@ struct ProblemTests {
     + [409, 422, 400].map { .payloadMismatch(status: $0) }
     + [
       .inFlight(retryAfter: 1500), .outcomeUnknown(retryAfter: 30000), .outcomeUnknown(retryAfter: nil),
-      .answerLost(.broken, retryAfter: 30000), .answerLost(.broken, retryAfter: nil),
-      .answerLost(.timedOut, retryAfter: 30000), .answerLost(.timedOut, retryAfter: nil),
+      .responseLost(.broken, retryAfter: 30000), .responseLost(.broken, retryAfter: nil),
+      .responseLost(.timedOut, retryAfter: 30000), .responseLost(.timedOut, retryAfter: nil),
       .responseNotKept(status: 201, location: "/v1/orders/1"), .responseNotKept(status: 200, location: nil),
       .keyExpired,
       .requestTooLarge(limit: 1_048_576), .requestTimeout, .headerTooLarge, .notImplemented,

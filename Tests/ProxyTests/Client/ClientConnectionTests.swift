@@ -1,8 +1,8 @@
 import Idempotency
 import Logging
-import Loop
 import NIOCore
 import NIOEmbedded
+import Platform
 import Telemetry
 import Testing
 import Wire
@@ -21,15 +21,15 @@ struct ClientConnectionTests {
       let environment = ProxyEnvironment(counters: metrics.counters, logger: Logger(label: "test"))
       downstream = Downstream(
         context: EventLoopContext(loop: channel.embeddedEventLoop), environment: environment,
-        generation: Self.generation(), metrics: metrics.loops[0])
+        configuration: Self.configuration(), metrics: metrics.loops[0])
       downstream.start = { [unowned self] in deliveries.append($0) }
       let connection = ClientConnection(downstream: downstream, peer: ClientPeer(address: "192.0.2.1"))
       try channel.pipeline.syncOperations.addHandler(connection)
       try channel.connect(to: SocketAddress(unixDomainSocketPath: "/peer")).wait()
     }
 
-    static func generation(limits: ProxyLimits = ProxyLimits()) -> Generation {
-      Generation(
+    static func configuration(limits: LimitSettings = LimitSettings()) -> ConfigurationSnapshot {
+      ConfigurationSnapshot(
         routes: RouteTable([]), fallback: nil, limits: limits,
         accessLog: AccessLog(sink: LogSink(), format: .json, isEnabled: false),
         trustedProxies: TrustedProxies(),
@@ -41,7 +41,7 @@ struct ClientConnectionTests {
     func endInput() { channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
 
     /// Responds to a delivery with a problem of this status.
-    func respond(to index: Int) { deliveries[index].answer(Answer(.requestTimeout)) }
+    func respond(to index: Int) { deliveries[index].respond(with: ClientResponse(.requestTimeout)) }
 
     /// The bytes that the client has got since the last call.
     func received() throws -> String {
@@ -81,6 +81,41 @@ struct ClientConnectionTests {
     #expect(harness.deliveries.first?.wholeBody == nil)
     try harness.send("cd")
     #expect(harness.deliveries.first?.wholeBody == ByteBuffer(string: "abcd"))
+  }
+
+  @Test func `chunks of one byte are decoded over several turns of the loop`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+    let count = 10_000
+    try harness.send(String(repeating: "1\r\nx\r\n", count: count) + "0\r\n\r\n")
+    let delivery = try #require(harness.deliveries.first)
+    var turns = 0
+    var before = 0
+    while delivery.wholeBody == nil, turns < 100 {
+      #expect(delivery.logEntry.requestBytes - before <= 512)
+      before = delivery.logEntry.requestBytes
+      harness.channel.embeddedEventLoop.advanceTime(by: DecodingBudget.pause)
+      turns += 1
+    }
+    #expect(delivery.wholeBody?.readableBytes == count)
+    #expect(turns >= count / 512)
+  }
+
+  @Test func `requests that are pipelined by the hundred are run over several turns of the loop`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    harness.downstream.start = { [unowned harness] in
+      harness.deliveries.append($0)
+      $0.respond(with: ClientResponse(.requestTimeout))
+    }
+    try harness.send(String(repeating: Self.get, count: 300))
+    #expect(harness.deliveries.count <= 64)
+    harness.endInput()
+    for _ in 0..<10 { harness.channel.embeddedEventLoop.advanceTime(by: .milliseconds(1)) }
+    #expect(harness.deliveries.count == 300)
+    #expect(try Self.responses(in: harness.received()) == 300)
+    #expect(harness.channel.isActive == false)
   }
 
   @Test func `an early response is the connection's last`() throws {
@@ -149,9 +184,9 @@ struct ClientConnectionTests {
     defer { harness.close() }
     try harness.send(Self.get)
     harness.respond(to: 0)
-    var limits = ProxyLimits()
+    var limits = LimitSettings()
     limits.headerCount = 1
-    harness.downstream.adopt(Harness.generation(limits: limits))
+    harness.downstream.adopt(Harness.configuration(limits: limits))
     _ = try harness.received()
     try harness.send("GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n\r\n")
     #expect(try harness.received().hasPrefix("HTTP/1.1 431"))

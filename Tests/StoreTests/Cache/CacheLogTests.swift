@@ -12,7 +12,7 @@ import Testing
 
   private let fingerprint = Samples.fingerprint()
 
-  /// An answer that begins, goes on and ends unlike that of another number.
+  /// A response that begins, goes on and ends unlike that of another number.
   private func record(_ number: Int, bodyBytes: Int, trailers: String = "") -> CompletedRecord {
     var body = ByteBuffer(repeating: UInt8(truncatingIfNeeded: number), count: bodyBytes)
     if bodyBytes >= 8 {
@@ -35,8 +35,8 @@ import Testing
       remaining: .seconds(600), attempt: number)
   }
 
-  /// What is answered is what was put in last, whatever was put in, taken out, moved or driven out since: over many
-  /// laps of the ring, with entries from the smallest to half the ring.
+  /// The outcome found is the one that was put in last, whatever was put in, taken out, moved or evicted since: over
+  /// many laps of the ring, with entries from the smallest to half the ring.
   @Test(arguments: [16 << 10, 64 << 10, 160 << 10], [1, 2, 3, 4] as [UInt64])
   func `every answer is the last one put in`(capacity: Int, seed: UInt64) {
     var random = SeededGenerator(seed: seed)

@@ -4,7 +4,7 @@ import Store
 import TestSupport
 import Testing
 
-/// How the cache stands before a store: the embedded one, which is closed where a test must see who answered.
+/// The cache before a store: the embedded one, which is closed if a test must see which of both has replied.
 @Suite struct CachedStoreTests {
   private func withStore(
     capacityBytes: Int = 1 << 20, _ body: (CachedStore<EmbeddedStore>) async throws -> Void

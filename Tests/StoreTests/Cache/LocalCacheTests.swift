@@ -4,7 +4,7 @@ import Testing
 
 @testable import Store
 
-/// What the cache keeps, for how long, and what it must not keep: each race as the steps in which it happens.
+/// The entries that the cache keeps, and those that it must not keep: each race as the steps in which it happens.
 @Suite struct LocalCacheTests {
   private static let start = BootInstant(nanoseconds: 1_000_000_000)
 
@@ -76,7 +76,7 @@ import Testing
   @Test func `a fill that an invalidation overtook is dropped`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     let ticket = cache.ticket(for: id, now: Self.start)
-    // The store answers `completed`; before that answer is here, the record is forgotten.
+    // The store answers `completed`; before that response is here, the record is forgotten.
     cache.invalidate(id)
     cache.fill(id, fingerprint, record(), with: ticket)
     #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)

@@ -1,7 +1,7 @@
 import Idempotency
 import Testing
 
-/// What every store does with a claim.
+/// Claims, in every store.
 @Suite struct ClaimConformance {
   @Test(arguments: StoreUnderTest.all)
   func `the first claim is granted with attempt 1`(_ kind: StoreUnderTest) async throws {

@@ -1,7 +1,7 @@
 import Idempotency
 import Testing
 
-/// What every store does with the facts of a namespace.
+/// The facts of a namespace, in every store.
 @Suite struct FactConformance {
   private static let fact = NamespaceFact(name: "test")
 

@@ -1,7 +1,7 @@
 import Idempotency
 import Testing
 
-/// What every store does for an operator.
+/// The commands of an operator, in every store.
 @Suite struct OperatorConformance {
   @Test(arguments: StoreUnderTest.all)
   func `what was never claimed is absent`(_ kind: StoreUnderTest) async throws {
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  /// How a record comes to its end.
+  /// The end of a record.
   private enum Ending { case completed, released, unknown, lapsed }
 
   @Test(arguments: StoreUnderTest.all)
@@ -159,7 +159,7 @@ import Testing
       #expect(record?.attempt == 1)
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
       #expect(try await other.resolve(claim.id, as: .notApplied).lost == .completed)
-      // The owner that lost the answer holds the record no longer.
+      // The owner that lost the response holds the record no longer.
       let late = Samples.completion(.kept(Samples.response(body: "late")))
       #expect(try await store.complete(claim, with: late).outcome.lost == .completed)
       #expect(try await store.find(claim.id).completedRecord?.outcome == completion.outcome)

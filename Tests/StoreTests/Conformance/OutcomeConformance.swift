@@ -2,9 +2,9 @@ import Idempotency
 import NIOCore
 import Testing
 
-/// What every store keeps of an outcome, and for how long.
+/// The outcomes that every store keeps, and their ages.
 @Suite struct OutcomeConformance {
-  /// Answers that have tripped stores: binary, empty, large, with trailers.
+  /// Responses that have tripped stores: binary, empty, large, with trailers.
   static let responses: [(String, RecordedResponse)] = [
     (
       "binary",

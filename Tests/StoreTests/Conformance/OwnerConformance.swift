@@ -2,7 +2,7 @@ import Idempotency
 import NIOCore
 import Testing
 
-/// What every store does for an owner, and for one that is no longer it.
+/// The commands of an owner, and of one that is no longer it, in every store.
 @Suite struct OwnerConformance {
   @Test(arguments: StoreUnderTest.all)
   func `a renewal extends the lease, also a lapsed one`(_ kind: StoreUnderTest) async throws {
@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  /// Who gives a claim back whose reply was lost knows neither its attempt nor what went before.
+  /// A release after a lost reply, which knows neither the attempt nor what went before.
   @Test(arguments: StoreUnderTest.all)
   func `a claim given back unseen leaves the record as the store knew it`(_ kind: StoreUnderTest) async throws
   {

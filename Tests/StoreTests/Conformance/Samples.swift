@@ -1,6 +1,6 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import Testing
 
 /// Values as the tests need them: random where they must differ, long where time must not matter.
@@ -96,7 +96,7 @@ extension RecordStore {
 }
 
 extension RecordStore {
-  /// What a walk over all parts of the list finds unreadable.
+  /// The records that a walk over all parts of the list finds unreadable.
   func unreadable() async throws -> Set<RecordID> {
     var found: Set<RecordID> = []
     var cursor: String?

@@ -1,13 +1,13 @@
 import Idempotency
-import Loop
+import Platform
 import Testing
 
-/// How every store wakes those who wait for a record's end.
+/// Waiting for a record's end, in every store.
 @Suite struct WatchConformance {
   /// Far longer than a push takes; a wait that lasts so long has missed it.
   static let long = Milliseconds.seconds(20)
 
-  /// What ends a record, or frees it, and the state that it is in then.
+  /// The commands that end a record, or free it, and the state that it is in then.
   enum End: CaseIterable {
     case complete, release, delete, markUnknown, forget, resolve
 

@@ -6,7 +6,7 @@ import Store
 import TestSupport
 import Testing
 
-/// What the embedded store keeps when its process dies or its disk is full: shown on a process of its own.
+/// The embedded store after the death of its process, and on a full disk, in a process of its own.
 @Suite struct EmbeddedCrashTests {
   @Test func `kill -9 loses nothing that was acknowledged`() async throws {
     let directory = TemporaryDirectory()

@@ -6,7 +6,7 @@ import Logging
 import TestSupport
 import Testing
 
-/// What the embedded store does with the file that it is given.
+/// The embedded store and the file that it is given.
 @Suite struct EmbeddedFileTests {
   private static let logger = Logger(label: "test")
 
@@ -95,7 +95,7 @@ import Testing
           arguments: [Self.blob(records[2].id)])
       }
       let second = try EmbeddedStore(path: path, logger: Self.logger)
-      for (claim, reason) in zip(records, ["format 9", "without owner", "answer is gone"]) {
+      for (claim, reason) in zip(records, ["format 9", "without owner", "response is gone"]) {
         let error = await #expect(throws: StoreError.self) { try await second.claim(Samples.again(claim)) }
         guard case .unreadable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
         #expect(text.contains(reason))

@@ -2,13 +2,13 @@ import Foundation
 import GRDB
 import Idempotency
 import Logging
-import Loop
+import Platform
 import TestSupport
 import Testing
 
 @testable import Store
 
-/// How the embedded store keeps its files in order, and what it does when others touch them.
+/// The upkeep of the embedded store's files, also while others touch them.
 @Suite struct EmbeddedHousekeepingTests {
   private static let logger = Logger(label: "test")
 
@@ -34,7 +34,7 @@ import Testing
       // Far more than three time-outs, on a machine with other work.
       #expect(bootTimeNanoseconds() - began < 5_000_000_000)
       try Self.run("ROLLBACK", on: other)
-      // What was given up claims nothing once the lock is gone.
+      // A claim that was given up claims nothing once the lock is gone.
       try await store.until(request.id) { _ in true }
       #expect(try await store.find(request.id) == .absent)
       #expect(try await store.granted(Samples.request(request.id)).attempt == 1)
@@ -156,10 +156,10 @@ import Testing
         }
         try await group.waitForAll()
       }
-      #expect(FileIdentity.length(of: path) + FileIdentity.length(of: path + "-wal") > 20 << 20)
+      #expect(FilePresence.length(of: path) + FilePresence.length(of: path + "-wal") > 20 << 20)
       try await until { store.sweptCount >= 400 && store.figures.databaseBytes < 6 << 20 }
       await store.close()
-      #expect(FileIdentity.length(of: path) < 6 << 20)
+      #expect(FilePresence.length(of: path) < 6 << 20)
     }
   }
 
@@ -206,7 +206,7 @@ import Testing
       #expect(checkpoint() == .heldByReader)
       try Self.run("ROLLBACK", on: reader)
       #expect(checkpoint() == .emptied)
-      #expect(FileIdentity.length(of: path + "-wal") == 0)
+      #expect(FilePresence.length(of: path + "-wal") == 0)
       try reader.close()
       try queue.close()
     }

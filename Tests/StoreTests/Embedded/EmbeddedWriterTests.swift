@@ -2,13 +2,13 @@ import Foundation
 import GRDB
 import Idempotency
 import Logging
-import Loop
 import NIOCore
+import Platform
 import Store
 import TestSupport
 import Testing
 
-/// How the embedded store's writer works: groups, sweeping, waiters, its end.
+/// The embedded store's writer: groups, sweeping, waiters, its end.
 @Suite struct EmbeddedWriterTests {
   private func withStore(_ body: (EmbeddedStore, String) async throws -> Void) async throws {
     let directory = TemporaryDirectory()

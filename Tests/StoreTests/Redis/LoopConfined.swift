@@ -1,6 +1,6 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import Store
 
 /// A Redis store as tests use it: each call runs on the store's own loop, from whatever thread it comes.

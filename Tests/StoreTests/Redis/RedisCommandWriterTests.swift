@@ -41,12 +41,13 @@ import Testing
     #expect(String(buffer: buffer) == "*2\r\n$9\r\nSUBSCRIBE\r\n$2\r\né\r\n")
   }
 
-  @Test func `both keys of a record stand in one slot`() throws {
+  @Test func `the response of a record is in the record's slot`() throws {
     let id = RecordID(try #require(Digest256(repeatElement(0, count: 32))))
     let text = String(repeating: "A", count: 43)
     #expect(
       written { RedisKeys(namespace: "semel").write(id, to: &$0) }
-        == "$51\r\nsemel:{\(text)}\r\n$53\r\nsemel:{\(text)}:r\r\n")
+        == "$51\r\nsemel:{\(text)}\r\n")
+    #expect(RedisKeys(namespace: "semel").response(id, "r:ab") == "semel:{\(text)}:r:ab")
     #expect(RedisKeys(namespace: "semel").channel(id) == "semel:{\(text)}")
   }
 

@@ -1,11 +1,11 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import Store
 import TestSupport
 import Testing
 
-/// What becomes of a call when Redis, or the way to it, fails under it.
+/// The result of a call when Redis, or the way to it, fails under it.
 @Suite(.timeLimit(.minutes(1))) struct RedisFailureTests {
   @Test func `a claim that a frozen Redis was sent claims nothing once it thaws`() async throws {
     let server = try await RedisServer()
@@ -288,7 +288,7 @@ extension RedisNode {
 }
 
 extension RedisServer {
-  /// How many scripts it has run.
+  /// The number of scripts that it has run.
   fileprivate var scriptCount: Int {
     get throws {
       let lines = try command(["INFO", "commandstats"])?.split(whereSeparator: \.isNewline) ?? []

@@ -7,10 +7,10 @@ import Testing
 @Suite struct RedisGreetingTests {
   @Test func `a new connection logs in, loads every script and looks around`() throws {
     var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
-    settings.user = "semel"
-    settings.password = "word"
+    settings.login.user = "semel"
+    settings.login.password = "word"
     settings.database = 2
-    var handshake = RedisHandshake(settings, carriesRecords: true)
+    var handshake = RedisHandshake(settings, for: .records)
     #expect(handshake.steps[0].command == ["AUTH", "semel", "word"])
     #expect(handshake.steps[1].command == ["SELECT", "2"])
     var action = RedisHandshake.Action.wait
@@ -25,7 +25,7 @@ import Testing
         case .persistence: handshake.received(.text("aof_enabled:1\r\n"))
         case .makeEpoch: handshake.received(.integer(0))
         case .readEpoch(let key): handshake.received(key == "semel:facts" ? .text("e1") : .null)
-        case .authenticate, .select: handshake.received(.text("OK"))
+        case .authenticate, .select, .role: handshake.received(.text("OK"))
         case .publish: throw Unexpected(what: "a connection for records publishes nothing by itself")
         }
     }
@@ -38,7 +38,7 @@ import Testing
 
   @Test func `a connection that only subscribes asks whether it may publish`() throws {
     let settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
-    var handshake = RedisHandshake(settings, carriesRecords: false)
+    var handshake = RedisHandshake(settings, for: .subscriptions)
     #expect(handshake.steps.map(\.command).last == ["PUBLISH", "semel:invalidate", ""])
     #expect(handshake.received(.text("OK")) == .wait)
     guard case .ready(let greeting) = handshake.received(.error("NOPERM this user has no permissions")) else {
@@ -81,8 +81,8 @@ import Testing
 
   @Test func `a refused login ends the connection with what to do`() {
     var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
-    settings.password = "wrong"
-    var handshake = RedisHandshake(settings, carriesRecords: false)
+    settings.login.password = "wrong"
+    var handshake = RedisHandshake(settings, for: .subscriptions)
     #expect(
       handshake.steps.map(\.command) == [
         ["AUTH", "wrong"], ["CLIENT", "SETNAME", "semel"], ["PUBLISH", "semel:invalidate", ""],

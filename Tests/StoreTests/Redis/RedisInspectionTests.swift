@@ -4,7 +4,7 @@ import Testing
 
 @testable import Store
 
-/// What was settled at the handshake, and is changed on a live Redis.
+/// Settings that were checked at the handshake and change on a live Redis.
 @Suite struct RedisInspectionTests {
   @Test func `a node that may not publish passes its cache by, and says so, until it may`() async throws {
     let server = try await RedisServer(arguments: [
@@ -12,8 +12,8 @@ import Testing
     ])
     var settings = RedisEndpointSettings.on(server)
     settings.inspectionInterval = 200
-    settings.user = "quiet"
-    settings.password = "word"
+    settings.login.user = "quiet"
+    settings.login.password = "word"
     let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
     try await RedisNode.run(settings) { node in
       node.hub.observe { follow($0, cache) }
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  private func follow(_ event: RedisHub.Event, _ cache: LocalCache) {
+  private func follow(_ event: RedisSubscriber.Event, _ cache: LocalCache) {
     switch event {
     case .up: cache.subscriptionUp()
     case .down: cache.subscriptionDown()
@@ -91,13 +91,6 @@ import Testing
   }
 
   /// Looks until it is so: an inspection comes every few seconds.
-  private func until(_ what: String, _ isSo: () async throws -> Bool) async throws {
-    let giveUp = ContinuousClock.now + .seconds(30)
-    while try await !isSo() {
-      guard ContinuousClock.now < giveUp else { throw Unexpected(what: "not within 30 s: \(what)") }
-      try await Task.sleep(for: .milliseconds(20))
-    }
-  }
 }
 
 extension RedisNode {

@@ -1,14 +1,14 @@
 import Idempotency
 import Logging
-import Loop
 import NIOPosix
+import Platform
 import Store
 import TestSupport
 
-/// One process's end of a Redis: a hub and a store, each on an event loop of its own.
+/// One process's end of a Redis: a subscriber and a store, each on an event loop of its own.
 struct RedisNode: Sendable {
   let settings: RedisEndpointSettings
-  let hub: RedisHub
+  let hub: RedisSubscriber
   let store: LoopConfined
   let log: LogRecorder
 
@@ -24,7 +24,7 @@ struct RedisNode: Sendable {
     let recorder = log
     let logger = Logger(label: "redis") { _ in recorder }
     let group = group ?? .singleton
-    hub = RedisHub(context: EventLoopContext(loop: group.next()), settings: settings, logger: logger)
+    hub = RedisSubscriber(context: EventLoopContext(loop: group.next()), settings: settings, logger: logger)
     let context = EventLoopContext(loop: group.next())
     var storeSettings = settings
     if let relayed { storeSettings.address = .tcp(host: "127.0.0.1", port: relayed) }
@@ -69,6 +69,19 @@ extension RedisEndpointSettings {
   }
 }
 
+extension RedisEndpointSettings {
+  /// A namespace of its own in the cluster of the nodes on these ports.
+  static func on(_ ports: [Int], timeout: Milliseconds = .seconds(10)) -> RedisEndpointSettings {
+    let seeds = ports.map { Address.tcp(host: "127.0.0.1", port: $0) }
+    var settings = RedisEndpointSettings(address: seeds[0])
+    settings.topology = .cluster(seeds)
+    settings.timeout = timeout
+    settings.inspectionInterval = .seconds(3600)
+    settings.namespace = "test-\(UInt64.random(in: 0...UInt64.max))"
+    return settings
+  }
+}
+
 /// The server of all tests that need nothing special of it.
 enum SharedRedis {
   private static let started = Task { try await RedisServer() }
@@ -76,4 +89,12 @@ enum SharedRedis {
   static var server: RedisServer {
     get async throws { try await started.value }
   }
+}
+
+/// The form of an owner's token in Redis.
+func hexadecimal(_ token: OwnerToken) -> String {
+  [token.high, token.low].map { word in
+    let digits = String(word, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }.joined()
 }

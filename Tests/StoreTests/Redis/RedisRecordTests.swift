@@ -4,7 +4,7 @@ import Testing
 
 @testable import Store
 
-/// Records and answers as Redis holds them, read.
+/// Records and responses as Redis holds them, read.
 @Suite struct RedisRecordTests {
   private static func record(_ text: String) -> RedisRecord? {
     var text = text
@@ -20,7 +20,7 @@ import Testing
     #expect(record.since == StoreInstant(milliseconds: 200))
     #expect(record.span == 50)
     #expect(record.unknownRetention == 7)
-    #expect(record.followsUnknown && record.isAnswerKept && !record.onlyRejectedSoFar)
+    #expect(record.followsUnknown && record.responsePlace == .sharedKey && !record.onlyRejectedSoFar)
     #expect(record.recipe == "1;auto;i=/a%20b")
     #expect(record.status == 201)
     #expect(record.location == "/orders/7 and more")
@@ -52,6 +52,27 @@ import Testing
   ) throws {
     let record = try #require(Self.record("1 ab \(state) 2 1 \(since) \(span) 1000 9 - fp r 201"))
     #expect(record.standing(now: StoreInstant(milliseconds: now), response: nil) == standing)
+  }
+
+  @Test func `a response at the end of a record is read, and a damaged one is noticed`() throws {
+    let head = "1 ab completed 3 100 200 50 7 9 e fp r 201"
+    let response = "\u{1}\0\u{7B}\0\0\0\u{6}\0\0\0\0A: b\r\nbody of\0 any bytes"
+    let record = try #require(Self.record("\(head) \(response)"))
+    #expect(record.response?.status == 123)
+    #expect(record.response.map { String(buffer: $0.body) } == "body of\0 any bytes")
+    #expect(!record.isResponseDamaged && record.responseKey(now: StoreInstant(milliseconds: 201)) == nil)
+    for rest in ["", " ", " \u{2}\(response)", " \(response.prefix(14))"] {
+      let damaged = try #require(Self.record(head + rest))
+      #expect(damaged.isResponseDamaged)
+    }
+  }
+
+  @Test func `the key of a response names its owner`() throws {
+    for (flag, place) in [("b", "r:000000000000000000000000000000ab"), ("k", "r"), ("-", nil)] {
+      let record = try #require(Self.record("1 ab completed 3 100 200 50 7 9 \(flag) fp r 201"))
+      #expect(record.responseKey(now: StoreInstant(milliseconds: 249)) == place)
+      #expect(record.responseKey(now: StoreInstant(milliseconds: 250)) == nil)
+    }
   }
 
   @Test func `an answer comes back from its form`() throws {

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A TCP relay in front of a Redis, which loses what a test wants lost.
 final class RedisRelay: Sendable {
-  /// What happens to commands and replies.
+  /// The treatment of commands and replies.
   enum Mode: Sendable {
     case pass
     /// The next command is kept until `release`, and its sender is cut off at once; after that all pass again.
@@ -22,7 +22,7 @@ final class RedisRelay: Sendable {
   private let listener: any Channel
 
   var port: Int { listener.localAddress?.port ?? 0 }
-  /// How many pieces of replies have vanished.
+  /// The number of pieces of replies that have vanished.
   var vanishedCount: Int { vanished.withLock { $0 } }
   /// Whether a command is kept.
   var isHaunted: Bool { ghost.withLock { $0 != nil } }

@@ -1,25 +1,18 @@
+import Glibc
 import Idempotency
 import Logging
-import Loop
 import NIOCore
 import NIOPosix
+import Platform
 import TestSupport
 import Testing
 
 @testable import Store
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
-
 /// A loop that stood still finds its replies in the socket: that says nothing of Redis.
 @Suite(.serialized) struct RedisStallTests {
   private static let timeout: Milliseconds = 400
-  /// Of its own, since its loops stand still: one test at a time, a loop for the hub and one for the store.
+  /// Of its own, since its loops stand still: one test at a time, a loop for the subscriber and one for the store.
   private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
   /// Twice the time of a call.
   private static let stall: UInt32 = 800_000
@@ -68,7 +61,8 @@ import Testing
     let server = try await SharedRedis.server
     let context = EventLoopContext(loop: Self.group.next())
     let log = LogRecorder()
-    let hub = RedisHub(context: context, settings: .on(server), logger: .init(label: "redis") { _ in log })
+    let hub = RedisSubscriber(
+      context: context, settings: .on(server), logger: .init(label: "redis") { _ in log })
     let (stalls, continuation) = AsyncStream<Void>.makeStream()
     // The first ping goes out after a second; the loop stands still over the second one's time.
     context.loop.execute {

@@ -1,13 +1,14 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import Store
 import TestSupport
 import Testing
 
-/// How records stand in Redis, and how it is reached.
+/// The form of records in Redis, and the connection to it.
 @Suite(.timeLimit(.minutes(1))) struct RedisStoreTests {
-  @Test func `the record and its answer stand under keys of one slot, and leave at their times`() async throws
+  @Test func `a record with a longer memory leaves its response under a key that ends before it`()
+    async throws
   {
     let server = try await SharedRedis.server
     try await RedisNode.run(.on(server)) { node in
@@ -32,12 +33,13 @@ import Testing
       let recorded = try #require(record?.recordedAt.milliseconds)
       #expect(
         try server.command(["GET", key])
-          == "1 \(owner) completed 1 \(first) \(recorded) 60000 20000 90000 ok \(digest) 1;auto;i=/sent%20at 201 /orders/7"
+          == "1 \(owner) completed 1 \(first) \(recorded) 60000 20000 90000 ob \(digest) 1;auto;i=/sent%20at 201 /orders/7"
       )
       #expect(try live(key, server, below: 90_000))
-      #expect(try live(key + ":r", server, below: 60_000))
+      #expect(try live("\(key):r:\(owner)", server, below: 60_000))
+      #expect(record?.outcome == .kept(response))
       // Evicted: the record tells still how it ended.
-      try server.command(["DEL", key + ":r"])
+      try server.command(["DEL", "\(key):r:\(owner)"])
       #expect(
         try await node.store.find(claim.id).completedRecord?.outcome
           == .notKept(status: 201, location: "/orders/7"))
@@ -47,13 +49,6 @@ import Testing
   private func live(_ key: String, _ server: RedisServer, below limit: Int) throws -> Bool {
     let left = Int(try server.command(["PTTL", key])?.dropFirst() ?? "") ?? -1
     return left > limit - 10_000 && left <= limit
-  }
-
-  private func hexadecimal(_ token: OwnerToken) -> String {
-    [token.high, token.low].map { word in
-      let digits = String(word, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }.joined()
   }
 
   @Test func `a first run takes two round trips, and a replay one`() async throws {
@@ -117,9 +112,9 @@ import Testing
   @Test func `an unreadable answer is an error, and so is a key that holds something else`() async throws {
     let server = try await SharedRedis.server
     try await RedisNode.run(.on(server)) { node in
-      let claim = try await node.store.completed()
+      let claim = try await node.store.completed(with: Samples.completion(remember: .seconds(700)))
       let key = "\(node.settings.namespace):{\(claim.id.text)}"
-      try server.command(["SET", key + ":r", "\u{2}later"])
+      try server.command(["SET", "\(key):r:\(hexadecimal(claim.owner))", "\u{2}later"])
       for _ in 0..<2 {
         let error = await #expect(throws: StoreError.self) {
           try await node.store.claim(Samples.again(claim))
@@ -153,10 +148,10 @@ import Testing
     var settings = RedisEndpointSettings.on(server)
     settings.address = .unix(path: server.socketPath)
     settings.database = 3
-    settings.password = "secret"
+    settings.login.password = "secret"
     var named = settings
-    named.user = "semel"
-    named.password = "word"
+    named.login.user = "semel"
+    named.login.password = "word"
     for settings in [settings, named] {
       try await RedisNode.run(settings) { node in
         let claim = try await node.store.completed()
@@ -170,8 +165,8 @@ import Testing
       ("nobody", "secret", "Redis knows no such user"),
     ] as [(String?, String?, String)] {
       var wrong = RedisEndpointSettings.on(server, timeout: 1000)
-      wrong.user = user
-      wrong.password = password.map { Secret($0) }
+      wrong.login.user = user
+      wrong.login.password = password.map { Secret($0) }
       try await RedisNode.run(wrong) { node in
         let error = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
         guard case .unavailable(let text) = error else { throw Unexpected(what: "\(error as Any)") }

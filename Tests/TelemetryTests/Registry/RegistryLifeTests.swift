@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct `What is kept of swift-metrics` {
   @Test func `is bounded, and what comes beyond is counted`() async {
-    let registry = MetricRegistry(mostSeries: 2)
+    let registry = MetricRegistry(maxSeries: 2)
     for path in ["/a", "/b", "/c", "/d", "/a"] {
       Counter(label: "requests", dimensions: [("path", path)], factory: registry).increment()
     }
@@ -50,7 +50,7 @@ import Testing
     let after = await RegistryPage(registry)
     #expect(after.told.isEmpty)
     #expect(!after.text.contains("x_total"))
-    // Who keeps what was destroyed counts for nobody, and lets go of nothing once more.
+    // A destroyed handler that is still used counts for nobody, and is not released a second time.
     let again = Counter(label: "x", factory: registry)
     one.increment()
     other.destroy()
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test func `makes room when it is destroyed, of its kind, name and series`() async {
-    let registry = MetricRegistry(mostSeries: 1)
+    let registry = MetricRegistry(maxSeries: 1)
     let counter = Counter(label: "x", dimensions: [("a", "b")], factory: registry)
     counter.destroy()
     let fractions = FloatingPointCounter(label: "x", factory: registry)
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test func `does not lose Semel's own, nor anything to what was never kept`() async {
-    let registry = MetricRegistry(mostSeries: 1)
+    let registry = MetricRegistry(maxSeries: 1)
     let own = registry.counter(.reloads)
     own.increment()
     own.destroy()

@@ -11,7 +11,7 @@ struct RegistryPage {
     lines = text.split(separator: "\n").map(String.init)
   }
 
-  /// What libraries tell, without its HELP and TYPE lines.
+  /// The metrics of libraries, without their HELP and TYPE lines.
   var told: [String] {
     guard let last = lines.lastIndex(where: { $0.hasPrefix("semel_process_") }) else { return [] }
     return lines[(last + 1)...].filter { !$0.hasPrefix("#") }

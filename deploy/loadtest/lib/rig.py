@@ -64,8 +64,8 @@ def address(url):
 class Rig:
     """Starts what is missing, and ends all that it started."""
 
-    def __init__(self, options, nodes=1, workers=0, fast_backend=False, routes=""):
-        self.options, self.processes = options, []
+    def __init__(self, options, nodes=1, workers=0, fast_backend=False, routes="", cache="64MiB"):
+        self.options, self.processes, self.cache, self.redis = options, [], cache, None
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="semel-load-"))
         self.urls, self.admin, self.control, self.pids = list(options.url), options.admin_url, options.count_url, []
         self.is_local = not options.url
@@ -166,7 +166,7 @@ http {{
     def start_semel(self, backend, redis, workers=0, routes="", authority=None):
         url = f'"https://localhost:{backend}", tls: {{ca: "{authority}"}}' if authority else f'"http://127.0.0.1:{backend}"'
         port, admin = free_port(), free_port()
-        store = (f'{{kind: redis, url: "redis://127.0.0.1:{redis}/0"}}' if redis else f'{{kind: embedded, path: "{self.folder}/{port}.db"}}')
+        store = (f'{{kind: redis, url: "redis://127.0.0.1:{redis}/0", local_cache: {self.cache}}}' if redis else f'{{kind: embedded, path: "{self.folder}/{port}.db"}}')
         config = self.folder / f"semel-{port}.yaml"
         config.write_text(f"""
 listen: [{{address: "127.0.0.1:{port}"}}]
@@ -188,7 +188,7 @@ routes:
 
     def _start(self, nodes, workers, fast_backend, routes):
         backend = self.start_backend(fast_backend)
-        redis = self.start_redis() if self.options.store == "redis" or nodes > 1 else None
+        redis = self.redis = self.start_redis() if self.options.store == "redis" or nodes > 1 else None
         for _ in range(nodes):
             self.start_semel(backend, redis, workers, routes)
 

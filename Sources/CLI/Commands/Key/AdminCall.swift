@@ -34,27 +34,27 @@ struct AdminCall: ParsableArguments {
     if let tokenFile = tokenFile ?? Self.variable("SEMEL_ADMIN_TOKEN_FILE") {
       call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenFile).revealed)")
     }
-    let answer: HTTPCall.Answer
+    let response: HTTPCall.Response
     do {
-      answer = try call.send()
+      response = try call.send()
     } catch {
       StandardError.print("semel: \(url) does not answer: \(error)")
       throw ExitCode.failure
     }
-    guard 200..<300 ~= answer.status else {
-      StandardError.print("semel: \(Self.reason(answer))")
+    guard 200..<300 ~= response.status else {
+      StandardError.print("semel: \(Self.reason(response))")
       throw ExitCode.failure
     }
-    return Data(answer.body)
+    return Data(response.body)
   }
 
-  private static func reason(_ answer: HTTPCall.Answer) -> String {
+  private static func reason(_ response: HTTPCall.Response) -> String {
     struct Problem: Decodable { let detail: String }
-    if let problem = try? JSONDecoder().decode(Problem.self, from: Data(answer.body)) {
+    if let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body)) {
       return problem.detail
     }
-    let text = String(decoding: answer.body, as: UTF8.self)
-    return text.isEmpty ? "the admin listener answered \(answer.status)" : text
+    let text = String(decoding: response.body, as: UTF8.self)
+    return text.isEmpty ? "the admin listener answered \(response.status)" : text
   }
 
   /// Prints the document of a changed record, and its warning also on standard error.

@@ -1,6 +1,6 @@
 import Idempotency
-import Loop
 import NIOCore
+import Platform
 import Wire
 
 // The response of the delivery under way.
@@ -12,25 +12,25 @@ extension ClientConnection: DeliveryChannel {
 
   var isWritable: Bool { outgoing.isEmpty && context?.channel.isWritable == true }
 
-  func answer(_ answer: Answer) -> Int {
+  func respond(with response: ClientResponse) -> Int {
     guard let delivery else { return 0 }
     let minorVersion = delivery.request.head.minorVersion
     let isClosing = responseBegins(to: delivery)
-    guard answer.body.readableBytes <= Self.pieceBytes || answer.head.content == .none else {
-      return respondInPieces(answer, minorVersion: minorVersion, isClosing: isClosing)
+    guard response.body.readableBytes <= Self.pieceBytes || response.head.content == .none else {
+      return respondInPieces(response, minorVersion: minorVersion, isClosing: isClosing)
     }
-    let bytes = AnswerEncoder.whole(answer, minorVersion: minorVersion, isClosing: isClosing)
+    let bytes = ResponseEncoder.whole(response, minorVersion: minorVersion, isClosing: isClosing)
     write(bytes: bytes)
     finish(delivery)
     return bytes.readableBytes
   }
 
   /// Writes a large response as its client takes it, without copying the body.
-  private func respondInPieces(_ response: Answer, minorVersion: UInt8, isClosing: Bool) -> Int {
-    let framing = AnswerEncoder.Framing(
+  private func respondInPieces(_ response: ClientResponse, minorVersion: UInt8, isClosing: Bool) -> Int {
+    let framing = ResponseEncoder.Framing(
       response.head.content, hasTrailers: response.trailers.readableBytes > 0, minorVersion: minorVersion)
     outgoing.begin(framing)
-    let head = AnswerEncoder.head(
+    let head = ResponseEncoder.head(
       response.head, framing: framing, minorVersion: minorVersion, isClosing: isClosing, bodyCapacity: 0)
     let before = outgoing.count
     outgoing.append(head: head)
@@ -55,17 +55,17 @@ extension ClientConnection: DeliveryChannel {
     finishIfWritten()
   }
 
-  func begin(_ head: AnswerHead, with piece: ByteBuffer) -> Int {
+  func begin(_ head: ClientResponseHead, with piece: ByteBuffer) -> Int {
     guard let delivery else { return 0 }
     let minorVersion = delivery.request.head.minorVersion
-    let framing = AnswerEncoder.Framing(head.content, minorVersion: minorVersion)
+    let framing = ResponseEncoder.Framing(head.content, minorVersion: minorVersion)
     outgoing.begin(framing)
     let isClosing = responseBegins(to: delivery, isDelimitedByClose: framing == .close)
     let isLarge = piece.readableBytes > Self.pieceBytes
-    var bytes = AnswerEncoder.head(
+    var bytes = ResponseEncoder.head(
       head, framing: framing, minorVersion: minorVersion, isClosing: isClosing,
       bodyCapacity: isLarge ? 0 : piece.readableBytes)
-    if !isLarge { AnswerEncoder.writePiece(piece, framing: framing, to: &bytes) }
+    if !isLarge { ResponseEncoder.writePiece(piece, framing: framing, to: &bytes) }
     write(bytes: bytes)
     return bytes.readableBytes + (isLarge ? writeInPieces(piece) : 0)
   }
@@ -78,7 +78,7 @@ extension ClientConnection: DeliveryChannel {
       return piece.readableBytes
     }
     var bytes = ByteBufferAllocator().buffer(capacity: piece.readableBytes + 24)
-    AnswerEncoder.writePiece(piece, framing: framing, to: &bytes)
+    ResponseEncoder.writePiece(piece, framing: framing, to: &bytes)
     write(bytes: bytes)
     return bytes.readableBytes
   }
@@ -98,7 +98,7 @@ extension ClientConnection: DeliveryChannel {
     }
     let framing = outgoing.framing
     var bytes = ByteBufferAllocator().buffer(capacity: piece.readableBytes + trailers.readableBytes + 32)
-    AnswerEncoder.writePiece(piece, framing: framing, to: &bytes)
+    ResponseEncoder.writePiece(piece, framing: framing, to: &bytes)
     if framing == .chunked { bytes.writeLastChunk(trailers: trailers) }
     if bytes.readableBytes > 0 { write(bytes: bytes) }
     finish(delivery)
@@ -119,16 +119,16 @@ extension ClientConnection: DeliveryChannel {
     write(bytes: ByteBuffer(staticString: "HTTP/1.1 100 Continue\r\n\r\n"))
   }
 
-  func interim(_ head: AnswerHead) {
+  func interim(_ head: ClientResponseHead) {
     write(
-      bytes: AnswerEncoder.head(head, framing: .none, minorVersion: 1, isClosing: false, bodyCapacity: 0))
+      bytes: ResponseEncoder.head(head, framing: .none, minorVersion: 1, isClosing: false, bodyCapacity: 0))
   }
 
   func switchProtocols(_ head: MessageHead) -> Int {
     guard let delivery else { return 0 }
     let hasInputEnded = machine.protocolsSwitch()
     outgoing.begin(.close)
-    let bytes = AnswerEncoder.switching(head)
+    let bytes = ResponseEncoder.switching(head)
     write(bytes: bytes)
     let early = takeUndecoded()
     if early.readableBytes > 0 { delivery.received(early) }

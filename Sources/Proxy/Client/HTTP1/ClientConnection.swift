@@ -1,17 +1,10 @@
+import Glibc
 import Idempotency
-import Loop
 import NIOCore
 import NIOSSL
+import Platform
 import Telemetry
 import Wire
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// A client's HTTP/1.1 connection: decodes requests to deliveries and writes their responses in order.
 ///
@@ -48,6 +41,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   private var isReading = true
   /// Guards against decoding within a decoding step.
   private var isDecoding = false
+  /// Whether the rest of the bytes that are here is decoded in a later turn of the loop.
+  private var isContinuationDue = false
   /// Guards against writing within a write, which can change the channel's writability.
   var isWriting = false
   /// The time at which the connection is cut unless something happens before.
@@ -153,22 +148,39 @@ extension ClientConnection {
 
   /// Decodes as far as the delivery under way allows.
   private func decode() {
-    guard !isDecoding else { return }
+    guard !isDecoding, !isContinuationDue else { return }
     isDecoding = true
+    var budget = DecodingBudget()
     do throws(WireError) {
       repeat {
-        while mayDecode, let event = try decoder.next(&inbound) { try apply(event) }
-      } while startDelivery() && inbound.readableBytes > 0
+        while mayDecode, budget.take(), let event = try decoder.next(&inbound) {
+          if case .head = event { budget.chargeRequest() }
+          try apply(event)
+        }
+      } while startDelivery() && inbound.readableBytes > 0 && !budget.isOver
     } catch {
       refuseFraming(error)
     }
     isDecoding = false
+    if budget.isOver, mayDecode, inbound.readableBytes > 0 { return continueLater() }
     switch machine.didDecode(isWritable: isWritable) {
     case .nothing: break
     case .failBody: delivery?.bodyFailed(.badRequest(.malformed))
     case .close: closeOnceWritten()
     }
     updateReading()
+  }
+
+  /// Decodes on once the loop has looked after the others. Until then nothing more is read.
+  private func continueLater() {
+    isContinuationDue = true
+    setReading(false)
+    _ = downstream.context.loop.scheduleTask(in: DecodingBudget.pause) { [self] in
+      isContinuationDue = false
+      guard context != nil else { return }
+      decode()
+      downstream.context.executor.drain()
+    }
   }
 
   private func apply(_ event: RequestDecoder.Event) throws(WireError) {
@@ -250,6 +262,7 @@ extension ClientConnection {
   func resumeBody() { decode() }
 
   private func updateReading() {
+    guard !isContinuationDue else { return }
     switch machine.reading {
     case .whileRoom: setReading(inbound.readableBytes < downstream.limits.pipelineBytes || mayDecode)
     case .whileTaken: setReading(delivery?.wantsBody ?? true)
@@ -269,7 +282,7 @@ extension ClientConnection {
 // The end of an exchange, and of the connection.
 extension ClientConnection {
   func finish(_ delivery: Delivery) {
-    if delivery.generation !== downstream.generation { decoder.adopt(downstream.limits.head) }
+    if delivery.configuration !== downstream.configuration { decoder.adopt(downstream.limits.head) }
     self.delivery = nil
     let hasUndecoded = inbound.readableBytes > 0
     switch machine.responseEnded(hasUndecoded: hasUndecoded) {
@@ -285,7 +298,7 @@ extension ClientConnection {
 
   /// Responds to bytes that are no request, and closes.
   func refuse(_ problem: Problem) {
-    write(bytes: AnswerEncoder.whole(Answer(problem), minorVersion: 1, isClosing: true))
+    write(bytes: ResponseEncoder.whole(ClientResponse(problem), minorVersion: 1, isClosing: true))
     closeLingering()
   }
 
@@ -337,11 +350,16 @@ extension ClientConnection {
   var deliveries: [Delivery] { delivery.map { [$0] } ?? [] }
 
   /// Holds the next request against the limits that are now. A head or a delivery under way keeps the old ones.
-  func adopt(_ limits: ProxyLimits) {
+  func adopt(_ limits: LimitSettings) {
     if delivery == nil { decoder.adopt(limits.head) }
   }
 
+  /// Ends an idle connection once the client has taken the rest of its last response, within `write_timeout`.
   func drain() {
-    if machine.drain(hasUndecoded: inbound.readableBytes > 0) { context?.close(promise: nil) }
+    guard machine.drain(hasUndecoded: inbound.readableBytes > 0) else { return }
+    if hasUnread { extendDeadline(by: downstream.limits.writeTimeout) }
+    closeOnceWritten()
   }
+
+  var hasUnread: Bool { !outgoing.isEmpty || unread > 0 }
 }

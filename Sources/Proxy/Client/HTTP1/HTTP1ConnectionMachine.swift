@@ -130,8 +130,7 @@ extension HTTP1ConnectionMachine {
       self = Self(.exchange(Exchange(input: input, request: hasBody ? .arriving : .whole)))
     case .exchange: preconditionFailure("HTTP1ConnectionMachine: a head decoded within an exchange")
     case .tunnel: preconditionFailure("HTTP1ConnectionMachine: a head decoded in a tunnel")
-    case .closing: self = Self(.closing)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
   }
 
@@ -141,10 +140,7 @@ extension HTTP1ConnectionMachine {
     case .exchange(var exchange):
       if exchange.request == .arriving { exchange.request = .whole }
       self = Self(.exchange(exchange))
-    case .idle(let input, let isFirst): self = Self(.idle(input, isFirst: isFirst))
-    case .tunnel(let input, let isQueued): self = Self(.tunnel(input, isQueued: isQueued))
-    case .closing: self = Self(.closing)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
   }
 
@@ -174,14 +170,8 @@ extension HTTP1ConnectionMachine {
       exchange.request = .broken
       self = Self(.exchange(exchange))
       return .failBody
-    case .tunnel(let input, let isQueued):
-      self = Self(.tunnel(input, isQueued: isQueued))
-      return .nothing
-    case .closing:
-      self = Self(.closing)
-      return .nothing
-    case .closed:
-      self = Self(.closed)
+    case let other:
+      self = Self(other)
       return .nothing
     }
   }
@@ -201,11 +191,8 @@ extension HTTP1ConnectionMachine {
     case .tunnel(_, let isQueued):
       self = Self(.tunnel(.ended, isQueued: isQueued))
       return .endTunnelBody
-    case .closing:
-      self = Self(.closing)
-      return .nothing
-    case .closed:
-      self = Self(.closed)
+    case let other:
+      self = Self(other)
       return .nothing
     }
   }
@@ -235,14 +222,8 @@ extension HTTP1ConnectionMachine {
       if isCutOff { exchange.request = .broken }
       self = Self(.exchange(exchange))
       return isCutOff ? .failBody : .nothing
-    case .tunnel(let input, let isQueued):
-      self = Self(.tunnel(input, isQueued: isQueued))
-      return .nothing
-    case .closing:
-      self = Self(.closing)
-      return .nothing
-    case .closed:
-      self = Self(.closed)
+    case let other:
+      self = Self(other)
       return .nothing
     }
   }
@@ -265,8 +246,7 @@ extension HTTP1ConnectionMachine {
       return isLast
     case .idle: preconditionFailure("HTTP1ConnectionMachine: a response without a request")
     case .tunnel: preconditionFailure("HTTP1ConnectionMachine: a response in a tunnel")
-    case .closing: self = Self(.closing)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
     return true
   }
@@ -281,8 +261,7 @@ extension HTTP1ConnectionMachine {
       return exchange.input == .ended
     case .idle: preconditionFailure("HTTP1ConnectionMachine: protocols switched without a request")
     case .tunnel: preconditionFailure("HTTP1ConnectionMachine: protocols switched twice")
-    case .closing: self = Self(.closing)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
     return false
   }
@@ -294,9 +273,7 @@ extension HTTP1ConnectionMachine {
       exchange.response = .queued(isLast: exchange.isLast)
       self = Self(.exchange(exchange))
     case .tunnel(let input, _): self = Self(.tunnel(input, isQueued: true))
-    case .idle(let input, let isFirst): self = Self(.idle(input, isFirst: isFirst))
-    case .closing: self = Self(.closing)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
   }
 
@@ -342,8 +319,7 @@ extension HTTP1ConnectionMachine {
       self = Self(.closing)
       return input == .ended && !hasUndecoded ? .close : .linger
     case .idle: preconditionFailure("HTTP1ConnectionMachine: the end of a response without a request")
-    case .closing: self = Self(.closing)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
     return .nothing
   }
@@ -364,8 +340,7 @@ extension HTTP1ConnectionMachine {
       self = Self(.exchange(exchange))
       return .extend
     case .tunnel: self = Self(.closing)
-    case .closing: self = Self(.closing)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
     return .close
   }
@@ -382,14 +357,13 @@ extension HTTP1ConnectionMachine {
       }
       self = Self(.closing)
       return true
-    case .exchange(let exchange): self = Self(.exchange(exchange))
-    case .tunnel(let input, let isQueued): self = Self(.tunnel(input, isQueued: isQueued))
     case .closing:
       self = Self(.closing)
       return true
-    case .closed: self = Self(.closed)
+    case let other:
+      self = Self(other)
+      return false
     }
-    return false
   }
 
   /// The connection is gone, or is being cut.

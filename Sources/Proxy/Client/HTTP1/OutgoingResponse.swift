@@ -3,13 +3,13 @@ import Wire
 
 /// The response under way on an HTTP/1.1 connection: its framing, and the bytes that the client has not taken yet. Pure.
 struct OutgoingResponse {
-  private(set) var framing = AnswerEncoder.Framing.none
+  private(set) var framing = ResponseEncoder.Framing.none
   private var bytes = OutgoingBody()
 
   var isEmpty: Bool { bytes.isEmpty }
   var count: Int { bytes.count }
 
-  mutating func begin(_ framing: AnswerEncoder.Framing) { self.framing = framing }
+  mutating func begin(_ framing: ResponseEncoder.Framing) { self.framing = framing }
 
   mutating func append(head: ByteBuffer) { bytes.append(head) }
 

@@ -1,8 +1,8 @@
 import Idempotency
-import Loop
 import NIOCore
 import NIOHTTP2
 import NIOSSL
+import Platform
 import Telemetry
 import Wire
 
@@ -98,6 +98,11 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
 
   func drain() { act(drainState.begin()) }
 
+  var hasUnread: Bool {
+    let unwritten = try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)
+    return (unwritten ?? 0) > 0 || streams.values.contains { $0.hasUnread }
+  }
+
   var deliveries: [Delivery] { streams.values.compactMap(\.delivery) }
 }
 
@@ -178,7 +183,7 @@ extension ClientSession {
   }
 }
 
-extension ProxyLimits {
+extension LimitSettings {
   /// The time for which resets and control frames count.
   private static let window = TimeAmount.seconds(30)
 

@@ -11,7 +11,7 @@ extension ClientStream {
   private static var sharedAbove: Int { 16 << 10 }
 
   /// Queues the body of a whole response. A response that finds no memory is reset; its outcome stays recorded.
-  func write(_ body: ByteBuffer, of head: AnswerHead) {
+  func write(_ body: ByteBuffer, of head: ClientResponseHead) {
     let count = body.readableBytes
     guard machine.isOpen else { return }
     if count <= Self.smallBytes {

@@ -1,8 +1,8 @@
 import Idempotency
-import Loop
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
+import Platform
 import Telemetry
 import Wire
 
@@ -17,19 +17,22 @@ extension ClientStream: DeliveryChannel {
 
   var isWritable: Bool { outgoing.isEmpty && context?.channel.isWritable == true }
 
-  func answer(_ answer: Answer) -> Int {
-    let head = HPACKHeaders(answer.head)
-    let hasContent = answer.head.content != .none
-    let trailers = hasContent ? HPACKHeaders(lines: answer.trailers) : HPACKHeaders([])
-    let count = hasContent ? answer.body.readableBytes : 0
+  /// Whether the client has not taken all of the response that was written.
+  var hasUnread: Bool { unwritten > 0 || !outgoing.isEmpty }
+
+  func respond(with response: ClientResponse) -> Int {
+    let head = HPACKHeaders(response.head)
+    let hasContent = response.head.content != .none
+    let trailers = hasContent ? HPACKHeaders(lines: response.trailers) : HPACKHeaders([])
+    let count = hasContent ? response.body.readableBytes : 0
     write(head, isEnd: count == 0 && trailers.isEmpty && !machine.isMalformed)
     machine.responseCompleted()
-    if count > 0 { write(answer.body, of: answer.head) }
+    if count > 0 { write(response.body, of: response.head) }
     conclude(with: trailers, isDue: count == 0 && !trailers.isEmpty)
     return head.byteCount + count + trailers.byteCount
   }
 
-  func begin(_ head: AnswerHead, with piece: ByteBuffer) -> Int {
+  func begin(_ head: ClientResponseHead, with piece: ByteBuffer) -> Int {
     let fields = HPACKHeaders(head)
     write(fields, isEnd: false)
     _ = write(piece)
@@ -58,7 +61,7 @@ extension ClientStream: DeliveryChannel {
     flush()
   }
 
-  func interim(_ head: AnswerHead) {
+  func interim(_ head: ClientResponseHead) {
     write(HPACKHeaders(head), isEnd: false)
     flush()
   }
@@ -75,7 +78,7 @@ extension ClientStream: DeliveryChannel {
 
 extension ClientStream {
   /// The codec splits no head, and would end the connection for a long one, with all streams. A client that repeats the
-  /// request by HTTP/1.1, as the reset tells it to, gets the recorded response (RFC 9113, section 7).
+  /// request by HTTP/1.1, as the reset demands, gets the recorded response (RFC 9113, section 7).
   private func write(_ fields: HPACKHeaders, isEnd: Bool) {
     guard fields.fitsFrame else { return reset(.http11Required) }
     write(.headers(.init(headers: fields, endStream: isEnd)))

@@ -1,8 +1,8 @@
 import Idempotency
-import Loop
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
+import Platform
 import Telemetry
 import Wire
 
@@ -110,7 +110,7 @@ extension ClientStream {
       downstream.environment.counters.add(.framingErrors)
       let problem = Problem.unreadable(error)
       downstream.metrics.refusedUnread(RefusalReason(problem.code))
-      _ = answer(Answer(problem))
+      _ = respond(with: ClientResponse(problem))
     }
   }
 

@@ -4,7 +4,7 @@ import Wire
 
 extension HPACKHeaders {
   /// A response's head.
-  init(_ head: AnswerHead) {
+  init(_ head: ClientResponseHead) {
     var lines = ByteBufferAllocator().buffer(capacity: head.capacity)
     head.writeFields(into: &lines)
     if case .length(let length) = head.content { lines.writeContentLength(length) }
@@ -31,7 +31,7 @@ extension HPACKHeaders {
     let forms = HPACKBound.fieldBytes * (count + 1)
     guard forms + HPACKBound.byteBytes * byteCount > HPACKBound.frameBytes else { return true }
     let texts = reduce(0) {
-      $0 + HPACKBound.mostBytes(for: $1.name.utf8) + HPACKBound.mostBytes(for: $1.value.utf8)
+      $0 + HPACKBound.maxBytes(for: $1.name.utf8) + HPACKBound.maxBytes(for: $1.value.utf8)
     }
     return forms + texts <= HPACKBound.frameBytes
   }

@@ -95,8 +95,7 @@ extension HTTP2StreamMachine {
       return .deliver
     case .open(let request, let response):
       self = Self(.open(Self.dropping(request, isEnd: isEnd), response))
-    case .awaitingHead: self = Self(.awaitingHead)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
     return .drop
   }
@@ -116,8 +115,7 @@ extension HTTP2StreamMachine {
       return .deliver
     case .open(let request, let response):
       self = Self(.open(Self.dropping(request, isEnd: isEnd), response))
-    case .awaitingHead: self = Self(.awaitingHead)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
     return .drop
   }
@@ -131,8 +129,7 @@ extension HTTP2StreamMachine {
   mutating func didRefuseTrailers() {
     switch consume state {
     case .open(_, let response): self = Self(.open(.malformed, response))
-    case .awaitingHead: self = Self(.awaitingHead)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
   }
 
@@ -144,9 +141,7 @@ extension HTTP2StreamMachine {
     case .open(.arriving, let response):
       self = Self(.open(.cutOff, response))
       return response == .open
-    case .open(let request, let response): self = Self(.open(request, response))
-    case .awaitingHead: self = Self(.awaitingHead)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
     return false
   }
@@ -216,9 +211,7 @@ extension HTTP2StreamMachine {
         self = Self(.closed)
         return .resetMalformed
       }
-    case .open(let request, .open): self = Self(.open(request, .open))
-    case .awaitingHead: self = Self(.awaitingHead)
-    case .closed: self = Self(.closed)
+    case let other: self = Self(other)
     }
     return .nothing
   }

@@ -1,7 +1,8 @@
 import CoreMetrics
 import Synchronization
 
-/// A histogram that any thread adds to: a timer, or a recorder that aggregates.
+/// A histogram that any thread adds to: a timer, or a recorder that aggregates. The memory behind its pointer holds
+/// atomics, hence `@unchecked Sendable`.
 final class HistogramSeries: RecorderHandler, TimerHandler, @unchecked Sendable {
   private let buckets: Buckets
   /// The number of values per bucket: one element per bound, and one for the values beyond.

@@ -21,9 +21,9 @@ public final class MetricRegistry: Sendable {
 
   /// Creates a registry.
   ///
-  /// - Parameter mostSeries: The maximum number of series besides Semel's own. Libraries that label by closed lists
+  /// - Parameter maxSeries: The maximum number of series besides Semel's own. Libraries that label by closed lists
   ///   need some dozens.
-  public init(mostSeries: Int = 1000) { state = Mutex(State(table: SeriesTable(mostSeries: mostSeries))) }
+  public init(maxSeries: Int = 1000) { state = Mutex(State(table: SeriesTable(maxSeries: maxSeries))) }
 
   /// Returns a counter of Semel's own, which is on the page from now on under its family's name and help text.
   public func counter(_ family: MetricFamily) -> Counter {
@@ -50,9 +50,9 @@ public final class MetricRegistry: Sendable {
   func release(_ handler: AnyObject) { state.withLock { $0.table.release(ObjectIdentifier(handler)) } }
 
   func add(to page: inout MetricPage) {
-    let (own, told, dropped) = state.withLock { ($0.own, $0.table.inOrder, $0.dropped) }
+    let (own, series, dropped) = state.withLock { ($0.own, $0.table.inOrder, $0.dropped) }
     for (family, series) in own { page.add(MetricFigure(family, series.value)) }
-    for (family, labels, series) in told { page.add(family, series, labels: labels) }
+    for (family, labels, series) in series { page.add(family, series, labels: labels) }
     page.add(.seriesDropped, dropped)
   }
 }

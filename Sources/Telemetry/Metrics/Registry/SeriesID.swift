@@ -1,12 +1,12 @@
 /// The identity of a series on the page: its family's name, and its labels as the page writes them.
 struct SeriesID: Hashable, Comparable {
   /// The maximum length of name and labels together, in bytes: several times the need of a closed list of values.
-  private static let mostBytes = 1024
+  private static let maxBytes = 1024
 
   let name: String
   let labels: String
 
-  var isShort: Bool { name.utf8.count + labels.utf8.count <= Self.mostBytes }
+  var isShort: Bool { name.utf8.count + labels.utf8.count <= Self.maxBytes }
 
   /// Creates the identity of a label.
   ///

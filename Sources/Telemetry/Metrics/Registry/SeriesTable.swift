@@ -13,7 +13,7 @@ struct SeriesTable {
     var series = 0
   }
 
-  private let mostSeries: Int
+  private let maxSeries: Int
   private var entries: [SeriesID: Entry] = [:]
   /// The identity of each handler's series, needed when a user releases the handler.
   private var places: [ObjectIdentifier: SeriesID] = [:]
@@ -21,7 +21,7 @@ struct SeriesTable {
   /// The sample names that are taken: those on the page, and those that may still appear on it.
   private var names = Set(MetricFamily.all.flatMap { $0.kind.sampleNames(of: $0.name) })
 
-  init(mostSeries: Int) { self.mostSeries = mostSeries }
+  init(maxSeries: Int) { self.maxSeries = maxSeries }
 
   /// Returns the existing series, or a new one, and adds a user to it; `nil` if there is no room or the name is taken.
   mutating func series(_ kind: SeriesKind, _ id: SeriesID, label: String) -> MetricSeries? {
@@ -30,7 +30,7 @@ struct SeriesTable {
       entries[id]?.users += 1
       return entry.series
     }
-    guard entries.count < mostSeries, id.isShort, mayHave(kind, id.name, label: label) else { return nil }
+    guard entries.count < maxSeries, id.isShort, mayHave(kind, id.name, label: label) else { return nil }
     let series = MetricSeries(kind)
     entries[id] = Entry(kind: kind, series: series)
     places[ObjectIdentifier(series.handler)] = id

@@ -1,0 +1,197 @@
+import HTTPTypes
+import Idempotency
+import Logging
+import Platform
+
+/// The operator's operations on records. They run on the event loop of the store.
+public struct RecordAdmin: Sendable {
+  /// The number of records on one page of the list, which is enough for a screen.
+  private static let pageLength = 100
+  /// The maximum duration of one page's walk through the store, so that its request ends in time, because the store may
+  /// pace the walk.
+  private static let pageSpan = Duration.seconds(4)
+
+  private let store: any RecordStore
+  private let context: EventLoopContext
+  private let invalidations: (any CacheInvalidations)?
+  private let identityKey: IdentityKey?
+  private let currentRoutes: @Sendable () async -> [RoutePolicy]
+  private let onFreed: @Sendable (RecordID) -> Void
+  private let logger: Logger
+
+  /// Creates the operations.
+  ///
+  /// - Parameters:
+  ///   - store: The store of the event loop of `context`, with its cache.
+  ///   - context: The event loop that the operations run on.
+  ///   - invalidations: The way to the caches of other nodes; `nil` if the store belongs to this process alone.
+  ///   - identityKey: The key of record IDs, if they are keyed.
+  ///   - routes: Returns the routes of the present configuration.
+  ///   - onFreed: Called after each change that may have freed a record for the next delivery.
+  ///   - logger: The logger of the audit entries.
+  public init(
+    store: any RecordStore, context: EventLoopContext, invalidations: (any CacheInvalidations)? = nil,
+    identityKey: IdentityKey?, routes: @escaping @Sendable () async -> [RoutePolicy],
+    onFreed: @escaping @Sendable (RecordID) -> Void = { _ in }, logger: Logger
+  ) {
+    self.store = store
+    self.context = context
+    self.invalidations = invalidations
+    self.identityKey = identityKey
+    currentRoutes = routes
+    self.onFreed = onFreed
+    self.logger = logger
+  }
+
+  func id(of query: RecordQuery) async throws(AdminError) -> RecordID {
+    try query.id(among: await currentRoutes(), under: identityKey)
+  }
+
+  /// - Parameter warning: the document's warning, after a change.
+  func show(_ id: RecordID, _ warning: String? = nil) async throws(AdminError) -> RecordDocument {
+    let store = store
+    var document = RecordDocument(id, try await onLoop { () throws(StoreError) in try await store.find(id) })
+    document.warning = warning
+    return document
+  }
+
+  func list(after cursor: String?, state: String?) async throws(AdminError) -> RecordListDocument {
+    let store = store
+    if let cursor, !store.isCursor(cursor) {
+      throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
+    }
+    var document = RecordListDocument(records: [], next: cursor)
+    let end = ContinuousClock.now + Self.pageSpan
+    repeat {
+      let after = document.next
+      let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
+      let records =
+        part.records.map(RecordDocument.init) + part.unreadable.map(RecordDocument.init(unreadable:))
+      document.records += records.filter { state == nil || $0.state == state }
+      document.next = part.next
+    } while document.next != nil && document.records.count < Self.pageLength && ContinuousClock.now < end
+    return document
+  }
+
+  func forget(_ id: RecordID, by peer: String) async throws(AdminError) -> RecordDocument {
+    let store = store
+    let before = try await state(of: id)
+    let fence = Fence.span(outlasting: await currentRoutes().map(\.longestExchange).max() ?? 0)
+    let wasThere = try await onLoop { () throws(StoreError) in try await store.forget(id, fence: fence) }
+    onFreed(id)
+    let warning = await announce(id)
+    audit("forget", id, peer, ["was": "\(before)"], warning)
+    guard wasThere else { throw AdminError(.notFound, "there is no record \(id.text)") }
+    return try await show(id, warning)
+  }
+
+  /// Returns the state for the audit log, also of a record that cannot be read, because *forget* is the way out for it.
+  private func state(of id: RecordID) async throws(AdminError) -> String {
+    let store = store
+    return try await onLoop { () async throws(StoreError) in
+      do throws(StoreError) {
+        return RecordDocument(id, try await store.find(id)).state
+      } catch {
+        guard case .unreadable = error else { throw error }
+        return RecordDocument.unreadable
+      }
+    }
+  }
+
+  func resolve(
+    _ id: RecordID, _ document: ResolutionDocument, by peer: String
+  ) async throws(AdminError) -> RecordDocument {
+    let resolution = try document.resolution(among: await currentRoutes())
+    let store = store
+    let amends = document.amend ?? false
+    let before = amends ? try await state(of: id) : nil
+    let outcome = try await onLoop { () throws(StoreError) in
+      try await store.resolve(id, as: resolution, amending: amends)
+    }
+    var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
+    if let before { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
+    if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
+    switch outcome {
+    case .done:
+      // A record that an operator completed stays known as ended, and so does one that the store did not change.
+      if resolution == .notApplied { onFreed(id) }
+      let warning = await announce(id)
+      audit("resolve", id, peer, details, warning)
+      return try await show(id, warning)
+    case .lost(let standing):
+      let state = RecordDocument(id, standing).state
+      details["refused"] = "the record is \(state)"
+      audit("resolve", id, peer, details)
+      throw AdminError(
+        standing == .absent ? .notFound : .conflict,
+        amends
+          ? "only what an operator resolved can be amended, and before it is claimed again; this record is \(state)"
+          : "only an unknown outcome can be resolved; this record is \(state)")
+    }
+  }
+
+  /// Makes other nodes drop the record from their caches. Returns the warning for the operator if they cannot hear it.
+  private func announce(_ id: RecordID) async -> String? {
+    do throws(StoreError) {
+      try await invalidations?.announce(id)
+      return nil
+    } catch {
+      return
+        "other nodes could not be told of the change, and one that holds this record in its cache may replay it "
+        + "until its retention ends; allow +publish to Semel's Redis user and repeat the command, or restart the "
+        + "other nodes: \(error.text)"
+    }
+  }
+
+  /// Logs a change, whether it was made or refused.
+  private func audit(
+    _ action: String, _ id: RecordID, _ peer: String, _ more: Logger.Metadata, _ warning: String? = nil
+  ) {
+    var line: Logger.Metadata = ["action": "\(action)", "record": "\(id.text)", "from": "\(peer)"]
+    if let warning { line["warning"] = "\(warning)" }
+    logger.notice("audit", metadata: line.merging(more) { own, _ in own })
+  }
+
+  /// Counts the open and the unreadable records and finds the oldest one's age, by state.
+  ///
+  /// - Parameter goingOn: Called every ten seconds or so.
+  func count(goingOn: @Sendable () async -> Void) async throws(AdminError) -> RecordCount {
+    let store = store
+    var count = RecordCount()
+    var cursor: String?
+    var calledAt = ContinuousClock.now
+    repeat {
+      let after = cursor
+      let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
+      for record in part.records { count.add(record) }
+      count.add(unreadable: part.unreadable.count)
+      if ContinuousClock.now - calledAt > .seconds(10) {
+        await goingOn()
+        calledAt = .now
+      }
+      cursor = part.next
+    } while cursor != nil && !Task.isCancelled
+    return count
+  }
+
+  private func onLoop<Reply: Sendable>(
+    _ ask: @escaping @Sendable () async throws(StoreError) -> Reply
+  ) async throws(AdminError) -> Reply {
+    do {
+      return try await context.run(ask)
+    } catch {
+      switch error {
+      case .unavailable(let reason), .refused(let reason): throw AdminError(.serviceUnavailable, reason)
+      case .fateUnknown(let reason):
+        throw AdminError(
+          .badGateway, "whether it was done is not known, look before you repeat it: \(reason)")
+      case .unreadable(let reason): throw AdminError(.internalServerError, reason)
+      }
+    }
+  }
+}
+
+extension RoutePolicy {
+  /// The time from a claim until its exchange can have no more effect on the record.
+  fileprivate var longestExchange: Milliseconds { timeToResponse + upstream.settle + lease }
+}

@@ -1,0 +1,348 @@
+/// The state machine of one keyed request's claim, from the first request for it to the end of its record. Performs no
+/// I/O.
+///
+/// The runner passes in the results of the store and of the backend, and executes the actions returned. The rules are
+/// those of the contract, sections 2 and 4. `Deliver` in Tests/Model/claim.pml is the model of this machine.
+public struct ClaimLifecycle: ~Copyable {
+  enum State {
+    /// The store has not reported the record's state yet. Followed by `owning`, `following`, or by the end: replayed,
+    /// refused, unprotected.
+    case claiming
+    /// The store has reported the record: the delivery is a duplicate, or an owner that has lost its record. Its
+    /// request may have run already, so it must not run without a record. Followed by `owning`, or by the end:
+    /// replayed, refused.
+    case following
+    /// This delivery owns the record and may send its request once. Followed by `listening`, `settling` or the end.
+    case owning(Claim)
+    /// The client was refused because the outcome is unknown, and the backend may still respond. Followed by `settling`
+    /// or the end.
+    case listening(Claim)
+    /// The backend has responded or certainly did nothing, and the store is being updated. Followed by the end.
+    case settling(Claim)
+    /// No decision is left.
+    case ended
+  }
+
+  /// The route whose rules apply.
+  private let route: Route
+  private var state: State = .claiming
+
+  /// The time after which a client may retry while another delivery or the store causes a delay. One second is the
+  /// minimum that `Retry-After` can express.
+  private static let pause: Milliseconds = 1000
+
+  public init(route: Route) {
+    self.route = route
+  }
+}
+
+extension ClaimLifecycle {
+  /// The runner's next step after the store's reply to a claim.
+  public enum ClaimedAction: Sendable {
+    case forward(Claim)
+    case replay(CompletedRecord)
+    /// Wait until the owner's delivery or its lease ends, then claim again.
+    case wait(leaseLeft: Milliseconds)
+    case refuse(Problem)
+    /// Release the claim that the store may have granted, which was never used, and refuse.
+    case giveBack(Problem)
+    /// Release the claim that the store has granted, which was never used, and refuse.
+    case giveBackGrant(Claim, Problem)
+    /// Mark the record unknown with the claim that the store has granted, which was never used, and refuse.
+    case markGrantUnknown(Claim, Problem)
+    /// Make the fingerprint with this recipe and claim again.
+    case compare(by: Recipe)
+    /// Forward the request without a record, as the route prescribes for a store that is unavailable.
+    ///
+    /// If `mayOwn` is true, the store may have granted the claim all the same. The claim is released only if nothing
+    /// was sent. Otherwise its lease lapses, which correctly leaves the outcome unknown.
+    case forwardUnprotected(mayOwn: Bool)
+  }
+
+  /// Whether a claim is in progress.
+  private var isAsking: Bool {
+    switch state {
+    case .claiming, .following: true
+    default: false
+    }
+  }
+
+  /// Decides on the store's reply to a claim.
+  public mutating func claimed(_ outcome: ClaimOutcome) -> ClaimedAction {
+    guard isAsking else { preconditionFailure("ClaimLifecycle: claimed outside of claiming") }
+    switch outcome {
+    case .granted(let claim):
+      state = .owning(claim)
+      return .forward(claim)
+    case .taken(.completed(let record)):
+      state = .ended
+      return Self.replay(record)
+    case .taken(.inFlight(let leaseLeft, _)):
+      state = .following
+      return .wait(leaseLeft: leaseLeft)
+    case .taken(.unknown(let age, _)):
+      state = .ended
+      return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: age)))
+    case .taken(.expired):
+      state = .ended
+      return .refuse(.keyExpired)
+    case .taken(.absent), .taken(.released):
+      // The record is free. A store grants a claim of such a record, so claiming again is enough.
+      state = .following
+      return .wait(leaseLeft: 0)
+    case .mismatch:
+      state = .ended
+      return .refuse(.payloadMismatch(status: route.policy.mismatchStatus))
+    case .otherRecipe(let recipe):
+      state = .following
+      return .compare(by: recipe)
+    }
+  }
+
+  /// Refuses a granted claim because another delivery of this process runs, or was lost, without a record that the store
+  /// knows; `nil` if neither is the case.
+  mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
+    guard isAsking else { preconditionFailure("ClaimLifecycle: granted outside of claiming") }
+    guard known.standing.isUnknownToStore else { return nil }
+    state = .ended
+    if known.conflict(with: claim.fingerprint) == .otherPayload {
+      return .giveBackGrant(claim, .payloadMismatch(status: route.policy.mismatchStatus))
+    }
+    guard case .lost = known.standing else {
+      return .giveBackGrant(claim, .storeUnavailable(retryAfter: Self.pause))
+    }
+    return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+  }
+
+  /// Decides on a claim that failed. A delivery may run unprotected only if the store has reported nothing of its
+  /// record, and this process knows no conflict.
+  ///
+  /// - Parameters:
+  ///   - error: The store's failure.
+  ///   - conflict: The reason, known to this process, for which the delivery must not run without a record.
+  public mutating func claimFailed(
+    _ error: StoreError, conflict: KnownRecord.Conflict? = nil
+  ) -> ClaimedAction {
+    let mayRunUnprotected: Bool
+    switch state {
+    case .claiming: mayRunUnprotected = route.policy.onStoreFailure == .open
+    case .following: mayRunUnprotected = false
+    default: preconditionFailure("ClaimLifecycle: claimFailed outside of claiming")
+    }
+    state = .ended
+    let mayOwn: Bool
+    switch error {
+    case .unreadable: return .refuse(.storeUnreadable(retryAfter: Self.pause))
+    case .refused: return .refuse(.storeUnavailable(retryAfter: Self.pause))
+    case .unavailable: mayOwn = false
+    case .fateUnknown: mayOwn = true
+    }
+    if mayRunUnprotected, conflict == nil { return .forwardUnprotected(mayOwn: mayOwn) }
+    let problem: Problem =
+      mayRunUnprotected && conflict == .otherPayload
+      ? .payloadMismatch(status: route.policy.mismatchStatus) : .storeUnavailable(retryAfter: Self.pause)
+    return mayOwn ? .giveBack(problem) : .refuse(problem)
+  }
+
+  /// Ends the claim of a duplicate that may not wait, or that has waited long enough, and returns its refusal.
+  public mutating func gaveUpWaiting() -> Problem {
+    guard isAsking else { preconditionFailure("ClaimLifecycle: gaveUpWaiting outside of claiming") }
+    state = .ended
+    return .inFlight(retryAfter: Self.pause)
+  }
+
+  private static func replay(_ record: CompletedRecord) -> ClaimedAction {
+    switch record.outcome {
+    case .kept: .replay(record)
+    case .notKept(let status, let location):
+      .refuse(.responseNotKept(status: status, location: location))
+    }
+  }
+}
+
+// The claim of a route that may run requests without the store.
+extension ClaimLifecycle {
+  /// Decides on the store's reply to a claim, together with the state of the record that this process knows.
+  ///
+  /// - Parameter known: The known record, which the call updates. A step that runs the request without the store enters
+  ///   it here, so that only one of several deliveries without a reply from the store runs.
+  public mutating func replied(
+    _ reply: Result<ClaimOutcome, StoreError>, to request: ClaimRequest, known: inout KnownRecord?,
+    now: BootInstant
+  ) -> ClaimedAction {
+    switch reply {
+    case .success(let outcome):
+      if case .granted(let claim) = outcome, let known, let action = declined(claim, beside: known) {
+        return action
+      }
+      known = .after(outcome, to: request, from: known, now: now)
+      return claimed(outcome)
+    case .failure(let error):
+      let action = claimFailed(error, conflict: known?.conflict(with: request.fingerprint))
+      if case .unreadable = error {
+        known = known ?? KnownRecord(.taken(until: now + request.remember), fingerprint: nil)
+      }
+      if case .forwardUnprotected = action { known = .unprotected(request, from: known) }
+      return action
+    }
+  }
+}
+
+extension ClaimLifecycle {
+  /// The runner's next step after a complete response.
+  public enum RespondedAction: Sendable, Equatable {
+    /// Complete the record, then respond.
+    case complete(retention: Milliseconds, remember: Milliseconds)
+    /// Release the record, then pass the response on.
+    case release(Release)
+    /// Mark the record unknown, then pass the response on.
+    case markUnknown
+  }
+
+  /// Decides on a complete response of the backend.
+  ///
+  /// - Parameter isRenewed: Whether a renewal of the claim was ever requested.
+  public mutating func responded(
+    status: Int, steering: Steering, isRenewed: Bool = false
+  ) -> RespondedAction {
+    let claim: Claim
+    var mayBeDeleted = !isRenewed
+    switch state {
+    case .owning(let held): claim = held
+    case .listening(let held):
+      claim = held
+      mayBeDeleted = false
+    default: preconditionFailure("ClaimLifecycle: responded without a claim")
+    }
+    state = .settling(claim)
+    switch route.policy.outcomeClass(of: status, steering: steering, claim: claim) {
+    case .final:
+      let retention =
+        steering.retention.map { max(.seconds(1), min($0, route.policy.remember)) } ?? route.policy.retention
+      return .complete(retention: retention, remember: route.policy.remember)
+    case .retry:
+      let isRejection = status == 401 || status == 403 || status == 429
+      // A delayed copy of a renewal or of `markUnknown` may still be run, and would make a deleted record anew
+      // (Tests/Model/claim.pml, LATE_DELETE).
+      return .release(isRejection && claim.onlyRejectedSoFar && mayBeDeleted ? .deleted : .remembered)
+    case .unknown:
+      return .markUnknown
+    }
+  }
+
+  /// The runner's next step without a complete response.
+  public enum FailedAction: Sendable {
+    /// Release the record, since nothing was executed, then refuse.
+    case release(Problem)
+    /// Mark the record unknown, then refuse.
+    case markUnknown(Problem)
+    /// Mark the record unknown, refuse, and wait for a late response for this time.
+    case listen(Milliseconds, Problem)
+    /// Do nothing: the client was refused, and the record is marked unknown.
+    case giveUp
+  }
+
+  /// Decides on an exchange with the backend that ended without a complete response.
+  public mutating func failed(_ failure: UpstreamFailure) -> FailedAction {
+    switch state {
+    case .owning(let claim):
+      switch failure {
+      case .notSent:
+        state = .settling(claim)
+        return .release(.upstreamUnreachable)
+      case .responseLost, .requestBody:
+        state = .ended
+        return .markUnknown(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))
+      case .timedOut:
+        state = .listening(claim)
+        return .listen(
+          route.policy.upstream.settle,
+          .responseLost(.timedOut, retryAfter: route.policy.retryAfterLoss(age: 0)))
+      }
+    case .listening:
+      state = .ended
+      return .giveUp
+    default:
+      preconditionFailure("ClaimLifecycle: failed without a claim")
+    }
+  }
+}
+
+extension ClaimLifecycle {
+  /// The runner's next step after the store's reply to a completion.
+  public enum StoredAction: Sendable {
+    /// Send the backend's response to the client.
+    case respond
+    /// Send the backend's response to the client, and keep trying to store it.
+    case respondAndKeepStoring
+    /// Refuse because the outcome is unknown, and keep trying to store the response.
+    case refuseAndKeepStoring(Problem)
+    /// Replay the outcome of another owner, which is the one that counts.
+    case replay(CompletedRecord)
+    /// Claim again as a duplicate, since another owner is in progress.
+    case becomeDuplicate
+    case refuse(Problem)
+  }
+
+  /// Decides on the store's reply to the completion, release or mark.
+  public mutating func stored(_ outcome: OwnerOutcome) -> StoredAction {
+    guard case .settling = state else { preconditionFailure("ClaimLifecycle: stored outside of settling") }
+    state = .ended
+    switch outcome {
+    case .done: return .respond
+    case .lost(.completed(let record)):
+      return switch Self.replay(record) {
+      case .replay(let record): .replay(record)
+      case .refuse(let problem): .refuse(problem)
+      default: preconditionFailure("ClaimLifecycle: a completed record is replayed or refused")
+      }
+    case .lost(.inFlight):
+      state = .following
+      return .becomeDuplicate
+    case .lost:
+      return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+    }
+  }
+
+  /// Decides on a completion that failed.
+  public mutating func storingFailed(_ error: StoreError) -> StoredAction {
+    guard case .settling = state else {
+      preconditionFailure("ClaimLifecycle: storingFailed outside of settling")
+    }
+    state = .ended
+    return switch route.policy.onUnknown {
+    case .hold: .respondAndKeepStoring
+    // A later delivery may run again, with another response.
+    case .retry:
+      .refuseAndKeepStoring(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))
+    }
+  }
+}
+
+extension RoutePolicy {
+  /// The class of a complete response: by the backend's own steering field, else by the route's table.
+  public func outcomeClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
+    let own: OutcomeClass
+    if let steered = steering.outcome {
+      own = steered
+    } else if claim.followsUnknown, status == 409 || status == 412, !outcomes.isNamed(status: status) {
+      // The response may come from the backend's own unique column, because of the attempt whose response was lost.
+      own = .unknown
+    } else {
+      own = outcomes[status]
+    }
+    let isLastAttempt = maxAttempts > 0 && claim.attempt >= maxAttempts
+    return own == .retry && isLastAttempt ? .final : own
+  }
+
+  /// The time after which a client may retry with the same key when a response was lost; `nil` if only an operator can
+  /// end the record.
+  ///
+  /// An outcome may settle within `settle` of its loss, and at any time where a later delivery may take the record
+  /// over.
+  public func retryAfterLoss(age: Milliseconds) -> Milliseconds? {
+    let left = upstream.settle - age
+    if left > 0 { return left }
+    return onUnknown == .retry ? 1000 : nil
+  }
+}

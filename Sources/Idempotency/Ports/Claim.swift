@@ -1,0 +1,66 @@
+/// A granted claim: everything that its owner needs to renew, complete or release the record, and to make it anew if
+/// the store has lost it.
+///
+/// It is a class, so that it is not copied into the frame of every step of its exchange.
+public final class Claim: Sendable, Equatable {
+  /// The members of a claim as one value, which is compared as a whole.
+  private struct Grant: Sendable, Equatable {
+    let id: RecordID
+    let owner: OwnerToken
+    let fingerprint: Fingerprint
+    let attempt: Int
+    let firstSeen: StoreInstant
+    let followsUnknown: Bool
+    let onlyRejectedSoFar: Bool
+    let lease: Milliseconds
+    let unknownRetention: Milliseconds
+    let remember: Milliseconds
+    let fence: Fence?
+    let askedAt: BootInstant
+    let copiedUntil: BootInstant
+  }
+
+  private let grant: Grant
+
+  public init(
+    id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
+    followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
+    remember: Milliseconds, fence: Fence? = nil, askedAt: BootInstant,
+    copiedUntil: BootInstant = BootInstant(nanoseconds: 0)
+  ) {
+    grant = Grant(
+      id: id, owner: owner, fingerprint: fingerprint, attempt: attempt, firstSeen: firstSeen,
+      followsUnknown: followsUnknown, onlyRejectedSoFar: onlyRejectedSoFar, lease: lease,
+      unknownRetention: unknownRetention, remember: remember, fence: fence, askedAt: askedAt,
+      copiedUntil: copiedUntil)
+  }
+
+  public static func == (left: Claim, right: Claim) -> Bool { left.grant == right.grant }
+
+  public var id: RecordID { grant.id }
+  public var owner: OwnerToken { grant.owner }
+  public var fingerprint: Fingerprint { grant.fingerprint }
+  /// The number of the attempt: 1 for the first owner, and one more for each later owner.
+  public var attempt: Int { grant.attempt }
+  /// The time at which the first delivery arrived, by the store's clock.
+  public var firstSeen: StoreInstant { grant.firstSeen }
+  /// Whether an earlier attempt ended unknown. A 409 or 412 may then come from the backend's own unique column.
+  public var followsUnknown: Bool { grant.followsUnknown }
+  /// Whether every attempt so far met only 401, 403 or 429, which is true for the first attempt. Such a record is not
+  /// kept.
+  public var onlyRejectedSoFar: Bool { grant.onlyRejectedSoFar }
+  public var lease: Milliseconds { grant.lease }
+  /// Documented at `ClaimRequest`, like `remember`.
+  public var unknownRetention: Milliseconds { grant.unknownRetention }
+  public var remember: Milliseconds { grant.remember }
+  /// The fence of a record that was forgotten before this claim. Every write of the owner preserves it.
+  public var fence: Fence? { grant.fence }
+  /// The time at which this grant was *requested*, by the owner's boot-time clock. On the owner's side, the lease
+  /// counts from here.
+  public var askedAt: BootInstant { grant.askedAt }
+  /// The time until which the store may still run another copy of this claim, by the owner's boot-time clock.
+  ///
+  /// The claim must not be released before: the copy would take the record again, and nobody would end it
+  /// (Tests/Model/claim.pml, EARLY_RELEASE).
+  public var copiedUntil: BootInstant { grant.copiedUntil }
+}

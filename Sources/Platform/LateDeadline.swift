@@ -1,0 +1,28 @@
+import NIOCore
+
+/// A deadline that is conclusive about the peer once it is over.
+///
+/// If it is checked late, because the process stood still, it is extended once, so that data that has arrived in the
+/// meantime is read before the peer is blamed.
+public struct LateDeadline: Sendable {
+  private var deadline: NIODeadline
+  private var hasBeenPutOff = false
+
+  /// Creates a deadline that passes after `span` milliseconds.
+  public init(in span: Int64, now: NIODeadline = .now()) {
+    deadline = now + .milliseconds(span)
+  }
+
+  /// The time left, in milliseconds; zero or negative once the deadline has passed.
+  public func left(now: NIODeadline = .now()) -> Int64 { (deadline - now).nanoseconds / 1_000_000 }
+
+  /// Whether the deadline is over, after a possible extension. Call it when a wait until the deadline has ended without
+  /// its event.
+  public mutating func isOver(now: NIODeadline = .now()) -> Bool {
+    if now - deadline > .milliseconds(Lateness.tolerance), !hasBeenPutOff {
+      hasBeenPutOff = true
+      deadline = now + .milliseconds(Lateness.uploadGrace)
+    }
+    return now >= deadline
+  }
+}

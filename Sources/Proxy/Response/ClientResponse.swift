@@ -1,0 +1,82 @@
+import Idempotency
+import NIOCore
+import Wire
+
+/// The head of a response to a client, independent of its encoding for an HTTP version.
+struct ClientResponseHead {
+  /// The origin of a response.
+  enum Source {
+    /// A backend's response, with Semel's label.
+    case backend(MessageHead, ResponseLabel?)
+    /// A recorded response.
+    case recorded(CompletedRecord, RecordedResponse)
+    /// A refusal of Semel's own (RFC 9457), with the length of its document.
+    case problem(Problem, length: Int)
+  }
+
+  /// The body that follows the head.
+  enum Content: Equatable {
+    /// None, whatever the fields say: the response to HEAD, 204 and 304 (RFC 9112, section 6.3).
+    case none
+    case length(Int)
+    /// A body whose length is not known before its end.
+    case unknown
+
+    /// The content of a response to this method.
+    init(length: Int?, status: Int, method: MessageHead.Method?) {
+      if method == .head || status == 204 || status == 304 {
+        self = .none
+      } else {
+        self = length.map(Content.length) ?? .unknown
+      }
+    }
+  }
+
+  let source: Source
+  let content: Content
+
+  var status: Int {
+    switch source {
+    case .backend(let head, _): head.status
+    case .recorded(_, let response): response.status
+    case .problem(let problem, _): problem.status
+    }
+  }
+}
+
+/// A whole response.
+struct ClientResponse {
+  let head: ClientResponseHead
+  let body: ByteBuffer
+  let trailers: ByteBuffer
+
+  /// A backend's response.
+  init(
+    _ head: MessageHead, label: ResponseLabel?, body: ByteBuffer, trailers: ByteBuffer,
+    to method: MessageHead.Method
+  ) {
+    self.head = ClientResponseHead(
+      source: .backend(head, label),
+      content: .init(length: body.readableBytes, status: head.status, method: method))
+    self.body = body
+    self.trailers = trailers
+  }
+
+  /// A replay of a recorded response.
+  init(replaying record: CompletedRecord, _ response: RecordedResponse, to method: MessageHead.Method) {
+    head = ClientResponseHead(
+      source: .recorded(record, response),
+      content: .init(length: response.body.readableBytes, status: response.status, method: method))
+    body = response.body
+    trailers = response.trailers
+  }
+
+  /// A refusal. `method` is `nil` if the request could not be read.
+  init(_ problem: Problem, to method: MessageHead.Method? = nil) {
+    body = problem.body()
+    head = ClientResponseHead(
+      source: .problem(problem, length: body.readableBytes),
+      content: .init(length: body.readableBytes, status: problem.status, method: method))
+    trailers = ByteBuffer()
+  }
+}

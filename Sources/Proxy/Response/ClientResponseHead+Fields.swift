@@ -1,0 +1,63 @@
+import Idempotency
+import NIOCore
+import Platform
+import Wire
+
+extension ClientResponseHead {
+  /// Fields of a backend's response that never reach a client: framing, which is made anew, Semel's own response fields,
+  /// and those by which a backend steers.
+  static let droppedFromResponses: FieldNameSet = FieldNameSet(
+    .contentLength, .idempotencyStatus, .idempotentReplayed, .idempotencyRecordedAt, .idempotencyExpires,
+    .idempotencyOutcome, .idempotencyRetention)
+
+  /// Fields that are never recorded, beyond these.
+  static let droppedFromRecords: FieldNameSet = droppedFromResponses.union(.momentary)
+
+  /// Room for all that `writeFields` writes, and for a start line and what frames a body.
+  var capacity: Int {
+    switch source {
+    case .backend(let head, _): head.bytes.readableBytes + 192
+    case .recorded(_, let response): response.fields.readableBytes + 384
+    case .problem: 512
+    }
+  }
+
+  /// Writes the field lines, each ended by CRLF, but for those that frame the body or concern the connection.
+  ///
+  /// - Parameter now: The time in seconds since 1970; called only if a date has to be made.
+  func writeFields(into out: inout ByteBuffer, now: () -> Int = WallClock.seconds) {
+    switch source {
+    case .backend(let head, let label):
+      // Without a body, the length states what a GET would have had (RFC 9110, section 8.6).
+      let keepsLength = content == .none && head.status != 204
+      head.copyFields(
+        into: &out,
+        omitting: keepsLength ? Self.droppedFromResponses.subtracting(.length) : Self.droppedFromResponses)
+      if let label { out.writeStaticString(label.line) }
+    case .recorded(let record, let response):
+      out.writeImmutableBuffer(response.fields)
+      Self.writeDate(now(), into: &out)
+      out.writeStaticString(ResponseLabel.replayed.line)
+      out.writeStaticString("Idempotency-Recorded-At: ")
+      HTTPDate.write(Int(record.recordedAt.milliseconds / 1000), into: &out)
+      out.writeStaticString("\r\nIdempotency-Expires: ")
+      HTTPDate.write(Int(record.expiresAt.milliseconds / 1000), into: &out)
+      out.writeStaticString("\r\n")
+    case .problem(let problem, let length):
+      for (name, value) in problem.fields {
+        out.writeStaticString(name)
+        out.writeStaticString(": ")
+        out.writeString(value)
+        out.writeStaticString("\r\n")
+      }
+      Self.writeDate(now(), into: &out)
+      if content == .none { out.writeContentLength(length) }
+    }
+  }
+
+  private static func writeDate(_ now: Int, into out: inout ByteBuffer) {
+    out.writeStaticString("Date: ")
+    HTTPDate.write(now, into: &out)
+    out.writeStaticString("\r\n")
+  }
+}

@@ -1,0 +1,157 @@
+import Idempotency
+import NIOCore
+import Wire
+
+/// The capture of a claimed request's response from the backend: whole, or relayed except for its last bytes if it is too
+/// large to keep or the route streams.
+///
+/// After a time-out it may run again, and continues where it stopped: a response that was relayed is never taken for a
+/// whole one.
+final class ResponseCapture<Exchange: UpstreamExchange> {
+  /// The bytes for which memory was reserved before the claim.
+  private static var firstStep: Int { CaptureShare.reservation }
+
+  private let exchange: Exchange
+  private let route: Route
+  private let claim: Claim
+  private let delivery: Delivery
+  /// Set once the client is given the response as it comes.
+  private var relay: ResponseRelay?
+  /// The bytes relayed so far, if the response may still be kept.
+  private var copy: ByteBuffer?
+
+  init(of exchange: Exchange, route: Route, claim: Claim, delivery: Delivery) {
+    self.exchange = exchange
+    self.route = route
+    self.claim = claim
+    self.delivery = delivery
+  }
+
+  /// - Parameter span: The time limit of the whole response, which begins with the request's last byte, or with this call
+  ///   if that was sent before. Connecting and uploading do not count.
+  func run(within span: Milliseconds) async throws(UpstreamFailure) -> BackendResponse {
+    let limit = Limit(span: span, since: .now())
+    if relay == nil, !route.policy.stream {
+      let step = min(route.policy.maxResponseBody, Self.firstStep)
+      if case .whole(let body) = try await exchange.collect(upTo: step, within: span) {
+        return BackendResponse(
+          head: try await exchange.head(within: nil), body: body, trailers: exchange.trailers)
+      }
+      if let body = try await collectMore(within: limit) {
+        return BackendResponse(
+          head: try await exchange.head(within: nil), body: body, trailers: exchange.trailers)
+      }
+    }
+    return try await pass(within: limit)
+  }
+
+  /// The time limit of one run.
+  private struct Limit {
+    let span: Milliseconds
+    let since: NIODeadline
+  }
+
+  /// The time left of a limit: all of it until the request is sent, since the port counts from there by itself.
+  private func left(of limit: Limit) -> Milliseconds {
+    guard let sentAt = exchange.sentAt else { return limit.span }
+    return limit.span - Milliseconds((.now() - max(sentAt, limit.since)).nanoseconds / 1_000_000)
+  }
+
+  /// Collects a response that is larger than the first step, as far as it may be kept and there is memory for it. A
+  /// response without memory counts as too large to keep.
+  @inline(never)
+  private func collectMore(within time: Limit) async throws(UpstreamFailure) -> ByteBuffer? {
+    let limit = route.policy.maxResponseBody
+    var step = Self.firstStep
+    // A known length is taken at once: captures that each hold a part and wait for the rest could wait for each other.
+    let length = try await exchange.head(within: nil).head.string(.contentLength).flatMap { Int($0) }
+    if let length, length > limit { step = limit }
+    while step < limit {
+      step = min(limit, max(step * 2, length ?? 0))
+      guard await delivery.mayCapture(step, within: left(of: time)) else { break }
+      let collected = try await exchange.collect(upTo: step, within: left(of: time))
+      if case .whole(let body) = collected {
+        delivery.settleCapture(body.readableBytes)
+        return body
+      }
+    }
+    delivery.releaseCapture()
+    return nil
+  }
+
+  /// Takes a response that is not kept whole, or not before the client has it.
+  @inline(never)
+  private func pass(within limit: Limit) async throws(UpstreamFailure) -> BackendResponse {
+    let head = try await exchange.head(within: left(of: limit))
+    let relay = relay ?? makeRelay(head)
+    guard !relay.endsWithHead else { return try await takeWhole(head, within: limit) }
+    begin(relay)
+    return try await pass(on: relay, of: head, within: left(of: limit))
+  }
+
+  /// Takes a response whose head alone is the whole of it to a client: nothing of it may go out before it is stored.
+  private func takeWhole(
+    _ head: UpstreamHead, within limit: Limit
+  ) async throws(UpstreamFailure) -> BackendResponse {
+    var body = ByteBuffer()
+    while let piece = try await exchange.read(within: left(of: limit)) {
+      body.writeImmutableBuffer(piece)
+    }
+    return BackendResponse(head: head, body: body, trailers: exchange.trailers)
+  }
+
+  @inline(never)
+  private func makeRelay(_ head: UpstreamHead) -> ResponseRelay {
+    let outcome = route.policy.outcomeClass(
+      of: head.head.status, steering: Steering(of: head.head), claim: claim)
+    return ResponseRelay(head: head.head, label: ResponseLabel(outcome), delivery: delivery)
+  }
+
+  /// Begins to relay a response that is too large to keep or is streamed, unless the client was refused at a time-out.
+  @inline(never)
+  private func begin(_ relay: ResponseRelay) {
+    guard self.relay == nil else { return }
+    self.relay = relay
+    if route.policy.stream { copy = ByteBuffer() }
+    if delivery.responseState == .none { relay.begin() }
+  }
+
+  /// Passes the response on but for its last bytes, which wait for the store: the piece that completes its length, or
+  /// where the end is marked by itself, that mark. A client without either is always one piece behind.
+  ///
+  /// A slow client holds the backend back, and that time does not count against the backend.
+  private func pass(
+    on relay: ResponseRelay, of head: UpstreamHead, within span: Milliseconds
+  ) async throws(UpstreamFailure) -> BackendResponse {
+    var left = TimeAmount.milliseconds(span.count)
+    var held: ByteBuffer?
+    var passed = 0
+    while true {
+      let askedAt = NIODeadline.now()
+      guard let piece = try await exchange.read(within: Milliseconds(left.nanoseconds / 1_000_000)) else {
+        break
+      }
+      let now = NIODeadline.now()
+      left = left - (now - max(exchange.sentAt ?? now, askedAt))
+      keep(piece)
+      if let before = held { await relay.write(before) }
+      passed += piece.readableBytes
+      held = relay.mayEnd(after: passed) ? piece : nil
+      if held == nil { await relay.write(piece) }
+    }
+    return BackendResponse(
+      head: head, relay: relay, lastPiece: held ?? ByteBuffer(), copy: copy, trailers: exchange.trailers)
+  }
+
+  /// Adds to the copy, which is given up once it is too large; the exchange never is.
+  private func keep(_ piece: ByteBuffer) {
+    guard let size = copy?.readableBytes else { return }
+    let whole = size + piece.readableBytes
+    if whole <= route.policy.maxResponseBody, delivery.mayCapture(whole) {
+      copy?.writeImmutableBuffer(piece)
+    } else {
+      copy = nil
+      delivery.releaseCapture()
+    }
+  }
+}

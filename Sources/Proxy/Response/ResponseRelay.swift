@@ -1,0 +1,45 @@
+import NIOCore
+import Telemetry
+import Wire
+
+/// The relay that streams a backend's response to a client.
+struct ResponseRelay {
+  private let head: ClientResponseHead
+  private let delivery: Delivery
+
+  init(head: MessageHead, label: ResponseLabel?, delivery: Delivery) {
+    self.head = ClientResponseHead(
+      source: .backend(head, label),
+      content: .init(
+        length: head.string(.contentLength).flatMap { Int($0) }, status: head.status,
+        method: delivery.request.head.method))
+    self.delivery = delivery
+  }
+
+  /// Whether there is no body: a client that has the head has all.
+  var endsWithHead: Bool { head.content == .none || head.content == .length(0) }
+
+  /// Whether the client may take the response for whole once it has so many bytes of the body. Where its end has a mark
+  /// of its own it takes nothing for whole without that.
+  func mayEnd(after count: Int) -> Bool {
+    switch head.content {
+    case .none: true
+    case .length(let length): count >= length
+    case .unknown: delivery.request.head.minorVersion == 0
+    }
+  }
+
+  /// Writes the head at once, with the part of the body that has arrived.
+  func begin(with piece: ByteBuffer = ByteBuffer()) {
+    delivery.logEntry.status = head.status
+    delivery.begin(head, with: piece)
+  }
+
+  /// Writes a piece and returns once the client takes more, or is gone.
+  func write(_ piece: ByteBuffer) async { await delivery.write(piece) }
+
+  /// Writes the last piece and ends the response.
+  func end(with piece: ByteBuffer = ByteBuffer(), trailers: ByteBuffer = ByteBuffer()) {
+    delivery.end(with: piece, trailers: trailers)
+  }
+}

@@ -1,0 +1,101 @@
+import Idempotency
+import NIOCore
+import Synchronization
+import Telemetry
+import Wire
+
+/// A duplicate's wait for the delivery that owns its record. Ends by `end()`, which its runner must call. Used by
+/// that runner's task alone, hence `@unchecked Sendable`.
+final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
+  private let watch: Store.Watch
+  private let deadline: NIODeadline
+  private let id: RecordID
+  private let environment: ProxyEnvironment
+  private var hasEnded = false
+
+  /// `nil` if the delivery may not wait: by the route's setting, by its own `Prefer: wait=0`, or because the maximum of
+  /// deliveries waits for the key.
+  init?<Backend: Upstream>(
+    for call: KeyedCall, of runner: RequestRunner<Store, Backend>
+  ) async throws(Problem) {
+    let span = Self.span(by: call.route, head: runner.head)
+    id = call.id
+    environment = runner.environment
+    deadline = .now() + .milliseconds(span.count)
+    guard span > 0, environment.waiting.enter(id, max: call.route.policy.maxWaiters) else { return nil }
+    do {
+      watch = try await runner.worker.store.watch(id)
+    } catch {
+      environment.waiting.leave(id)
+      throw .storeUnavailable(retryAfter: 1000)
+    }
+    environment.counters.change(.waiting, by: 1)
+  }
+
+  /// Waits until the record may have changed or its lease is over. False once the delivery has waited long enough.
+  func changed(leaseLeft: Milliseconds) async -> Bool {
+    let left = Milliseconds((deadline - .now()).nanoseconds / 1_000_000)
+    guard left > 0 else { return false }
+    // A moment past the lease's end, so that the store surely sees it lapsed.
+    await watch.changed(within: min(left, max(leaseLeft, 0) + 20))
+    return true
+  }
+
+  func end() {
+    guard !hasEnded else { return }
+    hasEnded = true
+    watch.cancel()
+    environment.waiting.leave(id)
+    environment.counters.change(.waiting, by: -1)
+  }
+
+  /// The time for which a duplicate may wait: the route's, or less if the client prefers (RFC 7240, `wait`).
+  private static func span(by route: Route, head: MessageHead) -> Milliseconds {
+    if let preferred = preferredWait(head) { return min(.seconds(preferred), route.policy.waitTimeout) }
+    return route.policy.duplicates == .wait ? route.policy.waitTimeout : 0
+  }
+
+  private static func preferredWait(_ head: MessageHead) -> Int64? {
+    for field in head.fields where field.name == .prefer {
+      for preference in head.string(field.valueRange).split(separator: ",") {
+        let parts = preference.split(separator: "=", maxSplits: 1).map { $0.trimmingSpaces }
+        guard parts.count == 2, parts[0].lowercased() == "wait" else { continue }
+        // Nine digits of seconds exceed every limit.
+        if let seconds = Int64(parts[1].prefix(9)), seconds >= 0 { return seconds }
+      }
+    }
+    return nil
+  }
+}
+
+/// Counts the duplicates of each key that wait in this process, so that no key holds more than its share.
+final class WaitingRoom: Sendable {
+  private let counts = Mutex<[RecordID: Int]>([:])
+
+  /// Admits one more duplicate. False if `max` wait already.
+  func enter(_ id: RecordID, max: Int) -> Bool {
+    counts.withLock { counts in
+      let count = counts[id, default: 0]
+      guard count < max else { return false }
+      counts[id] = count + 1
+      return true
+    }
+  }
+
+  func leave(_ id: RecordID) {
+    counts.withLock { counts in
+      let count = counts[id, default: 0]
+      counts[id] = count > 1 ? count - 1 : nil
+    }
+  }
+}
+
+extension Substring {
+  /// Without the spaces and tabs around it.
+  fileprivate var trimmingSpaces: Substring {
+    var text = self
+    while text.first == " " || text.first == "\t" { text.removeFirst() }
+    while text.last == " " || text.last == "\t" { text.removeLast() }
+    return text
+  }
+}

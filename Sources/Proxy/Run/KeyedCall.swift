@@ -1,0 +1,91 @@
+import Idempotency
+import NIOCore
+import Platform
+import Wire
+
+/// One keyed request, identified: the arguments of its claim, the request for the backend, and the machine that decides
+/// on it.
+///
+/// A class, so that it is not copied into the frame of every step that a request takes. It may be made on any thread;
+/// the machine is used on the event loop of its delivery alone.
+final class KeyedCall: @unchecked Sendable {
+  let route: Route
+  let target: RequestTarget
+  /// The method that enters the fingerprint.
+  let method: ByteBuffer
+  let body: ByteBuffer
+  let id: RecordID
+  let caller: Caller
+  let key: IdempotencyKey
+  /// The fingerprint by the route's recipe.
+  let fingerprint: Fingerprint
+  /// The machine of this request's claim, from the store's first reply to the end of its record.
+  var lifecycle: ClaimLifecycle
+
+  init(
+    route: Route, head: MessageHead, target: RequestTarget, method: ByteBuffer, body: ByteBuffer,
+    id: RecordID, caller: Caller, key: IdempotencyKey
+  ) {
+    self.route = route
+    self.target = target
+    self.method = method
+    self.body = body
+    self.id = id
+    self.caller = caller
+    self.key = key
+    fingerprint = .make(
+      recipe: route.policy.recipe, head: head, method: method, path: target.path, query: target.query,
+      body: body)
+    lifecycle = ClaimLifecycle(route: route)
+  }
+
+  /// The fingerprint by the recipe of a record that another configuration has made.
+  func fingerprint(by recipe: Recipe, head: MessageHead) -> Fingerprint {
+    .make(
+      recipe: recipe, head: head, method: method, path: target.path, query: target.query, body: body)
+  }
+
+  /// The bytes from which a fingerprint is made.
+  var readBytes: Int { body.readableBytes + (target.query?.readableBytes ?? 0) }
+
+  /// Whether its key was another caller's a short time ago. Asked once, of a first run.
+  func isKeySeenUnderOtherCaller(in sightings: KeySightings) -> Bool {
+    // Hashed under a secret of this process.
+    var hasher = Hasher()
+    hasher.combine(route.policy.upstream.name)
+    switch route.policy.endpoint {
+    case .path: target.path.withUnsafeReadableBytes { hasher.combine(bytes: $0) }
+    case .route: hasher.combine(route.policy.name)
+    }
+    hasher.combine(key.bytes)
+    return sightings.note(
+      hasher.finalize(), caller: caller.framed.hashValue,
+      now: .now)
+  }
+
+  func claimRequest(owner: OwnerToken) -> ClaimRequest {
+    let takeOver: ClaimRequest.TakeOver =
+      switch route.policy.onUnknown {
+      case .hold: .never
+      case .retry: .afterSettle(route.policy.upstream.settle)
+      }
+    return ClaimRequest(
+      id: id, owner: owner, fingerprint: fingerprint, lease: route.policy.lease, takeOver: takeOver,
+      unknownRetention: route.policy.unknownRetention, remember: route.policy.remember)
+  }
+
+  /// The body as it is sent: a request that came without one goes without one.
+  func upstreamBody(of delivery: Delivery) -> RequestBody {
+    delivery.request.framing == .none ? .none : .whole(body)
+  }
+}
+
+extension ClaimRequest {
+  /// The claim that the store may have granted without our hearing of it. It was never used.
+  func unusedClaim() -> Claim {
+    Claim(
+      id: id, owner: owner, fingerprint: fingerprint, attempt: 0, firstSeen: StoreInstant(milliseconds: 0),
+      followsUnknown: false, onlyRejectedSoFar: false, lease: lease, unknownRetention: unknownRetention,
+      remember: remember, askedAt: BootInstant(nanoseconds: 0))
+  }
+}

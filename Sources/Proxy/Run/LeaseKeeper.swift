@@ -1,0 +1,93 @@
+import Idempotency
+import NIOCore
+import Platform
+import Telemetry
+
+/// The keeper of a claim's lease while its run lives: it renews the lease at a third of its duration, so that a retry
+/// never takes the claim because the backend is slow.
+///
+/// The labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. `Worker.end` ends it.
+final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
+  let claim: Claim
+  /// The request for which it was granted.
+  let delivery: Delivery
+  let permit: SendPermit
+  private let store: Store
+  /// `nil` if the route never runs a request without the store.
+  private let known: KnownRecords?
+  private let context: EventLoopContext
+  private let metrics: LoopMetrics
+  /// The owner's last command, while it is repeated because the store gave no reply; `nil` if there is none.
+  var pendingCommand: (@Sendable (Store) async throws(StoreError) -> OwnerOutcome)?
+  private var timer: LoopTimers.Token?
+  private var isRenewed = true
+  /// Whether a renewal was ever requested.
+  private(set) var hasRequestedRenewal = false
+  /// The time at which the last acknowledged grant was requested.
+  private var grantedAt: BootInstant
+  private var hasLapsed = false
+
+  init(
+    _ claim: Claim, for delivery: Delivery, store: Store, known: KnownRecords?, context: EventLoopContext,
+    metrics: LoopMetrics
+  ) {
+    self.claim = claim
+    self.delivery = delivery
+    self.store = store
+    self.known = known
+    self.context = context
+    self.metrics = metrics
+    grantedAt = claim.askedAt
+    permit = SendPermit(askedAt: claim.askedAt, lease: claim.lease)
+    schedule(in: claim.lease / 3)
+  }
+
+  /// Lets the lease lapse from now on: the record is `unknown`, or has ended.
+  func stopRenewing() {
+    isRenewed = false
+    if let timer { context.timers.stop(timer) }
+    timer = nil
+  }
+
+  /// Notes the record's end for the time when the store is away.
+  ///
+  /// - Parameter outcome: The store's reply; `nil` if it gave none.
+  func note(_ end: KnownRecord.OwnEnd, _ outcome: OwnerOutcome? = nil) {
+    known?.change(claim.id) { $0 = $0?.ended(by: claim, as: end, outcome, now: $1) }
+  }
+
+  private func schedule(in span: Milliseconds) {
+    timer = context.timers.start(milliseconds: span.count) { [self] in
+      timer = nil
+      context.task { await self.renew() }
+    }
+  }
+
+  private func renew() async {
+    // The run may have ended between the timer and this task: a renewal would make its deleted record anew.
+    guard isRenewed else { return }
+    let askedAt = BootInstant.now
+    hasRequestedRenewal = true
+    if !hasLapsed, askedAt - grantedAt >= claim.lease {
+      hasLapsed = true
+      metrics.add(.leasesLapsed)
+    }
+    do {
+      let outcome = try await store.renew(claim)
+      guard isRenewed else { return }
+      switch outcome {
+      case .done:
+        metrics.add(.leasesRenewed)
+        grantedAt = askedAt
+        permit.renewed(askedAt: askedAt, lease: claim.lease)
+        schedule(in: claim.lease / 3)
+      case .lost:
+        // Nothing is sent any more. The client's response depends on the record's state when the owner ends.
+        permit.revoke()
+        stopRenewing()
+      }
+    } catch {
+      if isRenewed { schedule(in: claim.lease / 10) }
+    }
+  }
+}

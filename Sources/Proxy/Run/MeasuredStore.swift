@@ -1,0 +1,122 @@
+import Idempotency
+import NIOCore
+import Telemetry
+
+/// A store whose commands are timed, and whose failures are counted and logged, for one event loop. It stands below the
+/// cache.
+public struct MeasuredStore<Base: RecordStore>: RecordStore {
+  private let base: Base
+  private let metrics: LoopMetrics
+  private let failures: StoreFailureLog
+
+  public init(_ base: Base, metrics: LoopMetrics, failures: StoreFailureLog) {
+    self.base = base
+    self.metrics = metrics
+    self.failures = failures
+  }
+
+  public func knownOutcome(of id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? {
+    base.knownOutcome(of: id, fingerprint)
+  }
+
+  public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
+    let began = NIODeadline.now()
+    base.startClaim(request) { [self] reply in
+      switch reply {
+      case .success: succeeded(.claim, began)
+      case .failure(let error): _ = failed(.claim, error)
+      }
+      onReply(reply)
+    }
+  }
+
+  public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.renew) { () throws(StoreError) in try await base.renew(claim) }
+  }
+
+  /// Written out, since every first run calls it: a closure would cost it two frames more.
+  public func complete(
+    _ claim: Claim, with completion: Completion
+  ) async throws(StoreError) -> CompletionReply {
+    let began = NIODeadline.now()
+    do throws(StoreError) {
+      let reply = try await base.complete(claim, with: completion)
+      succeeded(.complete, began)
+      return reply
+    } catch {
+      throw failed(.complete, error)
+    }
+  }
+
+  public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.release) { () throws(StoreError) in try await base.release(claim, release) }
+  }
+
+  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.markUnknown) { () throws(StoreError) in try await base.markUnknown(claim) }
+  }
+
+  public func find(_ id: RecordID) async throws(StoreError) -> Standing {
+    try await measured(.find) { () throws(StoreError) in try await base.find(id) }
+  }
+
+  public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    try await measured(.list) { () throws(StoreError) in try await base.list(after: cursor) }
+  }
+
+  public func isCursor(_ text: String) -> Bool { base.isCursor(text) }
+
+  public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+    try await measured(.forget) { () throws(StoreError) in try await base.forget(id, fence: fence) }
+  }
+
+  public func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.resolve) { () throws(StoreError) in
+      try await base.resolve(id, as: resolution, amending: amending)
+    }
+  }
+
+  public func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch {
+    try await measured(.watch) { () throws(StoreError) in try await base.watch(id) }
+  }
+
+  /// Runs, times and counts a command.
+  private func measured<Reply>(
+    _ command: StoreCommand, _ run: () async throws(StoreError) -> Reply
+  ) async throws(StoreError) -> Reply {
+    let began = NIODeadline.now()
+    do throws(StoreError) {
+      let reply = try await run()
+      succeeded(command, began)
+      return reply
+    } catch {
+      throw failed(command, error)
+    }
+  }
+
+  private func succeeded(_ command: StoreCommand, _ began: NIODeadline) {
+    let now = NIODeadline.now()
+    metrics.sent(command, microseconds: (now - began).nanoseconds / 1000)
+    // Only commands that write prove that the store works: a store that is full still finds.
+    if command == .claim || command == .complete { failures.succeeded(now: now.uptimeNanoseconds) }
+  }
+
+  private func failed(_ command: StoreCommand, _ error: StoreError) -> StoreError {
+    let failure = StoreFailure(error)
+    metrics.failed(command, failure)
+    failures.failed(command, failure, error.text, now: NIODeadline.now().uptimeNanoseconds)
+    return error
+  }
+}
+
+extension StoreFailure {
+  fileprivate init(_ error: StoreError) {
+    switch error {
+    case .unavailable, .refused: self = .unavailable
+    case .fateUnknown: self = .fateUnknown
+    case .unreadable: self = .unreadable
+    }
+  }
+}

@@ -1,0 +1,271 @@
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+import Telemetry
+import Wire
+
+/// The run of a delivery that owns its record, from top to bottom: forward, capture, record, respond.
+///
+/// `ClaimLifecycle` decides what follows what. The steps are kept out of line: what is inlined into an async function
+/// enlarges its frame, which is allocated for every request.
+struct OwnedRun<Store: RecordStore, Backend: Upstream> {
+  /// The end of the run: the client has its response, or the delivery claims again as another owner's duplicate.
+  enum End { case done, becomeDuplicate }
+
+  private let runner: RequestRunner<Store, Backend>
+  private let call: KeyedCall
+  private let lease: LeaseKeeper<Store>
+  private let forwardedAt: NIODeadline
+  private let exchange: Backend.Exchange
+  private let capture: ResponseCapture<Backend.Exchange>
+
+  private var worker: Worker<Store, Backend> { runner.worker }
+  private var delivery: Delivery { runner.delivery }
+
+  /// Runs a request that was granted its claim, to the end: forwards it, captures the response, records it, responds.
+  @inline(never)
+  static func run(
+    _ call: KeyedCall, owning claim: Claim, by runner: RequestRunner<Store, Backend>
+  ) async -> End {
+    let run = OwnedRun(call, claim, runner)
+    defer { run.exchange.close() }
+    do throws(UpstreamFailure) {
+      let response = try await run.capture.run(within: call.route.policy.timeToResponse)
+      run.noteBackendTime()
+      return await run.record(response)
+    } catch {
+      run.noteBackendTime()
+      return await run.end(after: error)
+    }
+  }
+
+  /// Forward: the one request that the claim permits, under a lease that is kept from here on.
+  @inline(never)
+  private init(_ call: KeyedCall, _ claim: Claim, _ runner: RequestRunner<Store, Backend>) {
+    let (worker, delivery, policy) = (runner.worker, runner.delivery, call.route.policy)
+    self.runner = runner
+    self.call = call
+    delivery.logEntry.attempt = claim.attempt
+    delivery.logEntry.retry = RetryCause(claim)
+    lease = worker.keepLease(of: claim, for: delivery, by: call.route)
+    forwardedAt = .now()
+    delivery.logEntry.trace?.forwardAt = forwardedAt.uptimeNanoseconds
+    exchange = worker.backend.begin(
+      UpstreamRequest(
+        upstream: policy.upstream, method: runner.head.methodText, target: call.target.text,
+        fields: UpstreamFields.make(
+          for: delivery, call.target, to: policy.upstream, id: call.id, attempt: claim.attempt,
+          contentCoding: policy.contentCoding),
+        body: call.upstreamBody(of: delivery), permit: lease.permit,
+        bindsConnection: runner.head.bindsConnection))
+    capture = ResponseCapture(of: exchange, route: call.route, claim: claim, delivery: delivery)
+  }
+
+  private func noteBackendTime() {
+    delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: forwardedAt)
+  }
+
+  /// Record: the store has the outcome before the client has the response.
+  @inline(never)
+  private func record(_ response: BackendResponse) async -> End {
+    let recordedAt = NIODeadline.now()
+    delivery.logEntry.trace?.recordAt = recordedAt.uptimeNanoseconds
+    let action: ClaimLifecycle.StoredAction
+    let label: ResponseLabel
+    switch call.lifecycle.responded(
+      status: response.head.status, steering: Steering(of: response.head),
+      isRenewed: lease.hasRequestedRenewal)
+    {
+    case .complete(let retention, let remember):
+      let outcome = TraceStamp.put(
+        delivery.logEntry.trace, on: response.outcome(by: call.route, method: runner.head.method))
+      label = .executed
+      action = await complete(Completion(outcome: outcome, retention: retention, remember: remember))
+    case .release(let release):
+      label = .notStored
+      action = await self.release(release)
+    case .markUnknown:
+      label = .unknown
+      action = await markUnknownByResponse()
+    }
+    delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
+    return respond(with: response, label, action)
+  }
+
+  /// Respond: the client gets the outcome that the store holds now.
+  @inline(never)
+  private func respond(
+    with response: BackendResponse, _ label: ResponseLabel, _ action: ClaimLifecycle.StoredAction
+  ) -> End {
+    switch action {
+    case .respond, .respondAndKeepStoring:
+      let isLate = delivery.responseState == .ended
+      response.send(to: delivery, label: label)
+      guard !isLate else {
+        worker.metrics.add(.lateResponses, route: delivery.logEntry.routeNumber)
+        return .done
+      }
+      delivery.logEntry.outcome = RequestOutcome(label)
+      delivery.logEntry.failure = FailureCategory(status: response.head.status)
+    case .refuseAndKeepStoring(let problem), .refuse(let problem):
+      runner.refuse(problem)
+    case .replay, .becomeDuplicate:
+      return endSuperseded(by: action)
+    }
+    return .done
+  }
+}
+
+// The other ends.
+extension OwnedRun {
+  /// The end without a complete response: the record is released if nothing was sent, else it is unknown.
+  @inline(never)
+  private func end(after failure: UpstreamFailure) async -> End {
+    worker.environment.logger.debug("no response from the backend", metadata: ["failure": "\(failure)"])
+    switch call.lifecycle.failed(failure) {
+    case .release(let problem):
+      return refuse(problem, after: await release(.remembered))
+    case .markUnknown(let problem):
+      await markUnknownAfterLoss()
+      worker.end(lease)
+      runner.refuse(problem)
+    case .listen(let settle, let problem):
+      await markUnknownAfterLoss()
+      runner.refuse(problem)
+      return await listenOn(for: settle)
+    case .giveUp:
+      worker.end(lease)
+    }
+    return .done
+  }
+
+  /// Listens for a late response after the time-out, for which the client was refused.
+  @inline(never)
+  private func listenOn(for settle: Milliseconds) async -> End {
+    do throws(UpstreamFailure) {
+      return await record(try await capture.run(within: settle))
+    } catch {
+      return await end(after: error)
+    }
+  }
+
+  /// Refuses after a release, unless another owner's record counts.
+  private func refuse(_ problem: Problem, after action: ClaimLifecycle.StoredAction) -> End {
+    switch action {
+    case .respond, .respondAndKeepStoring, .refuseAndKeepStoring: runner.refuse(problem)
+    case .refuse(let problem): runner.refuse(problem)
+    case .replay, .becomeDuplicate: return endSuperseded(by: action)
+    }
+    return .done
+  }
+
+  /// Ends a run whose record has another owner: with that owner's outcome, or as its duplicate. A response that has
+  /// begun can only be cut.
+  private func endSuperseded(by action: ClaimLifecycle.StoredAction) -> End {
+    if case .replay(let record) = action {
+      runner.replay(record, from: .store)
+      return .done
+    }
+    guard delivery.responseState == .none else {
+      runner.cut()
+      return .done
+    }
+    return .becomeDuplicate
+  }
+}
+
+// The store's part.
+extension OwnedRun {
+  /// Stores a final outcome. If the store gives no reply, the write is repeated in the background while the lease is
+  /// renewed: no retry runs because a record could not be written.
+  @inline(never)
+  private func complete(_ completion: Completion) async -> ClaimLifecycle.StoredAction {
+    do throws(StoreError) {
+      let reply = try await worker.store.complete(lease.claim, with: completion)
+      lease.note(completion.ownEnd, reply.outcome)
+      worker.end(lease)
+      if let record = reply.record {
+        delivery.logEntry.timeToSuccessMilliseconds = (record.recordedAt - lease.claim.firstSeen).count
+      }
+      worker.countSuperseded(reply.outcome)
+      return call.lifecycle.stored(reply.outcome)
+    } catch {
+      let action = call.lifecycle.storingFailed(error)
+      if case .refuseAndKeepStoring = action { lease.note(.unknown) } else { lease.note(completion.ownEnd) }
+      keepStoring(completion, after: error)
+      return action
+    }
+  }
+
+  @inline(never)
+  private func keepStoring(_ completion: Completion, after error: StoreError) {
+    // The store's failures are logged by `MeasuredStore`, not once a request.
+    worker.environment.logger.debug(
+      "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
+    let claim = lease.claim
+    worker.repeatInBackground(completion.ownEnd, of: lease) { store throws(StoreError) in
+      try await store.complete(claim, with: completion).outcome
+    }
+  }
+
+  /// Releases the record, once no copy of its claim can take it again.
+  @inline(never)
+  private func release(_ release: Release) async -> ClaimLifecycle.StoredAction {
+    let claim = lease.claim
+    lease.stopRenewing()
+    await worker.outlastCopies(of: claim)
+    do throws(StoreError) {
+      let outcome = try await worker.store.release(claim, release)
+      lease.note(release.ownEnd, outcome)
+      worker.end(lease)
+      worker.countSuperseded(outcome)
+      return call.lifecycle.stored(outcome)
+    } catch {
+      lease.note(release.ownEnd)
+      worker.repeatInBackground(release.ownEnd, of: lease) { store throws(StoreError) in
+        try await store.release(claim, release)
+      }
+      return call.lifecycle.stored(.done)
+    }
+  }
+
+  /// Marks the record unknown because the backend's own response has that class.
+  @inline(never)
+  private func markUnknownByResponse() async -> ClaimLifecycle.StoredAction {
+    let outcome = await markUnknown()
+    worker.end(lease)
+    return call.lifecycle.stored(outcome)
+  }
+
+  /// Marks the record unknown because the response was lost.
+  private func markUnknownAfterLoss() async {
+    worker.metrics.add(.outcomesLost, route: call.route.number)
+    _ = await markUnknown()
+  }
+
+  /// Marks the record unknown. If the store gives no reply, the lease lapses, which has the same effect.
+  @inline(never)
+  private func markUnknown() async -> OwnerOutcome {
+    lease.stopRenewing()
+    lease.note(.unknown)
+    do throws(StoreError) {
+      let outcome = try await worker.store.markUnknown(lease.claim)
+      worker.countSuperseded(outcome)
+      return outcome
+    } catch {
+      worker.environment.logger.debug("a record was not marked unknown", metadata: ["error": "\(error)"])
+      return .done
+    }
+  }
+}
+
+extension Completion {
+  /// The end that it gives a record.
+  fileprivate var ownEnd: KnownRecord.OwnEnd { .completed(max(retention, remember)) }
+}
+
+extension Release {
+  /// The end that it gives a record.
+  fileprivate var ownEnd: KnownRecord.OwnEnd { self == .deleted ? .deleted : .released }
+}

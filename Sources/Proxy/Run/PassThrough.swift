@@ -1,0 +1,191 @@
+import Idempotency
+import NIOCore
+import Platform
+import Telemetry
+import Wire
+
+/// The run of a request without a record: streamed both ways, never stored.
+struct PassThrough<Store: RecordStore, Backend: Upstream> {
+  let runner: RequestRunner<Store, Backend>
+  /// The value of `Idempotency-Status`; `nil` if the response gets none.
+  let label: ResponseLabel?
+
+  private var worker: Worker<Store, Backend> { runner.worker }
+  private var delivery: Delivery { runner.delivery }
+  private var head: MessageHead { runner.head }
+
+  /// Forwards the request, and gives the client the response as it comes.
+  ///
+  /// - Parameter id: The id of the record that the request would have on a protected route, while the store is away.
+  /// - Returns: The response's head; `nil` if the client went away before the response was whole.
+  @discardableResult @inline(never)
+  func run(
+    _ target: RequestTarget, by route: Route?, id: RecordID? = nil
+  ) async throws(Problem) -> MessageHead? {
+    // A client that has gone already would hold the backend until it responds, and its response would be lost.
+    guard delivery.isConnected else { return nil }
+    let sentAt = NIODeadline.now()
+    let (exchange, span) = try send(target, by: route, id)
+    delivery.logEntry.outcome = RequestOutcome(label)
+    delivery.logEntry.trace?.forwardAt = sentAt.uptimeNanoseconds
+    defer {
+      delivery.whenDisconnected = nil
+      delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: sentAt)
+      exchange.close()
+    }
+    do {
+      return try await relay(exchange, within: span)
+    } catch {
+      throw problem(of: error)
+    }
+  }
+
+  /// Begins an exchange with the backend, whose response is to begin within the span.
+  @inline(never)
+  private func send(
+    _ target: RequestTarget, by route: Route?, _ id: RecordID?
+  ) throws(Problem) -> (Backend.Exchange, Milliseconds) {
+    guard let upstream = route?.policy.upstream ?? delivery.configuration.fallback else { throw .noRoute }
+    let exchange = worker.backend.begin(
+      UpstreamRequest(
+        upstream: upstream, method: head.methodText, target: target.text,
+        fields: UpstreamFields.make(for: delivery, target, to: upstream, id: id), body: body,
+        permit: nil, interim: delivery, upgrade: upgrade, bindsConnection: head.bindsConnection))
+    // Otherwise a backend that has nothing to say would be waited for, without a client.
+    delivery.whenDisconnected = { [context = worker.context] in context.task { exchange.close() } }
+    return (exchange, route?.policy.timeToResponse ?? upstream.responseTimeout)
+  }
+
+  /// The protocols that the client wants to switch to. A request with content would have to be read first, by HTTP/1.1.
+  /// Another form of HTTP is not forwarded: whatever it carried would pass every route unseen.
+  private var upgrade: ByteBuffer? {
+    guard head.asksForUpgrade, head.connectionNames("upgrade"), delivery.request.framing.isEmpty,
+      head.minorVersion == 1, head.upgradesLeaveHTTP
+    else { return nil }
+    return head.first(.upgrade).map { head.slice($0.valueRange) }
+  }
+
+  private var body: RequestBody {
+    switch delivery.request.framing {
+    case .none: return .none
+    case .length(let length):
+      if let body = delivery.wholeBody { return .whole(body) }
+      return .streamed(delivery, length: length)
+    case .chunked:
+      return .streamed(delivery, length: nil)
+    }
+  }
+
+  /// Gives the client each piece as it comes.
+  @inline(never)
+  private func relay(
+    _ exchange: Backend.Exchange, within span: Milliseconds
+  ) async throws(UpstreamFailure) -> MessageHead? {
+    let head = try await exchange.head(within: span)
+    if head.head.status == 101 {
+      try await tunnel(exchange, head.head)
+    } else if let relay = begin(exchange, head) {
+      guard try await passOn(exchange, by: relay) else { return nil }
+    }
+    return head.head
+  }
+
+  /// Passes the body on. False if the client went away before the end.
+  @inline(never)
+  private func passOn(
+    _ exchange: Backend.Exchange, by relay: ResponseRelay
+  ) async throws(UpstreamFailure) -> Bool {
+    let pause = delivery.configuration.limits.tunnelTimeout
+    var isWhole = false
+    while delivery.isConnected, !isWhole {
+      if let piece = try await exchange.read(within: pause) {
+        await relay.write(piece)
+      } else {
+        isWhole = true
+      }
+    }
+    relay.end(trailers: exchange.trailers)
+    return isWhole
+  }
+
+  /// Writes the part of a response that has arrived; `nil` if that is all of it.
+  @inline(never)
+  private func begin(_ exchange: Backend.Exchange, _ head: UpstreamHead) -> ResponseRelay? {
+    let ready = exchange.takeReady()
+    guard !ready.isEnd else {
+      BackendResponse(head: head, body: ready.bytes, trailers: exchange.trailers)
+        .send(to: delivery, label: label)
+      return nil
+    }
+    let relay = ResponseRelay(head: head.head, label: label, delivery: delivery)
+    relay.begin(with: ready.bytes)
+    return relay
+  }
+
+  /// Passes bytes as they are, until the backend ends or the client is gone.
+  @inline(never)
+  private func tunnel(_ exchange: Backend.Exchange, _ head: MessageHead) async throws(UpstreamFailure) {
+    delivery.logEntry.outcome = .upgraded
+    delivery.switchProtocols(head)
+    exchange.tunnel(delivery)
+    while delivery.isConnected, let piece = try await exchange.read(within: nil) {
+      await delivery.write(piece)
+    }
+    delivery.end()
+  }
+
+  private func problem(of failure: UpstreamFailure) -> Problem {
+    switch failure {
+    case .notSent: .upstreamUnreachable
+    case .responseLost: .passageLost(.broken)
+    case .timedOut: .passageLost(.timedOut)
+    // The client broke its body off, or sent nothing of it for too long.
+    case .requestBody: delivery.bodyFailure ?? .requestTimeout
+    }
+  }
+}
+
+// The run without a record on a route whose owner wants that while the store is away.
+extension PassThrough {
+  /// Forwards the request and gives the client the response as it comes. Until the end, the process knows the record as
+  /// in progress; after it as unknown if the backend may have run the request and the response was lost.
+  ///
+  /// - Parameter mayOwn: Whether the store may have granted the claim all the same.
+  @inline(never)
+  func run(_ call: KeyedCall, without request: ClaimRequest, mayOwn: Bool) async throws(Problem) {
+    var isLost = true
+    defer {
+      worker.environment.known.change(request.id) {
+        $0 = $0?.ended(unprotected: request, isLost: isLost, now: $1)
+      }
+    }
+    guard delivery.isConnected else {
+      isLost = false
+      if mayOwn { worker.giveBack(request) }
+      return
+    }
+    do throws(Problem) {
+      if let head = try await run(call.target, by: call.route, id: call.id) {
+        isLost = call.route.policy.leavesUnknown(head)
+      }
+    } catch {
+      if error.code == .upstreamUnreachable {
+        isLost = false
+        if mayOwn { worker.giveBack(request) }
+      }
+      throw error
+    }
+  }
+}
+
+extension Route {
+  /// Whether its requests may run without the store.
+  var mayRunUnprotected: Bool { policy.onStoreFailure == .open }
+}
+
+extension RoutePolicy {
+  /// Whether a complete response leaves it unknown what the backend did.
+  fileprivate func leavesUnknown(_ head: MessageHead) -> Bool {
+    (Steering(of: head).outcome ?? outcomes[head.status]) == .unknown
+  }
+}

@@ -1,0 +1,123 @@
+import Idempotency
+import Logging
+import NIOCore
+import Telemetry
+import Wire
+
+/// Identify: the caller, the target and the key of a request. Nothing is claimed or sent before all of it is accepted.
+extension RequestRunner {
+  /// The subject of a request.
+  enum Subject {
+    case passed(RequestTarget, by: Route?, label: ResponseLabel?)
+    case keyed(KeyedCall)
+    /// Accepted by its head; its body, of at most so many bytes, has to be read first.
+    case incomplete(limit: Int)
+    /// Accepted by its head, with a body that has to be read beside the loop.
+    case large(LargeRequest)
+  }
+
+  /// The path and the host that the request names, in the form in which they are matched.
+  private func addressed() throws(Problem) -> (RequestTarget, ByteBuffer) {
+    do throws(WireError) {
+      // An http URI has a host (RFC 9110, section 4.2.1); HTTP/1.0 alone may leave it out.
+      guard head.minorVersion == 0 || head.first(.host)?.valueRange.isEmpty != true else {
+        throw .badHost
+      }
+      let target = try RequestTarget(head)
+      return (target, try RequestHost(of: head, target: target)?.name ?? ByteBuffer())
+    } catch {
+      throw .unreadable(error)
+    }
+  }
+
+  @inline(never)
+  func identify(body: ByteBuffer?) throws(Problem) -> Subject {
+    let (target, host) = try addressed()
+    guard target.form != .authority else { throw .notImplemented }
+    let choice = try configuration.routes.choice(for: head, host: host, path: target.path)
+    delivery.logEntry.route = choice.route?.policy.name
+    delivery.logEntry.routeNumber = choice.route?.number ?? 0
+    guard let route = choice.route, route.policy.isProtected else {
+      return try unprotected(target, by: choice.route)
+    }
+    try refuseUnprotectable(route)
+    let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
+    if case .missing = finding { return try unkeyed(target, by: route) }
+    guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
+    let caller = try caller(of: route)
+    let limit = route.policy.maxRequestBody
+    guard let body else { return .incomplete(limit: limit) }
+    guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
+    let accepted = AcceptedHead(
+      head: head, route: route, target: target, host: host, method: choice.method,
+      fingerprintMethod: choice.fingerprintMethod, caller: caller, finding: finding,
+      identityKey: environment.identityKey)
+    guard worker.bodies.mayReadOnLoop(accepted.readBytes(of: body)) else {
+      return .large(LargeRequest(accepted, body: body))
+    }
+    return try subject(by: try accepted.read(body), of: accepted)
+  }
+
+  /// Reads a large body beside the loop.
+  @inline(never)
+  func identify(_ request: LargeRequest) async throws(Problem) -> Subject {
+    let call = await worker.bodies.read(request.bytes, of: delivery.connection) { request.read() }
+    return try subject(by: try call.get(), of: request.accepted)
+  }
+
+  private func subject(by call: KeyedCall?, of accepted: AcceptedHead) throws(Problem) -> Subject {
+    guard let call else { return try unkeyed(accepted.target, by: accepted.route) }
+    delivery.recordID = call.id
+    if configuration.accessLog.isEnabled {
+      delivery.logEntry.keyDigest = call.key.digestText(by: environment.digests)
+    }
+    return .keyed(call)
+  }
+
+  /// A request that no route protects: passed through, but for one with a key where such keys are refused.
+  private func unprotected(_ target: RequestTarget, by route: Route?) throws(Problem) -> Subject {
+    guard configuration.routes.carriesKey(head) else { return .passed(target, by: route, label: nil) }
+    let number = route?.number ?? 0
+    worker.metrics.add(.unprotectedKeys, route: number)
+    if let count = environment.unprotectedKeys.count(number, at: delivery.startedAt) {
+      logUnprotectedKeys(count, by: route)
+    }
+    guard configuration.unmatchedKeys == .pass else { throw .keyNotSupported }
+    return .passed(target, by: route, label: .ignored)
+  }
+
+  /// The log entry contains nothing that a client sent.
+  private func logUnprotectedKeys(_ count: Int, by route: Route?) {
+    let fate = configuration.unmatchedKeys == .pass ? "passed through unprotected" : "refused"
+    environment.logger.notice(
+      "requests with an idempotency key match no protected route and are \(fate)",
+      metadata: ["route": "\(route?.policy.name ?? "(none)")", "requests": "\(count)"])
+  }
+
+  private func caller(of route: Route) throws(Problem) -> Caller {
+    guard let policy = route.policy.caller else {
+      preconditionFailure("RequestRunner: a protected route without caller")
+    }
+    let caller = try policy.caller(head: head, peer: delivery.peer.caller)
+    if configuration.accessLog.isEnabled {
+      delivery.logEntry.callerDigest = caller.digestText(by: environment.digests)
+    }
+    return caller
+  }
+
+  /// A request without a key on a protected route: refused where one is required, else passed through.
+  private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
+    guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
+    return .passed(target, by: route, label: nil)
+  }
+
+  /// Refuses requests that no record can stand for, and those that would hide the key or the caller from the backend.
+  private func refuseUnprotectable(_ route: Route) throws(Problem) {
+    guard !head.asksForUpgrade else { throw .notImplemented }
+    guard !head.isGRPC else { throw .grpcNotProtected }
+    guard head.first(.connection) != nil else { return }
+    for name in route.identifyingFields where head.connectionNames(name) {
+      throw .badRequest(.connectionNamesIdentity)
+    }
+  }
+}

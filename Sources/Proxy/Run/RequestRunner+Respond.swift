@@ -1,0 +1,76 @@
+import Idempotency
+import NIOCore
+import Telemetry
+import Wire
+
+/// The ends of a run with a response of Semel's own, and the report on the request.
+///
+/// They are kept out of line: what is inlined into an async function enlarges its frame, which is allocated for every
+/// request.
+extension RequestRunner {
+  /// Replay: the client gets the recorded response.
+  @inline(never)
+  func replay(_ record: CompletedRecord, from source: ReplaySource) {
+    guard case .kept(var response) = record.outcome else {
+      preconditionFailure("RequestRunner: a replay of a response that was not kept")
+    }
+    let origin = TraceStamp.take(from: &response)
+    if let origin { delivery.logEntry.trace?.origin = origin() }
+    guard delivery.responseState == .none else { return cut() }
+    delivery.logEntry.status = response.status
+    delivery.logEntry.outcome = .replayed
+    delivery.logEntry.source = source
+    delivery.logEntry.attempt = record.attempt
+    delivery.respond(with: ClientResponse(replaying: record, response, to: head.method))
+  }
+
+  /// Refuse: the client gets a problem document. A response that has begun can only be cut.
+  @inline(never)
+  func refuse(_ problem: Problem) {
+    guard delivery.responseState == .none else { return cut() }
+    delivery.logEntry.status = problem.status
+    delivery.logEntry.outcome = .refused
+    delivery.logEntry.refusal = RefusalReason(problem.code)
+    delivery.logEntry.failure = FailureCategory(
+      problem.code, isDuplicate: delivery.logEntry.isDuplicateRefused)
+    delivery.respond(with: ClientResponse(problem, to: head.method))
+    // The time in which Semel listens for a late response is not the client's.
+    stopTime()
+  }
+
+  /// Cuts a response that has begun and cannot be completed.
+  func cut() {
+    guard delivery.responseState == .begun else { return }
+    delivery.logEntry.outcome = .cut
+    delivery.abort()
+  }
+
+  /// Counts and logs the request, which has ended.
+  @inline(never)
+  func report() {
+    guard !delivery.isLogged else { return }
+    delivery.isLogged = true
+    if delivery.logEntry.totalMicroseconds == 0 { stopTime() }
+    worker.metrics.ended(delivery.logEntry)
+    endTrace()
+    guard configuration.accessLog.isEnabled else { return }
+    delivery.logEntry.client = delivery.peer.loggedAddress
+    delivery.logEntry.method = head.methodText
+    if delivery.logEntry.outcome == .cut, let id = delivery.recordID { delivery.logEntry.recordID = id.text }
+    configuration.accessLog.write(delivery.logEntry)
+  }
+
+  /// Logs a request that is cut because the process ends.
+  func logCut() {
+    if delivery.responseState != .ended { delivery.logEntry.outcome = .cut }
+    report()
+  }
+
+  private func stopTime() {
+    delivery.logEntry.totalMicroseconds = microseconds(since: delivery.startedAt)
+  }
+
+  func microseconds(since start: NIODeadline) -> Int64 {
+    max(1, (NIODeadline.now() - start).nanoseconds / 1000)
+  }
+}

@@ -1,0 +1,260 @@
+import Idempotency
+import NIOCore
+import Platform
+import Telemetry
+import Wire
+
+/// The run of one delivery, from its head to its response: identify, claim, and then replay, wait, refuse, or become the
+/// record's owner (`OwnedRun`). A request without a record is passed through (`PassThrough`).
+///
+/// `ClaimLifecycle` decides what follows what. This file carries out its decisions.
+struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
+  let worker: Worker<Store, Backend>
+  let delivery: Delivery
+
+  var environment: ProxyEnvironment { worker.environment }
+  var configuration: ConfigurationSnapshot { delivery.configuration }
+  var head: MessageHead { delivery.request.head }
+
+  /// Begins the run. What has to wait continues in a task of its own, which outlives the connection.
+  func start() {
+    let inFlight = environment.counters.change(.inFlight, by: 1)
+    beginTrace()
+    do throws(Problem) {
+      guard !environment.isDraining else { throw .overloaded(.draining, retryAfter: 1000) }
+      guard inFlight <= configuration.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
+      if let failure = delivery.bodyFailure { throw failure }
+      let subject = try identify(body: delivery.wholeBody)
+      guard case .keyed(let call) = subject else {
+        return continueInTask { () throws(Problem) in try await run(subject) }
+      }
+      return try claim(call)
+    } catch {
+      refuse(error)
+    }
+    finish()
+  }
+
+  /// Runs the rest of the delivery in a task.
+  private func continueInTask(_ rest: @escaping @Sendable () async throws(Problem) -> Void) {
+    _ = Task(executorPreference: worker.context.executor) {
+      do throws(Problem) { try await rest() } catch { refuse(error) }
+      finish()
+    }
+  }
+
+  private func run(_ subject: Subject) async throws(Problem) {
+    switch subject {
+    case .passed(let target, let route, let label):
+      try refuseWithoutMemory()
+      try await PassThrough(runner: self, label: label).run(target, by: route)
+    case .keyed(let call):
+      try await claimInTask(call)
+    case .incomplete(let limit):
+      try await run(try identify(body: try await delivery.collectBody(limit: limit)))
+    case .large(let request):
+      try await run(try await identify(request))
+    }
+  }
+
+  /// Refuses a request whose response would find no room, before anything is claimed or sent.
+  private func refuseWithoutMemory() throws(Problem) {
+    guard delivery.hasMemory else { throw .overloaded(.busy, retryAfter: 1000) }
+  }
+
+  /// Reserves the room for the response before the claim; refuses if there is none.
+  private func reserveCapture(_ call: KeyedCall) throws(Problem) {
+    try refuseWithoutMemory()
+    guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy, retryAfter: 1000) }
+  }
+
+  /// Reserves the room again for a delivery that has waited; gives its claim back if there is none.
+  private func reserveCapture(_ call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
+    guard !delivery.reserveCapture(for: call.caller) else { return }
+    worker.giveBack(granted: claim)
+    throw .overloaded(.busy, retryAfter: 1000)
+  }
+
+  private func finish() {
+    environment.counters.change(.inFlight, by: -1)
+    delivery.runEnded()
+    report()
+  }
+
+  /// Claim: one delivery becomes the record's owner; the others replay, wait, or are refused. A task is made only for
+  /// what has to wait: most duplicates get their response by the cache or by the store's first reply.
+  @inline(never)
+  private func claim(_ call: KeyedCall) throws(Problem) {
+    let known = knownAction(of: call)
+    if let known, respond(by: known, from: .cache) { return finish() }
+    try reserveCapture(call)
+    let request = call.claimRequest(owner: worker.newOwner())
+    if let known {
+      return continueInTask { () throws(Problem) in try await carryOut(known, after: request, of: call) }
+    }
+    let requestedAt = claimRequested()
+    worker.store.startClaim(request) { reply in
+      claimReplied(requestedAt)
+      let action = decide(on: reply, to: request, of: call)
+      if respond(by: action, from: .store) { return finish() }
+      continueInTask { () throws(Problem) in try await carryOut(action, after: request, of: call) }
+    }
+  }
+
+  /// Claims in a task that has waited for the body.
+  @inline(never)
+  private func claimInTask(_ call: KeyedCall) async throws(Problem) {
+    let known = knownAction(of: call)
+    if let known, respond(by: known, from: .cache) { return }
+    try reserveCapture(call)
+    let request = call.claimRequest(owner: worker.newOwner())
+    if let known { return try await carryOut(known, after: request, of: call) }
+    try await carryOut(await claim(request, of: call), after: request, of: call)
+  }
+
+  /// Responds if the record has an outcome to replay, or the request is refused. False if the run goes on.
+  private func respond(by action: ClaimLifecycle.ClaimedAction, from source: ReplaySource) -> Bool {
+    switch action {
+    case .replay(let record): replay(record, from: source)
+    case .refuse(let problem): refuse(duplicate(problem))
+    default: return false
+    }
+    return true
+  }
+
+  /// Carries out what follows the store's reply, and claims again as often as that takes.
+  private func carryOut(
+    _ first: ClaimLifecycle.ClaimedAction, after request: ClaimRequest, of call: KeyedCall
+  ) async throws(Problem) {
+    var (action, request) = (first, request)
+    var wait: DuplicateWait<Store>?
+    defer { wait?.end() }
+    while true {
+      switch action {
+      case .forward(let claim):
+        countSighting(claim, of: call)
+        wait?.end()
+        wait = nil
+        try reserveCapture(call, orGiveBack: claim)
+        guard await OwnedRun.run(call, owning: claim, by: self) == .becomeDuplicate else { return }
+        request = request.changed(owner: worker.newOwner())
+      case .replay(let record):
+        return replay(record, from: wait == nil ? .store : .wait)
+      case .compare(let recipe):
+        request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
+      case .wait(let leaseLeft):
+        // Only an owner needs it, and many may wait.
+        delivery.releaseCapture()
+        guard try await waitForChange(&wait, for: call, leaseLeft) else {
+          throw duplicate(call.lifecycle.gaveUpWaiting())
+        }
+        guard delivery.isConnected else { return }
+      case .refuse(let problem):
+        throw duplicate(problem)
+      case .giveBack(let problem):
+        worker.giveBack(request)
+        throw duplicate(problem)
+      case .giveBackGrant(let claim, let problem):
+        worker.giveBack(granted: claim)
+        throw duplicate(problem)
+      case .markGrantUnknown(let claim, let problem):
+        await worker.markUnknown(unused: claim)
+        throw duplicate(problem)
+      case .forwardUnprotected(let mayOwn):
+        return try await PassThrough(runner: self, label: .unprotected)
+          .run(call, without: request, mayOwn: mayOwn)
+      }
+      action = await claim(request, of: call)
+    }
+  }
+
+  /// Counts a first run whose key has just been another caller's.
+  @inline(never)
+  private func countSighting(_ claim: Claim, of call: KeyedCall) {
+    guard claim.attempt == 1, call.isKeySeenUnderOtherCaller(in: environment.sightings) else { return }
+    worker.metrics.add(.keysUnderOtherCaller)
+  }
+
+  /// The fingerprint by the recipe of a record that another configuration has made.
+  @inline(never)
+  private func fingerprint(of call: KeyedCall, by recipe: Recipe) async -> Fingerprint {
+    let head = head
+    guard worker.bodies.mayReadOnLoop(call.readBytes) else {
+      return await worker.bodies.read(call.readBytes, of: delivery.connection) {
+        call.fingerprint(by: recipe, head: head)
+      }
+    }
+    return call.fingerprint(by: recipe, head: head)
+  }
+
+  /// Subscribes to the record's ends at the first call, and waits until the record may have changed at each later one.
+  /// False if the delivery may not wait, or has waited long enough.
+  ///
+  /// The claim after the first call finds an end that came before the subscription.
+  @inline(never)
+  private func waitForChange(
+    _ wait: inout DuplicateWait<Store>?, for call: KeyedCall, _ leaseLeft: Milliseconds
+  ) async throws(Problem) -> Bool {
+    if let wait { return await wait.changed(leaseLeft: leaseLeft) }
+    wait = try await DuplicateWait(for: call, of: self)
+    return wait != nil
+  }
+
+  /// A refusal because of the record's state, which another delivery of the key has caused unless the store has
+  /// reported none.
+  private func duplicate(_ problem: Problem) -> Problem {
+    delivery.logEntry.isDuplicateRefused =
+      problem.code != .storeUnavailable && problem.code != .storeUnreadable
+    return problem
+  }
+
+  /// Claims the record, and decides on the reply.
+  private func claim(_ request: ClaimRequest, of call: KeyedCall) async -> ClaimLifecycle.ClaimedAction {
+    let requestedAt = claimRequested()
+    let reply: ClaimReply
+    do throws(StoreError) {
+      reply = .success(try await worker.store.claim(request))
+    } catch {
+      reply = .failure(error)
+    }
+    claimReplied(requestedAt)
+    return decide(on: reply, to: request, of: call)
+  }
+
+  private func claimRequested() -> NIODeadline {
+    let now = NIODeadline.now()
+    if delivery.logEntry.trace?.claimAt == nil { delivery.logEntry.trace?.claimAt = now.uptimeNanoseconds }
+    return now
+  }
+
+  private func claimReplied(_ requestedAt: NIODeadline) {
+    delivery.logEntry.claimMicroseconds += microseconds(since: requestedAt)
+  }
+
+  /// The decision by the outcome that this process is certain of; `nil` if the store has to be queried.
+  @inline(never)
+  private func knownAction(of call: KeyedCall) -> ClaimLifecycle.ClaimedAction? {
+    guard let outcome = worker.store.knownOutcome(of: call.id, call.fingerprint) else { return nil }
+    return decide(
+      on: .success(outcome), to: call.claimRequest(owner: OwnerToken(high: 0, low: 0)), of: call)
+  }
+
+  /// The decision by the store's reply and, where the route may run requests without the store, by what this process
+  /// knows of the record.
+  @inline(never)
+  private func decide(
+    on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall
+  ) -> ClaimLifecycle.ClaimedAction {
+    if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
+    if call.route.mayRunUnprotected {
+      let request = request()
+      return environment.known.change(request.id) {
+        call.lifecycle.replied(reply, to: request, known: &$0, now: $1)
+      }
+    }
+    switch reply {
+    case .success(let outcome): return call.lifecycle.claimed(outcome)
+    case .failure(let error): return call.lifecycle.claimFailed(error)
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import Idempotency
+import Logging
+import Platform
+import Telemetry
+
+// The writes of owners that outlive their runs.
+extension Worker {
+  /// Waits until the store runs no other copy of the claim any more. In most cases there is none.
+  func outlastCopies(of claim: Claim) async {
+    let left = claim.copiedUntil - BootInstant.now
+    if left > 0 { await context.sleep(milliseconds: left.count + 1) }
+  }
+
+  /// Gives back a claim whose reply was lost: the store may have granted it.
+  func giveBack(_ request: ClaimRequest) { giveBack(request.unusedClaim(), .remembered) }
+
+  /// Gives back a claim that was granted and never used. A record that it made is deleted: its payload may be another
+  /// than that of the run for which the claim was refused.
+  func giveBack(granted claim: Claim) {
+    let isNew = claim.onlyRejectedSoFar
+    environment.known.change(claim.id) {
+      $0 = $0?.ended(by: claim, as: isNew ? .deleted : .released, nil, now: $1)
+    }
+    giveBack(claim, isNew ? .deleted : .remembered)
+  }
+
+  /// Gives back a claim that was never used, once no copy of it can take the record again, however long that takes.
+  private func giveBack(_ claim: Claim, _ release: Release) {
+    claimsGivenBack += 1
+    context.task { [self] in
+      await outlastCopies(of: claim)
+      await repeatUntilReply { store throws(StoreError) in try await store.release(claim, release) }
+      claimsGivenBack -= 1
+    }
+  }
+
+  /// Marks a record unknown with a claim that was never used, because a run without a record was lost. If the store
+  /// gives no reply, the lease lapses, which has the same effect, and the run stays known as lost.
+  @inline(never)
+  func markUnknown(unused claim: Claim) async {
+    do throws(StoreError) {
+      let outcome = try await store.markUnknown(claim)
+      countSuperseded(outcome)
+      guard case .done = outcome else { return }
+      environment.known.change(claim.id) { known, _ in known = known?.markedUnknown() }
+    } catch {
+      environment.logger.debug("a lost run was not marked unknown", metadata: ["error": "\(error)"])
+    }
+  }
+
+  /// Repeats an owner's last command in a task of its own, and ends the lease with it.
+  func repeatInBackground(
+    _ end: KnownRecord.OwnEnd, of lease: LeaseKeeper<Store>,
+    _ command: @escaping @Sendable (Store) async throws(StoreError) -> OwnerOutcome
+  ) {
+    lease.pendingCommand = command
+    context.task { [self] in
+      await repeatUntilReply { store throws(StoreError) in
+        let outcome = try await command(store)
+        lease.note(end, outcome)
+        return outcome
+      }
+      self.end(lease)
+    }
+  }
+
+  /// Repeats a command with growing pauses, up to two seconds and with full jitter, until the store replies; no longer
+  /// than `Fence.storing`, since a fence must outlast it.
+  private func repeatUntilReply(
+    _ command: @Sendable (Store) async throws(StoreError) -> OwnerOutcome
+  ) async {
+    var pause: Int64 = 50
+    let end = BootInstant.now + Fence.storing
+    while !isStopping, BootInstant.now < end {
+      await context.sleep(milliseconds: Int64.random(in: 1...pause))
+      do throws(StoreError) {
+        return countSuperseded(try await command(store))
+      } catch {
+        if case .unreadable = error { return }
+      }
+      pause = min(pause * 2, 2000)
+    }
+  }
+
+  /// Counts an owner that has lost its record while it lived.
+  func countSuperseded(_ outcome: OwnerOutcome) {
+    if case .lost = outcome { metrics.add(.supersededOwners) }
+  }
+}

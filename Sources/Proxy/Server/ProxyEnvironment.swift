@@ -1,0 +1,40 @@
+import Idempotency
+import Logging
+import Synchronization
+import Telemetry
+
+/// The parts that all event loops of the proxy share for as long as it runs.
+public final class ProxyEnvironment: Sendable {
+  public let counters: Counters
+  public let logger: Logger
+  /// `nil` where no spans are made.
+  public let tracer: Tracer?
+  /// The key of the record ids; `nil`: they are plain digests.
+  public let identityKey: IdentityKey?
+  public let digests: LogDigests
+  let waiting = WaitingRoom()
+  let bodyThreads = BodyThreads()
+  let handshakes = HandshakeRoom()
+  let unprotectedKeys = UnprotectedKeys()
+  let sightings = KeySightings()
+  let known: KnownRecords
+  let captures = CaptureShare()
+  private let draining = Atomic<Bool>(false)
+
+  public init(
+    counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
+    digests: LogDigests = LogDigests(), known: KnownRecords = KnownRecords(), logger: Logger
+  ) {
+    self.counters = counters
+    self.tracer = tracer
+    self.identityKey = identityKey
+    self.digests = digests
+    self.known = known
+    self.logger = logger
+  }
+
+  /// Whether the proxy is shutting down: it finishes running requests and begins no others.
+  public var isDraining: Bool { draining.load(ordering: .relaxed) }
+
+  public func drain() { draining.store(true, ordering: .relaxed) }
+}

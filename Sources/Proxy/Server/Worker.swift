@@ -1,0 +1,110 @@
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+import Telemetry
+
+/// All of the proxy on one event loop: its store, its way to the backends, its connections and exchanges.
+/// Confined to its loop, hence `@unchecked Sendable`.
+public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sendable {
+  public let context: EventLoopContext
+  let store: Store
+  let backend: Backend
+  let environment: ProxyEnvironment
+  let metrics: LoopMetrics
+  let bodies: BodyReader
+  /// The clients' side.
+  let downstream: Downstream
+  /// The claims held here, so that a shutdown can mark as unknown those that it cannot finish.
+  private var leases: [ObjectIdentifier: LeaseKeeper<Store>] = [:]
+  /// The claims that are being given back. A shutdown waits for them, or their keys stay blocked for a lease.
+  var claimsGivenBack = 0
+  private(set) var isStopping = false
+  /// The longest time for which a process that ends waits for its store, in milliseconds: several times what one command
+  /// may take by default.
+  private static var abandonSpan: Int64 { 3000 }
+  private var entropy = Entropy()
+
+  public init(
+    context: EventLoopContext, store: Store, backend: Backend, environment: ProxyEnvironment,
+    configuration: ConfigurationSnapshot, metrics: LoopMetrics
+  ) {
+    self.context = context
+    self.store = store
+    self.backend = backend
+    self.environment = environment
+    self.metrics = metrics
+    bodies = BodyReader(threads: environment.bodyThreads)
+    downstream = Downstream(
+      context: context, environment: environment, configuration: configuration, metrics: metrics)
+    LagProbe.start(on: context.loop, metrics: metrics)
+    // The two hold each other: as long as a connection lives, so does what runs its deliveries.
+    downstream.start = { [self] in RequestRunner(worker: self, delivery: $0).start() }
+  }
+
+  /// A name for a new owner.
+  func newOwner() -> OwnerToken { OwnerToken(high: entropy.next(), low: entropy.next()) }
+
+  /// Keeps the lease of a granted claim until `end`.
+  func keepLease(of claim: Claim, for delivery: Delivery, by route: Route) -> LeaseKeeper<Store> {
+    let lease = LeaseKeeper(
+      claim, for: delivery, store: store, known: route.mayRunUnprotected ? environment.known : nil,
+      context: context, metrics: metrics)
+    leases[ObjectIdentifier(lease)] = lease
+    return lease
+  }
+
+  func end(_ lease: LeaseKeeper<Store>) {
+    lease.stopRenewing()
+    leases[ObjectIdentifier(lease)] = nil
+  }
+
+  /// Whether no claim is held any more or is being given back, and each client has taken its response.
+  public var isIdle: Bool { leases.isEmpty && claimsGivenBack == 0 && !downstream.hasUnread }
+
+  /// Ends the requests that the process cannot finish: logs each request that is cut, and marks the record of each held
+  /// claim unknown.
+  public func abandon() async {
+    isStopping = true
+    let leases = Array(leases.values)
+    for delivery in leases.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
+      RequestRunner(worker: self, delivery: delivery).logCut()
+    }
+    await markUnknown(leases)
+  }
+
+  /// Marks the records of all these claims at once: a store that does not reply must not delay the end for each of them.
+  private func markUnknown(_ leases: [LeaseKeeper<Store>]) async {
+    let marks = Countdown(leases.count, timers: context.timers)
+    for lease in leases {
+      lease.stopRenewing()
+      context.task { [self] in
+        await markUnknown(lease)
+        marks.countDown()
+      }
+    }
+    await marks.zero(within: Self.abandonSpan)
+  }
+
+  /// Marks the record of a run unknown. A run that has an outcome, which the store was not reached to store, sends that
+  /// once more instead.
+  private func markUnknown(_ lease: LeaseKeeper<Store>) async {
+    let place: Logger.Metadata = [
+      "record": "\(lease.claim.id.text)", "route": "\(lease.delivery.logEntry.route ?? "")",
+      "attempt": "\(lease.claim.attempt)",
+    ]
+    do throws(StoreError) {
+      if let command = lease.pendingCommand {
+        _ = try await command(store)
+        environment.logger.info("an outcome is stored as this process ends", metadata: place)
+      } else {
+        _ = try await store.markUnknown(lease.claim)
+        environment.logger.warning("a record is marked unknown, since this process ends", metadata: place)
+      }
+    } catch {
+      environment.logger.error(
+        "the end of a run could not be stored at shutdown; its lease will lapse, and its outcome be unknown",
+        metadata: place.merging(["error": "\(error)"]) { _, new in new })
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import Idempotency
+import NIOCore
+import NIOPosix
+import Platform
+import TLS
+
+/// One connection for a few commands, which ends with their replies.
+struct RedisConversation {
+  /// The reason for which there are no replies.
+  struct Fault: Error { let reason: String }
+
+  let address: RedisEndpointSettings.Address
+  let login: RedisLogin
+  let timeout: Milliseconds
+
+  /// Logs in, and returns the replies to the commands.
+  func replies(to commands: [[String]]) async throws(Fault) -> [RedisValue] {
+    var all = commands
+    if let password = login.currentPassword {
+      all.insert(["AUTH"] + (login.user.map { [$0] } ?? []) + [password.revealed], at: 0)
+    }
+    var replies = try await exchange(all)
+    guard all.count > commands.count else { return replies }
+    if case .error(let text) = replies.removeFirst() { throw Fault(reason: RedisRefusal.advice(text)) }
+    return replies
+  }
+
+  private func exchange(_ commands: [[String]]) async throws(Fault) -> [RedisValue] {
+    let loop = MultiThreadedEventLoopGroup.singleton.next()
+    let promise = loop.makePromise(of: [RedisValue].self)
+    let limit = loop.scheduleTask(in: .milliseconds(max(timeout, 2000).count)) {
+      promise.fail(Fault(reason: "it does not respond"))
+    }
+    let bootstrap = ClientBootstrap(group: loop).connectTimeout(.seconds(2)).channelInitializer { channel in
+      channel.eventLoop.makeCompletedFuture {
+        let handlers = channel.pipeline.syncOperations
+        if let tls = login.tls { try handlers.addHandler(tls.handler(for: address.host)) }
+        try handlers.addHandler(ReplyCollector(commands: commands, promise: promise))
+      }
+    }
+    let connected =
+      switch address {
+      case .tcp(let host, let port): bootstrap.connect(host: host, port: port)
+      case .unix(let path): bootstrap.connect(unixDomainSocketPath: path)
+      }
+    connected.whenFailure { promise.fail($0) }
+    defer {
+      limit.cancel()
+      connected.whenSuccess { $0.close(promise: nil) }
+    }
+    do {
+      return try await promise.futureResult.get()
+    } catch {
+      throw (error as? Fault) ?? Fault(reason: RedisLink.text(of: error))
+    }
+  }
+}
+
+/// The handler of a conversation: writes all commands at once, and collects the replies.
+private final class ReplyCollector: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private let commands: [[String]]
+  private let promise: EventLoopPromise<[RedisValue]>
+  private var reader = HiredisReader()
+  private var replies: [RedisValue] = []
+
+  init(commands: [[String]], promise: EventLoopPromise<[RedisValue]>) {
+    self.commands = commands
+    self.promise = promise
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    var buffer = context.channel.allocator.buffer(capacity: 1024)
+    for command in commands { buffer.writeCommand(command) }
+    context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    unwrapInboundIn(data).withUnsafeReadableBytes { reader.feed($0) }
+    do throws(RedisProtocolError) {
+      while let reply = try reader.next() { replies.append(reply.value) }
+    } catch {
+      return promise.fail(RedisConversation.Fault(reason: "what it sends cannot be read: \(error.text)"))
+    }
+    if replies.count >= commands.count { promise.succeed(Array(replies.prefix(commands.count))) }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    promise.fail(RedisConversation.Fault(reason: "it closed the connection"))
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    promise.fail(error)
+    context.close(promise: nil)
+  }
+}

@@ -1,0 +1,166 @@
+import Idempotency
+
+/// A finding about the servers of a store.
+public struct RedisFinding: Sendable, Equatable {
+  /// Whether protected requests would fail, or records be lost in spite of `require_durable`.
+  public var isError: Bool
+  public var text: String
+}
+
+/// The examination of all servers that the settings name, for an operator who has not started Semel yet.
+public struct RedisExamination: Sendable {
+  typealias Address = RedisEndpointSettings.Address
+
+  /// The clock difference between two machines that is worth a warning, in seconds.
+  private static let maxSkew: Int64 = 2
+
+  private let settings: RedisEndpointSettings
+  /// The wall clock of this machine, in seconds since 1970.
+  private let now: @Sendable () -> Int64
+
+  public init(_ settings: RedisEndpointSettings, now: @escaping @Sendable () -> Int64) {
+    self.settings = settings
+    self.now = now
+  }
+
+  /// Connects to the servers, and returns everything that is wrong with them.
+  public func findings() async -> [RedisFinding] {
+    switch settings.topology {
+    case .standalone: await examine(settings.address)
+    case .sentinel(let sentinels, let master, let login): await examine(sentinels, master, login)
+    case .cluster(let seeds): await examine(seeds)
+    }
+  }
+
+  private func examine(_ sentinels: [Address], _ name: String, _ login: RedisLogin) async -> [RedisFinding] {
+    var found: [RedisFinding] = []
+    var masters: [Address] = []
+    for sentinel in sentinels {
+      let conversation = RedisConversation(address: sentinel, login: login, timeout: settings.timeout)
+      do throws(RedisConversation.Fault) {
+        var search = SentinelDiscovery(sentinels: [sentinel], name: name)
+        let reply = try await conversation.replies(to: [["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]])[0]
+        switch search.responded(reply) {
+        case .use(let master): if !masters.contains(master) { masters.append(master) }
+        case .pause(let reason): found.append(.init(isError: true, text: reason))
+        case .ask, .wait: break
+        }
+      } catch {
+        found.append(.init(isError: true, text: "Sentinel at \(sentinel) cannot be used: \(error.reason)"))
+      }
+    }
+    if masters.count > 1 {
+      found.append(
+        .init(
+          isError: true,
+          text: "the Sentinels name different masters: \(masters.map { "\($0)" }.joined(separator: ", "))"))
+    }
+    for master in masters { found += await examine(master) }
+    return found
+  }
+
+  private func examine(_ seeds: [Address]) async -> [RedisFinding] {
+    var found: [RedisFinding] = []
+    var map: SlotMap?
+    for seed in seeds {
+      do throws(RedisConversation.Fault) {
+        let reply = try await conversation(seed).replies(to: [["CLUSTER", "SLOTS"]])[0]
+        if let read = SlotMap(reply, from: seed) {
+          map = map ?? read
+        } else if case .error(let text) = reply {
+          found.append(.init(isError: true, text: "\(seed) gives no slot map: \(RedisRefusal.advice(text))"))
+        }
+      } catch {
+        found.append(.init(isError: true, text: "\(seed) cannot be used: \(error.reason)"))
+      }
+    }
+    guard let map else { return found }
+    if map.uncoveredCount > 0 {
+      found.append(
+        .init(isError: true, text: "no node of the cluster serves \(map.uncoveredCount) of the 16384 slots"))
+    }
+    for master in map.masters { found += await examine(master) }
+    return found
+  }
+
+  private func conversation(_ address: Address) -> RedisConversation {
+    RedisConversation(address: address, login: settings.login, timeout: settings.timeout)
+  }
+
+  /// Examines one server that is to hold records.
+  private func examine(_ address: Address) async -> [RedisFinding] {
+    let rights = RedisRights(
+      namespace: settings.namespace, user: settings.login.user, topology: settings.topology)
+    var looks = [
+      ["INFO", "memory"], ["INFO", "persistence"], ["INFO", "cluster"], ["INFO", "replication"], ["TIME"],
+    ]
+    let select = settings.database == 0 ? [] : [["SELECT", "\(settings.database)"]]
+    looks = select + looks
+    do throws(RedisConversation.Fault) {
+      var replies = try await conversation(address).replies(to: looks + rights.all.map(\.command))
+      let tried = Array(replies.dropFirst(looks.count))
+      replies = Array(replies.prefix(looks.count))
+      var found: [RedisFinding] = []
+      if !select.isEmpty, case .error(let text) = replies.removeFirst() {
+        found.append(
+          .init(
+            isError: true,
+            text: "\(address): database \(settings.database) cannot be used: \(RedisRefusal.advice(text))"))
+      }
+      return found + judge(address, replies) + judge(address, rights, tried)
+    } catch {
+      return [.init(isError: true, text: "\(address) cannot be used: \(error.reason)")]
+    }
+  }
+
+  private func judge(_ address: Address, _ replies: [RedisValue]) -> [RedisFinding] {
+    var found = (RedisDurability.doubts(memory: replies[0]) + RedisDurability.doubts(persistence: replies[1]))
+      .map {
+        RedisFinding(isError: settings.requireDurable, text: "\(address): \($0)")
+      }
+    let isNode = replies[2].text?.contains("cluster_enabled:1") ?? false
+    switch settings.topology {
+    case .cluster: break
+    case .standalone, .sentinel:
+      if isNode {
+        found.append(
+          .init(
+            isError: true,
+            text: "\(address) is a node of a cluster: write topology: cluster, and nodes instead of url"))
+      }
+    }
+    if replies[3].text?.contains("role:slave") ?? false {
+      found.append(.init(isError: true, text: "\(address) is a read-only replica: give the master's address"))
+    }
+    if case .array(let parts) = replies[4], let seconds = parts.first?.text.flatMap({ Int64($0) }),
+      abs(seconds - now()) > Self.maxSkew
+    {
+      found.append(
+        .init(
+          isError: false,
+          text: "\(address): its clock differs from this machine's by \(abs(seconds - now())) s"))
+    }
+    return found
+  }
+
+  private func judge(_ address: Address, _ rights: RedisRights, _ replies: [RedisValue]) -> [RedisFinding] {
+    let missing = rights.missing(by: replies)
+    if !missing.isEmpty {
+      return [
+        .init(
+          isError: missing.contains { !$0.isOptional },
+          text:
+            "\(address): Semel's user lacks \(missing.map(\.rule).joined(separator: " ")); all that it needs is: \(rights.line)"
+        )
+      ]
+    }
+    // Any other error of a harmless command stops records, too; those of a cluster's other slots do not.
+    let faults = zip(rights.all, replies).compactMap { right, reply -> String? in
+      guard case .error(let text) = reply, ClusterRefusal(text, from: address) == nil, !right.isOptional,
+        !RedisRefusal.isScriptMissing(text), !RedisRefusal.isDemotion(text)
+      else { return nil }
+      return RedisRefusal.advice(text)
+    }
+    return faults.first.map { [.init(isError: true, text: "\(address): \($0)")] } ?? []
+  }
+}

@@ -1,0 +1,77 @@
+/// The rights that Semel's user of Redis needs, each with a harmless command that tries it. Pure.
+struct RedisRights {
+  /// One right in the words of an ACL, such as `+get`, and the command that tries it.
+  struct Right: Equatable {
+    var rule: String
+    var command: [String]
+    /// Whether Semel works without the right, with less.
+    var isOptional = false
+  }
+
+  let all: [Right]
+  private let namespace: String
+  private let user: String
+
+  init(namespace: String, user: String?, topology: RedisEndpointSettings.Topology) {
+    self.namespace = namespace
+    self.user = user ?? "default"
+    let key = "\(namespace):{check}"
+    var all = [
+      Right(rule: "+ping", command: ["PING"]), Right(rule: "+select", command: ["SELECT", "0"]),
+      Right(rule: "+client|setname", command: ["CLIENT", "SETNAME", "semel"], isOptional: true),
+      Right(rule: "+time", command: ["TIME"]),
+      Right(rule: "+script|load", command: ["SCRIPT", "LOAD", "return 1"]),
+      Right(rule: "+eval", command: ["EVAL", "return 1", "0"]),
+      Right(rule: "+evalsha", command: ["EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0"]),
+      Right(rule: "+get", command: ["GET", key]),
+      Right(rule: "+set", command: ["SET", key, "1", "PX", "1000"]),
+      Right(rule: "+pexpire", command: ["PEXPIRE", key, "1000"]),
+      Right(rule: "+getrange", command: ["GETRANGE", key, "0", "0"]),
+      Right(rule: "+strlen", command: ["STRLEN", key]),
+      Right(rule: "+del", command: ["DEL", key]), Right(rule: "+scan", command: ["SCAN", "0", "COUNT", "1"]),
+      Right(rule: "+hget", command: ["HGET", key, "f"]), Right(rule: "+hgetall", command: ["HGETALL", key]),
+      Right(rule: "+hsetnx", command: ["HSETNX", "\(namespace):{checked}", "f", "1"]),
+      Right(rule: "+hset", command: ["HSET", "\(namespace):{checked}", "f", "1"]),
+      Right(rule: "+del", command: ["DEL", "\(namespace):{checked}"]),
+      Right(rule: "+info", command: ["INFO", "server"], isOptional: true),
+      Right(rule: "+publish", command: ["PUBLISH", "\(namespace):invalidate", ""], isOptional: true),
+    ]
+    switch topology {
+    case .standalone: break
+    case .sentinel: all.append(Right(rule: "+role", command: ["ROLE"]))
+    case .cluster:
+      all.removeAll { $0.rule == "+select" }
+      all += [
+        Right(rule: "+cluster|slots", command: ["CLUSTER", "SLOTS"]),
+        Right(rule: "+asking", command: ["ASKING"]),
+      ]
+    }
+    // The last ones, since a subscribed connection takes no other commands.
+    all += [
+      Right(rule: "+subscribe", command: ["SUBSCRIBE", "\(namespace):{check}"]),
+      Right(rule: "+unsubscribe", command: ["UNSUBSCRIBE", "\(namespace):{check}"]),
+    ]
+    self.all = all
+  }
+
+  /// The line of an ACL file for a user with these rights and no others.
+  var line: String {
+    var rules: [String] = []
+    for right in all where !rules.contains(right.rule) { rules.append(right.rule) }
+    let name = user == "default" ? "semel" : user
+    return "user \(name) on >PASSWORD resetkeys resetchannels -@all ~\(namespace):* ~semel:namespaces "
+      + "&\(namespace):* " + rules.joined(separator: " ")
+  }
+
+  /// The rights that are missing by the replies to the commands, in their order.
+  func missing(by replies: [RedisValue]) -> [(rule: String, isOptional: Bool)] {
+    var found: [(rule: String, isOptional: Bool)] = []
+    for (right, reply) in zip(all, replies) {
+      guard case .error(let text) = reply, text.hasPrefix("NOPERM") else { continue }
+      let rule =
+        text.contains("channel") ? "&\(namespace):*" : text.contains("keys") ? "~\(namespace):*" : right.rule
+      if !found.contains(where: { $0.rule == rule }) { found.append((rule, right.isOptional)) }
+    }
+    return found
+  }
+}

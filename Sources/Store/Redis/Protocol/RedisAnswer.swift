@@ -1,0 +1,122 @@
+import Idempotency
+import NIOCore
+
+/// The result of one copy of a command.
+struct RedisAnswer {
+  enum Ending {
+    /// The script succeeded.
+    case done
+    /// The script returned the record's state, or the reason for which it did nothing.
+    case told(RedisTold)
+    /// Redis returned an error, and then has changed nothing.
+    case refused(String)
+    /// A node of a cluster has not executed the command, which another node or a later copy may.
+    case redirected(ClusterRefusal)
+    /// The command was written, and its connection was lost before the reply.
+    case lost(String)
+    /// The connection was lost before the command was written.
+    case unwritten(String)
+    /// The command was written, and the call's time-out has passed.
+    case timedOut
+  }
+
+  var ending: Ending
+  /// The store's time from the reply; 0 if there is none.
+  var now = StoreInstant(milliseconds: 0)
+  /// The time when this copy was written, by this machine's boot-time clock.
+  var sentAt = BootInstant(nanoseconds: 0)
+  /// The time until which Redis may still execute an earlier copy that carries a deadline and whose reply was lost; 0
+  /// if this is the only copy.
+  var copiedUntil = BootInstant(nanoseconds: 0)
+  /// The response that was read from a key of its own.
+  var response: RecordedResponse?
+}
+
+/// The longer reply of a script. A class, so that passing it copies nothing.
+final class RedisTold: Sendable {
+  enum Word: UInt8 {
+    case again = 0x61
+    case erased = 0x65
+    case fact = 0x66
+    case granted = 0x67
+    case late = 0x6C
+    case walked = 0x77
+    case mismatch = 0x6D
+    case none = 0x6E
+    case recipe = 0x72
+    case standing = 0x73
+    case unreadable = 0x75
+  }
+
+  private static let otherFormat = "the record has another format than this version of Semel reads"
+
+  let word: Word
+  let record: RedisRecord?
+  /// The reason for which this version cannot read the record; `nil` if it can.
+  let unreadable: String?
+  /// A part of a listing.
+  let list: RedisList?
+  /// The value of a fact, empty if it has none; or the end of the key of a response that is not needed any more.
+  let text: String?
+
+  init(_ word: Word, _ reply: borrowing HiredisReply) {
+    self.word = word
+    text =
+      word == .fact || word == .erased ? reply.withBytes(at: 2) { String(decoding: $0, as: UTF8.self) } : nil
+    guard word != .walked, word != .unreadable, word != .fact, word != .erased else {
+      list = word == .walked ? RedisList(reply) : nil
+      unreadable = word == .unreadable ? Self.otherFormat : nil
+      record = nil
+      return
+    }
+    list = nil
+    let record = reply.withBytes(at: 2) { RedisRecord($0) }
+    self.record = record ?? nil
+    if case .some(.some(let record)) = record, record.isResponseDamaged {
+      unreadable = RedisResponse.otherFormat
+    } else if case .some(nil) = record {
+      unreadable = Self.otherFormat
+    } else {
+      unreadable = nil
+    }
+  }
+}
+
+extension RedisAnswer {
+  /// The reason for which there is no reply.
+  var lossReason: String {
+    switch ending {
+    case .lost(let reason), .unwritten(let reason), .refused(let reason): reason
+    case .redirected: "another node of the cluster has the key"
+    case .timedOut: "Redis did not answer in time"
+    case .done, .told: "the reply was for nobody"
+    }
+  }
+
+  /// Parses the reply of a script.
+  init(_ reply: borrowing HiredisReply) {
+    if reply.kind == .integer {
+      self.init(ending: .done, now: StoreInstant(milliseconds: reply.integer))
+    } else if let now = reply.integer(at: 0),
+      let word = reply.withBytes(at: 1, { $0.first.flatMap(RedisTold.Word.init) }) ?? nil
+    {
+      self.init(ending: .told(RedisTold(word, reply)), now: StoreInstant(milliseconds: now))
+    } else if reply.kind == .error {
+      self.init(ending: .refused(reply.withBytes { String(decoding: $0, as: UTF8.self) }))
+    } else {
+      self.init(ending: .refused("ERR a reply that no script of Semel's gives"))
+    }
+  }
+}
+
+extension RedisTold {
+  /// Returns the record's standing. Throws an error if the record cannot be read.
+  ///
+  /// - Parameters:
+  ///   - now: The store's time of the reply.
+  ///   - response: The response from a key of its own.
+  func standing(now: StoreInstant, response: RecordedResponse?) throws(StoreError) -> Standing {
+    if let unreadable { throw .unreadable(unreadable) }
+    return record?.standing(now: now, response: response) ?? .absent
+  }
+}

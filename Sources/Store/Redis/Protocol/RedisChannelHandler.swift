@@ -1,0 +1,65 @@
+import NIOCore
+import Platform
+
+/// The channel handler of one connection, which passes replies to the link.
+final class RedisChannelHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// The link; `nil` once it has given up this connection, so that later replies are ignored.
+  private var link: RedisLink?
+  private var context: ChannelHandlerContext?
+  private var writer: SocketWriter?
+  private var reader = HiredisReader()
+
+  /// Whether bytes leave unchanged, without TLS.
+  private let isPlain: Bool
+
+  /// The number of the link's attempt to connect.
+  let attempt: Int
+
+  init(link: RedisLink, attempt: Int, isPlain: Bool) {
+    self.link = link
+    self.attempt = attempt
+    self.isPlain = isPlain
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    writer = SocketWriter(below: context.channel, isPlain: isPlain)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+  func channelActive(context: ChannelHandlerContext) { link?.opened(self) }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    unwrapInboundIn(data).withUnsafeReadableBytes { reader.feed($0) }
+    do throws(RedisProtocolError) {
+      while let link, let reply = try reader.next() { link.received(reply) }
+    } catch {
+      link?.fail("what Redis sent cannot be read: \(error.text)")
+    }
+  }
+
+  func channelReadComplete(context: ChannelHandlerContext) { link?.readComplete() }
+
+  func channelInactive(context: ChannelHandlerContext) { link?.fail("Redis closed the connection") }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    link?.fail(RedisLink.text(of: error))
+  }
+
+  func write(_ buffer: ByteBuffer) {
+    if let context { writer?.write(buffer, context) }
+  }
+
+  /// Whether replies wait in the socket.
+  var hasUnread: Bool { context.flatMap { writer?.hasUnread($0) } ?? false }
+
+  /// Closes the connection, of which the link gets no more events.
+  func abandon() {
+    link = nil
+    context?.close(promise: nil)
+  }
+}

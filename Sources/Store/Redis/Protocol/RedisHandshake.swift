@@ -1,0 +1,134 @@
+import Idempotency
+
+/// The use of a connection.
+enum RedisPurpose {
+  /// Commands on records.
+  case records
+  /// Subscriptions of the records' store.
+  case subscriptions
+  /// Questions to a Sentinel, or a subscription there.
+  case sentinel
+
+  /// The server and the connection, for messages.
+  var peer: String {
+    switch self {
+    case .records: "Redis"
+    case .subscriptions: "Redis for subscriptions"
+    case .sentinel: "Sentinel"
+    }
+  }
+}
+
+/// The commands on a new connection before its first regular command, and the evaluation of their replies.
+///
+/// All commands are sent at once; the replies arrive in the same order.
+struct RedisHandshake {
+  enum Step: Equatable {
+    case authenticate(user: String?, password: Secret)
+    case select(database: Int)
+    /// Reads the server's role, which must be that of a master.
+    case role
+    /// Names the connection for `CLIENT LIST`. A refusal is ignored.
+    case name
+    case load(RedisScript)
+    case clock
+    case memory
+    case persistence
+    /// Creates the epoch if there is none; see `RedisEpoch`.
+    case makeEpoch(key: String, String)
+    case readEpoch(key: String)
+    /// Publishes an empty message, which tests whether Semel may publish.
+    case publish(channel: String)
+
+    var command: [String] {
+      switch self {
+      case .authenticate(let user?, let password): ["AUTH", user, password.revealed]
+      case .authenticate(nil, let password): ["AUTH", password.revealed]
+      case .select(let database): ["SELECT", "\(database)"]
+      case .role: ["ROLE"]
+      case .name: ["CLIENT", "SETNAME", "semel"]
+      case .load(let script): ["SCRIPT", "LOAD", script.source]
+      case .clock: ["EVAL", RedisScript.clock.source, "0"]
+      case .memory: ["INFO", "memory"]
+      case .persistence: ["INFO", "persistence"]
+      case .makeEpoch(let key, let epoch): ["HSETNX", key, NamespaceFact.epoch.name, epoch]
+      case .readEpoch(let key): ["HGET", key, NamespaceFact.epoch.name]
+      case .publish(let channel): ["PUBLISH", channel, ""]
+      }
+    }
+  }
+
+  enum Action: Equatable {
+    case wait
+    case ready(RedisGreeting)
+    /// This connection cannot be used, for the given reason.
+    case fail(String)
+  }
+
+  let steps: [Step]
+  private var next = 0
+  private var greeting = RedisGreeting()
+
+  /// Creates the handshake of a connection.
+  ///
+  /// - Parameters:
+  ///   - settings: The settings of the endpoint.
+  ///   - purpose: The use of the connection.
+  init(_ settings: RedisEndpointSettings, for purpose: RedisPurpose) {
+    var steps: [Step] = []
+    if let password = settings.login.currentPassword {
+      steps.append(.authenticate(user: settings.login.user, password: password))
+    }
+    if settings.database != 0 { steps.append(.select(database: settings.database)) }
+    steps.append(.name)
+    if purpose != .sentinel, case .sentinel = settings.topology { steps.append(.role) }
+    switch purpose {
+    case .records:
+      steps += RedisScript.allCases.map(Step.load)
+      steps += [.clock, .memory, .persistence]
+      let facts = RedisKeys(namespace: settings.namespace).facts
+      steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
+    case .subscriptions:
+      steps.append(.publish(channel: RedisKeys(namespace: settings.namespace).invalidations))
+    case .sentinel: break
+    }
+    self.steps = steps
+  }
+
+  mutating func received(_ reply: RedisValue) -> Action {
+    precondition(next < steps.count, "RedisHandshake: a reply after the last step")
+    let step = steps[next]
+    next += 1
+    switch (step, reply) {
+    case (.name, _), (.makeEpoch, _): break
+    case (.readEpoch, _): greeting.epoch = reply.text
+    case (.publish, .error(let text)): greeting.publishRefusal = RedisRefusal.advice(text)
+    case (.publish, _): break
+    case (.memory, _): greeting.doubts += RedisDurability.doubts(memory: reply)
+    case (.persistence, _): greeting.doubts += RedisDurability.doubts(persistence: reply)
+    case (_, .error(let text)): return .fail(RedisRefusal.advice(text))
+    case (.role, .array(let parts)):
+      guard parts.first == .text("master") else {
+        return .fail("it is no master but a \(parts.first?.text ?? "server of unknown role")")
+      }
+    case (.load, .text(let digest)): greeting.digests.append(digest)
+    case (.clock, .integer(let now)): greeting.now = StoreInstant(milliseconds: now)
+    case (.authenticate, .text), (.select, .text): break
+    default: return .fail("Redis answered \(step.command[0]) with something else than it should")
+    }
+    return next == steps.count ? .ready(greeting) : .wait
+  }
+}
+
+/// The facts from a new connection's replies.
+struct RedisGreeting: Equatable {
+  /// The scripts' digests in the order of their cases, by which Redis runs them.
+  var digests: [String] = []
+  var now: StoreInstant?
+  /// The reasons for which this Redis may lose records, one sentence each.
+  var doubts: [String] = []
+  /// The epoch of the namespace; `nil` if it may not be read.
+  var epoch: String?
+  /// The reason for which Semel may not publish; `nil` if it may.
+  var publishRefusal: String?
+}

@@ -1,0 +1,54 @@
+/// The findings of one inspection of a running Redis, whose settings may have changed since the handshake.
+struct RedisInspection: Equatable {
+  /// The reasons for which this Redis may lose records, one sentence each.
+  var doubts: [String] = []
+  /// The reason for which Semel may not publish; `nil` if it may.
+  var publishRefusal: String?
+  /// The epoch of the namespace; `nil` if it may not be read.
+  var epoch: String?
+
+  /// The commands of an inspection. Their replies have a few hundred bytes, and take some ten microseconds of Redis'
+  /// time.
+  static func commands(_ keys: RedisKeys) -> [RedisHandshake.Step] {
+    [
+      .memory, .persistence, .publish(channel: keys.invalidations),
+      .makeEpoch(key: keys.facts, RedisEpoch.made()), .readEpoch(key: keys.facts),
+    ]
+  }
+
+  mutating func take(_ reply: RedisValue, to step: RedisHandshake.Step) {
+    switch step {
+    case .memory: doubts += RedisDurability.doubts(memory: reply)
+    case .persistence: doubts += RedisDurability.doubts(persistence: reply)
+    case .publish: if case .error(let text) = reply { publishRefusal = RedisRefusal.advice(text) }
+    case .readEpoch: epoch = reply.text
+    case .authenticate, .select, .role, .name, .load, .clock, .makeEpoch: break
+    }
+  }
+}
+
+extension RedisInspection {
+  /// The findings on two nodes of a cluster. Only one of them has the epoch.
+  func joined(with other: RedisInspection) -> RedisInspection {
+    RedisInspection(
+      doubts: doubts + other.doubts, publishRefusal: publishRefusal ?? other.publishRefusal,
+      epoch: epoch ?? other.epoch)
+  }
+}
+
+extension RedisPipeline {
+  /// Inspects Redis over this connection and calls `tell` with the findings, or with `nil` if the connection was lost
+  /// meanwhile. Call it on the pipeline's loop.
+  func inspect(_ tell: @escaping (RedisInspection?) -> Void) {
+    let steps = RedisInspection.commands(keys)
+    var inspection: RedisInspection? = RedisInspection()
+    for (index, step) in steps.enumerated() {
+      askPlainly(step.command) { reply in
+        if let reply { inspection?.take(reply, to: step) } else { inspection = nil }
+        guard index == steps.count - 1 else { return }
+        if let doubts = inspection?.doubts { inspection?.doubts = self.named(doubts) }
+        tell(inspection)
+      }
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import Idempotency
+
+/// The meaning of Redis' errors, and the advice for the operator.
+enum RedisRefusal {
+  /// Whether Redis does not have the script, in which case it has not run it.
+  static func isScriptMissing(_ text: String) -> Bool { text.hasPrefix("NOSCRIPT") }
+
+  /// Whether the server has become a replica, which has executed nothing of the command.
+  static func isDemotion(_ text: String) -> Bool { has("READONLY", text) }
+
+  /// Returns the error of a command that Redis refused. None of these commands has changed anything.
+  static func error(_ text: String) -> StoreError {
+    has("WRONGTYPE", text)
+      ? .unreadable("the record's key holds something else: \(text)") : .unavailable(advice(text))
+  }
+
+  /// Returns the error's text with advice for the operator.
+  static func advice(_ text: String) -> String {
+    for (code, advice) in advices where has(code, text) { return "\(advice) (\(text))" }
+    return "Redis refused the command (\(text))"
+  }
+
+  /// Whether the error has this code. Redis 6.2 puts the code of an error in a script behind the error's position.
+  private static func has(_ code: String, _ text: String) -> Bool {
+    text.hasPrefix(code + " ") || text.hasPrefix("ERR Error running script") && text.contains("-\(code) ")
+      || text == code
+  }
+
+  private static let advices = [
+    (
+      "NOAUTH",
+      "Redis wants a login: give user and password in the store's url, or username and password_file"
+    ),
+    ("WRONGPASS", "Redis knows no such user and password: correct them in the store's url or password_file"),
+    ("ERR AUTH", "Redis has no password, or knows no such user: correct them in the store's url"),
+    ("NOPERM", "Redis forbids a command to Semel's user: widen its ACL"),
+    ("LOADING", "Redis is reading its data from disk: wait until it is ready"),
+    ("BUSY", "Redis is held up by somebody's script: end it with SCRIPT KILL"),
+    ("MASTERDOWN", "this Redis is a replica that has lost its master: point the store's url at the master"),
+    ("READONLY", "this Redis is a read-only replica: point the store's url at the master"),
+    ("OOM", "Redis has no memory left: raise its maxmemory, or keep answers for less long"),
+    ("MISCONF", "Redis cannot write to its disk and takes no changes: see its log"),
+    ("NOREPLICAS", "Redis has too few replicas to take changes: see min-replicas-to-write"),
+    ("MOVED", "this Redis is part of a cluster: the store's topology must say so"),
+    ("CLUSTERDOWN", "this Redis is part of a cluster that is down"),
+  ]
+}

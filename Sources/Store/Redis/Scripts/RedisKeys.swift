@@ -1,0 +1,67 @@
+import Idempotency
+
+/// The constant parts of commands, built once.
+struct RedisKeys {
+  /// `$LENGTH CRLF NAMESPACE:{`
+  private let record: [UInt8]
+  private let namespace: String
+
+  init(namespace: String) {
+    self.namespace = namespace
+    // The braces are the hash tag of a cluster: the response of a record is in the record's slot.
+    let length = namespace.utf8.count + 3 + Digest256.textLength
+    record = Array("$\(length)\r\n\(namespace):{".utf8)
+  }
+
+  /// The maximum number of bytes that `write` writes.
+  var capacity: Int { record.count + Digest256.textLength + 8 }
+
+  /// Writes a record's key as an argument.
+  func write(_ id: RecordID, to writer: inout RedisCommandWriter) {
+    writer.bytes(record)
+    writer.digest(id.digest)
+    writer.literal("}\r\n")
+  }
+
+  /// Returns the key of a response.
+  ///
+  /// - Parameters:
+  ///   - id: The record.
+  ///   - place: The end of the key: `r:OWNER`, or `r` if an earlier version has written it.
+  func response(_ id: RecordID, _ place: String) -> String { "\(channel(id)):\(place)" }
+
+  /// Returns the record's key, which is also the channel on which its ends are published.
+  func channel(_ id: RecordID) -> String { "\(namespace):{\(id.text)}" }
+
+  /// The beginning of a record's key, up to its ID.
+  var prefix: String { "\(namespace):{" }
+
+  /// A pattern that the key of every record matches. A namespace cannot contain characters that are special in a
+  /// pattern.
+  var pattern: String { "\(namespace):{*}" }
+
+  /// The key of the hash with the facts of the namespace.
+  var facts: String { "\(namespace):facts" }
+
+  /// The key of the last count of open records, and the key of the node whose turn it is to count.
+  var census: String { "\(namespace):census" }
+  var censusTurn: String { "\(namespace):census:turn" }
+
+  /// The channel on which the nodes publish the records that caches must drop.
+  var invalidations: String { "\(namespace):invalidate" }
+
+  /// Returns the beginning of a command, up to the first key, with the digest by which Redis knows the script.
+  static func head(_ script: RedisScript, digest: String) -> [UInt8] {
+    head(script, "$7\r\nEVALSHA\r\n$\(digest.utf8.count)\r\n\(digest)\r\n")
+  }
+
+  /// Returns the beginning of a command with the whole script, for a Redis that has lost it.
+  static func wholeHead(_ script: RedisScript) -> [UInt8] {
+    head(script, "$4\r\nEVAL\r\n$\(script.source.utf8.count)\r\n\(script.source)\r\n")
+  }
+
+  private static func head(_ script: RedisScript, _ command: String) -> [UInt8] {
+    let (keys, others) = script.arguments
+    return Array("*\(3 + keys + others)\r\n\(command)$1\r\n\(keys)\r\n".utf8)
+  }
+}

@@ -1,0 +1,204 @@
+import Idempotency
+import NIOCore
+
+/// The parts of a record's text that are needed outside Redis; `RedisScript` documents the format.
+struct RedisRecord: Equatable {
+  enum State { case inFlight, unknown, released, completed, forgotten }
+
+  /// The place of a completed record's response, by the flag that names it.
+  enum ResponsePlace: UInt8 {
+    /// The end of the record's text.
+    case record = 0x65
+    /// The key `NAMESPACE:{ID}:r:OWNER`.
+    case ownKey = 0x62
+    /// The key `NAMESPACE:{ID}:r`, where earlier versions put every response.
+    case sharedKey = 0x6B
+  }
+
+  var owner: OwnerToken
+  var state: State
+  var attempt: Int
+  var firstSeen: StoreInstant
+  var since: StoreInstant
+  var span: Milliseconds
+  var unknownRetention: Milliseconds
+  var remember: Milliseconds
+  var onlyRejectedSoFar = false
+  var followsUnknown = false
+  /// The place of the response; `nil` if it is not kept.
+  var responsePlace: ResponsePlace?
+  /// The end of the fence, as in `StoredRecord`.
+  var fencedUntil: StoreInstant?
+  var recipe: String
+  var status = 0
+  var location: String?
+  /// The response if it is part of the record's text and can be read.
+  var response: RecordedResponse?
+
+  /// Parses a record's text; `nil` for a format that this version cannot read.
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    var cursor = Cursor(bytes)
+    guard cursor.next()?.elementsEqual("1".utf8) == true, let owner = cursor.next().flatMap(Self.token),
+      let state = cursor.next().flatMap(Self.state), let attempt = cursor.number(),
+      let firstSeen = cursor.number(), let since = cursor.number(), let span = cursor.number(),
+      let unknownRetention = cursor.number(), let remember = cursor.number(), let flags = cursor.next(),
+      cursor.next() != nil, let recipe = cursor.next()
+    else { return nil }
+    self.owner = owner
+    self.state = state
+    self.attempt = Int(attempt)
+    self.firstSeen = StoreInstant(milliseconds: firstSeen)
+    self.since = StoreInstant(milliseconds: since)
+    self.span = Milliseconds(span)
+    self.unknownRetention = Milliseconds(unknownRetention)
+    self.remember = Milliseconds(remember)
+    self.recipe = String(decoding: recipe, as: UTF8.self)
+    guard read(flags: flags) else { return nil }
+    guard state == .completed else { return }
+    guard let status = cursor.number() else { return nil }
+    self.status = Int(status)
+    guard responsePlace != .record else {
+      response = cursor.remainder.flatMap { RedisResponse.read(ByteBuffer(bytes: $0)) }
+      return
+    }
+    location = cursor.remainder.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Whether the record's text should end with a response, and ends with something else.
+  var isResponseDamaged: Bool { responsePlace == .record && state == .completed && response == nil }
+
+  /// Returns the end of the key under which the response still stands; `nil` if there is no such key.
+  func responseKey(now: StoreInstant) -> String? {
+    guard state == .completed, now < since + span else { return nil }
+    switch responsePlace {
+    case .ownKey: return Self.responseKey(owner)
+    case .sharedKey: return "r"
+    case .record, nil: return nil
+    }
+  }
+
+  /// Returns the end of the key for the response of an owner.
+  static func responseKey(_ owner: OwnerToken) -> String {
+    let digits = [owner.high, owner.low].map { word in
+      let digits = String(word, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+    return "r:" + digits.joined()
+  }
+
+  private static func token(_ word: UnsafeRawBufferPointer) -> OwnerToken? {
+    guard !word.isEmpty, word.count <= 32 else { return nil }
+    var token = OwnerToken(high: 0, low: 0)
+    for byte in word {
+      let digit: UInt8
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - 0x30
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - 0x57
+      default: return nil
+      }
+      token.high = token.high << 4 | token.low >> 60
+      token.low = token.low << 4 | UInt64(digit)
+    }
+    return token
+  }
+
+  private mutating func read(flags: UnsafeRawBufferPointer) -> Bool {
+    for flag in flags {
+      switch flag {
+      case UInt8(ascii: "o"): onlyRejectedSoFar = true
+      case UInt8(ascii: "u"): followsUnknown = true
+      case ResponsePlace.record.rawValue, ResponsePlace.ownKey.rawValue, ResponsePlace.sharedKey.rawValue:
+        responsePlace = ResponsePlace(rawValue: flag)
+      case UInt8(ascii: "f"): fencedUntil = StoreInstant(milliseconds: 0)
+      case UInt8(ascii: "0")...UInt8(ascii: "9"):
+        guard let until = fencedUntil?.milliseconds, until < 1 << 53 else { return false }
+        fencedUntil = StoreInstant(milliseconds: until * 10 + Int64(flag - 0x30))
+      case UInt8(ascii: "-"): break
+      default: return false
+      }
+    }
+    return true
+  }
+
+  private static func state(_ word: UnsafeRawBufferPointer) -> State? {
+    switch word.first {
+    case UInt8(ascii: "i"): .inFlight
+    case UInt8(ascii: "u"): .unknown
+    case UInt8(ascii: "r"): .released
+    case UInt8(ascii: "c"): .completed
+    case UInt8(ascii: "f"): .forgotten
+    default: nil
+    }
+  }
+
+  /// Iterates over the parts, which are separated by spaces.
+  private struct Cursor {
+    private let bytes: UnsafeRawBufferPointer
+    /// The beginning of the next part; past the end after the last part.
+    private var position = 0
+
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    var remainder: UnsafeRawBufferPointer? {
+      position <= bytes.count ? UnsafeRawBufferPointer(rebasing: bytes[position...]) : nil
+    }
+
+    mutating func next() -> UnsafeRawBufferPointer? {
+      guard position <= bytes.count else { return nil }
+      let start = position
+      while position < bytes.count, bytes[position] != 0x20 { position += 1 }
+      defer { position += 1 }
+      return UnsafeRawBufferPointer(rebasing: bytes[start..<position])
+    }
+
+    mutating func number() -> Int64? {
+      guard let word = next(), !word.isEmpty, word.count <= 18 else { return nil }
+      var number: Int64 = 0
+      for byte in word {
+        guard byte &- 0x30 < 10 else { return nil }
+        number = number * 10 + Int64(byte &- 0x30)
+      }
+      return number
+    }
+  }
+}
+
+extension RedisRecord {
+  /// The time from which the record counts as absent. Without a fence, its key has expired by then.
+  private var end: StoreInstant {
+    switch state {
+    case .forgotten: since + span
+    case .released: since + remember
+    case .completed: since + max(span, remember)
+    case .inFlight, .unknown: since + span + unknownRetention + remember
+    }
+  }
+
+  /// Returns the record's standing.
+  ///
+  /// - Parameters:
+  ///   - now: The present time by the store's clock.
+  ///   - response: The response from a key of its own. If there should be one and is none, Redis has evicted it; the
+  ///     record still contains the status and the location.
+  func standing(now: StoreInstant, response: RecordedResponse?) -> Standing {
+    if fencedUntil != nil, now >= end { return .absent }
+    switch state {
+    case .forgotten: return .absent
+    case .released: return .released(attempt: attempt)
+    case .inFlight where now < since + span:
+      return .inFlight(leaseLeft: since + span - now, attempt: attempt)
+    case .inFlight, .unknown:
+      let age = max(now - (since + span), 0)
+      return age < unknownRetention ? .unknown(age: age, attempt: attempt) : .expired(attempt: attempt)
+    case .completed:
+      let expiresAt = since + span
+      guard now < expiresAt else { return .expired(attempt: attempt) }
+      return .completed(
+        CompletedRecord(
+          outcome: (self.response ?? response).map { .kept($0) }
+            ?? .notKept(status: status, location: location),
+          recordedAt: since,
+          expiresAt: expiresAt, remaining: expiresAt - now, attempt: attempt))
+    }
+  }
+}

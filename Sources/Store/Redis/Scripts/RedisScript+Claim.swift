@@ -1,0 +1,65 @@
+extension RedisScript {
+  /// The arguments: 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live, 6 settle
+  /// or -1.
+  ///
+  /// This is `runClaim` in Tests/Model/claim.pml. After its deadline the script claims nothing, because Semel has given
+  /// up by then. Nor does it grant a record to an owner that has already released it: that command is an older copy of
+  /// a repeated one.
+  ///
+  /// Each owner hands on the fence. A record that ends before its fence is then equivalent to the fence alone.
+  static let claimSource = """
+    if now >= tonumber(ARGV[2]) then return {now, 'late'} end
+    local r = redis.call('GET', KEYS[1])
+    if not r then
+      redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' in_flight 1 ' .. now .. ' ' .. now .. ' ' .. ARGV[3]
+        .. ' o ' .. ARGV[4], 'PX', ARGV[5])
+      return now
+    end
+    local owner, state, attempt, first, since, span, unknown, remember, flags, print = string.match(r,
+      '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+ %S+)')
+    if not owner then return {now, 'unreadable', r} end
+    local fence, live = 0, ARGV[5]
+    if state == 'forgotten' then
+      fence = since + span
+    elseif #flags > 3 then
+      fence = tonumber(string.match(flags, 'f(%d+)') or 0)
+      local ends = since + span + unknown + remember
+      if state == 'completed' then
+        ends = since + math.max(span, remember)
+      elseif state == 'released' then
+        ends = since + remember
+      end
+      if fence > 0 and now >= ends then state = 'forgotten' end
+    end
+    local fenced = fence > now and 'f' .. fence or ''
+    if fence > now then live = math.max(live, fence - now) end
+    if state == 'forgotten' then
+      attempt, first, flags = attempt + 1, now, 'o' .. fenced
+    elseif not (state == 'in_flight' and owner == ARGV[1]) then
+      if print ~= ARGV[4] then
+        local recipe = '%S+$'
+        if string.match(print, recipe) == string.match(ARGV[4], recipe) then return {now, 'mismatch'} end
+        return {now, 'recipe', r}
+      end
+      if state == 'released' then
+        if owner == ARGV[1] then return {now, 'late'} end
+        attempt = attempt + 1
+      elseif state == 'completed' then
+        return {now, 'standing', r}
+      elseif state == 'in_flight' or state == 'unknown' then
+        local age = math.max(now - since - span, 0)
+        local settle = tonumber(ARGV[6])
+        if now < since + span or age >= tonumber(unknown) or settle < 0 or age < settle then
+          return {now, 'standing', r}
+        end
+        attempt, flags = attempt + 1, 'u' .. fenced
+      else
+        return {now, 'unreadable', r}
+      end
+    end
+    r = '1 ' .. ARGV[1] .. ' in_flight ' .. attempt .. ' ' .. first .. ' ' .. now .. ' ' .. ARGV[3] .. ' '
+      .. flags .. ' ' .. ARGV[4]
+    redis.call('SET', KEYS[1], r, 'PX', live)
+    return {now, 'granted', r}
+    """
+}

@@ -1,0 +1,126 @@
+extension RedisScript {
+  /// The arguments: 1 the fact's name, 2 the value that it must have (empty: none), 3 its new value (empty: no change).
+  static let factSource = """
+    local value = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+    if ARGV[3] ~= '' and value == ARGV[2] then
+      redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+      value = ARGV[3]
+    end
+    return {now, 'fact', value}
+    """
+
+  /// No arguments. The common end returns the record.
+  static let findSource = ""
+
+  /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline.
+  ///
+  /// Of a record that this version cannot read, only the fence is kept. This is the operator's way out, also if the key
+  /// holds something other than a text.
+  ///
+  /// If the record has a response of its own key, the reply contains the end of that key, which Semel then deletes. The
+  /// fence keeps it in the recipe's place, so that the script, repeated with the same token, returns the same result.
+  /// After its deadline it forgets nothing, because it would forget a later record.
+  static let forgetSource = """
+    if now >= tonumber(ARGV[5]) then return {now, 'late'} end
+    local r = redis.pcall('GET', KEYS[1])
+    if not r then return {now, 'none'} end
+    local owner, state, attempt, since, span, flags = string.match(type(r) == 'string' and r or '',
+      '^1 (%x+) ([%a_]+) (%d+) %d+ (%d+) (%d+) %d+ %d+ (%S+)')
+    local fence = tonumber(ARGV[2])
+    local fenced = state == 'forgotten'
+    local place = not flags and 'r' or string.find(flags, 'k', 1, true) and 'r'
+      or string.find(flags, 'b', 1, true) and 'r:' .. owner or '-'
+    if fenced then
+      if owner == ARGV[1] then return {now, 'erased', string.match(r, '%S+$')} end
+      fence = math.max(fence, since + span - now)
+    elseif flags then
+      fence = math.max(fence, (string.match(flags, 'f(%d+)') or 0) - now)
+    end
+    if fence > 0 then
+      redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' forgotten ' .. (attempt or 0) .. ' ' .. now .. ' ' .. now
+        .. ' ' .. fence .. ' 0 0 - - ' .. place, 'PX', fence)
+    else
+      redis.call('DEL', KEYS[1])
+    end
+    redis.pcall('PUBLISH', KEYS[1], '')
+    redis.pcall('PUBLISH', ARGV[3], ARGV[4])
+    if fenced then return {now, 'none'} end
+    return {now, 'erased', place}
+    """
+
+  /// The arguments: 1 a new token, 2 the new state, 3 span, 4 remember, 5 ` STATUS` and the location or the response,
+  /// 6 the place of the response or empty, 7 the channel of invalidations, 8 the ID, 9 `amend` or empty, 10 deadline.
+  ///
+  /// After its deadline the script changes nothing, because it would end a later attempt's unknown outcome. The first half
+  /// of an operator's token identifies it as one (`OwnerToken.ofOperator`). If the amended record has a response of its own
+  /// key, the reply contains the end of that key, which Semel then deletes.
+  static let resolveSource = """
+    local owner, state, attempt, first, since, span, unknown, remember, flags, print, recipe = string.match(r or '',
+      '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+)')
+    if state and owner == ARGV[1] then return now end
+    if now >= tonumber(ARGV[10]) then return {now, 'late'} end
+    if state then
+      local age = now - since - span
+      local open = (state == 'unknown' or state == 'in_flight' and age >= 0) and age < tonumber(unknown)
+      local ended = state == 'completed' and age < 0 or state == 'released' and age < tonumber(remember)
+      if open or ended and ARGV[9] == 'amend' and string.sub(owner, 1, 16) == string.sub(ARGV[1], 1, 16) then
+        local place = string.find(flags, 'k', 1, true) and 'r' or string.find(flags, 'b', 1, true) and 'r:' .. owner
+        flags = string.gsub(flags, '[-okeb]', '') .. ARGV[6]
+        local live = tonumber(remember)
+        if ARGV[2] == 'completed' then
+          remember = ARGV[4]
+          live = math.max(tonumber(remember), tonumber(ARGV[3]))
+        end
+        live = math.max(live, (string.match(flags, 'f(%d+)') or 0) - now)
+        redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. attempt .. ' ' .. first .. ' ' .. now
+          .. ' ' .. ARGV[3] .. ' ' .. unknown .. ' ' .. remember .. ' ' .. (flags == '' and '-' or flags) .. ' '
+          .. print .. ' ' .. recipe .. ARGV[5], 'PX', math.max(1, live))
+        redis.pcall('PUBLISH', KEYS[1], '')
+        redis.pcall('PUBLISH', ARGV[7], ARGV[8])
+        return place and {now, 'erased', place} or now
+      end
+    end
+    """
+
+  /// The arguments: 1 the cursor of Redis' own walk over its keys, 2 a pattern that the keys of records match, 3 the
+  /// number of keys of a step, 4 the number of bytes of a key before the ID.
+  ///
+  /// A walk while other commands run visits each record that remains at least once. The reply contains the next cursor
+  /// and, for each record that is open or cannot be read, its ID and text. If only the response of a record cannot be
+  /// read (see `RedisResponse`), its text is empty. A user of Redis that may not read responses gets none of these.
+  static let listSource = """
+    local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
+    local found = {now, 'walked', step[1]}
+    for _, key in ipairs(step[2]) do
+      local r = redis.pcall('GET', key)
+      local text = type(r) == 'string' and r or ''
+      local owner, state, since, span, flags =
+        string.match(text, '^1 (%x+) ([%a_]+) %d+ %d+ (%d+) (%d+) %d+ %d+ (%S+) ')
+      local listed = r and state ~= 'completed' and state ~= 'released' and state ~= 'forgotten'
+      local place = state == 'completed' and now < since + span and string.match(flags, '[keb]')
+      if place then
+        local head, length, from
+        if place == 'e' then
+          from = string.match(text, '^1 %x+ completed %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %S+ %d+ ()') or #text + 1
+          head, length = string.sub(text, from, from + 10), #text - from + 1
+        else
+          from = key .. (place == 'k' and ':r' or ':r:' .. owner)
+          head, length = redis.pcall('GETRANGE', from, 0, 10), redis.pcall('STRLEN', from)
+        end
+        if type(head) ~= 'string' then
+          listed = string.find(head.err, 'WRONGTYPE', 1, true)
+        elseif head ~= '' or place == 'e' then
+          local version, _, fields, trailers = 0
+          if #head == 11 then version, _, fields, trailers = struct.unpack('>BHI4I4', head) end
+          listed = version ~= 1 or type(length) == 'number' and 11 + fields + trailers > length
+        end
+        if listed then text = '' end
+      end
+      if listed then
+        found[#found + 1] = string.sub(key, ARGV[4] + 1, -2)
+        found[#found + 1] = text
+      end
+    end
+    return found
+    """
+}

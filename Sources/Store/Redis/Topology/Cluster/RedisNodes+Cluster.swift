@@ -1,0 +1,116 @@
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+
+/// The slot map of a cluster, and the connections that follow it.
+extension RedisNodes {
+  private static let slots = ["CLUSTER", "SLOTS"]
+  /// The first and the largest pause between two readings while a node cannot be reached or a slot is not served.
+  private static let firstPause: Int64 = 250
+  private static let maxPause: Int64 = 1000
+
+  /// The connection to a slot's master; `nil` if no master is known.
+  func mapped(_ slot: Int) -> RedisPipeline? { map?[slot].map(pipeline(at:)) }
+
+  /// The connections to the masters.
+  var masters: [RedisPipeline] { map.map { $0.masters.map(pipeline(at:)) } ?? [] }
+
+  /// Takes the refusal of a command by a node.
+  func refused(_ refusal: ClusterRefusal, by node: RedisPipeline) {
+    counters.redirected(refusal.kind)
+    switch refusal {
+    case .moved(let slot, let target):
+      guard map?[slot] != target else { return }
+      map?.assign(slot, to: target)
+      readMap()
+    case .down: readMap()
+    case .ask, .tryAgain, .loading: break
+    }
+  }
+
+  /// Takes a change of a connection.
+  func clusterChanged() {
+    guard !isClosed else { return }
+    if map == nil { readMap() }
+    publishStatus()
+    watchMap()
+    changed()
+  }
+
+  /// Reads the slot map, unless a reply is awaited, from a node whose turn it is. A node that has lost the others may
+  /// have an old one, so that it is not asked twice in a row.
+  private func readMap() {
+    let sources = pipelines.values.filter(\.link.isUp).sorted { $0.name < $1.name }
+    guard !isReadingMap, !sources.isEmpty else { return }
+    isReadingMap = true
+    readingTurn += 1
+    let source = sources[readingTurn % sources.count]
+    source.askPlainly(Self.slots) { [self] reply in
+      isReadingMap = false
+      guard let reply, let address = source.link.address, !isClosed else { return }
+      if let read = SlotMap(reply, from: address), !read.masters.isEmpty {
+        adopt(read)
+      } else if map == nil {
+        mapFault = Self.fault(of: reply, from: address)
+      }
+    }
+  }
+
+  private static func fault(of reply: RedisValue, from address: Address) -> String {
+    guard case .error(let text) = reply else {
+      return "the node at \(address) knows of no slot that is served"
+    }
+    return "Redis at \(address) is no node of a cluster: the store's topology must say so (\(text))"
+  }
+
+  private func adopt(_ read: SlotMap) {
+    map = read
+    mapFault = nil
+    let masters = Set(read.masters)
+    for (address, pipeline) in pipelines where !masters.contains(address) && pipeline.isIdle {
+      pipelines[address] = nil
+      pipeline.close()
+    }
+    for master in masters { _ = pipeline(at: master) }
+    hub.learn(read.masters, by: self)
+    publishStatus()
+    changed()
+  }
+
+  /// Reads the map again, after ever longer pauses, until every slot has a master with a connection.
+  func watchMap() {
+    guard trouble == nil, !isClosed else { return }
+    guard isTroubled else {
+      troublePause = Self.firstPause
+      return
+    }
+    trouble = context.loop.scheduleTask(in: .milliseconds(troublePause)) { [self] in
+      trouble = nil
+      troublePause = min(troublePause * 2, Self.maxPause)
+      if isTroubled { readMap() }
+      watchMap()
+    }
+  }
+
+  private var isTroubled: Bool {
+    guard let map else { return true }
+    // A master that is being connected for the first time has no outage yet.
+    return map.uncoveredCount > 0 || masters.contains { $0.link.outage != nil }
+  }
+
+  /// Publishes the state of all connections together.
+  private func publishStatus() {
+    if let refusal = all.compactMap({ $0.refusal ?? ($0.isAdmissionRefused ? $0.hold : nil) }).first {
+      counters.monitor.refuses(refusal)
+    } else if map == nil {
+      let reasons = all.compactMap { $0.link.outage?.reason }.sorted()
+      counters.monitor.fails(
+        mapFault ?? reasons.first ?? "no node of the cluster has named the slots' masters yet")
+    } else if let down = masters.first(where: { !$0.link.isUp }) {
+      counters.monitor.fails(down.link.outage?.reason ?? "\(down.name) is not connected yet")
+    } else {
+      counters.monitor.serves()
+    }
+  }
+}

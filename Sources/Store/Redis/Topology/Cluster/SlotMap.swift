@@ -1,0 +1,118 @@
+import Idempotency
+
+/// The masters of a cluster by the slots that they serve. Pure.
+struct SlotMap: Equatable {
+  typealias Address = RedisEndpointSettings.Address
+
+  static let slotCount = 16384
+  private static let none = UInt16.max
+
+  /// The masters in the order in which they were named, including those that have lost all their slots since.
+  private(set) var masters: [Address] = []
+  /// The index in `masters` of each slot's master.
+  private var owners: [UInt16]
+  /// The number of slots that no master serves.
+  private(set) var uncoveredCount = slotCount
+
+  init() { owners = [UInt16](repeating: Self.none, count: Self.slotCount) }
+
+  /// Reads a reply to `CLUSTER SLOTS`; `nil` if it is none.
+  ///
+  /// - Parameter node: The node that replied. A node that does not know its own host leaves it empty.
+  init?(_ reply: RedisValue, from node: Address) {
+    guard case .array(let ranges) = reply else { return nil }
+    self.init()
+    let read = ranges.compactMap { Self.range($0, from: node) }.sorted {
+      $0.slots.lowerBound < $1.slots.lowerBound
+    }
+    guard read.count == ranges.count else { return nil }
+    var end = 0
+    for (slots, master) in read {
+      guard slots.lowerBound >= end else { return nil }
+      end = slots.upperBound + 1
+      let owner = UInt16(index(of: master))
+      // A map is read while requests wait, so that each range is filled at once.
+      owners.withUnsafeMutableBufferPointer { $0[slots].update(repeating: owner) }
+      uncoveredCount -= slots.count
+    }
+  }
+
+  /// The master of a slot; `nil` if no master serves it.
+  subscript(slot: Int) -> Address? {
+    let index = owners[slot]
+    return index == Self.none ? nil : masters[Int(index)]
+  }
+
+  /// Takes a single slot's master, which a node has named. The slots beside it keep theirs.
+  mutating func assign(_ slot: Int, to master: Address) {
+    let owner = UInt16(index(of: master))
+    if owners[slot] == Self.none { uncoveredCount -= 1 }
+    owners[slot] = owner
+  }
+
+  private mutating func index(of master: Address) -> Int {
+    if let known = masters.firstIndex(of: master) { return known }
+    masters.append(master)
+    return masters.count - 1
+  }
+
+  /// The first slot of each master that serves any, in ascending order.
+  var firstSlots: [(slot: Int, master: Address)] {
+    var found: [(slot: Int, master: Address)] = []
+    var seen = Set([Self.none])
+    var last = Self.none
+    for (slot, owner) in owners.enumerated() where owner != last {
+      last = owner
+      if seen.insert(owner).inserted { found.append((slot, masters[Int(owner)])) }
+    }
+    return found
+  }
+
+  private static func range(_ value: RedisValue, from node: Address) -> (
+    slots: ClosedRange<Int>, master: Address
+  )? {
+    guard case .array(let parts) = value, parts.count >= 3, case .integer(let first) = parts[0],
+      case .integer(let last) = parts[1], 0 <= first, first <= last, last < slotCount,
+      case .array(let master) = parts[2], master.count >= 2, case .integer(let port) = master[1]
+    else { return nil }
+    // `?` and null stand for a host that the node does not know.
+    let named = master[0].text ?? ""
+    let host = named.isEmpty || named == "?" ? node.host ?? "" : named
+    return (Int(first)...Int(last), .tcp(host: host, port: Int(port)))
+  }
+}
+
+extension SlotMap {
+  /// CRC-16/XMODEM of each byte, by which Redis Cluster assigns keys to slots.
+  private static let table: [UInt16] = (0..<256).map { byte in
+    (0..<8).reduce(UInt16(byte) << 8) { crc, _ in crc & 0x8000 == 0 ? crc << 1 : crc << 1 ^ 0x1021 }
+  }
+
+  private static func slot(ofTag bytes: UnsafeRawBufferPointer) -> Int {
+    table.withUnsafeBufferPointer { table in
+      var crc: UInt16 = 0
+      for byte in bytes { crc = crc << 8 ^ table[Int(UInt8(truncatingIfNeeded: crc >> 8) ^ byte)] }
+      return Int(crc) % slotCount
+    }
+  }
+
+  /// Returns the slot of a key: of its first part in braces, if it has one that is not empty, else of the whole key.
+  static func slot(of key: String) -> Int {
+    var tag = Array(key.utf8)
+    if let open = tag.firstIndex(of: UInt8(ascii: "{")),
+      let close = tag[(open + 1)...].firstIndex(of: UInt8(ascii: "}")), close > open + 1
+    {
+      tag = Array(tag[(open + 1)..<close])
+    }
+    return tag.withUnsafeBytes { slot(ofTag: $0) }
+  }
+
+  /// Returns the slot of a record's keys, whose tag is the ID.
+  static func slot(of id: RecordID) -> Int {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Digest256.textLength) { text in
+      guard let start = text.baseAddress else { return 0 }
+      id.digest.writeText(to: start)
+      return slot(ofTag: UnsafeRawBufferPointer(text))
+    }
+  }
+}

@@ -1,0 +1,24 @@
+import Idempotency
+
+/// The pauses before reconnecting: a random time below a bound that doubles with each failure (full jitter), so that
+/// many nodes do not reconnect at the same moment.
+struct RedisBackoff {
+  /// The first bound, in milliseconds. A connection over loopback takes less than a millisecond, and one to another
+  /// zone takes a few.
+  private static let first: Int64 = 20
+  /// The largest bound, in milliseconds. An operator who has repaired Redis should not have to wait for Semel.
+  private static let maxPause: Int64 = 2000
+
+  private var bound = first
+
+  /// Returns the next pause, and doubles the bound.
+  ///
+  /// - Parameter fraction: A random number from 0 up to, not including, 1.
+  mutating func failed(fraction: Double) -> Milliseconds {
+    let span = Milliseconds(1 + Int64(Double(bound - 1) * fraction))
+    bound = min(bound * 2, Self.maxPause)
+    return span
+  }
+
+  mutating func succeeded() { bound = Self.first }
+}

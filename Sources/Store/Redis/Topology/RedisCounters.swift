@@ -1,0 +1,49 @@
+import Synchronization
+
+/// The counters of one event loop's connections, for the metrics page. Safe to read from any thread.
+public final class RedisCounters: Sendable {
+  private let roundTripCount = Atomic<Int>(0)
+  private let connectionCount = Atomic<Int>(0)
+  private let reconnectionCount = Atomic<Int>(0)
+  private let upCount = Atomic<Int>(0)
+  private let redirectCounts = Mutex<[ClusterRefusal.Kind: Int]>([:])
+  private let moveCount = Atomic<Int>(0)
+  /// The state of these connections together.
+  public let monitor = StoreMonitor(.connecting)
+
+  /// The number of commands written, including repetitions.
+  public var roundTrips: Int { roundTripCount.load(ordering: .relaxed) }
+  /// The number of connections that replaced an earlier one to the same server or its successor.
+  public var reconnections: Int { reconnectionCount.load(ordering: .relaxed) }
+  /// The number of connections established.
+  public var connections: Int { connectionCount.load(ordering: .relaxed) }
+  /// Whether a connection is established at the moment.
+  public var isReachable: Bool { upCount.load(ordering: .relaxed) > 0 }
+  /// The number of commands that a cluster's node refused, by the reason.
+  public var redirects: [(kind: String, count: Int)] {
+    let counts = redirectCounts.withLock { $0 }
+    return ClusterRefusal.Kind.allCases.map { ($0.rawValue, counts[$0] ?? 0) }
+  }
+  /// The number of times that another server took over from a master.
+  public var failovers: Int { moveCount.load(ordering: .relaxed) }
+
+  /// Whether a connection stands and claims may be granted.
+  public var isUsable: Bool { isReachable && !monitor.state.isRefused }
+
+  func countRoundTrip() { roundTripCount.wrappingAdd(1, ordering: .relaxed) }
+
+  /// The number of connections that are established at the moment; 0 if claims are refused.
+  public var usable: Int { monitor.state.isRefused ? 0 : upCount.load(ordering: .relaxed) }
+
+  func connected(isAgain: Bool) {
+    if isAgain { reconnectionCount.wrappingAdd(1, ordering: .relaxed) }
+    connectionCount.wrappingAdd(1, ordering: .relaxed)
+    upCount.wrappingAdd(1, ordering: .relaxed)
+  }
+
+  func disconnected() { upCount.wrappingSubtract(1, ordering: .relaxed) }
+
+  func redirected(_ kind: ClusterRefusal.Kind) { redirectCounts.withLock { $0[kind, default: 0] += 1 } }
+
+  func failedOver() { moveCount.wrappingAdd(1, ordering: .relaxed) }
+}

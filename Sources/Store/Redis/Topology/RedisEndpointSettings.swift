@@ -1,0 +1,74 @@
+import Idempotency
+import TLS
+
+/// The credentials and the TLS client for one kind of server. Each new connection takes them as they are then.
+public struct RedisLogin: Sendable {
+  /// The user; `nil` for Redis' default user.
+  public var user: String?
+  /// The password; `nil` if the server requires none.
+  public var password: Secret?
+  /// Reads the file with the password, which may have changed, for a new connection; `nil` if there is no such file. It
+  /// returns `nil` if the file cannot be read now.
+  public var readPassword: (@Sendable () -> Secret?)?
+  /// The TLS client; `nil` for connections in clear.
+  public var tls: ClientTLS?
+
+  public init() {}
+
+  /// The password for a new connection.
+  var currentPassword: Secret? { readPassword?() ?? password }
+}
+
+/// The addresses and logins of Redis' servers, and the names of Semel's keys in them.
+public struct RedisEndpointSettings: Sendable {
+  public enum Address: Sendable, Hashable {
+    case tcp(host: String, port: Int)
+    case unix(path: String)
+  }
+
+  /// The servers and their roles.
+  public enum Topology: Sendable {
+    case standalone
+    /// The Sentinels' addresses, the name under which they know the master, and the login at them.
+    case sentinel([Address], master: String, login: RedisLogin)
+    /// Some nodes of a cluster, which name all others.
+    case cluster([Address])
+  }
+
+  /// The address of a standalone server; of another topology the first address that is configured.
+  public var address: Address
+  public var topology = Topology.standalone
+  /// The login at the servers that hold the records.
+  public var login = RedisLogin()
+  /// The number of the database, for `SELECT`.
+  public var database = 0
+  /// The time-out of one call as a whole, including the wait for a connection and repetitions.
+  public var timeout: Milliseconds = 500
+  /// The first part of every key and channel.
+  public var namespace = "semel"
+  /// Whether a Redis that may evict or lose records is refused. If not, a warning is logged.
+  public var requireDurable = false
+  /// Whether no claim is granted before `RedisStore.admit`.
+  public var awaitsAdmission = false
+  /// The pause between two inspections, which detect settings of a running Redis that let it lose records or keep this
+  /// node from publishing.
+  public var inspectionInterval: Milliseconds = .seconds(3)
+
+  public init(address: Address) { self.address = address }
+}
+
+extension RedisEndpointSettings.Address {
+  /// The host; `nil` on a Unix socket.
+  var host: String? {
+    if case .tcp(let host, _) = self { host } else { nil }
+  }
+}
+
+extension RedisEndpointSettings.Address: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .tcp(let host, let port): "\(host):\(port)"
+    case .unix(let path): "unix:\(path)"
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import Idempotency
+import Platform
+
+/// The announcements of changed records to all nodes of a namespace on one Redis.
+///
+/// The scripts announce each change, too, and must not fail where Semel may not publish: only this reports it.
+/// Safe to use from any task.
+public struct RedisInvalidations: CacheInvalidations {
+  private let store: RedisStore
+
+  public init(_ store: RedisStore) { self.store = store }
+
+  public func announce(_ id: RecordID) async throws(StoreError) {
+    _ = try await store.reply(to: ["PUBLISH", store.keys.invalidations, id.text])
+  }
+}
+
+extension RedisSubscriber {
+  /// An event for a cache of completed outcomes.
+  public enum Event: Sendable, Equatable {
+    /// From now on every invalidation arrives. Entries from before may be stale.
+    case up
+    /// From now on invalidations may be missed.
+    case down
+    case invalidated(RecordID)
+  }
+}
+
+extension RedisStore {
+  /// The reply to a command that is no script; from any task. Its first argument is its key, or a channel.
+  func reply(to words: [String]) async throws(StoreError) -> RedisValue {
+    let nodes = nodes
+    return try await nodes.context.run { () async throws(StoreError) -> RedisValue in
+      try await nodes.reply(to: words, words[0] == "PUBLISH" ? .any : .key(words[1]))
+    }
+  }
+}

@@ -1,0 +1,323 @@
+import Idempotency
+import Logging
+import NIOCore
+import NIOPosix
+import Platform
+import TLS
+
+/// The user of a link, which is called on its loop alone.
+protocol RedisLinkUser: AnyObject {
+  /// Handles a new connection that is ready for commands.
+  ///
+  /// - Returns: The reason for which this Redis is refused; `nil` if it is accepted.
+  func linkIsUp(_ greeting: RedisGreeting) -> String?
+  /// Handles the next reply, in the order of the commands.
+  func linkReceived(_ reply: borrowing HiredisReply)
+  /// Handles the end of a read: all replies that have arrived were passed on.
+  func linkReadAll()
+  /// Handles the writing of all commands that were appended so far.
+  func linkWrote()
+  /// Handles the loss of the connection, or a failed attempt to connect.
+  func linkIsDown(_ reason: String)
+}
+
+/// One connection to Redis, which is established, greeted, and re-established after a loss. Confined to its loop.
+final class RedisLink: @unchecked Sendable {
+  private enum State {
+    /// Not started, or closed for good.
+    case closed
+    /// The socket is being connected, or the replies of the handshake are awaited.
+    case connecting(RedisChannelHandler?, RedisHandshake)
+    case up(RedisChannelHandler)
+    /// The pause before the next attempt.
+    case waiting
+  }
+
+  /// The maximum duration of an attempt. It is long because a frozen Redis still accepts connections, and each attempt
+  /// leaves one open there.
+  private static let attemptSpan: TimeAmount = .seconds(2)
+  /// The capacity above which the output buffer is not reused, in bytes.
+  private static let keptCapacity = 1 << 18
+
+  let context: EventLoopContext
+  let settings: RedisEndpointSettings
+  let counters: RedisCounters
+  /// The state of this connection.
+  let monitor: StoreMonitor
+  private let purpose: RedisPurpose
+  private let logger: Logger
+  /// The server's address; `nil` until it is known.
+  private(set) var address: RedisEndpointSettings.Address?
+  /// The number of attempts to connect, by which a late channel of an earlier one is recognised.
+  private var attempt = 0
+  /// Whether a connection was established before.
+  private var hasStood = false
+  private var state = State.closed
+  private var backoff = RedisBackoff()
+  private var attemptLimit: Scheduled<Void>?
+  private var attemptPatience = RedisPatience()
+  private var retry: Scheduled<Void>?
+  private var outbound = ByteBufferAllocator().buffer(capacity: 4096)
+  private var isFlushDue = false
+  /// The user, until the link is closed. Not weak, because the reference counts of an object with weak references are
+  /// stored elsewhere, which is slow.
+  var user: (any RedisLinkUser)?
+  /// The beginning of the present outage and its reason; `nil` while there is a connection, and before the first
+  /// failure.
+  private(set) var outage: (since: BootInstant, reason: String)?
+  /// Called when the connection ends or cannot be established, with the address and the reason.
+  var didFail: (RedisEndpointSettings.Address, String) -> Void = { _, _ in }
+  /// Called when a connection is ready for commands.
+  var didConnect: () -> Void = {}
+
+  /// Creates a link, which `start` connects.
+  ///
+  /// - Parameters:
+  ///   - address: The server's address; `nil` until `move` names it.
+  ///   - counters: The counters, which several links may share.
+  ///   - isOnly: Whether the counters' state is this link's own.
+  init(
+    context: EventLoopContext, settings: RedisEndpointSettings, purpose: RedisPurpose,
+    address: RedisEndpointSettings.Address?, counters: RedisCounters = RedisCounters(), isOnly: Bool = true,
+    logger: Logger
+  ) {
+    self.context = context
+    self.settings = settings
+    self.purpose = purpose
+    self.address = address
+    self.logger = logger
+    self.counters = counters
+    monitor = isOnly ? counters.monitor : StoreMonitor(.connecting)
+  }
+
+  var isUp: Bool {
+    if case .up = state { true } else { false }
+  }
+
+  /// Whether replies wait in the socket, which a loop that stood still has not read yet.
+  var hasUnread: Bool {
+    switch state {
+    case .up(let handler), .connecting(let handler?, _): handler.hasUnread
+    case .connecting(nil, _), .waiting, .closed: false
+    }
+  }
+
+  /// Whether the outage has lasted for longer than one call may take, so that waiting for a connection is pointless.
+  var isOutageLong: Bool {
+    outage.map { BootInstant(nanoseconds: bootTimeNanoseconds()) - $0.since >= settings.timeout } ?? false
+  }
+
+  func start() {
+    guard case .closed = state else { return }
+    connect()
+  }
+
+  /// Uses another address from now on. A connection to the earlier one ends at once.
+  func move(to address: RedisEndpointSettings.Address) {
+    guard address != self.address else { return }
+    self.address = address
+    switch state {
+    case .closed: return
+    case .up, .connecting: fail("the connection moves to \(address)")
+    case .waiting: break
+    }
+    retry?.cancel()
+    if case .waiting = state { connect() }
+  }
+
+  /// Uses another address for the next attempt to connect.
+  func aim(at address: RedisEndpointSettings.Address) { self.address = address }
+
+  /// Takes the reason for which no usable address is known.
+  func lacksAddress(because reason: String) {
+    if outage != nil { outage?.reason = reason }
+  }
+
+  /// Closes the connection for good.
+  func close() {
+    let before = state
+    state = .closed
+    attemptLimit?.cancel()
+    retry?.cancel()
+    drop(before, "Semel is shutting down")
+    user = nil
+    didFail = { _, _ in }
+    didConnect = {}
+  }
+
+  /// Appends commands. All commands of one turn of the loop are written together at its end.
+  func append(_ write: (inout ByteBuffer) -> Void) {
+    write(&outbound)
+    guard !isFlushDue else { return }
+    isFlushDue = true
+    context.loop.execute { self.flush() }
+  }
+
+  private func flush() {
+    isFlushDue = false
+    guard case .up(let handler) = state, outbound.readableBytes > 0 else { return }
+    send(to: handler)
+    user?.linkWrote()
+  }
+
+  private func send(to handler: RedisChannelHandler) {
+    handler.write(outbound)
+    if outbound.capacity > Self.keptCapacity {
+      outbound = ByteBufferAllocator().buffer(capacity: 4096)
+    } else {
+      outbound.clear()
+    }
+  }
+}
+
+extension RedisLink {
+  private func connect() {
+    guard let address else {
+      state = .waiting
+      outage =
+        outage ?? (BootInstant(nanoseconds: bootTimeNanoseconds()), "no Sentinel has named the master yet")
+      return
+    }
+    state = .connecting(nil, RedisHandshake(settings, for: purpose))
+    attempt += 1
+    let attempt = attempt
+    attemptPatience = RedisPatience()
+    limitAttempt(to: Milliseconds(Self.attemptSpan.nanoseconds / 1_000_000))
+    let bootstrap = ClientBootstrap(group: context.loop)
+      .connectTimeout(Self.attemptSpan)
+      // A second read would usually find nothing.
+      .channelOption(.maxMessagesPerRead, value: 1)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture { try self.addHandlers(to: channel, at: address) }
+      }
+    let connected =
+      switch address {
+      case .tcp(let host, let port): bootstrap.connect(host: host, port: port)
+      case .unix(let path): bootstrap.connect(unixDomainSocketPath: path)
+      }
+    connected.whenFailure { error in
+      guard case .connecting(nil, _) = self.state, attempt == self.attempt else { return }
+      self.fail("\(self.peer) cannot be reached: \(Self.text(of: error))")
+    }
+  }
+
+  private var peer: String { "\(purpose.peer) at \(address.map { "\($0)" } ?? "an unknown address")" }
+
+  private func addHandlers(
+    to channel: any Channel, at address: RedisEndpointSettings.Address
+  ) throws {
+    let handlers = channel.pipeline.syncOperations
+    // Writes wait in the TLS handler until the server's certificate is verified.
+    if let tls = settings.login.tls { try handlers.addHandler(tls.handler(for: address.host)) }
+    try handlers.addHandler(
+      RedisChannelHandler(link: self, attempt: attempt, isPlain: settings.login.tls == nil))
+  }
+
+  private func limitAttempt(to span: Milliseconds) {
+    let due = BootInstant(nanoseconds: bootTimeNanoseconds()) + span
+    attemptLimit = context.loop.scheduleTask(in: .milliseconds(span.count)) { [self] in
+      let now = BootInstant(nanoseconds: bootTimeNanoseconds())
+      switch attemptPatience.judge(due: due, now: now, hasUnread: hasUnread) {
+      case .readUntil(let later): limitAttempt(to: later - now)
+      case .over: fail("\(peer) does not answer")
+      }
+    }
+  }
+
+  /// Starts the handshake on a connected socket.
+  func opened(_ handler: RedisChannelHandler) {
+    guard case .connecting(nil, let handshake) = state, handler.attempt == attempt else {
+      return handler.abandon()
+    }
+    state = .connecting(handler, handshake)
+    outbound.clear()
+    for step in handshake.steps { outbound.writeCommand(step.command) }
+    send(to: handler)
+  }
+
+  func received(_ reply: borrowing HiredisReply) {
+    switch state {
+    case .up: user?.linkReceived(reply)
+    case .connecting(let handler?, var handshake):
+      let action = handshake.received(reply.value)
+      state = .connecting(handler, handshake)
+      switch action {
+      case .wait: break
+      case .ready(let greeting): greeted(handler, greeting)
+      case .fail(let reason): fail(reason)
+      }
+    case .connecting, .waiting, .closed: break
+    }
+  }
+
+  func readComplete() {
+    user?.linkReadAll()
+    context.executor.drain()
+  }
+
+  private func greeted(_ handler: RedisChannelHandler, _ greeting: RedisGreeting) {
+    attemptLimit?.cancel()
+    state = .up(handler)
+    let before = outage
+    outage = nil
+    backoff.succeeded()
+    counters.connected(isAgain: hasStood)
+    hasStood = true
+    didConnect()
+    let refusal = user?.linkIsUp(greeting)
+    guard let before, refusal == nil else { return }
+    let message: Logger.Message =
+      switch purpose {
+      case .records: "Redis is back"
+      case .subscriptions: "the subscription to Redis is back"
+      case .sentinel: "Sentinel is back"
+      }
+    logger.notice(message, metadata: ["after": "\(before.reason)"])
+  }
+
+  /// Gives up the connection, or the attempt to establish one, and tries again after a pause.
+  func fail(_ reason: String) {
+    let before = state
+    switch before {
+    case .closed, .waiting: return
+    case .connecting, .up: break
+    }
+    if outage == nil {
+      outage = (BootInstant(nanoseconds: bootTimeNanoseconds()), reason)
+      logger.warning("no connection to \(purpose.peer)", metadata: ["reason": "\(reason)"])
+    } else {
+      outage?.reason = reason
+    }
+    state = .waiting
+    attemptLimit?.cancel()
+    let span = backoff.failed(fraction: Double.random(in: 0..<1))
+    retry = context.loop.scheduleTask(in: .milliseconds(span.count)) {
+      self.connect()
+    }
+    if let address { didFail(address, reason) }
+    drop(before, reason)
+  }
+
+  private func drop(_ state: State, _ reason: String) {
+    outbound.clear()
+    monitor.fails(reason)
+    switch state {
+    case .up(let handler):
+      counters.disconnected()
+      handler.abandon()
+    case .connecting(let handler?, _): handler.abandon()
+    case .connecting(nil, _), .waiting, .closed: break
+    }
+    user?.linkIsDown(reason)
+    context.executor.drain()
+  }
+
+  /// The cause as text, without the names of the functions that it passed through.
+  static func text(of error: any Error) -> String {
+    if let error = error as? NIOConnectionError {
+      guard let first = error.connectionErrors.first else { return "its name is not known" }
+      return text(of: first.error)
+    }
+    return plainText(of: error)
+  }
+}

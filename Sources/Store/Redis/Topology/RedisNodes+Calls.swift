@@ -1,0 +1,195 @@
+import Idempotency
+import Platform
+
+/// The key of a command, which determines the node.
+enum RedisRoute {
+  case record(RecordID)
+  case key(String)
+  /// One certain node of a cluster.
+  case node(RedisEndpointSettings.Address)
+  /// Any node.
+  case any
+
+  /// The slot of the key; `nil` if there is none.
+  var slot: Int? {
+    switch self {
+    case .record(let id): SlotMap.slot(of: id)
+    case .key(let key): SlotMap.slot(of: key)
+    case .node, .any: nil
+    }
+  }
+
+  var id: RecordID? {
+    if case .record(let id) = self { id } else { nil }
+  }
+}
+
+extension RedisNodes {
+  /// Runs a script within one call's time-out, and repeats it if its reply was lost.
+  ///
+  /// - Parameters:
+  ///   - script: The script.
+  ///   - route: The record whose keys the script takes, or the node that runs it.
+  ///   - capacity: The maximum number of bytes that `write` writes.
+  ///   - copies: The results of earlier copies of the command, if there are any.
+  ///   - first: The write of the record's response, which comes before each copy of the script. If Redis refuses it, the
+  ///     call fails, whatever the script has done.
+  ///   - write: Writes the arguments after the keys. It gets the call's deadline by the store's clock.
+  func ask(
+    _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: RedisCopies? = nil,
+    first: RedisPlainCommand? = nil, _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
+  ) async throws(StoreError) -> RedisAnswer {
+    var copies =
+      copies ?? RedisCopies(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
+    do {
+      return try await answer(to: script, route, after: &copies, capacity: capacity, first: first, write)
+    } catch {
+      // The caller releases the claim next, which must come after the deadline of its copies.
+      if script == .claim, case .fateUnknown = error { await outlast(copies.deadline) }
+      throw error
+    }
+  }
+
+  @inline(never)
+  private func answer(
+    to script: RedisScript, _ route: RedisRoute, after copies: inout RedisCopies, capacity: Int,
+    first: RedisPlainCommand?, _ write: (inout RedisCommandWriter, StoreInstant) -> Void
+  ) async throws(StoreError) -> RedisAnswer {
+    var first = first
+    // While a slot moves, either command may be sent elsewhere: the script follows once the response is there.
+    if single == nil, let response = first.take(), let id = route.id { _ = try await ask(response, id) }
+    while true {
+      copies.beginAnew(at: RedisPipeline.now)
+      guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
+      let (pipeline, isAsking) = try await node(route, script, &copies)
+      if script == .claim, let refusal = pipeline.hold ?? pipeline.refusal { throw copies.refused(refusal) }
+      // Replies arrive in order, so that this one is there before the script's.
+      var refusal: String?
+      var answer = await withUnsafeContinuation { waiter in
+        if let first {
+          pipeline.append(first, copies.deadline) { if case .refused(let text) = $0 { refusal = text } }
+        }
+        pipeline.append(
+          script, route.id, capacity, copies.deadline, .task(waiter), isWhole: copies.sendsWhole,
+          isAsking: isAsking, write)
+      }
+      if let refusal, !pipeline.leads(elsewhere: refusal) { throw RedisRefusal.error(refusal) }
+      if copies.lost != nil { answer.copiedUntil = copies.deadline }
+      if try copies.answered(answer.ending) { return answer }
+    }
+  }
+
+  /// Writes one copy of a script's command without a task that waits. Calls `tell` with the result, on this loop and
+  /// after this method has returned. False if no command can be written now.
+  func askOnce(
+    _ script: RedisScript, _ id: RecordID, capacity: Int,
+    _ write: (inout RedisCommandWriter, StoreInstant) -> Void,
+    tell: @escaping (RedisAnswer, RedisCopies) -> Void
+  ) -> Bool {
+    guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp, pipeline.refusal == nil,
+      pipeline.hold == nil
+    else { return false }
+    pipeline.append(script, id, capacity, RedisPipeline.now + settings.timeout, .call(tell), write)
+    return true
+  }
+
+  /// Runs a command on a key of a record within one call's time-out, and repeats it if its reply was lost.
+  func ask(_ command: RedisPlainCommand, _ id: RecordID) async throws(StoreError) -> RedisPlainCommand.Reply {
+    var copies = RedisCopies(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
+    while true {
+      guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
+      let (pipeline, isAsking) = try await node(.record(id), nil, &copies)
+      let reply = await withUnsafeContinuation { waiter in
+        pipeline.append(command, copies.deadline, isAsking: isAsking) { waiter.resume(returning: $0) }
+      }
+      switch reply {
+      case .refused(let text):
+        guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
+        refused(refusal, by: pipeline)
+        _ = try copies.answered(.redirected(refusal))
+      case .lost(let reason): guard RedisPipeline.now < copies.deadline else { throw .unavailable(reason) }
+      case .value, .integer, .none: return reply
+      }
+    }
+  }
+
+  /// Writes a command on a key of a record that nobody waits for, if there is a connection.
+  func send(_ command: RedisPlainCommand, _ id: RecordID) {
+    guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp else { return }
+    pipeline.append(command, RedisPipeline.now + settings.timeout) { _ in }
+  }
+
+  /// The reply to a command that is no script. It is not repeated if its reply was lost.
+  func reply(to words: [String], _ route: RedisRoute) async throws(StoreError) -> RedisValue {
+    var copies = RedisCopies(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
+    while true {
+      guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
+      let (pipeline, isAsking) = try await node(route, nil, &copies)
+      let reply = await withUnsafeContinuation { continuation in
+        pipeline.askPlainly(words, isAsking: isAsking) { continuation.resume(returning: $0) }
+      }
+      guard let reply else { throw .fateUnknown("Redis gave no reply") }
+      guard case .error(let text) = reply else { return reply }
+      guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
+      refused(refusal, by: pipeline)
+      _ = try copies.answered(.redirected(refusal))
+    }
+  }
+
+  /// Waits for a connection to the node of the next copy, until the call's deadline. Fails at once if the outage has
+  /// already lasted for longer than a call.
+  private func node(
+    _ route: RedisRoute, _ script: RedisScript?, _ copies: inout RedisCopies
+  ) async throws(StoreError) -> (RedisPipeline, isAsking: Bool) {
+    switch copies.takeNext() {
+    case .byMap: break
+    case .later(let pause):
+      await context.sleep(milliseconds: max(0, min(pause, copies.deadline - RedisPipeline.now)).count)
+    case .fail(let reason): throw copies.error(reason)
+    case .asking(let address):
+      return (try await connected(copies, script) { pipeline(at: address) }, true)
+    }
+    if let single { return (try await connected(copies, script) { single }, false) }
+    let slot = route.slot
+    return (
+      try await connected(copies, script) {
+        switch route {
+        case .node(let address): pipeline(at: address)
+        case .record, .key: slot.flatMap(mapped)
+        case .any: all.first { $0.link.isUp } ?? all.first
+        }
+      }, false
+    )
+  }
+
+  /// Waits until the node that `find` returns has a connection.
+  private func connected(
+    _ copies: RedisCopies, _ script: RedisScript?, _ find: () -> RedisPipeline?
+  ) async throws(StoreError) -> RedisPipeline {
+    while true {
+      let found = find()
+      if script == .claim, let found = found ?? all.first, found.isAdmissionRefused, let hold = found.hold {
+        throw copies.refused(hold)
+      }
+      if let found, found.link.isUp { return found }
+      guard copies.deadline > RedisPipeline.now, !isOutageLong(found) else {
+        throw copies.error(outageReason(found))
+      }
+      await change(by: copies.deadline)
+    }
+  }
+
+  private func isOutageLong(_ found: RedisPipeline?) -> Bool {
+    if let found { return found.link.isOutageLong }
+    return map == nil && !all.isEmpty && all.allSatisfy(\.link.isOutageLong)
+  }
+
+  private func outageReason(_ found: RedisPipeline?) -> String {
+    if let found { return found.link.outage?.reason ?? "Redis is not connected yet" }
+    if map != nil { return "no node of the cluster serves the record's slot" }
+    if let mapFault { return mapFault }
+    let reasons = all.compactMap { $0.link.outage?.reason }
+    return reasons.isEmpty
+      ? "no node of the cluster has named the slots' masters yet" : reasons.sorted().joined(separator: "; ")
+  }
+}

@@ -1,0 +1,150 @@
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+
+/// The connections of one event loop to the servers that hold the records, and the way of each command to one of them.
+/// Confined to its loop.
+///
+/// A standalone server and a master that Sentinels name have one connection, a cluster one for each master.
+final class RedisNodes: @unchecked Sendable {
+  typealias Address = RedisEndpointSettings.Address
+
+  let context: EventLoopContext
+  let settings: RedisEndpointSettings
+  let keys: RedisKeys
+  /// The counters of all connections. Safe from any thread.
+  let counters = RedisCounters()
+  let hub: RedisSubscriber
+  let logger: Logger
+  /// The only connection; `nil` in a cluster.
+  let single: RedisPipeline?
+  /// The connections to a cluster's nodes.
+  var pipelines: [Address: RedisPipeline] = [:]
+  /// The masters of the slots; `nil` until a node has named them, and outside a cluster.
+  var map: SlotMap?
+  /// Whether a reply with the slot map is awaited.
+  var isReadingMap = false
+  /// The number of the last reading, by which the nodes take turns.
+  var readingTurn = 0
+  /// The reason for which no node has named the slots' masters; `nil` if one has, or none was reached.
+  var mapFault: String?
+  /// The next reading while something is wrong, and the pause before the one after it, in milliseconds.
+  var trouble: Scheduled<Void>?
+  var troublePause: Int64 = 250
+  private var changeWaiters: [Signal] = []
+  private var admission: (isOpen: Bool, refusal: String?)
+  private(set) var isClosed = false
+  /// The time from which a walk over the keys may continue.
+  var nextStepAt = BootInstant(nanoseconds: 0)
+
+  init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisSubscriber) {
+    self.context = context
+    self.settings = settings
+    self.logger = logger
+    self.hub = hub
+    keys = RedisKeys(namespace: settings.namespace)
+    admission = (!settings.awaitsAdmission, nil)
+    switch settings.topology {
+    case .cluster: single = nil
+    case .sentinel:
+      single = Self.pipeline(context, settings, at: nil, counters, isOnly: true, logger, hub)
+    case .standalone:
+      single = Self.pipeline(context, settings, at: settings.address, counters, isOnly: true, logger, hub)
+    }
+    single?.didChange = { [self] in changed() }
+    if let single { hub.sentinel?.lead(single.link) }
+  }
+
+  private static func pipeline(
+    _ context: EventLoopContext, _ settings: RedisEndpointSettings, at address: Address?,
+    _ counters: RedisCounters, isOnly: Bool, _ logger: Logger, _ hub: RedisSubscriber
+  ) -> RedisPipeline {
+    let link = RedisLink(
+      context: context, settings: settings, purpose: .records, address: address, counters: counters,
+      isOnly: isOnly, logger: logger)
+    return RedisPipeline(context: context, link: link, hub: hub)
+  }
+
+  func start() {
+    guard !isClosed else { return }
+    single?.start()
+    guard case .cluster(let seeds) = settings.topology else { return }
+    for seed in seeds { _ = pipeline(at: seed) }
+    watchMap()
+  }
+
+  func close() {
+    isClosed = true
+    trouble?.cancel()
+    single?.close()
+    for pipeline in pipelines.values { pipeline.close() }
+    pipelines = [:]
+    changed()
+  }
+
+  /// Allows claims, or refuses them for the given reason.
+  func admit(unless reason: String?) {
+    admission = (true, reason)
+    for pipeline in all { pipeline.admit(unless: reason) }
+  }
+
+  /// The connections, those to nodes of a cluster in no order.
+  var all: [RedisPipeline] { single.map { [$0] } ?? Array(pipelines.values) }
+
+  /// The connection to a node of a cluster, which is established if there is none.
+  func pipeline(at address: Address) -> RedisPipeline {
+    if let known = pipelines[address] { return known }
+    let made = Self.pipeline(context, settings, at: address, counters, isOnly: false, logger, hub)
+    pipelines[address] = made
+    if admission.isOpen { made.admit(unless: admission.refusal) }
+    guard !isClosed else { return made }
+    made.didChange = { [self] in clusterChanged() }
+    made.didRefuse = { [self] in refused($0, by: made) }
+    made.start()
+    return made
+  }
+
+  /// Looks at the settings of the running servers, and calls `tell` with the findings together, or with `nil` if no
+  /// server has replied.
+  func inspect(_ tell: @escaping (RedisInspection?) -> Void) {
+    let nodes = (single.map { [$0] } ?? masters).filter(\.link.isUp)
+    guard !nodes.isEmpty else { return tell(nil) }
+    var (left, all): (Int, RedisInspection?) = (nodes.count, nil)
+    for node in nodes {
+      node.inspect { found in
+        left -= 1
+        if let found { all = all?.joined(with: found) ?? found }
+        if left == 0 { tell(all) }
+      }
+    }
+  }
+
+  /// Takes the findings about the servers together.
+  func judge(doubts: [String], loss: String?) {
+    for pipeline in all where pipeline.link.isUp { pipeline.judge(doubts: doubts, loss: loss) }
+  }
+
+  /// Wakes the calls that wait for a connection or for the slot map.
+  func changed() {
+    let waiters = changeWaiters
+    changeWaiters = []
+    for waiter in waiters { waiter.set() }
+  }
+
+  /// Waits for a change until then.
+  func change(by deadline: BootInstant) async {
+    let left = deadline - RedisPipeline.now
+    guard left > 0 else { return }
+    let signal = Signal(timers: context.timers)
+    changeWaiters.append(signal)
+    guard case .timedOut = await signal.wait(milliseconds: left.count) else { return }
+    changeWaiters.removeAll { $0 === signal }
+  }
+
+  /// Waits until no copy of a claim can be executed any more.
+  func outlast(_ deadline: BootInstant) async {
+    let left = deadline - RedisPipeline.now
+    if left > 0 { await context.sleep(milliseconds: left.count + 1) }
+  }
+}

@@ -1,0 +1,363 @@
+import Idempotency
+import NIOCore
+import Platform
+
+/// The commands of one event loop that wait for their replies, in the order in which they were written. Confined to its
+/// loop.
+final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
+  /// The receiver of a copy's result.
+  enum Waiter {
+    case task(UnsafeContinuation<RedisAnswer, Never>)
+    case call((RedisAnswer, RedisCopies) -> Void)
+    /// The receiver of the reply to a command that is not a script.
+    case plain((RedisPlainCommand.Reply) -> Void)
+    /// The same as a Swift value; `nil` if there is no reply.
+    case value((RedisValue?) -> Void)
+  }
+
+  /// A command without a reply.
+  private struct Pending {
+    /// The receiver; `nil` if nobody waits any more. The reply may still arrive, and then only takes its place in the
+    /// order.
+    var waiter: Waiter?
+    var deadline: BootInstant
+    var sentAt: BootInstant
+    /// Whether the reply is a script's, which has the store's time.
+    var isScript = true
+
+    func tell(_ answer: RedisAnswer, timeout: Milliseconds) {
+      switch waiter {
+      case .task(let continuation): continuation.resume(returning: answer)
+      case .call(let tell): tell(answer, RedisCopies(timeout: timeout, deadline: deadline))
+      case .plain(let tell): tell(.lost(answer.lossReason))
+      case .value(let tell): tell(nil)
+      case nil: break
+      }
+    }
+  }
+
+  /// The time without replies after which a command reads Redis' time. That keeps the estimate of its clock good, and
+  /// detects a dead connection.
+  private static let keepAlive: TimeAmount = .seconds(10)
+
+  let context: EventLoopContext
+  let settings: RedisEndpointSettings
+  let link: RedisLink
+  let keys: RedisKeys
+  private let hub: RedisSubscriber
+  private var pending = CircularBuffer<Pending>(initialCapacity: 64)
+  /// The number of the last commands that are not written yet.
+  private var unwritten = 0
+  private var clock = RedisClock()
+  /// The beginning of each script's command, by its case.
+  private var heads: [[UInt8]] = []
+  private var timer: (token: LoopTimers.Token, at: BootInstant)?
+  private var patience = RedisPatience()
+  private var heartbeat: RepeatedTask?
+  private var lastReplyAt = BootInstant(nanoseconds: 0)
+  /// The time of the replies that are being read; 0 before the first of them.
+  private var receivedAt = BootInstant(nanoseconds: 0)
+  /// Called when the connection was established or lost, and when claims are refused or allowed.
+  var didChange: () -> Void = {}
+  /// Called when this node of a cluster has refused a command.
+  var didRefuse: (ClusterRefusal) -> Void = { _ in }
+  /// The reason for which no claim may be granted on this connection; `nil` if claims may be granted.
+  private(set) var refusal: String? {
+    didSet { publishStatus() }
+  }
+  /// The reason for which no claim may be granted yet, whatever the connection; `nil` if claims may be granted.
+  private(set) var hold: String?
+  /// Whether `hold` is final, so that it is reported even while Redis is unreachable.
+  private(set) var isAdmissionRefused = false
+
+  init(context: EventLoopContext, link: RedisLink, hub: RedisSubscriber) {
+    self.context = context
+    self.link = link
+    self.hub = hub
+    settings = link.settings
+    keys = RedisKeys(namespace: settings.namespace)
+    hold = settings.awaitsAdmission ? "the configuration was not yet compared with its namespace's" : nil
+    link.user = self
+  }
+
+  /// Allows claims, or refuses them for the given reason.
+  func admit(unless reason: String?) {
+    hold = reason
+    isAdmissionRefused = reason != nil
+    if isAdmissionRefused { publishStatus() }
+  }
+
+  private func publishStatus() {
+    if let reason = refusal ?? (isAdmissionRefused ? hold : nil) {
+      link.monitor.refuses(reason)
+    } else {
+      link.monitor.serves()
+    }
+    didChange()
+  }
+
+  func start() {
+    link.start()
+    heartbeat = context.loop.scheduleRepeatedTask(
+      initialDelay: Self.keepAlive, delay: Self.keepAlive
+    ) { _ in self.beat() }
+  }
+
+  func close() {
+    heartbeat?.cancel()
+    (didChange, didRefuse) = ({}, { _ in })
+    link.close()
+  }
+
+  /// Whether no command waits for its reply.
+  var isIdle: Bool { pending.isEmpty }
+
+  static var now: BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
+}
+
+extension RedisPipeline {
+  /// Writes a command that is not a script, and calls `tell` with its reply, or with `nil` if there is none.
+  ///
+  /// - Parameter isAsking: Whether `ASKING` precedes it.
+  func askPlainly(_ words: [String], isAsking: Bool = false, tell: @escaping (RedisValue?) -> Void) {
+    guard link.isUp else { return tell(nil) }
+    if isAsking { appendAsking() }
+    link.append { $0.writeCommand(words) }
+    let now = Self.now
+    pending.append(Pending(waiter: .value(tell), deadline: now + settings.timeout, sentAt: now))
+    unwritten += 1
+    arm(at: now + settings.timeout)
+  }
+
+  /// Writes one copy of a command that is not a script to this node.
+  ///
+  /// - Parameter isAsking: Whether `ASKING` precedes it.
+  func append(
+    _ command: RedisPlainCommand, _ deadline: BootInstant, isAsking: Bool = false,
+    tell: @escaping (RedisPlainCommand.Reply) -> Void
+  ) {
+    context.loop.preconditionInEventLoop()
+    precondition(link.isUp, "RedisPipeline: a command without a connection")
+    if isAsking { appendAsking() }
+    link.append { $0.writeCommand(capacity: command.capacity, command.write) }
+    link.counters.countRoundTrip()
+    pending.append(Pending(waiter: .plain(tell), deadline: deadline, sentAt: Self.now))
+    unwritten += 1
+    arm(at: deadline)
+  }
+
+  /// Writes `ASKING`, by which the next command is executed on a slot that is on its way to this node.
+  private func appendAsking() {
+    link.append { $0.writeCommand(["ASKING"]) }
+    let now = Self.now
+    pending.append(Pending(waiter: nil, deadline: now + settings.timeout, sentAt: now, isScript: false))
+    unwritten += 1
+  }
+
+  /// Writes one copy of a script's command to this node.
+  ///
+  /// - Parameters:
+  ///   - script: The script.
+  ///   - id: The record; `nil` if the script takes no record's keys.
+  ///   - capacity: The maximum number of bytes that `write` writes.
+  ///   - deadline: The time at which the call ends.
+  ///   - waiter: The receiver of the copy's result.
+  ///   - isWhole: Whether the command carries the script instead of its digest.
+  ///   - isAsking: Whether `ASKING` precedes it.
+  ///   - write: Writes the arguments after the keys. It gets the call's deadline by the store's clock.
+  @inline(never)
+  func append(
+    _ script: RedisScript, _ id: RecordID?, _ capacity: Int, _ deadline: BootInstant,
+    _ waiter: Waiter?, isWhole: Bool = false, isAsking: Bool = false,
+    _ write: (inout RedisCommandWriter, StoreInstant) -> Void
+  ) {
+    // Otherwise replies would go to the wrong commands.
+    context.loop.preconditionInEventLoop()
+    precondition(link.isUp, "RedisPipeline: a command without a connection")
+    let now = Self.now
+    // Without an estimate, the claim is refused as late, and its reply brings the time.
+    let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
+    if isAsking { appendAsking() }
+    let head = isWhole ? RedisKeys.wholeHead(script) : heads[script.rawValue]
+    link.append { buffer in
+      buffer.writeCommand(capacity: head.count + keys.capacity + capacity) { writer in
+        writer.bytes(head)
+        if let id { keys.write(id, to: &writer) }
+        write(&writer, limit)
+      }
+    }
+    link.counters.countRoundTrip()
+    pending.append(Pending(waiter: waiter, deadline: deadline, sentAt: now))
+    unwritten += 1
+    arm(at: deadline)
+  }
+
+  private func beat() {
+    guard link.isUp, Self.now - lastReplyAt >= Milliseconds(Self.keepAlive.nanoseconds / 2_000_000) else {
+      return
+    }
+    append(.clock, nil, 0, Self.now + settings.timeout, nil) { _, _ in }
+  }
+}
+
+extension RedisPipeline {
+  func linkIsUp(_ greeting: RedisGreeting) -> String? {
+    precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
+    lastReplyAt = Self.now
+    clock.reset()
+    if let now = greeting.now { clock.told(now, at: lastReplyAt) }
+    heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
+    if let epoch = greeting.epoch, let loss = hub.epoch.lost(by: epoch) { hub.report(loss) }
+    let doubts = named(greeting.doubts)
+    judge(doubts: doubts, loss: hub.epoch.loss)
+    if refusal == nil { for doubt in doubts { hub.warn(doubt) } }
+    didChange()
+    return refusal
+  }
+
+  /// The server's address, for messages and for an order of nodes.
+  var name: String { link.address.map { "\($0)" } ?? "Redis" }
+
+  /// Doubts with the node that they are about, in a cluster.
+  func named(_ doubts: [String]) -> [String] {
+    guard case .cluster = settings.topology else { return doubts }
+    return doubts.map { "\(name): \($0)" }
+  }
+
+  /// Takes the findings about this Redis. With `require_durable`, no claim is granted on a Redis that may lose records,
+  /// or has lost them.
+  func judge(doubts: [String], loss: String?) {
+    var reason: String?
+    if settings.requireDurable {
+      reason =
+        loss.map { "require_durable is set, and \($0)" }
+        ?? doubts.first.map { "require_durable is set, and this Redis may lose records: \($0)" }
+    }
+    refusal = reason
+    if let reason { hub.refuse(reason) }
+  }
+
+  func linkReceived(_ reply: borrowing HiredisReply) {
+    if receivedAt.nanoseconds == 0 { receivedAt = Self.now }
+    guard let command = pending.popFirst() else {
+      return link.fail("Redis sent a reply that nobody asked for")
+    }
+    switch command.waiter {
+    case .plain(let tell): return tell(RedisPlainCommand.Reply(reply))
+    case .value(let tell): return tell(reply.value)
+    case .task, .call, nil: break
+    }
+    guard command.isScript else { return }
+    var answer = RedisAnswer(reply)
+    answer.sentAt = command.sentAt
+    if answer.now.milliseconds > 0 { clock.told(answer.now, at: receivedAt) }
+    if case .refused(let text) = answer.ending, let refusal = refusalToMove(text) {
+      answer.ending = refusal
+      command.tell(answer, timeout: settings.timeout)
+      if case .unwritten(let reason) = refusal { link.fail(reason) }
+      return
+    }
+    command.tell(answer, timeout: settings.timeout)
+  }
+
+  /// The result of a copy that this server refused because another one has the record's key; `nil` for any other error.
+  /// Nothing was executed.
+  private func refusalToMove(_ text: String) -> RedisAnswer.Ending? {
+    switch settings.topology {
+    case .standalone: return nil
+    case .sentinel: return RedisRefusal.isDemotion(text) ? .unwritten("the master has become a replica") : nil
+    case .cluster:
+      guard let refusal = refusal(in: text) else { return nil }
+      didRefuse(refusal)
+      return .redirected(refusal)
+    }
+  }
+
+  /// The redirection in an error of a cluster's node; `nil` if there is none.
+  func refusal(in text: String) -> ClusterRefusal? {
+    guard case .cluster = settings.topology, let address = link.address else { return nil }
+    return ClusterRefusal(text, from: address)
+  }
+
+  /// Whether an error leads to another server, which the next copy meets.
+  func leads(elsewhere text: String) -> Bool {
+    switch settings.topology {
+    case .standalone: false
+    case .sentinel: RedisRefusal.isDemotion(text)
+    case .cluster: refusal(in: text) != nil
+    }
+  }
+
+  func linkReadAll() {
+    guard receivedAt.nanoseconds != 0 else { return }
+    patience.hasRead()
+    lastReplyAt = receivedAt
+    receivedAt = BootInstant(nanoseconds: 0)
+  }
+
+  func linkWrote() { unwritten = 0 }
+
+  func linkIsDown(_ reason: String) {
+    clock.reset()
+    let orphans = pending
+    let written = orphans.count - unwritten
+    pending.removeAll(keepingCapacity: true)
+    unwritten = 0
+    for (index, orphan) in orphans.enumerated() {
+      orphan.tell(
+        RedisAnswer(ending: index < written ? .lost(reason) : .unwritten(reason)), timeout: settings.timeout)
+    }
+    didChange()
+  }
+}
+
+extension RedisPipeline {
+  /// Starts the timer, unless it fires earlier already. One timer serves all commands, so that most commands and
+  /// replies leave it unchanged.
+  private func arm(at instant: BootInstant) {
+    if let timer {
+      guard instant < timer.at else { return }
+      context.timers.stop(timer.token)
+    }
+    let span = max(instant - Self.now, 0)
+    timer = (context.timers.start(milliseconds: span.count) { [self] in expire() }, instant)
+  }
+
+  /// Ends the waits whose deadline has passed. If a command had the whole time-out on this connection, the connection
+  /// is given up; if a repeated command had only the rest of it, the connection is kept.
+  private func expire() {
+    let now = Self.now
+    let due = timer?.at ?? now
+    timer = nil
+    if isOverdue(at: now),
+      case .readUntil(let later) = patience.judge(due: due, now: now, hasUnread: link.hasUnread)
+    {
+      return arm(at: later)
+    }
+    if let first = pending.first, first.sentAt + settings.timeout <= now {
+      for index in pending.indices where pending[index].deadline <= now { timeOut(index) }
+      return link.fail("Redis did not answer in \(settings.timeout.count) ms")
+    }
+    var next = pending.first.map { $0.sentAt + settings.timeout }
+    for index in pending.indices where pending[index].waiter != nil {
+      if pending[index].deadline <= now {
+        timeOut(index)
+      } else {
+        next = min(next ?? pending[index].deadline, pending[index].deadline)
+      }
+    }
+    if let next { arm(at: next) }
+  }
+
+  private func isOverdue(at now: BootInstant) -> Bool {
+    guard let first = pending.first else { return false }
+    if first.sentAt + settings.timeout <= now { return true }
+    return pending.contains { $0.waiter != nil && $0.deadline <= now }
+  }
+
+  private func timeOut(_ index: CircularBuffer<Pending>.Index) {
+    let command = pending[index]
+    pending[index].waiter = nil
+    command.tell(RedisAnswer(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
+  }
+}

@@ -1,0 +1,51 @@
+import Idempotency
+import NIOCore
+import Platform
+
+/// One task's subscription to the ends of one record. Used on its task's loop, woken from the subscriber's loop.
+public final class RedisWatch: RecordWatch, @unchecked Sendable {
+  /// The state of the subscription. Accessed on the watcher's loop only.
+  enum Beginning { case asked, confirmed, failed(String) }
+
+  let id: RecordID
+  private let context: EventLoopContext
+  private let hub: RedisSubscriber
+  private let signal: Signal
+  private(set) var beginning = Beginning.asked
+
+  init(id: RecordID, context: EventLoopContext, hub: RedisSubscriber) {
+    self.id = id
+    self.context = context
+    self.hub = hub
+    signal = Signal(timers: context.timers)
+  }
+
+  public func changed(within span: Milliseconds) async {
+    _ = await signal.wait(milliseconds: span.count)
+  }
+
+  public func cancel() { hub.leave(self) }
+
+  /// Wakes the task, because the record may have changed. Called on the subscriber's loop.
+  func wake() { onOwnLoop { self.signal.set() } }
+
+  /// Wakes the task, because the subscription is confirmed or has failed. Called on the subscriber's loop.
+  func begin(_ beginning: Beginning) {
+    onOwnLoop {
+      self.beginning = beginning
+      self.signal.set()
+    }
+  }
+
+  private func onOwnLoop(_ body: @escaping @Sendable () -> Void) {
+    if context.loop.inEventLoop { body() } else { context.loop.execute(body) }
+  }
+}
+
+/// The watches on one record, which share one subscription.
+final class RedisTopic {
+  var watches: [ObjectIdentifier: RedisWatch] = [:]
+  /// The watches that wait for the confirmation of the subscription.
+  var unconfirmed: Set<ObjectIdentifier> = []
+  var isSubscribed = false
+}

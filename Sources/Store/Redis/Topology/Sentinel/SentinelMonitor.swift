@@ -1,0 +1,179 @@
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+
+/// The connections of the process to the Sentinels, which lead its other connections to the master. Confined to the loop
+/// of its context, except for the members that are marked as safe from any thread.
+///
+/// It asks one Sentinel twice a second, so that a new master is found within a second even if the push about it is lost.
+final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
+  /// The interval of questions, and just below it the maximum wait for a response.
+  private static let interval: TimeAmount = .milliseconds(500)
+  private static let maxWait: Milliseconds = 450
+
+  private let context: EventLoopContext
+  private let logger: Logger
+  private let question: [String]
+  private let link: RedisLink
+  private let news: SentinelNews
+  private var machine: SentinelDiscovery
+  private var followers: [RedisLink] = []
+  private var beat: RepeatedTask?
+  /// The time of a question without a response; `nil` if there is none.
+  private var askedAt: BootInstant?
+  private var hasMaster = false
+  /// Whether the loss of the connection is this monitor's own doing.
+  private var isLeaving = false
+
+  /// Creates the monitor, which begins to connect at once.
+  init(
+    context: EventLoopContext, settings: RedisEndpointSettings, sentinels: [RedisEndpointSettings.Address],
+    master: String, login: RedisLogin, logger: Logger
+  ) {
+    self.context = context
+    self.logger = logger
+    machine = SentinelDiscovery(sentinels: sentinels, name: master)
+    question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]
+    var own = settings
+    own.login = login
+    own.topology = .standalone
+    own.address = sentinels[0]
+    own.database = 0
+    link = RedisLink(
+      context: context, settings: own, purpose: .sentinel, address: own.address, logger: logger)
+    news = SentinelNews(context: context, settings: own, logger: logger)
+    link.user = self
+    news.didSwitch = { [self] in perform(machine.switched($0)) }
+    context.loop.execute { self.start() }
+  }
+
+  /// The number of times that another server became the master. Safe from any thread.
+  var failovers: Int { link.counters.failovers }
+
+  /// Leads a connection to the master, now and after each change. Call it before the connection is started.
+  func lead(_ follower: RedisLink) {
+    follower.didFail = { [self] in masterFailed($0, $1) }
+    follower.didConnect = { [self] in masterServes() }
+    context.loop.execute {
+      self.followers.append(follower)
+      if let master = self.machine.master { Self.move(follower, to: master) }
+    }
+  }
+
+  /// Takes a connection's failure to use the master. Safe from any thread.
+  private func masterFailed(_ address: RedisEndpointSettings.Address, _ reason: String) {
+    context.loop.execute { self.perform(self.machine.refuted(address, reason)) }
+  }
+
+  /// Takes a connection to the master. Safe from any thread.
+  private func masterServes() {
+    context.loop.execute { self.machine.confirmed() }
+  }
+
+  /// Safe from any thread.
+  func close() {
+    context.loop.execute {
+      self.beat?.cancel()
+      self.followers = []
+      self.news.link.close()
+      self.link.close()
+    }
+  }
+
+  private func start() {
+    link.start()
+    news.link.start()
+    beat = context.loop.scheduleRepeatedTask(initialDelay: Self.interval, delay: Self.interval) { _ in
+      self.ask()
+    }
+  }
+
+  private func perform(_ action: SentinelDiscovery.Action) {
+    switch action {
+    case .wait: break
+    case .ask: ask()
+    case .use(let master):
+      logger.notice(
+        "Sentinel names the master", metadata: ["master": "\(master)", "sentinel": "\(machine.sentinel)"])
+      if hasMaster { link.counters.failedOver() }
+      hasMaster = true
+      for follower in followers { Self.move(follower, to: master) }
+    case .pause(let reason):
+      for follower in followers {
+        follower.context.loop.execute { follower.lacksAddress(because: reason) }
+      }
+    }
+  }
+
+  private static func move(_ follower: RedisLink, to master: RedisEndpointSettings.Address) {
+    follower.context.loop.execute { follower.move(to: master) }
+  }
+
+  /// Asks the present Sentinel, or connects to it.
+  private func ask() {
+    guard link.address == machine.sentinel else {
+      isLeaving = true
+      link.move(to: machine.sentinel)
+      news.link.move(to: machine.sentinel)
+      isLeaving = false
+      return
+    }
+    guard link.isUp else { return }
+    let now = BootInstant(nanoseconds: bootTimeNanoseconds())
+    if let askedAt {
+      if now - askedAt > Self.maxWait { link.fail("no response to a question") }
+      return
+    }
+    askedAt = now
+    machine.asked()
+    link.append { $0.writeCommand(question) }
+  }
+
+  func linkIsUp(_ greeting: RedisGreeting) -> String? {
+    ask()
+    return nil
+  }
+
+  func linkReceived(_ reply: borrowing HiredisReply) {
+    askedAt = nil
+    perform(machine.responded(reply.value))
+  }
+
+  func linkIsDown(_ reason: String) {
+    askedAt = nil
+    if !isLeaving { perform(machine.failed(reason)) }
+  }
+
+  func linkReadAll() {}
+  func linkWrote() {}
+}
+
+/// The subscription to a Sentinel's pushes about new masters. Confined to its loop.
+private final class SentinelNews: RedisLinkUser {
+  let link: RedisLink
+  /// Takes the payload of a push.
+  var didSwitch: (String) -> Void = { _ in }
+
+  init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
+    link = RedisLink(
+      context: context, settings: settings, purpose: .sentinel, address: settings.address, logger: logger)
+    link.user = self
+  }
+
+  func linkIsUp(_ greeting: RedisGreeting) -> String? {
+    link.append { $0.writeCommand(["SUBSCRIBE", "+switch-master"]) }
+    return nil
+  }
+
+  func linkReceived(_ reply: borrowing HiredisReply) {
+    guard case .array(let parts) = reply.value, parts.count == 3, parts[0] == .text("message"),
+      let payload = parts[2].text
+    else { return }
+    didSwitch(payload)
+  }
+
+  func linkIsDown(_ reason: String) {}
+  func linkReadAll() {}
+  func linkWrote() {}
+}

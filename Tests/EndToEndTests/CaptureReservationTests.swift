@@ -1,0 +1,68 @@
+import TestSupport
+import Testing
+
+/// The memory that is reserved for a response before its request is claimed.
+struct CaptureReservationTests {
+  /// Room for 24 reservations.
+  private static let limits = ["limits": "{body_memory: 1MiB}", "workers": "1"]
+
+  @Test(arguments: StoreKind.allCases)
+  func `duplicates that wait hold none of it`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store, top: Self.limits)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      // Each reserves until its claim has a reply, so that they come in groups.
+      var duplicates: [Task<Answer, any Error>] = []
+      while duplicates.count < 40 {
+        duplicates += (0..<10).map { _ in Task { try await rig.order("k") } }
+        try await rig.semel.counter("semel_waiting_requests", becomes: duplicates.count)
+      }
+      expectExecuted(try await rig.order("other", path: "/v1/other"))
+      gate.open()
+      let executed = try await first
+      for duplicate in duplicates { expectReplayed(try await duplicate.value, of: executed) }
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a waiter that finds none gives its claim back`(store: StoreKind) async throws {
+    let (refusal, rest) = (ScriptGate(), ScriptGate())
+    let part = String(repeating: "x", count: 100 << 10)
+    let backend = try RawServer { connection in
+      while true {
+        let request = try connection.readRequest()
+        if request.hasPrefix("POST /v1/large") {
+          try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 204800\r\n\r\n\(part)")
+          rest.pass()
+          try connection.write(part)
+        } else if request.contains("Idempotency-Attempt: 1\r\n") {
+          refusal.pass()
+          try connection.write("HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
+        } else {
+          try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+        }
+      }
+    }
+    let configuration = Configuration(
+      store: store, top: Self.limits, upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      async let first = rig.order("k")
+      await backend.reached { $0.requests == 1 }
+      async let waiter = rig.order("k")
+      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+      async let large = rig.order("large", path: "/v1/large")
+      // The whole length is taken with the head.
+      try await rig.semel.counter("semel_body_bytes", isAtLeast: 190 << 10)
+      refusal.open()
+      #expect(try await first.status == 503)
+      expectRefused(try await waiter, 503, "overloaded", retryable: true)
+      #expect(backend.tally.requests == 2)
+      rest.open()
+      #expect(try await large.body.count == 200 << 10)
+      // Free at once: nobody has to wait for the lease of the waiter's claim.
+      expectExecuted(try await rig.order("k"))
+    }
+  }
+}

@@ -1,0 +1,226 @@
+import TestSupport
+import Testing
+
+/// The connections to a backend that speaks HTTP/2: how many there are, and which exchange goes by which.
+struct HTTP2BackendConnectionTests {
+  @Test func `many keys at once share few connections`() async throws {
+    try await HTTP2Backend.run { rig, backend in
+      try await withThrowingTaskGroup(of: Answer.self) { group in
+        for number in 0..<80 { group.addTask { try await rig.order("k\(number)") } }
+        for try await answer in group { expectExecuted(answer) }
+      }
+      for number in 0..<80 { #expect(try await HTTP2Backend.runs(of: "k\(number)", at: backend) == 1) }
+      // One of each worker.
+      #expect(backend.output.split(separator: "\n").count { $0.hasPrefix("connection") } <= 2)
+    }
+  }
+
+  @Test(arguments: [1, 3])
+  func `a backend that takes few streams gets no more at once`(connections: Int) async throws {
+    let configuration = Configuration(
+      top: ["workers": "1"], upstream: ["max_connections": "\(connections)", "connect_timeout": "10s"])
+    try await HTTP2Backend.run(configuration, saying: ["streams=1"]) { rig, backend in
+      try await withThrowingTaskGroup(of: Answer.self) { group in
+        for number in 0..<30 { group.addTask { try await rig.order("k\(number)") } }
+        for try await answer in group { expectExecuted(answer) }
+      }
+      for number in 0..<30 { #expect(try await HTTP2Backend.runs(of: "k\(number)", at: backend) == 1) }
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 1) <= connections)
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `a connection that the backend leaves carries its streams to their end`(isSecure: Bool) async throws {
+    try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
+      async let held = rig.order("held", path: "/v1/held")
+      try await backend.line(containing: "ran POST /v1/held")
+      expectExecuted(try await rig.order("gone", path: "/v1/gone"))
+      expectExecuted(try await held)
+      expectExecuted(try await rig.order("after"))
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
+    }
+  }
+
+  @Test func `a request that nobody waits for any more is reset alone`() async throws {
+    try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
+      expectExecuted(try await rig.order("before"))
+      _ = try await HTTP2Script.run(
+        rig, [["open", 1, HTTP2Script.order(path: "/begun"), true], ["bytes", 1, 4], ["reset", 1]])
+      try await backend.line(containing: "reset /begun 8")
+      expectExecuted(try await rig.order("after"))
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 1) == 1)
+    }
+  }
+
+  @Test func `where no body is taken, no claimed request with one is begun`() async throws {
+    let configuration = Configuration(top: ["workers": "1"], upstream: ["connect_timeout": "500ms"])
+    try await HTTP2Backend.run(configuration, saying: ["window=0"]) { rig, backend in
+      for number in 0..<3 {
+        expectRefused(try await rig.order("k\(number)"), 502, "upstream_unreachable", retryable: true)
+      }
+      #expect(try await rig.semel.client.send("GET", "/open").status == 200)
+      #expect(!backend.output.contains("reset"))
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 1) == 1)
+    }
+  }
+
+  @Test func `where a connection takes no more of bodies, a claimed one goes by another`() async throws {
+    try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"]), saying: ["mean=1"]) {
+      rig, backend in
+      expectExecuted(try await rig.order("before"))
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send("PUT /open HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n")
+      try await client.send(String(repeating: "x", count: 100_000))
+      for number in 0..<3 { expectExecuted(try await rig.order("k\(number)", within: .seconds(3))) }
+      #expect(try await rig.semel.client.send("GET", "/passed").status == 201)
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
+    }
+  }
+
+  @Test func `a body that is stuck is waited for no longer than its response would be`() async throws {
+    let configuration = Configuration(
+      top: ["workers": "1"], upstream: ["response_timeout": "2s", "settle": "1s"])
+    // The first piece of 64 KiB leaves, and no other.
+    try await HTTP2Backend.run(configuration, saying: ["window=70000"]) { rig, backend in
+      let began = ContinuousClock.now
+      let body = String(repeating: "x", count: 200_000)
+      expectRefused(try await rig.order("k", body: body), 504, "outcome_unknown", retryable: true)
+      #expect(ContinuousClock.now - began < .milliseconds(3500))
+      // Nothing was heard meanwhile.
+      try await backend.line(containing: "closed 1")
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `a connection that has fallen silent gets no more requests`(isSecure: Bool) async throws {
+    try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
+      expectExecuted(try await rig.order("before"))
+      let lost = Task { try? await rig.order("k", path: "/v1/silent") }
+      try await backend.line(containing: "pinged 1")
+      for number in 0..<3 { expectExecuted(try await rig.order("k\(number)", within: .seconds(3))) }
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
+      lost.cancel()
+    }
+  }
+
+  @Test func `a connection of which nothing was heard within a time-out is left`() async throws {
+    let configuration = Configuration(
+      top: ["workers": "1"], upstream: ["response_timeout": "500ms", "settle": "10s"])
+    try await HTTP2Backend.run(configuration) { rig, backend in
+      expectExecuted(try await rig.order("before"))
+      expectRefused(
+        try await rig.order("k", path: "/v1/silent"), 504, "outcome_unknown", retryable: true)
+      for number in 0..<3 { expectExecuted(try await rig.order("k\(number)")) }
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
+    }
+  }
+
+  @Test func `a backend that answers pings keeps its connection however slow it is`() async throws {
+    let configuration = Configuration(top: ["workers": "1"])
+    try await HTTP2Backend.run(configuration) { rig, backend in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(HTTPClient.request("GET", "/slow"))
+      try await backend.line(containing: "pinged 1")
+      expectExecuted(try await rig.order("k"))
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 1) == 1)
+    }
+  }
+
+  @Test func `a connection that somebody authenticates serves nobody else`() async throws {
+    try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
+      func connection(_ path: String, _ more: [(String, String)] = []) async throws -> Int {
+        let answer = try await rig.semel.client.send("GET", path, more)
+        return try #require(answer["X-Connection"].flatMap { Int($0) })
+      }
+      let first = try await connection("/passed")
+      let own = try await connection("/passed", [("Authorization", "NTLM abc")])
+      #expect(own != first)
+      #expect(try await connection("/passed") == first)
+      #expect(try await connection("/negotiate") == first)
+      let next = try await connection("/passed")
+      #expect(next != first && next != own)
+    }
+  }
+
+  @Test func `a backend that leaves for an error is not believed in what it took`() async throws {
+    try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
+      expectExecuted(try await rig.order("before"))
+      expectRefused(try await rig.order("k", path: "/v1/calm"), 502, "outcome_unknown", retryable: true)
+      let again = try await rig.order("k", path: "/v1/calm")
+      #expect(again.problem?.code == "outcome_unknown")
+      #expect(try await HTTP2Backend.runs(of: "k", at: backend) == 1)
+      expectExecuted(try await rig.order("after"))
+    }
+  }
+
+  /// Else its head would leave at some later time, maybe when its claim is somebody else's.
+  @Test func `a claimed request does not wait behind what cannot leave`() async throws {
+    try await HTTP2Backend.run(
+      isSecure: false, Configuration(top: ["workers": "1"]), saying: ["window=1000000000"]
+    ) {
+      rig, backend in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      let size = 24 << 20
+      try await client.send("PUT /stuck HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
+      let upload = Task { try await client.send([UInt8](repeating: UInt8(ascii: "x"), count: size)) }
+      try await backend.line(containing: "stuck")
+      // Until the kernel takes no more, and what comes waits here.
+      try await rig.semel.counter("semel_body_bytes", isAtLeast: 256 << 10)
+      for number in 0..<3 { expectExecuted(try await rig.order("k\(number)", within: .seconds(3))) }
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
+      try await upload.value
+      #expect(try await client.answer(to: "PUT").status == 201)
+    }
+  }
+
+  /// NIO would fail the connection with all that is on it.
+  @Test func `a head that does not fit a frame fails alone`() async throws {
+    try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
+      async let held = rig.order("held", path: "/v1/held")
+      try await backend.line(containing: "ran POST /v1/held")
+      for byte in ["x", "{", "\u{e9}"] {
+        let value = String(repeating: byte, count: byte == "x" ? 9000 : 6000)
+        let large = [("X-Large", value), ("X-Other", value)]
+        expectRefused(try await rig.order("large", large), 502, "upstream_unreachable", retryable: true)
+      }
+      let fitting = [("X-Large", String(repeating: "x", count: 15_000))]
+      expectExecuted(try await rig.order("fitting", fitting))
+      expectExecuted(try await rig.order("gone", path: "/v1/gone"))
+      expectExecuted(try await held)
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 1) == 1)
+    }
+  }
+
+  @Test func `a connection goes when it was idle for long enough`() async throws {
+    let configuration = Configuration(top: ["workers": "1"], upstream: ["idle_timeout": "200ms"])
+    try await HTTP2Backend.run(configuration) { rig, backend in
+      for number in 0..<5 { expectExecuted(try await rig.order("k\(number)")) }
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 1) == 1)
+      try await backend.line(containing: "closed 1")
+      expectExecuted(try await rig.order("after"))
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `a backend that takes no streams gets no request`(isSecure: Bool) async throws {
+    try await HTTP2Backend.run(isSecure: isSecure, saying: ["streams=0"]) { rig, backend in
+      expectRefused(try await rig.order("k"), 502, "upstream_unreachable", retryable: true)
+      #expect(!backend.output.contains("ran"))
+    }
+  }
+
+  @Test func `a backend that speaks no HTTP 2 gets no request`() async throws {
+    try await Rig.run(Configuration(upstream: ["http2": "prior_knowledge"])) { rig in
+      expectRefused(try await rig.order("k"), 502, "upstream_unreachable", retryable: true)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test func `a backend that says it leaves is followed to its next connection`() async throws {
+    try await HTTP2Backend.run(isSecure: true, Configuration(top: ["workers": "1"])) { rig, backend in
+      for number in 0..<20 { expectExecuted(try await rig.order("k\(number)", path: "/v1/leaving")) }
+      for number in 0..<20 { #expect(try await HTTP2Backend.runs(of: "k\(number)", at: backend) == 1) }
+    }
+  }
+}

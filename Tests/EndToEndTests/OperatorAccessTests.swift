@@ -1,0 +1,141 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The operator's access to records and configuration: tokens, secrets, and requests that are refused.
+struct OperatorAccessTests {
+  @Test func `the configuration at work is shown without its secrets`() async throws {
+    let configuration = Configuration(
+      store: .redis, top: ["tracing": "{otlp: 'http://semel:hunter3@127.0.0.1:\(FreePort.find())'}"],
+      redisArguments: ["--requirepass", "hunter2"], redisUser: ":hunter2@")
+    try await Rig.run(configuration) { rig in
+      let config = try await rig.semel.admin.send("GET", "/v1/config")
+      #expect(config.status == 200)
+      let object = try JSONSerialization.jsonObject(with: Data(config.body)) as? [String: Any]
+      #expect((object?["limits"] as? [String: Any])?["max_in_flight"] as? Int == 4096)
+      #expect(config.text.contains(#""password":"(redacted)""#))
+      #expect(config.text.contains(#""path":"/v1/**""#))
+      #expect(!config.text.contains("hunter"))
+    }
+  }
+
+  @Test func `a token that was set is asked for, by the probes not`() async throws {
+    let secrets = TemporaryDirectory()
+    try "operator\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
+    try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
+      #expect(await rig.semel.status(of: "/livez") == 200)
+      for page in ["/metrics", "/v1/records", "/v1/config"] {
+        #expect(await rig.semel.status(of: page) == 401, "\(page)")
+      }
+      let refused = try await rig.key(["list"], ends: .code(1))
+      #expect(refused.errors.contains("send the admin token"))
+      try await rig.key(["list", "--token-file", secrets.file("token")])
+      let health = try ManagedProcess(
+        [SemelProcess.binary, "health", "--admin", "http://127.0.0.1:\(rig.semel.ports.admin)"])
+      #expect(try await health.exit() == .code(0))
+      #expect(health.output.hasPrefix("ready"))
+    }
+  }
+
+  @Test func `the environment names the admin listener and its token`() async throws {
+    let secrets = TemporaryDirectory()
+    try "operator\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
+    try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
+      let url = "http://127.0.0.1:\(rig.semel.ports.admin)"
+      let list = [SemelProcess.binary, "key", "list"]
+      for (variables, options, exit) in [
+        (["SEMEL_ADMIN=\(url)", "SEMEL_ADMIN_TOKEN_FILE=\(secrets.file("token"))"], [], 0),
+        (["SEMEL_ADMIN=http://127.0.0.1:1", "SEMEL_ADMIN_TOKEN_FILE="], ["--admin", url], 1),
+        (
+          ["SEMEL_ADMIN=http://127.0.0.1:1", "SEMEL_ADMIN_TOKEN_FILE=/none"],
+          ["--admin", url, "--token-file", secrets.file("token")], 0
+        ),
+      ] as [([String], [String], Int32)] {
+        let process = try ManagedProcess(["env"] + variables + list + options)
+        #expect(try await process.exit() == .code(exit), "\(variables) \(process.errors)")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("GET", "/v1/records?state=done", "", 400), ("GET", "/v1/records/short", "", 400),
+    ("GET", "/v1/records?cursor=nonsense", "", 400),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"k","method":"POST PUT","path":"/x","caller":{"header:authorization":"a"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"k","method":"post","path":"/x","caller":{"header:authorization":"a"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":204,"body":"text"}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":304,"body_base64":"AA=="}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":103}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":200,"route":"orders","headers":{"set-cookie":"a=b"}}"#, 400
+    ),
+    ("POST", "/v1/records/find", "{}", 400), ("POST", "/v1/records/find", "no json", 400),
+    ("POST", "/v1/records/find", #"{"route":"none","key":"k"}"#, 404),
+    ("POST", "/v1/records/find", #"{"route":"orders","key":"k","method":"POST","path":"/v1/orders"}"#, 400),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"a b","method":"POST","path":"/x","caller":{"header:authorization":"a"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"k","method":"POST","path":"/x","caller":{"header:authorization":"a","address":"b"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"a,b","method":"POST","path":"/x","caller":{"header:authorization":"a"}}"#,
+      400
+    ),
+    (
+      "POST", "/v1/records/find",
+      #"{"route":"orders","key":"\"ab","method":"POST","path":"/x","caller":{"header:authorization":"a"}}"#,
+      400
+    ),
+    ("DELETE", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "", 404),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","status":99}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied"}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"applied","headers":{"a b":"c"}}"#, 400
+    ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"not_applied"}"#, 404
+    ),
+  ])
+  func `what cannot be done is refused with a reason`(
+    method: String, path: String, body: String, status: Int
+  ) async throws {
+    try await Rig.run { rig in
+      let answer = try await rig.semel.admin.send(
+        method, path, [("Content-Type", "application/json")], body: body)
+      #expect(answer.status == status, "\(answer.text)")
+      #expect(answer["Content-Type"] == "application/problem+json")
+      #expect(answer.text.contains(#""detail":""#))
+    }
+  }
+}

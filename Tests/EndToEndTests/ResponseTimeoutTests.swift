@@ -1,0 +1,61 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// `response_timeout`: counted from the request's last byte, whatever precedes it.
+struct ResponseTimeoutTests {
+  /// The cause of a delay before the request is sent whole.
+  enum Delay: String, CaseIterable, Sendable {
+    /// The upstream's only connection is taken by another request.
+    case connection
+    /// The backend takes the request's body slowly.
+    case upload
+
+    func pass(on connection: RawConnection) throws {
+      switch self {
+      case .connection:
+        try connection.readRequest()
+        usleep(1_900_000)
+        try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+        try connection.readRequest()
+      case .upload:
+        try connection.readHead()
+        for _ in 0..<32 {
+          _ = try connection.read(512 << 10)
+          usleep(60_000)
+        }
+      }
+    }
+  }
+
+  @Test(arguments: Delay.allCases, [true, false])
+  func `the time before the request is sent whole does not count`(delay: Delay, streams: Bool) async throws {
+    let half = String(repeating: "x", count: 50_000)
+    let backend = try RawServer(receiveBuffer: 64 << 10) { connection in
+      try delay.pass(on: connection)
+      try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 100000\r\n\r\n\(half)")
+      usleep(1_600_000)
+      try connection.write(half)
+      connection.readToEnd()
+    }
+    let configuration = Configuration(
+      top: ["workers": "1"],
+      upstream: [
+        "url": "'http://127.0.0.1:\(backend.port)'", "response_timeout": "3s", "connect_timeout": "10s",
+        "max_connections": "1",
+      ],
+      route: ["max_request_body": "16MiB", "stream": "\(streams)"])
+    try await Rig.run(configuration) { rig in
+      if delay == .connection {
+        async let other = rig.order("other")
+        await backend.reached { $0.requests == 1 }
+        let answer = try await rig.order("k")
+        #expect(answer.status == 201 && answer.body.count == 100_000, "\(answer.text.prefix(200))")
+        #expect(try await other.status == 201)
+      } else {
+        let answer = try await rig.order("k", body: String(repeating: "x", count: 16 << 20))
+        #expect(answer.status == 201 && answer.body.count == 100_000, "\(answer.text.prefix(200))")
+      }
+    }
+  }
+}

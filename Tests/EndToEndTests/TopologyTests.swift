@@ -1,0 +1,105 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Redis behind TLS, Sentinels and in a cluster, under the real binary.
+@Suite(.serialized) struct TopologyTests {
+  @Test func `orders run once on a Redis behind TLS, with a user whose password is in a file`() async throws {
+    let certificates = try await Certificates()
+    let server = try await certificates.server()
+    let own = try await certificates.issue("semel", subject: "/CN=semel")
+    let directory = TemporaryDirectory()
+    let password = directory.file("password")
+    try "word\n".write(toFile: password, atomically: true, encoding: .utf8)
+    let port = FreePort.find()
+    var configuration = Configuration(store: .redis)
+    configuration.redisArguments = [
+      "--tls-port", "\(port)", "--tls-cert-file", server.certificate, "--tls-key-file", server.key,
+      "--tls-ca-cert-file", certificates.authority, "--user", "semel", "on", ">word", "~*", "&*", "+@all",
+    ]
+    configuration.storeMembers = [
+      "url": "'rediss://localhost:\(port)/0'", "username": "semel", "password_file": "'\(password)'",
+      "tls": "{ca: '\(certificates.authority)', certificate: '\(own.certificate)', key: '\(own.key)'}",
+    ]
+    try await Rig.run(configuration) { rig in
+      let first = try await rig.order("k")
+      expectExecuted(first)
+      expectReplayed(try await rig.order("k"), of: first)
+    }
+  }
+
+  @Test func `a cluster's master dies, and every order runs at most once`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    let nodes = cluster.ports.map { "'127.0.0.1:\($0)'" }.joined(separator: ", ")
+    var configuration = Configuration()
+    configuration.top["store"] = "{kind: redis, topology: cluster, nodes: [\(nodes)], timeout: 5s}"
+    configuration.route["lease"] = "30s"
+    try await Rig.run(configuration) { rig in
+      for number in 0..<30 { expectExecuted(try await rig.order("before-\(number)")) }
+      for master in cluster.masters { try master.command(["WAIT", "1", "5000"]) }
+      cluster.masters[1].kill()
+      for number in 0..<30 {
+        let key = "after-\(number)"
+        let answer = try await rig.order(key) { $0.status == 201 }
+        #expect(answer.idempotencyStatus == "executed" || answer.idempotencyStatus == "replayed")
+        #expect(rig.backend.runs(of: key) == 1)
+      }
+      for number in 0..<30 { expectReplayed(try await rig.order("before-\(number)"), 201) }
+      try await rig.semel.counter("semel_store_failovers_total", becomes: 1)
+      let text = try await rig.semel.admin.send("GET", "/readyz").text
+      #expect(text.contains("store redis cluster 127.0.0.1:\(cluster.ports[0])"), "\(text)")
+    }
+  }
+
+  @Test func `a master that Sentinels replace is followed`() async throws {
+    let master = try await RedisServer(appendOnly: true)
+    let replica = try await RedisServer(
+      arguments: ["--replicaof", "127.0.0.1", "\(master.port)", "--repl-diskless-sync-delay", "0"])
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try replica.command(["INFO", "replication"])?.contains("master_link_status:up") != true {
+      guard ContinuousClock.now < deadline else { throw TestFailure("the replica does not follow") }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    let sentinel = try await RedisServer(sentinelOf: "orders", master: master.port)
+    var configuration = Configuration()
+    configuration.top["store"] =
+      "{kind: redis, topology: sentinel, master_name: orders, nodes: ['127.0.0.1:\(sentinel.port)'], timeout: 10s}"
+    configuration.route["lease"] = "30s"
+    try await Rig.run(configuration) { rig in
+      let first = try await rig.order("k")
+      expectExecuted(first)
+      while try sentinel.command(["SENTINEL", "REPLICAS", "orders"])?.contains("\(replica.port)") != true {
+        try await Task.sleep(for: .milliseconds(20))
+      }
+      try master.command(["WAIT", "1", "5000"])
+      master.kill()
+      let next = try await rig.order("next") { $0.status == 201 }
+      #expect(rig.backend.runs(of: "next") == 1, "\(next.text)")
+      expectReplayed(try await rig.order("k"), of: first)
+    }
+  }
+
+  @Test func `a live check names what is wrong with a Redis, and ends with 1`() async throws {
+    let redis = try await RedisServer(arguments: [
+      "--user", "semel", "on", ">word", "~semel:*", "&semel:*", "+@all", "-scan",
+    ])
+    let directory = TemporaryDirectory()
+    let file = directory.file("config.yaml")
+    let text = """
+      upstreams: {orders: {url: "http://127.0.0.1:9"}}
+      store: {kind: redis, url: "redis://semel:word@127.0.0.1:\(redis.port)/0"}
+      """
+    try text.write(toFile: file, atomically: true, encoding: .utf8)
+    let process = try ManagedProcess([SemelProcess.binary, "check", "--live", file])
+    #expect(try await process.exit() == .code(1))
+    #expect(
+      process.errors.contains("warning: store: 127.0.0.1:\(redis.port): appendonly is no"),
+      "\(process.errors)")
+    #expect(
+      process.errors.contains("lacks +scan; all that it needs is: user semel on >PASSWORD"),
+      "\(process.errors)")
+    try redis.command(["ACL", "SETUSER", "semel", "+scan"])
+    let again = try ManagedProcess([SemelProcess.binary, "check", "--live", file])
+    #expect(try await again.exit() == .code(0))
+  }
+}

@@ -1,0 +1,344 @@
+import Idempotency
+import NIOCore
+import Testing
+
+@Suite struct `The exchange` {
+  @Test func `forwards once the claim is granted`() {
+    var lifecycle = ClaimLifecycle(route: .sample())
+    guard case .forward(let claim) = lifecycle.claimed(.granted(.sample())) else {
+      Issue.record("a granted claim was not forwarded")
+      return
+    }
+    #expect(claim == .sample())
+  }
+
+  @Test func `replays a completed record that was kept`() {
+    var lifecycle = ClaimLifecycle(route: .sample())
+    guard case .replay(let record) = lifecycle.claimed(.taken(.completed(.sample()))) else {
+      Issue.record("a completed record was not replayed")
+      return
+    }
+    #expect(record == .sample())
+  }
+
+  @Test func `tells where the result is when the answer was not kept`() {
+    var lifecycle = ClaimLifecycle(route: .sample())
+    let record = CompletedRecord.sample(.notKept(status: 201, location: "/v1/orders/7"))
+    guard case .refuse(let problem) = lifecycle.claimed(.taken(.completed(record))) else {
+      Issue.record("an answer that was not kept was not refused")
+      return
+    }
+    #expect(problem.code == .responseNotKept)
+    #expect(problem.originalStatus == 201)
+    #expect(problem.location == "/v1/orders/7")
+  }
+
+  @Test(arguments: [409, 422, 400])
+  func `refuses another payload with the route's status`(status: Int) {
+    var lifecycle = ClaimLifecycle(route: .sample { $0.mismatchStatus = status })
+    guard case .refuse(let problem) = lifecycle.claimed(.mismatch) else {
+      Issue.record("a mismatch was not refused")
+      return
+    }
+    #expect(problem.code == .payloadMismatch)
+    #expect(problem.status == status)
+    #expect(!problem.isRetryable)
+  }
+
+  @Test func `a duplicate may ask again, and be granted what was released meanwhile`() {
+    var lifecycle = ClaimLifecycle(route: .sample())
+    guard case .wait(let left) = lifecycle.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1))) else {
+      Issue.record("a duplicate did not wait")
+      return
+    }
+    #expect(left == 700)
+    guard case .forward = lifecycle.claimed(.granted(.sample(attempt: 2))) else {
+      Issue.record("the duplicate did not become the owner")
+      return
+    }
+  }
+
+  @Test func `a duplicate that gave up is told that the first delivery is in flight`() {
+    var lifecycle = ClaimLifecycle(route: .sample())
+    _ = lifecycle.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1)))
+    let problem = lifecycle.gaveUpWaiting()
+    #expect(problem.code == .inFlight)
+    #expect(problem.isRetryable)
+    #expect(problem.retryAfter == 1)
+  }
+
+  /// (on_unknown, age, retryable, Retry-After) with a settle of 30 s.
+  @Test(
+    arguments: [
+      (RoutePolicy.OnUnknown.hold, 0, true, 30), (.hold, 29_500, true, 1), (.hold, 30_000, false, nil),
+      (.retry, 10_000, true, 20), (.retry, 60_000, true, 1),
+    ] as [(RoutePolicy.OnUnknown, Int64, Bool, Int64?)])
+  func `an unknown outcome is retryable while it may settle`(
+    onUnknown: RoutePolicy.OnUnknown, age: Int64, isRetryable: Bool, retryAfter: Int64?
+  ) {
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onUnknown = onUnknown })
+    guard case .refuse(let problem) = lifecycle.claimed(.taken(.unknown(age: Milliseconds(age), attempt: 1)))
+    else {
+      Issue.record("an unknown outcome was not refused")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown)
+    #expect(problem.status == 409)
+    #expect(problem.isRetryable == isRetryable)
+    #expect(problem.retryAfter == retryAfter)
+  }
+
+  @Test func `an unreadable record is never run, not even where the store may be passed by`() {
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    guard case .refuse(let problem) = lifecycle.claimFailed(.unreadable("version 9")) else {
+      Issue.record("an unreadable record was forwarded")
+      return
+    }
+    #expect(problem.code == .storeUnreadable)
+  }
+
+  @Test func `a store that is down closes the route, or opens it where its owner says so`() {
+    var closed = ClaimLifecycle(route: .sample())
+    guard case .refuse(let problem) = closed.claimFailed(.unavailable("refused")) else {
+      Issue.record("a closed route forwarded without the store")
+      return
+    }
+    #expect(problem.code == .storeUnavailable)
+    #expect(problem.isRetryable)
+    var open = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    guard case .forwardUnprotected(mayOwn: false) = open.claimFailed(.unavailable("refused")) else {
+      Issue.record("an open route did not forward")
+      return
+    }
+  }
+
+  @Test func `a claim that may have been granted is given back where it is not used`() {
+    var closed = ClaimLifecycle(route: .sample())
+    guard case .giveBack(let problem) = closed.claimFailed(.fateUnknown("cut")) else {
+      Issue.record("a claim of unknown fate was kept")
+      return
+    }
+    #expect(problem.code == .storeUnavailable)
+    // A request sent without a record must not free the one that it may have.
+    var open = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    guard case .forwardUnprotected(mayOwn: true) = open.claimFailed(.fateUnknown("cut")) else {
+      Issue.record("an open route did not forward")
+      return
+    }
+  }
+
+  @Test func `a store that is there and must not be used opens no route`() {
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    expectRefusal(lifecycle.claimFailed(.refused("it may lose records")))
+  }
+
+  /// The reports of a store to a delivery that claims again.
+  @Test(
+    arguments: [
+      .taken(.inFlight(leaseLeft: 700, attempt: 1)), .taken(.released(attempt: 1)),
+      .otherRecipe(Recipe(body: .raw)),
+    ] as [ClaimOutcome], [StoreError.unavailable("refused"), .fateUnknown("cut")])
+  func `what the store has reported once never runs without it`(outcome: ClaimOutcome, error: StoreError) {
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    _ = lifecycle.claimed(outcome)
+    expectRefusal(lifecycle.claimFailed(error))
+  }
+
+  @Test(arguments: [StoreError.unavailable("refused"), .fateUnknown("cut")])
+  func `an overtaken owner never runs without the store`(error: StoreError) {
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    _ = lifecycle.claimed(.granted(.sample()))
+    _ = lifecycle.responded(status: 201, steering: Steering())
+    guard case .becomeDuplicate = lifecycle.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2))) else {
+      Issue.record("an overtaken owner did not become a duplicate")
+      return
+    }
+    expectRefusal(lifecycle.claimFailed(error))
+  }
+
+  private func expectRefusal(
+    _ action: ClaimLifecycle.ClaimedAction, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    switch action {
+    case .refuse(let problem), .giveBack(let problem):
+      #expect(problem.code == .storeUnavailable, sourceLocation: sourceLocation)
+    default: Issue.record("\(action)", sourceLocation: sourceLocation)
+    }
+  }
+}
+
+@Suite struct `The end of an exchange` {
+  /// The default class of each status, from the contract's table.
+  @Test(arguments: [
+    (200, OutcomeClass.final), (201, .final), (301, .final), (400, .final), (404, .final), (409, .final),
+    (500, .final), (501, .final), (401, .retry), (403, .retry), (407, .retry), (408, .retry), (421, .retry),
+    (423, .retry), (425, .retry), (429, .retry), (503, .retry), (502, .unknown), (504, .unknown),
+  ])
+  func `classifies an answer by its status`(status: Int, outcome: OutcomeClass) {
+    let action = Self.responded(status: status)
+    switch outcome {
+    case .final: #expect(action == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+    case .retry:
+      #expect(action == .release([401, 403, 429].contains(status) ? .deleted : .remembered))
+    case .unknown: #expect(action == .markUnknown)
+    }
+  }
+
+  @Test func `keeps a record that has met more than rejections`() {
+    #expect(
+      Self.responded(status: 429, claim: .sample(attempt: 3, onlyRejectedSoFar: false))
+        == .release(.remembered))
+  }
+
+  @Test func `keeps a rejected record of which a renewal or a word of loss may still be under way`() {
+    var renewed = ClaimLifecycle(route: .sample())
+    _ = renewed.claimed(.granted(.sample()))
+    #expect(renewed.responded(status: 401, steering: Steering(), isRenewed: true) == .release(.remembered))
+    var late = ClaimLifecycle(route: .sample())
+    _ = late.claimed(.granted(.sample()))
+    _ = late.failed(.timedOut)
+    #expect(late.responded(status: 401, steering: Steering()) == .release(.remembered))
+  }
+
+  @Test func `a 409 after an unknown attempt is unknown, unless the route or the backend says otherwise`() {
+    let claim = Claim.sample(attempt: 2, followsUnknown: true)
+    #expect(Self.responded(status: 409, claim: claim) == .markUnknown)
+    #expect(Self.responded(status: 412, claim: claim) == .markUnknown)
+    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(86_400))
+    #expect(Self.responded(status: 409) == final)
+    let listed = Route.sample { $0.outcomes = OutcomeTable(final: [.status(409)]) }
+    #expect(Self.responded(status: 409, claim: claim, route: listed) == final)
+    #expect(Self.responded(status: 409, steering: Steering(outcome: .final), claim: claim) == final)
+  }
+
+  @Test func `the backend's own word overrules the table`() {
+    #expect(Self.responded(status: 200, steering: Steering(outcome: .retry)) == .release(.remembered))
+    #expect(Self.responded(status: 200, steering: Steering(outcome: .unknown)) == .markUnknown)
+    #expect(
+      Self.responded(status: 503, steering: Steering(outcome: .final, retention: .seconds(60)))
+        == .complete(retention: .seconds(60), remember: .seconds(86_400)))
+  }
+
+  @Test(arguments: [(0, 1), (60, 60), (86_400, 86_400), (1_000_000, 86_400)] as [(Int64, Int64)])
+  func `the backend's retention stays between a second and remember`(asked: Int64, given: Int64) {
+    #expect(
+      Self.responded(status: 200, steering: Steering(retention: .seconds(asked)))
+        == .complete(retention: .seconds(given), remember: .seconds(86_400)))
+  }
+
+  @Test func `the last of a route's attempts is final with whatever it met`() {
+    let route = Route.sample { $0.maxAttempts = 3 }
+    #expect(Self.responded(status: 503, claim: .sample(attempt: 2), route: route) == .release(.remembered))
+    #expect(
+      Self.responded(status: 503, claim: .sample(attempt: 3), route: route)
+        == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+  }
+
+  @Test func `what was not sent is released`() {
+    var lifecycle = Self.owning()
+    guard case .release(let problem) = lifecycle.failed(.notSent("refused")) else {
+      Issue.record("what was not sent was not released")
+      return
+    }
+    #expect(problem.code == .upstreamUnreachable)
+    #expect(problem.status == 502)
+  }
+
+  @Test func `a lost answer is unknown`() {
+    var lifecycle = Self.owning()
+    guard case .markUnknown(let problem) = lifecycle.failed(.responseLost("reset")) else {
+      Issue.record("a lost answer was not unknown")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown)
+    #expect(problem.status == 502)
+  }
+
+  @Test func `after a time-out a late answer is still taken`() {
+    var lifecycle = Self.owning()
+    guard case .listen(let settle, let problem) = lifecycle.failed(.timedOut) else {
+      Issue.record("a time-out ended the exchange")
+      return
+    }
+    #expect(settle == .seconds(30))
+    #expect(problem.status == 504)
+    #expect(
+      lifecycle.responded(status: 201, steering: Steering())
+        == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
+  }
+
+  @Test(arguments: [UpstreamFailure.timedOut, .responseLost("reset"), .notSent("closed")])
+  func `listening ends when nothing comes any more`(failure: UpstreamFailure) {
+    var lifecycle = Self.owning()
+    _ = lifecycle.failed(.timedOut)
+    guard case .giveUp = lifecycle.failed(failure) else {
+      Issue.record("listening went on")
+      return
+    }
+  }
+
+  @Test func `a fenced owner gives its client what the store now says`() {
+    var replaying = Self.settling()
+    guard case .replay(let record) = replaying.stored(.lost(.completed(.sample()))), record == .sample()
+    else {
+      Issue.record("another owner's outcome was not replayed")
+      return
+    }
+    var duplicate = Self.settling()
+    guard case .becomeDuplicate = duplicate.stored(.lost(.inFlight(leaseLeft: Milliseconds(1), attempt: 2)))
+    else {
+      Issue.record("a fenced owner did not become a duplicate")
+      return
+    }
+    guard case .wait = duplicate.claimed(.taken(.inFlight(leaseLeft: 1, attempt: 2))) else {
+      Issue.record("a fenced owner could not ask again")
+      return
+    }
+    for standing in [
+      Standing.absent, .released(attempt: 2), .unknown(age: 5, attempt: 2), .expired(attempt: 2),
+    ] {
+      var refused = Self.settling()
+      guard case .refuse(let problem) = refused.stored(.lost(standing)) else {
+        Issue.record("a fenced owner answered although the record is \(standing)")
+        continue
+      }
+      #expect(problem.code == .outcomeUnknown)
+    }
+  }
+
+  @Test func `a record that cannot be written never lets a later delivery contradict the answer`() {
+    var hold = Self.settling()
+    guard case .respondAndKeepStoring = hold.storingFailed(.fateUnknown("cut")) else {
+      Issue.record("the client of a held route did not get its answer")
+      return
+    }
+    var retry = Self.settling(Route.sample { $0.onUnknown = .retry })
+    guard case .refuseAndKeepStoring(let problem) = retry.storingFailed(.unavailable("down")) else {
+      Issue.record("the client of a route that retries got an answer that may be contradicted")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown)
+    #expect(problem.status == 502)
+  }
+
+  typealias RespondedAction = ClaimLifecycle.RespondedAction
+
+  static func owning(_ route: Route = .sample(), claim: Claim = .sample()) -> ClaimLifecycle {
+    var lifecycle = ClaimLifecycle(route: route)
+    _ = lifecycle.claimed(.granted(claim))
+    return lifecycle
+  }
+
+  static func settling(_ route: Route = .sample()) -> ClaimLifecycle {
+    var lifecycle = owning(route)
+    _ = lifecycle.responded(status: 200, steering: Steering())
+    return lifecycle
+  }
+
+  static func responded(
+    status: Int, steering: Steering = Steering(), claim: Claim = .sample(), route: Route = .sample()
+  ) -> RespondedAction {
+    var lifecycle = owning(route, claim: claim)
+    return lifecycle.responded(status: status, steering: steering)
+  }
+}

@@ -1,0 +1,193 @@
+import Idempotency
+import Testing
+
+/// A delivery on an `open` route by what its process knows of the record while the store is away.
+@Suite struct `A known record` {
+  private static let now = BootInstant(nanoseconds: 1_000_000_000)
+  private static let print = Fingerprint(recipe: Recipe(), digest: .sample(2))
+  private static let otherPrint = Fingerprint(recipe: Recipe(), digest: .sample(3))
+
+  private static func request(_ fingerprint: Fingerprint = print, owner: UInt64 = 9) -> ClaimRequest {
+    ClaimRequest(
+      id: RecordID(.sample(1)), owner: OwnerToken(high: 9, low: owner), fingerprint: fingerprint,
+      lease: .seconds(30), takeOver: .never, unknownRetention: .seconds(60), remember: .seconds(60))
+  }
+
+  /// The step of a newcomer that the store gives no reply, and what is known after it.
+  private static func step(
+    _ known: inout KnownRecord?, _ request: ClaimRequest = request(),
+    _ error: StoreError = .unavailable("away"), now: BootInstant = now
+  ) -> ClaimLifecycle.ClaimedAction {
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    return lifecycle.replied(.failure(error), to: request, known: &known, now: now)
+  }
+
+  private func expectRefusal(
+    _ action: ClaimLifecycle.ClaimedAction, _ code: Problem.Code,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    switch action {
+    case .refuse(let problem), .giveBack(let problem), .giveBackGrant(_, let problem):
+      #expect(problem.code == code, sourceLocation: sourceLocation)
+    default: Issue.record("\(action)", sourceLocation: sourceLocation)
+    }
+  }
+
+  @Test(
+    arguments: [
+      .granted(.sample()), .taken(.inFlight(leaseLeft: 700, attempt: 1)), .taken(.completed(.sample())),
+      .taken(.unknown(age: 5, attempt: 1)), .taken(.expired(attempt: 1)), .mismatch,
+      .otherRecipe(Recipe(body: .raw)),
+    ] as [ClaimOutcome], [StoreError.unavailable("away"), .fateUnknown("cut")])
+  func `that the store has reported never runs without it`(outcome: ClaimOutcome, error: StoreError) {
+    var known: KnownRecord?
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    _ = lifecycle.replied(.success(outcome), to: Self.request(), known: &known, now: Self.now)
+    let before = known
+    expectRefusal(Self.step(&known, Self.request(), error), .storeUnavailable)
+    #expect(known == before && known != nil)
+  }
+
+  @Test(arguments: [
+    KnownRecord.Standing.owned, .unprotected(releasedUntil: nil), .taken(until: now + 1000),
+    .released(until: now + 1000),
+  ])
+  func `refuses another payload in every state`(standing: KnownRecord.Standing) {
+    var known: KnownRecord? = KnownRecord(standing, fingerprint: Self.print)
+    expectRefusal(Self.step(&known, Self.request(Self.otherPrint)), .payloadMismatch)
+    let raw = Fingerprint(recipe: Recipe(body: .raw), digest: .sample(3))
+    expectRefusal(Self.step(&known, Self.request(raw)), .storeUnavailable)
+  }
+
+  @Test func `lets one delivery of an unknown record run at a time`() {
+    var known: KnownRecord?
+    guard case .forwardUnprotected(mayOwn: false) = Self.step(&known, Self.request(owner: 1)) else {
+      Issue.record("an unknown record did not run")
+      return
+    }
+    expectRefusal(Self.step(&known, Self.request(owner: 2)), .storeUnavailable)
+    known = known?.ended(unprotected: Self.request(owner: 2), isLost: false, now: Self.now)
+    expectRefusal(Self.step(&known, Self.request(owner: 2)), .storeUnavailable)
+    known = known?.ended(unprotected: Self.request(owner: 1), isLost: false, now: Self.now)
+    #expect(known == nil)
+    guard case .forwardUnprotected = Self.step(&known, Self.request(owner: 2)) else {
+      Issue.record("a record that nobody works on did not run")
+      return
+    }
+    known = known?.ended(unprotected: Self.request(owner: 2), isLost: true, now: Self.now)
+    expectRefusal(Self.step(&known, Self.request(owner: 3)), .storeUnavailable)
+  }
+
+  @Test func `is not sent beside a run without the store, although the store grants it`() {
+    var known: KnownRecord?
+    _ = Self.step(&known)
+    let before = known
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    expectRefusal(
+      lifecycle.replied(.success(.granted(.sample())), to: Self.request(), known: &known, now: Self.now),
+      .storeUnavailable)
+    #expect(known == before)
+  }
+
+  /// A run without the store whose response was lost.
+  private static func lost() -> KnownRecord? {
+    var known: KnownRecord?
+    _ = step(&known)
+    return known?.ended(unprotected: request(), isLost: true, now: now)
+  }
+
+  @Test(arguments: RoutePolicy.OnUnknown.allCases)
+  func `of a lost run uses a granted claim only to mark it unknown`(onUnknown: RoutePolicy.OnUnknown) {
+    var known = Self.lost()
+    let route = Route.sample {
+      $0.onStoreFailure = .open
+      $0.onUnknown = onUnknown
+    }
+    for _ in 0..<2 {
+      var lifecycle = ClaimLifecycle(route: route)
+      let claim = Claim.sample()
+      let action = lifecycle.replied(
+        .success(.granted(claim)), to: Self.request(), known: &known, now: Self.now)
+      guard case .markGrantUnknown(claim, let problem) = action else {
+        Issue.record("\(action)")
+        return
+      }
+      #expect(problem == .outcomeUnknown(retryAfter: .seconds(30)))
+      // Until the store has marked it, and whatever another owner does meanwhile.
+      var other = ClaimLifecycle(route: route)
+      let inFlight = ClaimOutcome.taken(.inFlight(leaseLeft: 5, attempt: 1))
+      _ = other.replied(.success(inFlight), to: Self.request(), known: &known, now: Self.now)
+      #expect(known == Self.lost())
+    }
+    known = known?.markedUnknown()
+    var lifecycle = ClaimLifecycle(route: route)
+    guard
+      case .forward = lifecycle.replied(
+        .success(.granted(.sample())), to: Self.request(), known: &known, now: Self.now)
+    else {
+      Issue.record("a record that the store knows as unknown is the store's to grant")
+      return
+    }
+  }
+
+  @Test func `of a lost run gives the claim of another payload back`() {
+    var known = Self.lost()
+    var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
+    let claim = Claim.sample(fingerprint: Self.otherPrint)
+    let action = lifecycle.replied(
+      .success(.granted(claim)), to: Self.request(Self.otherPrint), known: &known, now: Self.now)
+    guard case .giveBackGrant(claim, let problem) = action else {
+      Issue.record("\(action)")
+      return
+    }
+    #expect(problem.code == .payloadMismatch)
+    #expect(known == Self.lost())
+  }
+
+  @Test(arguments: [
+    Standing.unknown(age: 5, attempt: 1), .completed(.sample()), .expired(attempt: 1),
+  ])
+  func `of a lost run ends with the store's own word of an end`(standing: Standing) {
+    let known = KnownRecord.after(.taken(standing), to: Self.request(), from: Self.lost(), now: Self.now)
+    guard case .taken = known?.standing else {
+      Issue.record("\(String(describing: known))")
+      return
+    }
+  }
+
+  @Test func `that is released runs with its payload, and is released after it`() {
+    let until = Self.now + 1000
+    var known: KnownRecord? = KnownRecord(.released(until: until), fingerprint: Self.print)
+    guard case .forwardUnprotected = Self.step(&known) else {
+      Issue.record("a released record did not run")
+      return
+    }
+    #expect(known?.isAtWork == true)
+    known = known?.ended(unprotected: Self.request(), isLost: false, now: Self.now)
+    #expect(known?.standing == .released(until: until))
+  }
+
+  @Test func `follows its owner's end, and no overtaken owner's`() {
+    let claim = Claim.sample()
+    let owned = KnownRecord(.owned, owner: claim.owner, fingerprint: Self.print)
+    func end(_ end: KnownRecord.OwnEnd, _ outcome: OwnerOutcome? = .done) -> KnownRecord.Standing? {
+      owned.ended(by: claim, as: end, outcome, now: Self.now)?.standing
+    }
+    #expect(end(.completed(500)) == .taken(until: Self.now + 500))
+    #expect(end(.completed(500), nil) == .taken(until: Self.now + 500))
+    #expect(end(.unknown) == .taken(until: Self.now + .seconds(120)))
+    #expect(end(.released) == .released(until: Self.now + .seconds(60)))
+    #expect(end(.deleted) == nil)
+    #expect(end(.released, .lost(.completed(.sample()))) == .taken(until: Self.now + 60_000))
+    #expect(end(.completed(500), .lost(.absent)) == nil)
+    let other = KnownRecord(.owned, owner: OwnerToken(high: 7, low: 7), fingerprint: Self.print)
+    #expect(other.ended(by: claim, as: .deleted, .done, now: Self.now) == other)
+  }
+
+  @Test func `that is at work is not changed by what a duplicate is told`() {
+    let claim = Claim.sample()
+    let owned = KnownRecord(.owned, owner: claim.owner, fingerprint: Self.print)
+    let told = ClaimOutcome.taken(.inFlight(leaseLeft: 5, attempt: 1))
+    #expect(KnownRecord.after(told, to: Self.request(), from: owned, now: Self.now) == owned)
+  }
+}

@@ -1,0 +1,117 @@
+import NIOCore
+import NIOPosix
+import Platform
+import Testing
+
+/// The place and the time at which the tasks of a loop run.
+@Suite struct LoopExecutorTests {
+  @Test func `a task runs on its loop, also after it waited for another thread`() async throws {
+    try await onLoop { context in
+      #expect(context.loop.inEventLoop)
+      await withUnsafeContinuation { continuation in
+        MultiThreadedEventLoopGroup.singleton.any().execute { continuation.resume() }
+      }
+      #expect(context.loop.inEventLoop)
+      async let child = context.loop.inEventLoop
+      #expect(await child)
+      await Task.yield()
+      #expect(context.loop.inEventLoop)
+    }
+  }
+
+  @Test func `a started task lives on the loop`() async throws {
+    let ran = try await onLoop { context in
+      await withUnsafeContinuation { continuation in
+        context.task { continuation.resume(returning: context.loop.inEventLoop) }
+      }
+    }
+    #expect(ran)
+  }
+
+  @Test func `draining runs what is ready, and what becomes ready by it`() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let context = EventLoopContext(loop: group.next())
+    let counts = try await context.loop.submit {
+      let counter = Counter()
+      context.task {
+        counter.count += 1
+        context.task { counter.count += 1 }
+        // Inside a job: leaves the other for the outer drain.
+        context.executor.drain()
+        counter.countInside = counter.count
+      }
+      let before = counter.count
+      context.executor.drain()
+      return [before, counter.countInside, counter.count]
+    }.get()
+    #expect(counts == [0, 1, 2])
+    try await group.shutdownGracefully()
+  }
+
+  @Test func `jobs run in the order in which they became ready`() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let context = EventLoopContext(loop: group.next())
+    let order = try await context.loop.submit {
+      let log = Log()
+      for index in 0..<100 { context.task { log.entries.append(index) } }
+      context.executor.drain()
+      return log.entries
+    }.get()
+    #expect(order == Array(0..<100))
+    try await group.shutdownGracefully()
+  }
+
+  @Test func `tasks that yield without end leave the loop its turns`() async throws {
+    try await onLoop { context in
+      let counter = Counter()
+      context.loop.scheduleTask(in: .milliseconds(1)) { counter.count = 1 }
+      while counter.count == 0 { await Task.yield() }
+    }
+  }
+
+  @Test func `nothing is lost between threads`() async throws {
+    let total = try await onLoop { context in
+      await withTaskGroup(of: Int.self) { group in
+        for index in 0..<1000 {
+          group.addTask {
+            let elsewhere = MultiThreadedEventLoopGroup.singleton.any()
+            let value = await withUnsafeContinuation { continuation in
+              elsewhere.execute { continuation.resume(returning: index) }
+            }
+            return context.loop.inEventLoop ? value : -1_000_000
+          }
+        }
+        return await group.reduce(0, +)
+      }
+    }
+    #expect(total == 999 * 1000 / 2)
+  }
+}
+
+/// Touched on one loop alone.
+private final class Counter: @unchecked Sendable {
+  var count = 0
+  var countInside = 0
+}
+
+/// Touched on one loop alone.
+private final class Log: @unchecked Sendable {
+  var entries: [Int] = []
+
+  /// From its first line on: what comes before the body's first `await` is on the loop, too.
+  @Test func `what is run from elsewhere runs on the loop from its beginning`() async throws {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let context = EventLoopContext(loop: group.next())
+    for _ in 0..<20 {
+      #expect(!context.loop.inEventLoop)
+      #expect(await context.run { context.loop.inEventLoop })
+    }
+    let refusal = await #expect(throws: Refusal.self) {
+      try await context.run { () async throws(Refusal) in throw Refusal(isOnLoop: context.loop.inEventLoop) }
+    }
+    #expect(refusal?.isOnLoop == true)
+    try await group.shutdownGracefully()
+  }
+
+  private struct Refusal: Error { var isOnLoop: Bool }
+}

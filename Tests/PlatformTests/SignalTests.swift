@@ -1,0 +1,56 @@
+import NIOCore
+import NIOPosix
+import Platform
+import Testing
+
+/// A wake-up for one waiting task.
+@Suite struct SignalTests {
+  @Test func `a signal given while nobody waits is kept for one wait`() async throws {
+    try await onLoop { context in
+      let signal = Signal(timers: context.timers)
+      signal.set()
+      signal.set()
+      #expect(await signal.wait() == .signalled)
+      #expect(await signal.wait(milliseconds: 5) == .timedOut)
+    }
+  }
+
+  @Test func `a waiting task is woken`() async throws {
+    try await onLoop { context in
+      let signal = Signal(timers: context.timers)
+      context.loop.execute { signal.set() }
+      #expect(await signal.wait() == .signalled)
+      context.loop.execute { signal.set() }
+      #expect(await signal.wait(milliseconds: 60_000) == .signalled)
+    }
+  }
+
+  @Test func `the timer of a wait that ended does not end the next`() async throws {
+    try await onLoop { context in
+      let signal = Signal(timers: context.timers)
+      context.loop.execute { signal.set() }
+      #expect(await signal.wait(milliseconds: 20) == .signalled)
+      context.loop.scheduleTask(in: .milliseconds(60)) { signal.set() }
+      #expect(await signal.wait(milliseconds: 60_000) == .signalled)
+    }
+  }
+
+  @Test(arguments: [0, -1])
+  func `a wait of no length looks and returns`(milliseconds: Int64) async throws {
+    try await onLoop { context in
+      let signal = Signal(timers: context.timers)
+      #expect(await signal.wait(milliseconds: milliseconds) == .timedOut)
+      signal.set()
+      #expect(await signal.wait(milliseconds: milliseconds) == .signalled)
+    }
+  }
+
+  @Test func `a signal that comes after the time-out is kept`() async throws {
+    try await onLoop { context in
+      let signal = Signal(timers: context.timers)
+      #expect(await signal.wait(milliseconds: 1) == .timedOut)
+      signal.set()
+      #expect(await signal.wait() == .signalled)
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import Platform
+import TestSupport
+import Testing
+
+/// Clocks, entropy, threads and the kernel's files.
+struct SystemServicesTests {
+  @Test func `the clocks advance, and their units agree`() {
+    let before = bootTimeNanoseconds()
+    #expect(bootTimeNanoseconds() >= before)
+    let seconds = WallClock.seconds()
+    #expect(seconds > 1_700_000_000)
+    #expect((0...60).contains(Int(WallClock.milliseconds() / 1000) - seconds))
+    #expect((0...60).contains(Int(WallClock.nanoseconds() / 1_000_000_000) - seconds))
+    #expect(processTimeNanoseconds() > 0)
+  }
+
+  @Test func `entropy repeats no number, also past one system call`() {
+    var entropy = Entropy()
+    let numbers = (0..<1000).map { _ in entropy.next() }
+    #expect(Set(numbers).count == 1000)
+  }
+
+  @Test func `a thread runs its body`() async throws {
+    let hasRun = Watched(false)
+    startThread { hasRun.withValue { $0 = true } }
+    try await hasRun.until("the thread has run") { $0 ? () : nil }
+  }
+
+  @Test func `a small file of the kernel is read, and a missing one is none`() {
+    #expect(SystemFile.text(of: "/proc/uptime")?.contains(" ") == true)
+    #expect(SystemFile.text(of: "/proc/none") == nil)
+  }
+}

@@ -1,0 +1,98 @@
+import Platform
+import TestSupport
+import Testing
+
+/// The wheel against a plain list of timers, and its corners.
+@Suite struct TimerWheelTests {
+  @Test func `a timer fires at its tick and not before`() {
+    var wheel = TimerWheel<Int>(now: 100, buckets: 8)
+    _ = wheel.start(at: 105, 1)
+    #expect(wheel.advance(to: 104) == [])
+    #expect(wheel.count == 1)
+    #expect(wheel.advance(to: 105) == [1])
+    #expect(wheel.count == 0)
+    #expect(wheel.advance(to: 200) == [])
+  }
+
+  @Test func `a timer for a tick that is over fires at the next`() {
+    var wheel = TimerWheel<Int>(now: 100, buckets: 8)
+    _ = wheel.start(at: 7, 1)
+    _ = wheel.start(at: 100, 2)
+    #expect(wheel.advance(to: 100) == [])
+    #expect(Set(wheel.advance(to: 101)) == [1, 2])
+  }
+
+  @Test func `timers that share a bucket fire each at its own tick`() {
+    var wheel = TimerWheel<Int>(now: 0, buckets: 8)
+    for turn in 1...5 { _ = wheel.start(at: Int64(turn * 8 + 3), turn) }
+    for turn in 1...5 {
+      #expect(wheel.advance(to: Int64(turn * 8 + 2)) == [])
+      #expect(wheel.advance(to: Int64(turn * 8 + 3)) == [turn])
+    }
+  }
+
+  @Test func `after a long sleep every timer that is due fires once, and the others stay`() {
+    var wheel = TimerWheel<Int>(now: 0, buckets: 8)
+    for tick in 1...50 { _ = wheel.start(at: Int64(tick), tick) }
+    let due = wheel.advance(to: 40)
+    #expect(due.sorted() == Array(1...40))
+    #expect(wheel.count == 10)
+    #expect(wheel.advance(to: 1000).sorted() == Array(41...50))
+  }
+
+  @Test func `a stopped timer does not fire`() {
+    var wheel = TimerWheel<Int>(now: 0, buckets: 8)
+    let tokens = (1...5).map { wheel.start(at: 8, $0) }
+    // The last, the first and one between, as they are linked.
+    wheel.stop(tokens[4])
+    wheel.stop(tokens[0])
+    wheel.stop(tokens[2])
+    wheel.stop(tokens[2])
+    #expect(wheel.count == 2)
+    #expect(wheel.advance(to: 8).sorted() == [2, 4])
+  }
+
+  @Test func `a token of a timer that is over does not stop the next in its place`() {
+    var wheel = TimerWheel<Int>(now: 0, buckets: 8)
+    let first = wheel.start(at: 1, 1)
+    #expect(wheel.advance(to: 1) == [1])
+    _ = wheel.start(at: 2, 2)
+    wheel.stop(first)
+    #expect(wheel.advance(to: 2) == [2])
+  }
+
+  @Test func `time does not go back`() {
+    var wheel = TimerWheel<Int>(now: 10, buckets: 8)
+    _ = wheel.start(at: 12, 1)
+    #expect(wheel.advance(to: 5) == [])
+    #expect(wheel.now == 10)
+    #expect(wheel.advance(to: 12) == [1])
+  }
+
+  @Test(arguments: [1, 2, 16, 1024])
+  func `the wheel does what a list of timers does`(buckets: Int) {
+    var generator = SeededGenerator(seed: 0x5EED)
+    var wheel = TimerWheel<Int>(now: 0, buckets: buckets)
+    var model: [Int: (tick: Int64, token: TimerWheel<Int>.Token)] = [:]
+    var now: Int64 = 0
+    for name in 0..<5000 {
+      switch Int.random(in: 0..<10, using: &generator) {
+      case 0..<5:
+        let tick = now + Int64.random(in: -2...3000, using: &generator)
+        model[name] = (max(tick, now + 1), wheel.start(at: tick, name))
+      case 5..<7:
+        guard let stopped = model.keys.min(by: { $0 ^ name < $1 ^ name }), let timer = model[stopped] else {
+          continue
+        }
+        wheel.stop(timer.token)
+        model[stopped] = nil
+      default:
+        now += Int64.random(in: 0...40, using: &generator)
+        let due = model.filter { $0.value.tick <= now }.keys
+        #expect(Set(wheel.advance(to: now)) == Set(due))
+        for name in due { model[name] = nil }
+      }
+      #expect(wheel.count == model.count)
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import Idempotency
+import Store
+import TestSupport
+import Testing
+
+/// The findings that an operator gets about a Redis before Semel is started, on real servers.
+@Suite(.timeLimit(.minutes(1))) struct RedisExaminationTests {
+  private func texts(_ settings: RedisEndpointSettings, skew: Int64 = 0) async -> [String] {
+    let examination = RedisExamination(settings) { Int64(Date().timeIntervalSince1970) + skew }
+    return await examination.findings().map { ($0.isError ? "" : "warning: ") + $0.text }
+  }
+
+  private func redis(_ arguments: [String] = []) async throws -> (RedisServer, RedisEndpointSettings) {
+    let server = try await RedisServer(arguments: arguments, appendOnly: true)
+    var settings = RedisEndpointSettings.on(server)
+    settings.namespace = "semel"
+    return (server, settings)
+  }
+
+  @Test func `nothing is found at a Redis that is right`() async throws {
+    let (server, settings) = try await redis()
+    #expect(await texts(settings) == [])
+    #expect(try server.command(["DBSIZE"]) == ":0")
+  }
+
+  @Test func `everything that is wrong is found at once`() async throws {
+    let (server, settings) = try await redis([
+      "--appendonly", "no", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru",
+    ])
+    var database = settings
+    database.database = 99
+    let texts = await texts(database, skew: -120)
+    #expect(texts.contains { $0.contains("database 99 cannot be used") })
+    #expect(texts.contains { $0.hasPrefix("warning: ") && $0.contains("allkeys-lru") })
+    #expect(texts.contains { $0.hasPrefix("warning: ") && $0.contains("appendonly is no") })
+    #expect(texts.contains { $0.contains("its clock differs from this machine's by 1") })
+    var strict = settings
+    strict.requireDurable = true
+    #expect(await self.texts(strict).contains { !$0.hasPrefix("warning: ") && $0.contains("allkeys-lru") })
+    server.kill()
+  }
+
+  @Test func `missing rights are named, and the line for a user who has them is enough`() async throws {
+    let (server, base) = try await redis([
+      "--user", "semel", "on", ">word", "~semel:*", "+@all", "-evalsha", "-scan",
+    ])
+    var settings = base
+    settings.login.user = "semel"
+    settings.login.password = "word"
+    let text = try #require(await texts(settings).first { $0.contains("lacks") })
+    #expect(text.contains("lacks +evalsha +scan &semel:*;"), "\(text)")
+    let line = try #require(text.split(separator: "all that it needs is: user semel ").last)
+    let rules = line.replacing("PASSWORD", with: "word").split(separator: " ").map(String.init)
+    try server.command(["ACL", "SETUSER", "semel", "reset"] + rules)
+    #expect(await texts(settings) == [])
+    // Semel itself runs with these rights, too.
+    try await RedisNode.run(settings) { node in
+      let claim = try await node.store.completed()
+      #expect(try await node.store.find(claim.id).name == .completed)
+      _ = try await node.store.list(after: nil)
+      #expect(try await node.store.forget(claim.id, fence: 0))
+      try await node.store.watch(claim.id).cancel()
+    }
+  }
+
+  @Test func `a node of a cluster, a replica and a dead server are named`() async throws {
+    let cluster = try await SharedCluster.cluster
+    let (server, settings) = try await redis()
+    let (replica, _) = try await redis(["--replicaof", "127.0.0.1", "\(server.port)"])
+    for (port, fault) in [
+      (cluster.masters[0].port, "is a node of a cluster"), (replica.port, "is a read-only replica"),
+      (FreePort.find(), "cannot be used"),
+    ] {
+      var other = settings
+      other.address = .tcp(host: "127.0.0.1", port: port)
+      let texts = await texts(other)
+      #expect(texts.contains { !$0.hasPrefix("warning: ") && $0.contains(fault) }, "\(texts)")
+    }
+  }
+
+  @Test func `each node of a cluster and each Sentinel is examined`() async throws {
+    let cluster = try await SharedCluster.cluster
+    let dead = FreePort.find()
+    let texts = await texts(.on(cluster.ports + [dead]))
+    #expect(texts.contains { $0.hasPrefix("127.0.0.1:\(dead) cannot be used") })
+    #expect(texts.filter { $0.contains("appendonly is no") }.count == 3)
+    let (server, settings) = try await redis()
+    let sentinel = try await RedisServer(sentinelOf: "orders", master: server.port)
+    let ignorant = try await RedisServer(sentinelOf: "others", master: server.port)
+    var led = settings
+    let addresses = [sentinel.port, ignorant.port].map {
+      RedisEndpointSettings.Address.tcp(host: "127.0.0.1", port: $0)
+    }
+    led.topology = .sentinel(addresses, master: "orders", login: RedisLogin())
+    let found = await self.texts(led)
+    #expect(found.count == 1 && found[0].contains("knows no master of the name orders"), "\(found)")
+  }
+}

@@ -1,0 +1,152 @@
+import Idempotency
+import NIOCore
+import Store
+import TestSupport
+import Testing
+
+/// The bytes of records in Redis: those that this version writes, and those of the version before.
+@Suite(.timeLimit(.minutes(1))) struct RedisFormatTests {
+  /// A record and its response as the version before wrote them, but for their times.
+  private static let oldRecord = """
+    1 b4042e8002d713b66b1527f26b63578b completed 1 %1 %2 86400000 2592000000 86400000 ok \
+    xXWDcRIsURTkB3wzSQykhO9DQrIgx_ZLFLJYVyJ6HPw 1;auto 201
+    """
+  private static let oldResponse =
+    "\u{1}\0%\0\0\0\u{20}\0\0\0\0Content-Type: application/json\r\n{\"order\":1}"
+
+  private static func fingerprint() throws -> Fingerprint {
+    Fingerprint(
+      recipe: Recipe(),
+      digest: try #require(Digest256(text: "xXWDcRIsURTkB3wzSQykhO9DQrIgx_ZLFLJYVyJ6HPw")))
+  }
+
+  /// Writes the record and its response as the version before did, and returns the record's key.
+  private func writeOld(_ id: RecordID, _ server: RedisServer, _ node: RedisNode) throws -> String {
+    let key = "\(node.settings.namespace):{\(id.text)}"
+    let now = try #require(try server.command(["EVAL", "return redis.call('TIME')[1] .. '000'", "0"]))
+    let text = Self.oldRecord.replacing("%1", with: now).replacing("%2", with: now)
+    try server.command(["SET", key, text, "PX", "86400000"])
+    try server.command(["SET", key + ":r", Self.oldResponse, "PX", "86400000"])
+    return key
+  }
+
+  @Test func `a record of the version before is replayed, found, refused to another payload, and forgotten`()
+    async throws
+  {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      let id = Samples.id()
+      let key = try writeOld(id, server, node)
+      let request = Samples.request(id, fingerprint: try Self.fingerprint())
+      for _ in 0..<2 {
+        guard case .taken(.completed(let record)) = try await node.store.claim(request),
+          case .kept(let response) = record.outcome
+        else { throw Unexpected(what: "no replay") }
+        #expect(response.status == 0x25 && String(buffer: response.body) == #"{"order":1}"#)
+        #expect(String(buffer: response.fields) == "Content-Type: application/json\r\n")
+      }
+      #expect(try await node.store.find(id).completedRecord?.attempt == 1)
+      let changed = request.changed(fingerprint: Samples.fingerprint())
+      #expect(try await node.store.claim(changed) == .mismatch)
+      #expect(try await node.store.unreadable().isEmpty)
+      #expect(try await node.store.forget(id, fence: .seconds(60)))
+      try await node.store.ping()
+      #expect(try server.command(["EXISTS", key + ":r"]) == ":0")
+    }
+  }
+
+  @Test func `a damaged response of the version before is listed, and never a reason to run`() async throws {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      let id = Samples.id()
+      let key = try writeOld(id, server, node)
+      try server.command(["SET", key + ":r", "garbage"])
+      let request = Samples.request(id, fingerprint: try Self.fingerprint())
+      let error = await #expect(throws: StoreError.self) { try await node.store.claim(request) }
+      guard case .unreadable = error else { throw Unexpected(what: "\(error as Any)") }
+      #expect(try await node.store.unreadable() == [id])
+      // Evicted: the record states still how it ended.
+      try server.command(["DEL", key + ":r"])
+      #expect(
+        try await node.store.find(id).completedRecord?.outcome == .notKept(status: 201, location: nil))
+    }
+  }
+
+  @Test func `a small response is part of its record, under one key`() async throws {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      let response = RecordedResponse(
+        status: 201, fields: ByteBuffer(string: "A: b\r\n"), body: ByteBuffer(string: "x y"))
+      #expect(
+        try await node.store.complete(claim, with: Samples.completion(.kept(response))).outcome == .done)
+      let key = "\(node.settings.namespace):{\(claim.id.text)}"
+      let text = try #require(try server.command(["GET", key]))
+      #expect(
+        text.hasSuffix(
+          " oe \(claim.fingerprint.digest.text) 1;auto 201 \u{1}\0\u{FFFD}\0\0\0\u{6}\0\0\0\0A: b\r\nx y"),
+        "\(text)")
+      #expect(try server.command(["KEYS", key.dropLast() + "*"]) == key)
+      #expect(try await node.store.find(claim.id).completedRecord?.outcome == .kept(response))
+      #expect(try await node.store.claim(Samples.again(claim)).taken == .completed)
+      #expect(try await node.store.unreadable().isEmpty)
+    }
+  }
+
+  @Test func `a large response has a key of its owner, which goes with a forgotten record`() async throws {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      let response = Samples.response(body: String(repeating: "x", count: 100_000))
+      #expect(
+        try await node.store.complete(claim, with: Samples.completion(.kept(response))).outcome == .done)
+      let key = "\(node.settings.namespace):{\(claim.id.text)}"
+      let own = "\(key):r:\(hexadecimal(claim.owner))"
+      #expect(try server.command(["EXISTS", own]) == ":1")
+      guard case .taken(.completed(let record)) = try await node.store.claim(Samples.again(claim)) else {
+        throw Unexpected(what: "no replay")
+      }
+      #expect(record.outcome == .kept(response))
+      // A superseded owner writes under its own key alone, and takes that away again.
+      let late = Samples.again(claim)
+      let other = Claim(
+        id: claim.id, owner: late.owner, fingerprint: claim.fingerprint, attempt: 1,
+        firstSeen: claim.firstSeen, followsUnknown: false, onlyRejectedSoFar: true, lease: claim.lease,
+        unknownRetention: claim.unknownRetention, remember: claim.remember, askedAt: claim.askedAt)
+      let otherResponse = Samples.response(body: String(repeating: "y", count: 100_000))
+      let reply = try await node.store.complete(other, with: Samples.completion(.kept(otherResponse)))
+      guard case .lost(.completed(let standing)) = reply.outcome else { throw Unexpected(what: "\(reply)") }
+      #expect(standing.outcome == .kept(response))
+      try await node.store.ping()
+      #expect(try server.command(["EXISTS", "\(key):r:\(hexadecimal(other.owner))"]) == ":0")
+      #expect(try await node.store.unreadable().isEmpty)
+      #expect(try await node.store.forget(claim.id, fence: .seconds(60)))
+      try await node.store.ping()
+      #expect(try server.command(["EXISTS", own]) == ":0")
+    }
+  }
+
+  @Test func `a completion whose response Redis refuses is not done, and is when it is repeated`()
+    async throws
+  {
+    let server = try await RedisServer(arguments: [
+      "--user", "semel", "on", ">word", "~*", "&*", "+@all",
+    ])
+    var settings = RedisEndpointSettings.on(server)
+    settings.login.user = "semel"
+    settings.login.password = "word"
+    try await RedisNode.run(settings) { node in
+      let claim = try await node.store.granted(Samples.request())
+      let completion = Samples.completion(.kept(Samples.response()), remember: .seconds(700))
+      // Only the keys of records may be written, and no response.
+      try server.command(["ACL", "SETUSER", "semel", "resetkeys", "~*}", "~*facts"])
+      let error = await #expect(throws: StoreError.self) {
+        try await node.store.complete(claim, with: completion)
+      }
+      guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
+      try server.command(["ACL", "SETUSER", "semel", "~*"])
+      #expect(try await node.store.complete(claim, with: completion).outcome == .done)
+      #expect(try await node.store.find(claim.id).completedRecord?.outcome == completion.outcome)
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import Idempotency
+import Store
+import TLS
+import TestSupport
+import Testing
+
+/// Connections with TLS and credentials, on real servers.
+@Suite(.timeLimit(.minutes(1))) struct RedisLoginTests {
+  @Test func `records travel over TLS, with a verified name and Semel's own certificate`() async throws {
+    let certificates = try await Certificates()
+    let server = try await SecureRedis(certificates)
+    let own = try await certificates.issue("semel", subject: "/CN=semel")
+    var settings = server.settings
+    settings.login.tls = try ClientTLS(
+      ClientTLSFiles(ca: certificates.authority, certificate: own.certificate, key: own.key))
+    for host in ["127.0.0.1", "localhost"] {
+      settings.address = .tcp(host: host, port: server.port)
+      try await RedisNode.run(settings) { node in
+        let claim = try await node.store.completed()
+        let sibling = node.sibling()
+        let watch = try await sibling.store.watch(claim.id)
+        watch.cancel()
+        #expect(try await sibling.store.find(claim.id).name == .completed)
+        sibling.close()
+      }
+    }
+  }
+
+  @Test func `a server with a foreign certificate or another name is refused`() async throws {
+    let certificates = try await Certificates()
+    let foreign = try await Certificates()
+    // A certificate that has the server's IP address, too, would do under any name.
+    let server = try await SecureRedis(certificates, names: ["DNS:localhost"])
+    let own = try await certificates.issue("semel", subject: "/CN=semel")
+    for files in [
+      ClientTLSFiles(
+        ca: foreign.authority, certificate: own.certificate, key: own.key, serverName: "localhost"),
+      ClientTLSFiles(
+        ca: certificates.authority, certificate: own.certificate, key: own.key, serverName: "other"),
+      ClientTLSFiles(ca: certificates.authority, serverName: "localhost"),
+    ] {
+      var settings = server.settings
+      settings.timeout = 1000
+      settings.login.tls = try ClientTLS(files)
+      try await RedisNode.run(settings) { node in
+        await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
+        #expect(node.store.store.counters.connections == 0)
+      }
+    }
+  }
+
+  @Test func `renewed files are used for the next connection`() async throws {
+    let certificates = try await Certificates()
+    let foreign = try await Certificates()
+    let server = try await SecureRedis(certificates)
+    let directory = TemporaryDirectory()
+    let (certificate, key) = (directory.file("own.pem"), directory.file("own.key"))
+    let stranger = try await foreign.issue("semel", subject: "/CN=semel")
+    try replace(stranger, certificate, key)
+    var settings = server.settings
+    settings.timeout = 1000
+    settings.login.tls = try ClientTLS(
+      ClientTLSFiles(ca: certificates.authority, certificate: certificate, key: key))
+    try await RedisNode.run(settings) { node in
+      await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
+      try replace(try await certificates.issue("semel", subject: "/CN=semel"), certificate, key)
+      try await node.reconnected()
+    }
+  }
+
+  private func replace(_ pair: Certificates.Pair, _ certificate: String, _ key: String) throws {
+    for (from, to) in [(pair.key, key), (pair.certificate, certificate)] {
+      try Data(contentsOf: URL(filePath: from)).write(to: URL(filePath: to), options: .atomic)
+    }
+  }
+
+  @Test func `a changed password file is used without a restart`() async throws {
+    let server = try await RedisServer(arguments: ["--user", "semel", "on", ">old", "~*", "&*", "+@all"])
+    let directory = TemporaryDirectory()
+    let file = directory.file("password")
+    try "old".write(toFile: file, atomically: true, encoding: .utf8)
+    var settings = RedisEndpointSettings.on(server, timeout: 1000)
+    settings.login.user = "semel"
+    settings.login.readPassword = {
+      (try? String(contentsOfFile: file, encoding: .utf8)).map { Secret($0) }
+    }
+    try await RedisNode.run(settings) { node in
+      _ = try await node.store.completed()
+      try server.command(["ACL", "SETUSER", "semel", "resetpass", ">new"])
+      try server.command(["CLIENT", "KILL", "USER", "semel"])
+      try await until("the old password is refused") {
+        do throws(StoreError) {
+          try await node.store.ping()
+          return false
+        } catch {
+          guard case .unavailable(let reason) = error else { return false }
+          return reason.contains("password_file")
+        }
+      }
+      try "new".write(toFile: file, atomically: true, encoding: .utf8)
+      try await node.reconnected()
+    }
+  }
+}
+
+/// A server that speaks TLS alone on its port, and wants clients' certificates.
+private struct SecureRedis {
+  let server: RedisServer
+  let port: Int
+
+  init(_ certificates: Certificates, names: [String] = ["DNS:localhost", "IP:127.0.0.1"]) async throws {
+    let own = try await certificates.issue("server", subject: "/CN=localhost", names: names)
+    port = FreePort.find()
+    server = try await RedisServer(arguments: [
+      "--tls-port", "\(port)", "--tls-cert-file", own.certificate, "--tls-key-file", own.key,
+      "--tls-ca-cert-file", certificates.authority, "--tls-auth-clients", "yes",
+    ])
+  }
+
+  var settings: RedisEndpointSettings {
+    var settings = RedisEndpointSettings.on(server)
+    settings.address = .tcp(host: "127.0.0.1", port: port)
+    return settings
+  }
+}

@@ -1,0 +1,84 @@
+import Testing
+
+@testable import Store
+
+/// The search for the master, without a network.
+@Suite struct SentinelDiscoveryTests {
+  private typealias Address = RedisEndpointSettings.Address
+  private let sentinels: [Address] = [1, 2, 3].map { .tcp(host: "s", port: $0) }
+  private let a = Address.tcp(host: "a", port: 7)
+  private let b = Address.tcp(host: "b", port: 8)
+
+  private func named(_ host: String, _ port: Int) -> RedisValue { .array([.text(host), .text("\(port)")]) }
+
+  private func search() -> SentinelDiscovery { SentinelDiscovery(sentinels: sentinels, name: "orders") }
+
+  @Test func `the next Sentinel is asked after one that fails or knows nothing`() {
+    var search = search()
+    #expect(search.sentinel == sentinels[0])
+    #expect(search.failed("connection refused") == .ask(sentinels[1]))
+    #expect(search.responded(.null) == .ask(sentinels[2]))
+    search.asked()
+    #expect(search.responded(named("a", 7)) == .use(a))
+    #expect(search.sentinel == sentinels[2])
+    search.asked()
+    #expect(search.responded(named("a", 7)) == .wait)
+    search.asked()
+    #expect(search.responded(named("b", 8)) == .use(b))
+  }
+
+  @Test func `after a round in vain each Sentinel's failure is reported`() {
+    var search = search()
+    _ = search.failed("connection refused")
+    _ = search.responded(.null)
+    guard case .pause(let reason) = search.responded(.error("NOAUTH Authentication required.")) else {
+      Issue.record("no pause")
+      return
+    }
+    #expect(reason.contains("Sentinel at s:1 fails: connection refused"))
+    #expect(
+      reason.contains("Sentinel at s:2 knows no master of the name orders: correct the store's master_name"))
+    #expect(reason.contains("Sentinel at s:3 refuses the question: Redis wants a login"))
+    #expect(search.sentinel == sentinels[0])
+    #expect(search.failed("again") == .ask(sentinels[1]))
+  }
+
+  @Test func `a master that is none is looked for at the next Sentinel`() {
+    var search = search()
+    #expect(search.responded(named("a", 7)) == .use(a))
+    #expect(search.refuted(b, "old news") == .wait)
+    #expect(search.refuted(a, "it is no master but a slave") == .ask(sentinels[1]))
+    // Every event loop reports it.
+    #expect(search.refuted(a, "it is no master but a slave") == .wait)
+    search.asked()
+    #expect(search.responded(named("b", 8)) == .use(b))
+    search.confirmed()
+    #expect(search.refuted(b, "connection refused") == .ask(sentinels[2]))
+    #expect(search.responded(named("b", 8)) == .wait)
+    #expect(search.refuted(b, "connection refused") == .ask(sentinels[0]))
+    #expect(search.responded(named("b", 8)) == .wait)
+    guard case .pause(let reason) = search.refuted(b, "connection refused") else {
+      Issue.record("no pause")
+      return
+    }
+    #expect(reason.contains("names b:8, which cannot be used: connection refused"))
+  }
+
+  @Test func `a push names the new master, and others are ignored`() {
+    var search = search()
+    _ = search.responded(named("a", 7))
+    #expect(search.switched("others a 7 b 8") == .wait)
+    #expect(search.switched("orders a 7 b") == .wait)
+    #expect(search.switched("orders a 7 b 8") == .use(b))
+    #expect(search.switched("orders a 7 b 8") == .wait)
+  }
+
+  @Test(arguments: [
+    RedisValue.array([]), .array([.text("h"), .text("0")]), .array([.text(""), .text("1")]), .integer(1),
+    .text("x"),
+  ])
+  func `a response that is no address is passed over`(_ reply: RedisValue) {
+    var search = search()
+    #expect(search.responded(reply) == .ask(sentinels[1]))
+  }
+}

@@ -1,0 +1,9 @@
+import Idempotency
+
+@testable import Store
+
+/// The slots of records, for suites that see the store's public part alone.
+enum SlotNumber {
+  static func of(_ id: RecordID) -> Int { SlotMap.slot(of: id) }
+  static func of(key: String) -> Int { SlotMap.slot(of: key) }
+}

@@ -1,0 +1,53 @@
+import Synchronization
+
+/// A server that speaks Redis' protocol and replies what its script says, for what real servers seldom do.
+package final class ScriptedRedis: Sendable {
+  private let server: RawServer
+  private let log: Commands
+
+  private final class Commands: Sendable {
+    let list = Mutex<[[String]]>([])
+  }
+
+  package var port: Int { server.port }
+  /// The commands that arrived, those of all connections together.
+  package var commands: [[String]] { log.list.withLock { $0 } }
+
+  /// Starts a server.
+  ///
+  /// - Parameter reply: The bytes that follow a command; `nil` for none. An empty text closes the connection.
+  package init(reply: @escaping @Sendable ([String]) -> String?) throws {
+    let log = Commands()
+    self.log = log
+    server = try RawServer { connection in
+      while true {
+        let words = try Self.command(connection)
+        log.list.withLock { $0.append(words) }
+        guard let bytes = reply(words) else { continue }
+        if bytes.isEmpty { return }
+        try connection.write(bytes)
+      }
+    }
+  }
+
+  deinit { server.close() }
+
+  /// A reply of texts, as an array.
+  package static func array(_ texts: [String]) -> String {
+    "*\(texts.count)\r\n" + texts.map { "$\($0.utf8.count)\r\n\($0)\r\n" }.joined()
+  }
+
+  private static func command(_ connection: RawConnection) throws -> [String] {
+    guard let count = Int(try line(connection).dropFirst()) else { return [] }
+    return try (0..<count).map { _ in
+      let length = Int(try line(connection).dropFirst()) ?? 0
+      return String(decoding: try connection.read(length + 2).dropLast(2), as: UTF8.self)
+    }
+  }
+
+  private static func line(_ connection: RawConnection) throws -> String {
+    var bytes: [UInt8] = []
+    while bytes.suffix(2) != [0x0D, 0x0A] { bytes += try connection.read(1) }
+    return String(decoding: bytes.dropLast(2), as: UTF8.self)
+  }
+}

@@ -8,7 +8,7 @@ extension AdminServer {
   /// The maximum size of a request body, in bytes. A resolution contains the body of a response.
   private static let maxBytes = 8 << 20
 
-  func addRecords(to router: RouterGroup<AdminContext>, desk: RecordAdmin) {
+  func addRecords(to router: RouterGroup<AdminContext>, recordAdmin: RecordAdmin) {
     router.get("/v1/records") { request, _ in
       let query = request.uri.queryParameters
       let state = query["state"].map(String.init)
@@ -17,22 +17,22 @@ extension AdminServer {
         throw AdminError(.badRequest, "state must be in_flight, unknown or unreadable")
       }
       return Response.json(
-        try await desk.list(after: query["cursor"].map(String.init), state: state))
+        try await recordAdmin.list(after: query["cursor"].map(String.init), state: state))
     }
     router.post("/v1/records/find") { request, _ in
       let query: RecordQuery = try await Self.decode(request)
-      return Response.json(try await desk.show(try await desk.id(of: query)))
+      return Response.json(try await recordAdmin.show(try await recordAdmin.id(of: query)))
     }
     router.get("/v1/records/{id}") { _, context in
-      Response.json(try await desk.show(try Self.id(context)))
+      Response.json(try await recordAdmin.show(try Self.id(context)))
     }
     router.delete("/v1/records/{id}") { _, context in
-      Response.json(try await desk.forget(try Self.id(context), by: context.peer))
+      Response.json(try await recordAdmin.forget(try Self.id(context), by: context.peer))
     }
     router.post("/v1/records/{id}/resolve") { request, context in
       let id = try Self.id(context)
       let document: ResolutionDocument = try await Self.decode(request)
-      return Response.json(try await desk.resolve(id, document, by: context.peer))
+      return Response.json(try await recordAdmin.resolve(id, document, by: context.peer))
     }
   }
 

@@ -24,7 +24,7 @@ public struct AdminServer: Service {
   private let readiness: @Sendable () async -> Readiness
   private let configuration: @Sendable () async -> ConfigurationStanding?
   private let surroundings: @Sendable () async -> [String]
-  private let desk: RecordAdmin
+  private let recordAdmin: RecordAdmin
   private let settings: @Sendable () async -> String
   private let onListening: @Sendable () -> Void
   private let logger: Logger
@@ -41,7 +41,7 @@ public struct AdminServer: Service {
   ///   - readiness: Returns the readiness that `/readyz` reports.
   ///   - configuration: Returns the configuration that `/readyz` reports; `nil` if there is no configuration file.
   ///   - surroundings: Returns further lines of `/readyz`.
-  ///   - desk: The operations on records.
+  ///   - recordAdmin: The operations on records.
   ///   - settings: Returns the present configuration as JSON, without its secrets.
   ///   - onListening: Called once the listener accepts connections.
   ///   - logger: The logger of the listener.
@@ -49,7 +49,7 @@ public struct AdminServer: Service {
     host: String, port: Int, names: [String], token: Secret?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStanding?,
-    surroundings: @escaping @Sendable () async -> [String], desk: RecordAdmin,
+    surroundings: @escaping @Sendable () async -> [String], recordAdmin: RecordAdmin,
     settings: @escaping @Sendable () async -> String, onListening: @escaping @Sendable () -> Void,
     logger: Logger
   ) {
@@ -61,7 +61,7 @@ public struct AdminServer: Service {
     self.readiness = readiness
     self.configuration = configuration
     self.surroundings = surroundings
-    self.desk = desk
+    self.recordAdmin = recordAdmin
     self.settings = settings
     self.onListening = onListening
     self.logger = logger
@@ -105,7 +105,7 @@ public struct AdminServer: Service {
     guarded.get("/v1/config") { [settings] _, _ in
       Response.text(await settings() + "\n", status: .ok, type: "application/json")
     }
-    addRecords(to: guarded, desk: desk)
+    addRecords(to: guarded, recordAdmin: recordAdmin)
     return router
   }
 }

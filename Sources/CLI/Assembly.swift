@@ -211,11 +211,11 @@ struct Assembly {
     var all = services
     if !digests.isShared { all.append(LogSecretService(facts: facts, digests: digests)) }
     let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
-    let desk = RecordAdmin(
+    let recordAdmin = RecordAdmin(
       store: store(0), context: contexts[0], invalidations: invalidations, identityKey: identityKey,
       routes: { await live().routes }, onFreed: { known.remove($0) }, logger: logger)
     if let admin = try adminServer(
-      metrics, desk, live,
+      metrics, recordAdmin, live,
       readiness: {
         let own = await proxy.readiness
         guard own == .ready else { return own }
@@ -227,7 +227,7 @@ struct Assembly {
         [readiness.line] + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
       }, onListening: { adminStands.open() })
     {
-      let census = RecordCensus(desk: desk, board: board)
+      let census = RecordCensus(recordAdmin: recordAdmin, board: board)
       metrics.source { census.figures }
       all += [census, admin]
     }
@@ -265,7 +265,7 @@ struct Assembly {
   }
 
   private func adminServer(
-    _ metrics: Metrics, _ desk: RecordAdmin, _ settings: @escaping @Sendable () async -> Settings,
+    _ metrics: Metrics, _ recordAdmin: RecordAdmin, _ settings: @escaping @Sendable () async -> Settings,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStanding?,
     surroundings: @escaping @Sendable () async -> [String], onListening: @escaping @Sendable () -> Void
@@ -275,7 +275,7 @@ struct Assembly {
       host: admin.host, port: admin.port, names: admin.hosts,
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)),
       metrics: metrics, readiness: readiness, configuration: configuration, surroundings: surroundings,
-      desk: desk,
+      recordAdmin: recordAdmin,
       settings: { await settings().shownJSON }, onListening: onListening, logger: logger)
   }
 }

@@ -60,7 +60,7 @@ public final class RecordCensus: Service {
   /// expires.
   private static let turn = Milliseconds.seconds(60)
 
-  private let desk: RecordAdmin
+  private let recordAdmin: RecordAdmin
   private let board: (any CensusBoard)?
   private let token = OwnerToken.random()
   private let last = Mutex<(count: RecordCount, at: Int64)?>(nil)
@@ -68,10 +68,10 @@ public final class RecordCensus: Service {
   /// Creates a census.
   ///
   /// - Parameters:
-  ///   - desk: The operations on records.
+  ///   - recordAdmin: The operations on records.
   ///   - board: The place where nodes that share the store exchange the count; `nil` if they do not share it.
-  public init(desk: RecordAdmin, board: (any CensusBoard)? = nil) {
-    self.desk = desk
+  public init(recordAdmin: RecordAdmin, board: (any CensusBoard)? = nil) {
+    self.recordAdmin = recordAdmin
     self.board = board
   }
 
@@ -102,7 +102,7 @@ public final class RecordCensus: Service {
   /// Makes the count and returns its duration. Calls `goingOn` periodically.
   private func count(goingOn: @Sendable () async -> Void) async -> Duration {
     let startedAt = ContinuousClock.now
-    if let count = try? await desk.count(goingOn: goingOn), !Task.isCancelled {
+    if let count = try? await recordAdmin.count(goingOn: goingOn), !Task.isCancelled {
       last.withLock { $0 = (count, WallClock.milliseconds()) }
     }
     return ContinuousClock.now - startedAt

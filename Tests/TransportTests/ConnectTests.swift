@@ -28,7 +28,7 @@ import Wire
   @Test func `connecting is not tried past the permit`() async throws {
     let dead = try DeadPort.refusing()
     try await Harness.run { harness async throws in
-      let permit = SendPermit(askedAt: BootInstant(nanoseconds: 0), lease: .seconds(1))
+      let permit = SendPermit(requestedAt: BootInstant(nanoseconds: 0), lease: .seconds(1))
       let failure = await harness.upstream.begin(request(.loopback(dead.port), permit: permit)).failure()
       #expect(failure?.isNotSent == true)
       #expect(harness.upstream.counters.connects == 1)

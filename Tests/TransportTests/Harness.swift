@@ -64,7 +64,7 @@ extension UpstreamRequest {
 }
 
 extension SendPermit {
-  static func fresh() -> SendPermit { SendPermit(askedAt: .now, lease: .seconds(30)) }
+  static func fresh() -> SendPermit { SendPermit(requestedAt: .now, lease: .seconds(30)) }
 }
 
 /// A response as a test compares it.

@@ -63,7 +63,7 @@ import Testing
   @Test func `a stale permit never sends`() async throws {
     let server = try RawServer { try $0.readRequest() }
     try await Harness.run { harness async throws in
-      let permit = SendPermit(askedAt: BootInstant(nanoseconds: 0), lease: .seconds(1))
+      let permit = SendPermit(requestedAt: BootInstant(nanoseconds: 0), lease: .seconds(1))
       let failure = await harness.upstream.begin(.to(server, "POST", permit: permit)).failure()
       #expect(failure?.isNotSent == true)
       #expect(!permit.isSent)

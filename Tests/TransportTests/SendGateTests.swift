@@ -15,7 +15,7 @@ import Wire
 
   private let early = BootInstant(nanoseconds: 0)
   private let late = BootInstant(nanoseconds: 60_000_000_000)
-  private func permit() -> SendPermit { SendPermit(askedAt: early, lease: .seconds(30)) }
+  private func permit() -> SendPermit { SendPermit(requestedAt: early, lease: .seconds(30)) }
 
   @Test func `it opens once`() {
     for (method, permit) in [("POST", permit()), ("POST", nil), ("GET", permit())] {

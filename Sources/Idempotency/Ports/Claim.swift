@@ -16,7 +16,7 @@ public final class Claim: Sendable, Equatable {
     let unknownRetention: Milliseconds
     let remember: Milliseconds
     let fence: Fence?
-    let askedAt: BootInstant
+    let requestedAt: BootInstant
     let copiedUntil: BootInstant
   }
 
@@ -25,13 +25,13 @@ public final class Claim: Sendable, Equatable {
   public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
     followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
-    remember: Milliseconds, fence: Fence? = nil, askedAt: BootInstant,
+    remember: Milliseconds, fence: Fence? = nil, requestedAt: BootInstant,
     copiedUntil: BootInstant = BootInstant(nanoseconds: 0)
   ) {
     grant = Grant(
       id: id, owner: owner, fingerprint: fingerprint, attempt: attempt, firstSeen: firstSeen,
       followsUnknown: followsUnknown, onlyRejectedSoFar: onlyRejectedSoFar, lease: lease,
-      unknownRetention: unknownRetention, remember: remember, fence: fence, askedAt: askedAt,
+      unknownRetention: unknownRetention, remember: remember, fence: fence, requestedAt: requestedAt,
       copiedUntil: copiedUntil)
   }
 
@@ -57,7 +57,7 @@ public final class Claim: Sendable, Equatable {
   public var fence: Fence? { grant.fence }
   /// The time at which this grant was *requested*, by the owner's boot-time clock. On the owner's side, the lease
   /// counts from here.
-  public var askedAt: BootInstant { grant.askedAt }
+  public var requestedAt: BootInstant { grant.requestedAt }
   /// The time until which the store may still run another copy of this claim, by the owner's boot-time clock.
   ///
   /// The claim must not be released before: the copy would take the record again, and nobody would end it

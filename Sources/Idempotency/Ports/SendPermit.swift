@@ -24,13 +24,13 @@ public final class SendPermit: @unchecked Sendable {
   /// The reason of the last refused `take`; `nil` if none was refused.
   private(set) public var refusal: Refusal?
 
-  public init(askedAt: BootInstant, lease: Milliseconds) {
-    sendBefore = askedAt + (lease - Self.margin(of: lease))
+  public init(requestedAt: BootInstant, lease: Milliseconds) {
+    sendBefore = requestedAt + (lease - Self.margin(of: lease))
   }
 
-  /// Extends the permit after the acknowledgement of a renewal that was requested at `askedAt`.
-  public func renewed(askedAt: BootInstant, lease: Milliseconds) {
-    sendBefore = max(sendBefore, askedAt + (lease - Self.margin(of: lease)))
+  /// Extends the permit after the acknowledgement of a renewal that was requested at `requestedAt`.
+  public func renewed(requestedAt: BootInstant, lease: Milliseconds) {
+    sendBefore = max(sendBefore, requestedAt + (lease - Self.margin(of: lease)))
   }
 
   /// Ends the permit after the store has replied that the record has another owner, or none.

@@ -9,27 +9,27 @@
 public enum RecordRules {
   /// Claims the record for a new owner.
   public static func claim(
-    _ entry: StoredEntry?, _ request: ClaimRequest, now: StoreInstant, askedAt: BootInstant
+    _ entry: StoredEntry?, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant
   ) -> RecordStep<ClaimOutcome> {
     switch present(entry, now: now) {
     case nil:
-      grant(fresh(request, attempt: 1, now: now), request, now: now, askedAt: askedAt)
+      grant(fresh(request, attempt: 1, now: now), request, now: now, requestedAt: requestedAt)
     case .fence(let attempt, let until, _):
       grant(
         fresh(request, attempt: attempt + 1, now: now, fencedUntil: until), request, now: now,
-        askedAt: askedAt)
+        requestedAt: requestedAt)
     case .record(let record):
-      claim(record, request, now: now, askedAt: askedAt)
+      claim(record, request, now: now, requestedAt: requestedAt)
     }
   }
 
   private static func claim(
-    _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, askedAt: BootInstant
+    _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant
   ) -> RecordStep<ClaimOutcome> {
     if record.owner == request.owner, case .inFlight = record.state {
       var again = record
       again.state = .inFlight(leaseUntil: now + request.lease)
-      return grant(again, request, now: now, askedAt: askedAt)
+      return grant(again, request, now: now, requestedAt: requestedAt)
     }
     guard record.fingerprint.recipe == request.fingerprint.recipe else {
       return RecordStep(.none, .otherRecipe(record.fingerprint.recipe))
@@ -38,7 +38,7 @@ public enum RecordRules {
     let standing = record.standing(now: now)
     switch standing {
     case .released:
-      return grant(next(record, request, now: now), request, now: now, askedAt: askedAt)
+      return grant(next(record, request, now: now), request, now: now, requestedAt: requestedAt)
     case .unknown(let age, _):
       guard case .afterSettle(let settle) = request.takeOver, age >= settle else {
         return RecordStep(.none, .taken(standing))
@@ -46,7 +46,7 @@ public enum RecordRules {
       var record = next(record, request, now: now)
       record.followsUnknown = true
       record.onlyRejectedSoFar = false
-      return grant(record, request, now: now, askedAt: askedAt)
+      return grant(record, request, now: now, requestedAt: requestedAt)
     case .absent, .inFlight, .completed, .expired:
       return RecordStep(.none, .taken(standing))
     }
@@ -74,14 +74,14 @@ public enum RecordRules {
   }
 
   private static func grant(
-    _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, askedAt: BootInstant
+    _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant
   ) -> RecordStep<ClaimOutcome> {
     let claim = Claim(
       id: request.id, owner: record.owner, fingerprint: record.fingerprint, attempt: record.attempt,
       firstSeen: record.firstSeen, followsUnknown: record.followsUnknown,
       onlyRejectedSoFar: record.onlyRejectedSoFar, lease: request.lease,
       unknownRetention: record.unknownRetention, remember: record.remember,
-      fence: Fence(until: record.fencedUntil, now: now), askedAt: askedAt)
+      fence: Fence(until: record.fencedUntil, now: now), requestedAt: requestedAt)
     return RecordStep(.put(.record(record)), .granted(claim))
   }
 

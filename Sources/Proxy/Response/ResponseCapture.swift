@@ -127,12 +127,12 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
     var held: ByteBuffer?
     var passed = 0
     while true {
-      let askedAt = NIODeadline.now()
+      let readAt = NIODeadline.now()
       guard let piece = try await exchange.read(within: Milliseconds(left.nanoseconds / 1_000_000)) else {
         break
       }
       let now = NIODeadline.now()
-      left = left - (now - max(exchange.sentAt ?? now, askedAt))
+      left = left - (now - max(exchange.sentAt ?? now, readAt))
       keep(piece)
       if let before = held { await relay.write(before) }
       passed += piece.readableBytes

@@ -86,6 +86,6 @@ extension ClaimRequest {
     Claim(
       id: id, owner: owner, fingerprint: fingerprint, attempt: 0, firstSeen: StoreInstant(milliseconds: 0),
       followsUnknown: false, onlyRejectedSoFar: false, lease: lease, unknownRetention: unknownRetention,
-      remember: remember, askedAt: BootInstant(nanoseconds: 0))
+      remember: remember, requestedAt: BootInstant(nanoseconds: 0))
   }
 }

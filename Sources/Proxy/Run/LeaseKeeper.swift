@@ -37,8 +37,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
     self.known = known
     self.context = context
     self.metrics = metrics
-    grantedAt = claim.askedAt
-    permit = SendPermit(askedAt: claim.askedAt, lease: claim.lease)
+    grantedAt = claim.requestedAt
+    permit = SendPermit(requestedAt: claim.requestedAt, lease: claim.lease)
     schedule(in: claim.lease / 3)
   }
 
@@ -66,9 +66,9 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private func renew() async {
     // The run may have ended between the timer and this task: a renewal would make its deleted record anew.
     guard isRenewed else { return }
-    let askedAt = BootInstant.now
+    let requestedAt = BootInstant.now
     hasRequestedRenewal = true
-    if !hasLapsed, askedAt - grantedAt >= claim.lease {
+    if !hasLapsed, requestedAt - grantedAt >= claim.lease {
       hasLapsed = true
       metrics.add(.leasesLapsed)
     }
@@ -78,8 +78,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
       switch outcome {
       case .done:
         metrics.add(.leasesRenewed)
-        grantedAt = askedAt
-        permit.renewed(askedAt: askedAt, lease: claim.lease)
+        grantedAt = requestedAt
+        permit.renewed(requestedAt: requestedAt, lease: claim.lease)
         schedule(in: claim.lease / 3)
       case .lost:
         // Nothing is sent any more. The client's response depends on the record's state when the owner ends.

@@ -39,7 +39,7 @@ public final class LocalCache: Sendable {
   /// The permission for one fill, with the state of the cache before the store's command was sent.
   public struct Ticket: Sendable {
     var generation: UInt64
-    var askedAt: BootInstant
+    var requestedAt: BootInstant
   }
 
   /// Returns the outcome of a claim if it is cached. Never waits. A look-up that finds none is counted by the ticket
@@ -61,7 +61,7 @@ public final class LocalCache: Sendable {
     for id: RecordID, countsMiss: Bool = false, now: BootInstant = .now
   ) -> Ticket? {
     guard isEnabled, let generation = shard(of: id).generation(countsMiss: countsMiss) else { return nil }
-    return Ticket(generation: generation, askedAt: now)
+    return Ticket(generation: generation, requestedAt: now)
   }
 
   /// Caches an outcome from the store, unless an entry of the shard was invalidated since the ticket was taken.
@@ -71,7 +71,7 @@ public final class LocalCache: Sendable {
     guard let ticket else { return }
     // The remaining time by the store's clock counts from before the command was sent, so no entry outlives its record.
     shard(of: id).fill(
-      id, fingerprint, record, expiry: ticket.askedAt + record.remaining, ticket.generation)
+      id, fingerprint, record, expiry: ticket.requestedAt + record.remaining, ticket.generation)
   }
 
   /// Removes the entry of a record that was forgotten or resolved.

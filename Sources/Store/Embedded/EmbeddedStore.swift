@@ -91,11 +91,11 @@ public final class EmbeddedStore: RecordStore {
 
 extension EmbeddedStore {
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
-    let askedAt = BootInstant.now
+    let requestedAt = BootInstant.now
     let loop = MultiThreadedEventLoopGroup.currentEventLoop
     enqueue(
       RecordRequest(request.id, reply: .function(on: loop, onReply)) {
-        RecordRules.claim($0, request, now: $1, askedAt: askedAt)
+        RecordRules.claim($0, request, now: $1, requestedAt: requestedAt)
       })
   }
 

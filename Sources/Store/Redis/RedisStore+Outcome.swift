@@ -69,7 +69,7 @@ extension RedisStore {
       firstSeen: record?.firstSeen ?? answer.now, followsUnknown: record?.followsUnknown ?? false,
       onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, lease: request.lease,
       unknownRetention: request.unknownRetention, remember: request.remember,
-      fence: Fence(until: record?.fencedUntil, now: answer.now), askedAt: answer.sentAt,
+      fence: Fence(until: record?.fencedUntil, now: answer.now), requestedAt: answer.sentAt,
       copiedUntil: answer.copiedUntil)
   }
 }

@@ -82,7 +82,7 @@ enum TransportBenchmark {
         UpstreamRequest(
           upstream: settings, method: method, target: "/v1/orders", fields: fields,
           body: method == "GET" ? .none : .whole(body),
-          permit: SendPermit(askedAt: .now, lease: .seconds(30))))
+          permit: SendPermit(requestedAt: .now, lease: .seconds(30))))
       defer { exchange.close() }
       _ = try await exchange.collect(upTo: 1 << 20, within: .seconds(30))
       count += 1

@@ -23,7 +23,7 @@ extension Claim {
       fingerprint: fingerprint, attempt: attempt,
       firstSeen: StoreInstant(milliseconds: 1000), followsUnknown: followsUnknown,
       onlyRejectedSoFar: onlyRejectedSoFar, lease: .seconds(30), unknownRetention: .seconds(60),
-      remember: .seconds(60), askedAt: BootInstant(nanoseconds: 0))
+      remember: .seconds(60), requestedAt: BootInstant(nanoseconds: 0))
   }
 }
 

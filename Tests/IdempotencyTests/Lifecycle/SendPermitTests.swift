@@ -7,30 +7,30 @@ import Testing
   }
 
   @Test func `is given once`() {
-    let permit = SendPermit(askedAt: Self.at(milliseconds: 0), lease: 10_000)
+    let permit = SendPermit(requestedAt: Self.at(milliseconds: 0), lease: 10_000)
     #expect(permit.take(now: Self.at(milliseconds: 5)))
     #expect(!permit.take(now: Self.at(milliseconds: 6)))
     #expect(permit.refusal == .alreadySent)
   }
 
   @Test func `is refused within the margin before the lease's end`() {
-    let permit = SendPermit(askedAt: Self.at(milliseconds: 0), lease: 10_000)
+    let permit = SendPermit(requestedAt: Self.at(milliseconds: 0), lease: 10_000)
     #expect(!permit.take(now: Self.at(milliseconds: 9000)))
     #expect(permit.refusal == .stale)
     #expect(!permit.isSent)
   }
 
   @Test func `is refused once the store has replied that the record is another's`() {
-    let permit = SendPermit(askedAt: Self.at(milliseconds: 0), lease: 10_000)
+    let permit = SendPermit(requestedAt: Self.at(milliseconds: 0), lease: 10_000)
     permit.revoke()
     #expect(!permit.take(now: Self.at(milliseconds: 1)))
     #expect(permit.refusal == .stale)
   }
 
   @Test func `counts from when the last acknowledged renewal was asked for`() {
-    let permit = SendPermit(askedAt: Self.at(milliseconds: 0), lease: 10_000)
-    permit.renewed(askedAt: Self.at(milliseconds: 8000), lease: 10_000)
-    permit.renewed(askedAt: Self.at(milliseconds: 3000), lease: 10_000)
+    let permit = SendPermit(requestedAt: Self.at(milliseconds: 0), lease: 10_000)
+    permit.renewed(requestedAt: Self.at(milliseconds: 8000), lease: 10_000)
+    permit.renewed(requestedAt: Self.at(milliseconds: 3000), lease: 10_000)
     #expect(permit.take(now: Self.at(milliseconds: 16_999)))
   }
 

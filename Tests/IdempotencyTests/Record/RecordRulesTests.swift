@@ -6,7 +6,7 @@ import Testing
 /// suite.
 @Suite struct RecordRulesTests {
   private static let now = StoreInstant(milliseconds: 1_000_000)
-  private static let asked = BootInstant(nanoseconds: 77)
+  private static let requestTime = BootInstant(nanoseconds: 77)
   private static let mine = OwnerToken(high: 1, low: 1)
   private static let theirs = OwnerToken(high: 2, low: 2)
   private static let fingerprint = Fingerprint(
@@ -44,13 +44,13 @@ import Testing
     Claim(
       id: id, owner: owner, fingerprint: fingerprint, attempt: 3, firstSeen: StoreInstant(milliseconds: 5),
       followsUnknown: false, onlyRejectedSoFar: true, lease: 200, unknownRetention: 1000, remember: 500,
-      askedAt: asked)
+      requestedAt: requestTime)
   }
 
   private static func claims(
     _ entry: StoredEntry?, _ request: ClaimRequest = request(), at now: StoreInstant = now
   ) -> RecordStep<ClaimOutcome> {
-    RecordRules.claim(entry, request, now: now, askedAt: asked)
+    RecordRules.claim(entry, request, now: now, requestedAt: requestTime)
   }
 
   // Boundaries: each state up to the last millisecond, and from the next on.
@@ -95,7 +95,7 @@ import Testing
       #expect(claim.attempt == 1)
       #expect(claim.firstSeen == Self.now)
       #expect(claim.onlyRejectedSoFar)
-      #expect(claim.askedAt == Self.asked)
+      #expect(claim.requestedAt == Self.requestTime)
       #expect(step.change == .put(.record(Self.fresh(attempt: 1))))
     }
   }
@@ -268,7 +268,7 @@ import Testing
     let claim = Claim(
       id: mine.id, owner: mine.owner, fingerprint: mine.fingerprint, attempt: 3, firstSeen: mine.firstSeen,
       followsUnknown: false, onlyRejectedSoFar: true, lease: 200, unknownRetention: 1000, remember: 500,
-      fence: fence, askedAt: Self.asked)
+      fence: fence, requestedAt: Self.requestTime)
     guard case .put(.record(let record)) = RecordRules.renew(nil, claim, now: Self.now).change else {
       Issue.record("the record was not made anew")
       return

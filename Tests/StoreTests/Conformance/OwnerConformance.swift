@@ -66,7 +66,7 @@ import Testing
       id: claim.id, owner: claim.owner, fingerprint: claim.fingerprint, attempt: attempt ?? claim.attempt,
       firstSeen: firstSeen ?? claim.firstSeen, followsUnknown: followsUnknown ?? claim.followsUnknown,
       onlyRejectedSoFar: claim.onlyRejectedSoFar, lease: lease ?? claim.lease,
-      unknownRetention: claim.unknownRetention, remember: claim.remember, askedAt: claim.askedAt)
+      unknownRetention: claim.unknownRetention, remember: claim.remember, requestedAt: claim.requestedAt)
   }
 
   private static func stranger(attempt: Int) -> Claim {
@@ -76,7 +76,7 @@ import Testing
       firstSeen: StoreInstant(milliseconds: 1_700_000_000_123), followsUnknown: true,
       onlyRejectedSoFar: false,
       lease: request.lease, unknownRetention: request.unknownRetention, remember: request.remember,
-      askedAt: BootInstant(nanoseconds: 0))
+      requestedAt: BootInstant(nanoseconds: 0))
   }
 
   @Test(arguments: StoreUnderTest.all)

@@ -98,7 +98,7 @@ import Testing
     let completion = Samples.completion(retention: .seconds(60), remember: .seconds(90))
     func entry(at: StoreInstant) -> StoredEntry {
       let request = Samples.request()
-      let step = RecordRules.claim(nil, request, now: at, askedAt: Self.boot)
+      let step = RecordRules.claim(nil, request, now: at, requestedAt: Self.boot)
       guard case .put(let claimed) = step.change, case .granted(let claim) = step.outcome,
         case .put(let completed) = RecordRules.complete(claimed, claim, with: completion, now: at).change
       else { preconditionFailure("no record") }

@@ -112,7 +112,7 @@ import Testing
       let other = Claim(
         id: claim.id, owner: late.owner, fingerprint: claim.fingerprint, attempt: 1,
         firstSeen: claim.firstSeen, followsUnknown: false, onlyRejectedSoFar: true, lease: claim.lease,
-        unknownRetention: claim.unknownRetention, remember: claim.remember, askedAt: claim.askedAt)
+        unknownRetention: claim.unknownRetention, remember: claim.remember, requestedAt: claim.requestedAt)
       let otherResponse = Samples.response(body: String(repeating: "y", count: 100_000))
       let reply = try await node.store.complete(other, with: Samples.completion(.kept(otherResponse)))
       guard case .lost(.completed(let standing)) = reply.outcome else { throw Unexpected(what: "\(reply)") }

@@ -21,7 +21,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   private var followers: [RedisLink] = []
   private var beat: RepeatedTask?
   /// The time of a question without a response; `nil` if there is none.
-  private var askedAt: BootInstant?
+  private var requestedAt: BootInstant?
   private var hasMaster = false
   /// Whether the loss of the connection is this monitor's own doing.
   private var isLeaving = false
@@ -121,11 +121,11 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
     }
     guard link.isUp else { return }
     let now = BootInstant(nanoseconds: bootTimeNanoseconds())
-    if let askedAt {
-      if now - askedAt > Self.maxWait { link.fail("no response to a question") }
+    if let requestedAt {
+      if now - requestedAt > Self.maxWait { link.fail("no response to a question") }
       return
     }
-    askedAt = now
+    requestedAt = now
     machine.asked()
     link.append { $0.writeCommand(question) }
   }
@@ -136,12 +136,12 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {
-    askedAt = nil
+    requestedAt = nil
     perform(machine.responded(reply.value))
   }
 
   func linkIsDown(_ reason: String) {
-    askedAt = nil
+    requestedAt = nil
     if !isLeaving { perform(machine.failed(reason)) }
   }
 

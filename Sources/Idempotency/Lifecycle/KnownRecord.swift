@@ -40,7 +40,7 @@ public struct KnownRecord: Sendable, Equatable {
   }
 
   /// Whether a delivery of this process is running the record.
-  public var isAtWork: Bool {
+  public var isRunningHere: Bool {
     switch standing {
     case .owned, .unprotected: true
     case .lost, .taken, .released: false
@@ -83,7 +83,7 @@ extension KnownRecord {
       return KnownRecord(.owned, owner: claim.owner, fingerprint: claim.fingerprint)
     case .taken(let standing):
       // The end of the owner in this process will be more precise than this reply.
-      if let before, before.isAtWork { return before }
+      if let before, before.isRunningHere { return before }
       // Its owner may release the record, or has claimed it only to mark it unknown.
       if let before, case .lost = before.standing, case .inFlight = standing { return before }
       let times = (unknownRetention: request.unknownRetention, remember: request.remember)

@@ -11,7 +11,7 @@ import Synchronization
 /// of the two it was; once the store is back, its reply counts and replaces the entry.
 ///
 /// Two halves stand for age: an entry is written into the younger one, and when that is full the older one is dropped,
-/// but for the records that a delivery of this process is at work on, of which there are no more than requests.
+/// but for the records that a delivery of this process is running, of which there are no more than requests.
 public final class KnownRecords: Sendable {
   private struct State {
     let half: Int
@@ -34,10 +34,10 @@ public final class KnownRecords: Sendable {
     }
 
     private mutating func turn() {
-      let atWork = old.filter { $0.value.isAtWork }
+      let running = old.filter { $0.value.isRunningHere }
       old = young
-      young = atWork
-      turnsAt = max(half, 2 * atWork.count)
+      young = running
+      turnsAt = max(half, 2 * running.count)
     }
   }
 

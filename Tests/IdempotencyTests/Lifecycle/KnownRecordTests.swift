@@ -162,7 +162,7 @@ import Testing
       Issue.record("a released record did not run")
       return
     }
-    #expect(known?.isAtWork == true)
+    #expect(known?.isRunningHere == true)
     known = known?.ended(unprotected: Self.request(), isLost: false, now: Self.now)
     #expect(known?.standing == .released(until: until))
   }

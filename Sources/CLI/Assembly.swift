@@ -93,14 +93,14 @@ struct Assembly {
         endpoint.awaitsAdmission = true
         // The cache is bypassed until the subscription is established.
         let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
-        let hub = RedisSubscriber(context: contexts[0], settings: endpoint, logger: logger)
-        hub.observe { cache.follow($0) }
+        let subscriber = RedisSubscriber(context: contexts[0], settings: endpoint, logger: logger)
+        subscriber.observe { cache.follow($0) }
         metrics.addSource(cache)
         let stores = contexts.map {
-          RedisStore(context: $0, settings: endpoint, logger: logger, hub: hub)
+          RedisStore(context: $0, settings: endpoint, logger: logger, subscriber: subscriber)
         }
         metrics.addSource(stores.map(\.counters))
-        metrics.addSource(hub)
+        metrics.addSource(subscriber)
         let readiness = StoreReadiness(of: settings.store, stores.map(\.counters.monitor))
         let facts = stores[0].facts
         let namespace = NamespaceGuard(
@@ -115,7 +115,7 @@ struct Assembly {
           let store = MeasuredStore(stores[index], metrics: metrics.loops[index], failures: failures)
           return CachedStore(store, cache: cache)
         }
-        hub.close()
+        subscriber.close()
       }
     } catch let refusal as IdentityRefusal {
       for reason in refusal.reasons { StandardError.print("semel: \(reason)") }

@@ -46,11 +46,12 @@ extension Metrics {
     }
   }
 
-  func addSource(_ hub: RedisSubscriber) {
+  func addSource(_ subscriber: RedisSubscriber) {
     source {
       [
-        MetricFigure(.storeDoubts, hub.doubtsStanding), MetricFigure(.storeLosses, hub.lossCount),
-        MetricFigure(.storeFailovers, hub.failovers),
+        MetricFigure(.storeDoubts, subscriber.doubtsStanding),
+        MetricFigure(.storeLosses, subscriber.lossCount),
+        MetricFigure(.storeFailovers, subscriber.failovers),
       ]
     }
   }

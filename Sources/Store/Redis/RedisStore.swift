@@ -9,16 +9,16 @@ import Platform
 /// is lost takes at most twice that. A stall of this process is not counted for a claim that Redis refused as late.
 public struct RedisStore: RecordStore {
   let nodes: RedisNodes
-  let hub: RedisSubscriber
+  let subscriber: RedisSubscriber
 
   /// Creates the store, which begins to connect at once.
   public init(
-    context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisSubscriber
+    context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, subscriber: RedisSubscriber
   ) {
-    let nodes = RedisNodes(context: context, settings: settings, logger: logger, hub: hub)
+    let nodes = RedisNodes(context: context, settings: settings, logger: logger, subscriber: subscriber)
     self.nodes = nodes
-    self.hub = hub
-    hub.enlist(nodes)
+    self.subscriber = subscriber
+    subscriber.enlist(nodes)
     context.loop.execute { nodes.start() }
   }
 
@@ -277,6 +277,6 @@ public struct RedisStore: RecordStore {
   }
 
   public func watch(_ id: RecordID) async throws(StoreError) -> RedisWatch {
-    try await hub.watch(id, on: nodes.context)
+    try await subscriber.watch(id, on: nodes.context)
   }
 }

@@ -110,7 +110,7 @@ import Testing
       // The node time-out and an election take some two seconds.
       #expect(bootTimeNanoseconds() - start < 8_000_000_000)
       #expect(try await node.store.find(before.id).name == .completed)
-      try await until("the failover is counted") { node.hub.failovers == 1 }
+      try await until("the failover is counted") { node.subscriber.failovers == 1 }
     }
   }
 

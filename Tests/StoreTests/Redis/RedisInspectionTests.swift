@@ -16,9 +16,9 @@ import Testing
     settings.login.password = "word"
     let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
     try await RedisNode.run(settings) { node in
-      node.hub.observe { follow($0, cache) }
+      node.subscriber.observe { follow($0, cache) }
       let claim = try await node.store.completed()
-      try await until("the refusal is seen") { node.hub.doubtsStanding >= 1 }
+      try await until("the refusal is seen") { node.subscriber.doubtsStanding >= 1 }
       #expect(cache.ticket(for: claim.id) == nil)
       #expect(
         node.log.messages.contains { $0.contains("DOES NOT LET SEMEL PUBLISH") && $0.contains("+publish") })
@@ -45,13 +45,13 @@ import Testing
       ] {
         try server.command(["CONFIG", "SET"] + change)
         try await until("claims are refused") { await node.refusal()?.contains("require_durable") == true }
-        #expect(node.hub.doubtsStanding == 1)
+        #expect(node.subscriber.doubtsStanding == 1)
         #expect(node.log.messages.count { $0.contains(advice) } == 1)
         // What is kept can still be read.
         #expect(try await node.store.find(Samples.id()) == .absent)
         try server.command(["CONFIG", "SET"] + back)
         try await until("claims are granted") { await node.refusal() == nil }
-        #expect(node.hub.doubtsStanding == 0)
+        #expect(node.subscriber.doubtsStanding == 0)
       }
       #expect(node.log.messages.count { $0 == "Redis keeps its records again" } == 2)
     }
@@ -65,20 +65,20 @@ import Testing
     settings.requireDurable = isRequired
     let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
     try await RedisNode.run(settings) { node in
-      node.hub.observe { follow($0, cache) }
+      node.subscriber.observe { follow($0, cache) }
       let claim = try await node.store.completed()
       try await until("the cache is used") { cache.ticket(for: claim.id) != nil }
       try server.command(["FLUSHALL"])
       // A new connection finds it at once, a standing one within seconds.
       if !isRequired { try server.command(["CLIENT", "KILL", "TYPE", "normal"]) }
-      try await until("the loss is seen") { node.hub.lossCount == 1 }
+      try await until("the loss is seen") { node.subscriber.lossCount == 1 }
       try await until("every loop knows it") { (await node.refusal() != nil) == isRequired }
       #expect(node.log.messages.count { $0.contains("RECORDED OUTCOMES ARE GONE") } == 1)
       // Another node begins with the store as it is.
       let other = node.sibling()
       #expect(await other.refusal() == nil)
       other.close()
-      #expect(node.hub.lossCount == 1)
+      #expect(node.subscriber.lossCount == 1)
     }
   }
 

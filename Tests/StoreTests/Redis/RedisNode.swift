@@ -8,7 +8,7 @@ import TestSupport
 /// One process's end of a Redis: a subscriber and a store, each on an event loop of its own.
 struct RedisNode: Sendable {
   let settings: RedisEndpointSettings
-  let hub: RedisSubscriber
+  let subscriber: RedisSubscriber
   let store: LoopConfined
   let log: LogRecorder
 
@@ -24,12 +24,13 @@ struct RedisNode: Sendable {
     let recorder = log
     let logger = Logger(label: "redis") { _ in recorder }
     let group = group ?? .singleton
-    hub = RedisSubscriber(context: EventLoopContext(loop: group.next()), settings: settings, logger: logger)
+    subscriber = RedisSubscriber(
+      context: EventLoopContext(loop: group.next()), settings: settings, logger: logger)
     let context = EventLoopContext(loop: group.next())
     var storeSettings = settings
     if let relayed { storeSettings.address = .tcp(host: "127.0.0.1", port: relayed) }
     store = LoopConfined(
-      store: RedisStore(context: context, settings: storeSettings, logger: logger, hub: hub),
+      store: RedisStore(context: context, settings: storeSettings, logger: logger, subscriber: subscriber),
       context: context)
   }
 
@@ -53,7 +54,7 @@ struct RedisNode: Sendable {
 
   func close() {
     store.store.close()
-    hub.close()
+    subscriber.close()
   }
 }
 

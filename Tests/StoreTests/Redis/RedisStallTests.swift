@@ -61,7 +61,7 @@ import Testing
     let server = try await SharedRedis.server
     let context = EventLoopContext(loop: Self.group.next())
     let log = LogRecorder()
-    let hub = RedisSubscriber(
+    let subscriber = RedisSubscriber(
       context: context, settings: .on(server), logger: .init(label: "redis") { _ in log })
     let (stalls, continuation) = AsyncStream<Void>.makeStream()
     // The first ping goes out after a second; the loop stands still over the second one's time.
@@ -74,8 +74,8 @@ import Testing
       }
     }
     for await _ in stalls { break }
-    #expect(hub.counters.connections == 1)
+    #expect(subscriber.counters.connections == 1)
     #expect(!log.messages.contains("no connection to Redis"))
-    hub.close()
+    subscriber.close()
   }
 }

@@ -54,8 +54,10 @@ import Testing
       let started = bootTimeNanoseconds()
       try server.command(["CLIENT", "KILL", "TYPE", "pubsub"])
       // A wake-up is no promise: one may come before the connection that the next one tells of.
-      for _ in 0..<3 where node.hub.counters.connections < 2 { await watch.changed(within: .seconds(20)) }
-      #expect(node.hub.counters.connections == 2)
+      for _ in 0..<3 where node.subscriber.counters.connections < 2 {
+        await watch.changed(within: .seconds(20))
+      }
+      #expect(node.subscriber.counters.connections == 2)
       #expect(try await node.store.release(claim, .remembered) == .done)
       await watch.changed(within: .seconds(20))
       #expect(bootTimeNanoseconds() - started < 20_000_000_000)
@@ -79,7 +81,7 @@ import Testing
     try await RedisNode.run(.on(server)) { node in
       try await RedisNode.run(node.settings) { other in
         let events = Events()
-        other.hub.observe { events.record($0) }
+        other.subscriber.observe { events.record($0) }
         #expect(await events.next() == .up)
         let claims = [try await node.store.completed(), try await node.store.lapsed()]
         #expect(try await node.store.forget(claims[0].id, fence: 0))
@@ -90,7 +92,7 @@ import Testing
         #expect(await events.next() == .down)
         #expect(await events.next() == .up)
         let late = Events()
-        other.hub.observe { late.record($0) }
+        other.subscriber.observe { late.record($0) }
         #expect(await late.next() == .up)
       }
     }
@@ -103,7 +105,7 @@ import Testing
     settings.address = .tcp(host: "127.0.0.1", port: relay.port)
     try await RedisNode.run(settings) { node in
       let events = Events()
-      node.hub.observe { events.record($0) }
+      node.subscriber.observe { events.record($0) }
       #expect(await events.next() == .up)
       relay.set(.vanish)
       #expect(await events.next() == .down)

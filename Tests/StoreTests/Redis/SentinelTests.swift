@@ -60,7 +60,7 @@ import Testing
       }
       #expect(bootTimeNanoseconds() - start < 15_000_000_000)
       #expect(try await node.store.find(before.id).name == .completed)
-      try await until("the subscription has moved") { sibling.hub.counters.connections >= 2 }
+      try await until("the subscription has moved") { sibling.subscriber.counters.connections >= 2 }
       try await sibling.store.watch(open.id).cancel()
       async let woken: Void = watch.changed(within: .seconds(20))
       #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
@@ -79,7 +79,7 @@ import Testing
       trio.master.kill()
       #expect(try await node.store.granted(Samples.request()).attempt == 1)
       #expect(try await node.store.find(before.id).name == .completed)
-      #expect(node.hub.failovers == 1)
+      #expect(node.subscriber.failovers == 1)
     }
   }
 

@@ -15,7 +15,7 @@ final class RedisNodes: @unchecked Sendable {
   let keys: RedisKeys
   /// The counters of all connections. Safe from any thread.
   let counters = RedisCounters()
-  let hub: RedisSubscriber
+  let subscriber: RedisSubscriber
   let logger: Logger
   /// The only connection; `nil` in a cluster.
   let single: RedisPipeline?
@@ -38,32 +38,35 @@ final class RedisNodes: @unchecked Sendable {
   /// The time from which a walk over the keys may continue.
   var nextStepAt = BootInstant(nanoseconds: 0)
 
-  init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, hub: RedisSubscriber) {
+  init(
+    context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, subscriber: RedisSubscriber
+  ) {
     self.context = context
     self.settings = settings
     self.logger = logger
-    self.hub = hub
+    self.subscriber = subscriber
     keys = RedisKeys(namespace: settings.namespace)
     admission = (!settings.awaitsAdmission, nil)
     switch settings.topology {
     case .cluster: single = nil
     case .sentinel:
-      single = Self.pipeline(context, settings, at: nil, counters, isOnly: true, logger, hub)
+      single = Self.pipeline(context, settings, at: nil, counters, isOnly: true, logger, subscriber)
     case .standalone:
-      single = Self.pipeline(context, settings, at: settings.address, counters, isOnly: true, logger, hub)
+      single = Self.pipeline(
+        context, settings, at: settings.address, counters, isOnly: true, logger, subscriber)
     }
     single?.didChange = { [self] in changed() }
-    if let single { hub.sentinel?.lead(single.link) }
+    if let single { subscriber.sentinel?.lead(single.link) }
   }
 
   private static func pipeline(
     _ context: EventLoopContext, _ settings: RedisEndpointSettings, at address: Address?,
-    _ counters: RedisCounters, isOnly: Bool, _ logger: Logger, _ hub: RedisSubscriber
+    _ counters: RedisCounters, isOnly: Bool, _ logger: Logger, _ subscriber: RedisSubscriber
   ) -> RedisPipeline {
     let link = RedisLink(
       context: context, settings: settings, purpose: .records, address: address, counters: counters,
       isOnly: isOnly, logger: logger)
-    return RedisPipeline(context: context, link: link, hub: hub)
+    return RedisPipeline(context: context, link: link, subscriber: subscriber)
   }
 
   func start() {
@@ -95,7 +98,7 @@ final class RedisNodes: @unchecked Sendable {
   /// The connection to a node of a cluster, which is established if there is none.
   func pipeline(at address: Address) -> RedisPipeline {
     if let known = pipelines[address] { return known }
-    let made = Self.pipeline(context, settings, at: address, counters, isOnly: false, logger, hub)
+    let made = Self.pipeline(context, settings, at: address, counters, isOnly: false, logger, subscriber)
     pipelines[address] = made
     if admission.isOpen { made.admit(unless: admission.refusal) }
     guard !isClosed else { return made }

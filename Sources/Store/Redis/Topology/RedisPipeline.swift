@@ -44,7 +44,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   let settings: RedisEndpointSettings
   let link: RedisLink
   let keys: RedisKeys
-  private let hub: RedisSubscriber
+  private let subscriber: RedisSubscriber
   private var pending = CircularBuffer<Pending>(initialCapacity: 64)
   /// The number of the last commands that are not written yet.
   private var unwritten = 0
@@ -70,10 +70,10 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// Whether `hold` is final, so that it is reported even while Redis is unreachable.
   private(set) var isAdmissionRefused = false
 
-  init(context: EventLoopContext, link: RedisLink, hub: RedisSubscriber) {
+  init(context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber) {
     self.context = context
     self.link = link
-    self.hub = hub
+    self.subscriber = subscriber
     settings = link.settings
     keys = RedisKeys(namespace: settings.namespace)
     hold = settings.awaitsAdmission ? "the configuration was not yet compared with its namespace's" : nil
@@ -207,10 +207,10 @@ extension RedisPipeline {
     clock.reset()
     if let now = greeting.now { clock.told(now, at: lastReplyAt) }
     heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
-    if let epoch = greeting.epoch, let loss = hub.epoch.lost(by: epoch) { hub.report(loss) }
+    if let epoch = greeting.epoch, let loss = subscriber.epoch.lost(by: epoch) { subscriber.report(loss) }
     let doubts = named(greeting.doubts)
-    judge(doubts: doubts, loss: hub.epoch.loss)
-    if refusal == nil { for doubt in doubts { hub.warn(doubt) } }
+    judge(doubts: doubts, loss: subscriber.epoch.loss)
+    if refusal == nil { for doubt in doubts { subscriber.warn(doubt) } }
     didChange()
     return refusal
   }
@@ -234,7 +234,7 @@ extension RedisPipeline {
         ?? doubts.first.map { "require_durable is set, and this Redis may lose records: \($0)" }
     }
     refusal = reason
-    if let reason { hub.refuse(reason) }
+    if let reason { subscriber.refuse(reason) }
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {

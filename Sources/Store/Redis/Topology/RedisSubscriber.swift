@@ -194,7 +194,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
 extension RedisSubscriber {
   /// Subscribes to the ends of a record, on the watcher's loop. Returns once Redis has confirmed the subscription.
   func watch(_ id: RecordID, on watcher: EventLoopContext) async throws(StoreError) -> RedisWatch {
-    let watch = RedisWatch(id: id, context: watcher, hub: self)
+    let watch = RedisWatch(id: id, context: watcher, subscriber: self)
     context.loop.execute { self.enter(watch) }
     await watch.changed(within: link.settings.timeout)
     // Either loop may have stood still, with the confirmation still in the socket.

@@ -9,14 +9,14 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
 
   let id: RecordID
   private let context: EventLoopContext
-  private let hub: RedisSubscriber
+  private let subscriber: RedisSubscriber
   private let signal: Signal
   private(set) var beginning = Beginning.asked
 
-  init(id: RecordID, context: EventLoopContext, hub: RedisSubscriber) {
+  init(id: RecordID, context: EventLoopContext, subscriber: RedisSubscriber) {
     self.id = id
     self.context = context
-    self.hub = hub
+    self.subscriber = subscriber
     signal = Signal(timers: context.timers)
   }
 
@@ -24,7 +24,7 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
     _ = await signal.wait(milliseconds: span.count)
   }
 
-  public func cancel() { hub.leave(self) }
+  public func cancel() { subscriber.leave(self) }
 
   /// Wakes the task, because the record may have changed. Called on the subscriber's loop.
   func wake() { onOwnLoop { self.signal.set() } }

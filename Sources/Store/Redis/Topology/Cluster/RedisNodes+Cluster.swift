@@ -73,7 +73,7 @@ extension RedisNodes {
       pipeline.close()
     }
     for master in masters { _ = pipeline(at: master) }
-    hub.learn(read.masters, by: self)
+    subscriber.learn(read.masters, by: self)
     publishStatus()
     changed()
   }

@@ -33,13 +33,13 @@ struct RedisCopies {
 
   /// Takes the result of a copy. True if it is the command's result; false if the command must be written again.
   @inline(never)
-  mutating func answered(_ ending: RedisAnswer.Ending) throws(StoreError) -> Bool {
+  mutating func ended(_ ending: ScriptReply.Ending) throws(StoreError) -> Bool {
     areNone = false
     switch ending {
-    case .told(let told) where told.word == .late:
+    case .result(let result) where result.word == .late:
       lateCount += 1
       guard lateCount < Self.maxLateCount else { throw error("Redis ran the command after its time") }
-    case .done, .told: return true
+    case .done, .result: return true
     case .refused(let text) where RedisRefusal.isScriptMissing(text) && !sendsWhole: sendsWhole = true
     case .refused(let text): throw lost.map { .fateUnknown($0) } ?? RedisRefusal.error(text)
     case .lost(let reason): lost = reason

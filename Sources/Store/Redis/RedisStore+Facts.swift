@@ -43,11 +43,11 @@ extension RedisStore {
   ) async throws(StoreError) -> String? {
     let words = [keys.facts, fact.name, expected, value]
     let capacity = words.reduce(0) { $0 + $1.utf8.count + 16 }
-    let answer = try await nodes.ask(.fact, .key(keys.facts), capacity: capacity) { writer, _ in
+    let reply = try await nodes.ask(.fact, .key(keys.facts), capacity: capacity) { writer, _ in
       for word in words { writer.argument(word) }
     }
-    guard case .told(let told) = answer.ending, let text = told.text else {
-      throw .unreadable("Redis' reply to a question for a fact is none")
+    guard case .result(let result) = reply.ending, let text = result.text else {
+      throw .unreadable("Redis' reply to a question for a fact is not a fact")
     }
     return text.isEmpty ? nil : text
   }

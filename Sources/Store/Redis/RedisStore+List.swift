@@ -39,19 +39,19 @@ extension RedisStore {
     let began = bootTimeNanoseconds()
     defer { nodes.walkStepped(nanoseconds: bootTimeNanoseconds() - began) }
     let capacity = 160 + keys.pattern.utf8.count
-    let answer = try await nodes.ask(.list, route, capacity: capacity) { writer, _ in
+    let reply = try await nodes.ask(.list, route, capacity: capacity) { writer, _ in
       writer.argument(cursor)
       writer.argument(keys.pattern)
       writer.argument(Self.stepLength)
       writer.argument(Int64(keys.prefix.utf8.count))
     }
-    guard case .told(let told) = answer.ending, let list = told.list else {
-      throw .unreadable("Redis' answer to a list is none")
+    guard case .result(let result) = reply.ending, let list = result.list else {
+      throw .unreadable("Redis' reply to a listing is not a list")
     }
     let records = list.records.compactMap { id, record in
       OpenRecord(
-        id: id, standing: record.standing(now: answer.now, response: nil), firstSeen: record.firstSeen,
-        now: answer.now)
+        id: id, standing: record.standing(now: reply.now, response: nil), firstSeen: record.firstSeen,
+        now: reply.now)
     }
     return (OpenRecords(records: records, unreadable: list.unreadable, next: nil), list.cursor)
   }

@@ -4,16 +4,16 @@ import Idempotency
 extension RedisStore {
   /// Returns the outcome of a claim.
   @inline(never)
-  func outcome(of request: ClaimRequest, _ answer: RedisAnswer) throws(StoreError) -> ClaimOutcome {
-    guard case .told(let told) = answer.ending else {
-      return .granted(Self.claim(request, answer, after: nil))
+  func outcome(of request: ClaimRequest, _ reply: ScriptReply) throws(StoreError) -> ClaimOutcome {
+    guard case .result(let result) = reply.ending else {
+      return .granted(Self.claim(request, reply, after: nil))
     }
-    if told.word == .mismatch { return .mismatch }
-    let standing = try told.standing(now: answer.now, response: answer.response)
-    guard let record = told.record else { throw .unreadable("a claim's reply has no record") }
-    switch told.word {
+    if result.word == .mismatch { return .mismatch }
+    let standing = try result.standing(now: reply.now, response: reply.response)
+    guard let record = result.record else { throw .unreadable("a claim's reply has no record") }
+    switch result.word {
     case .granted:
-      return .granted(Self.claim(request, answer, after: record))
+      return .granted(Self.claim(request, reply, after: record))
     case .recipe:
       guard let recipe = Recipe(text: record.recipe) else {
         throw .unreadable("the record's fingerprint was made by a recipe that this version does not know")
@@ -26,29 +26,31 @@ extension RedisStore {
 
   /// Returns the outcome of an owner's or an operator's command.
   @inline(never)
-  func outcome(of answer: RedisAnswer) throws(StoreError) -> OwnerOutcome {
-    guard case .told(let told) = answer.ending, told.word != .again, told.word != .erased else {
+  func outcome(of reply: ScriptReply) throws(StoreError) -> OwnerOutcome {
+    guard case .result(let result) = reply.ending, result.word != .again, result.word != .erased else {
       return .done
     }
-    return .lost(try told.standing(now: answer.now, response: answer.response))
+    return .lost(try result.standing(now: reply.now, response: reply.response))
   }
 
   /// Returns the reply with the response, if that stands under a key of its own.
-  func withResponse(_ answer: RedisAnswer, of id: RecordID) async throws(StoreError) -> RedisAnswer {
-    guard case .told(let told) = answer.ending, let place = told.record?.responseKey(now: answer.now) else {
-      return answer
+  func withResponse(_ reply: ScriptReply, of id: RecordID) async throws(StoreError) -> ScriptReply {
+    guard case .result(let result) = reply.ending, let place = result.record?.responseKey(now: reply.now)
+    else {
+      return reply
     }
-    var answer = answer
+    var reply = reply
     if case .value(let bytes) = try await nodes.ask(RedisPlainCommand("GET", keys.response(id, place)), id) {
       guard let response = RedisResponse.read(bytes) else { throw .unreadable(RedisResponse.otherFormat) }
-      answer.response = response
+      reply.response = response
     }
-    return answer
+    return reply
   }
 
   /// Deletes a response that no record names any more. If that fails, it expires with its retention.
-  func erase(after answer: RedisAnswer, of id: RecordID) {
-    guard case .told(let told) = answer.ending, told.word == .erased, let place = told.text, place != "-"
+  func erase(after reply: ScriptReply, of id: RecordID) {
+    guard case .result(let result) = reply.ending, result.word == .erased, let place = result.text,
+      place != "-"
     else {
       return
     }
@@ -59,26 +61,26 @@ extension RedisStore {
   ///
   /// - Parameters:
   ///   - request: The request.
-  ///   - answer: The reply.
+  ///   - reply: The reply.
   ///   - record: The record as it is now, if there was one before; otherwise `nil`.
   private static func claim(
-    _ request: ClaimRequest, _ answer: RedisAnswer, after record: RedisRecord?
+    _ request: ClaimRequest, _ reply: ScriptReply, after record: RedisRecord?
   ) -> Claim {
     Claim(
       id: request.id, owner: request.owner, fingerprint: request.fingerprint, attempt: record?.attempt ?? 1,
-      firstSeen: record?.firstSeen ?? answer.now, followsUnknown: record?.followsUnknown ?? false,
+      firstSeen: record?.firstSeen ?? reply.now, followsUnknown: record?.followsUnknown ?? false,
       onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, lease: request.lease,
       unknownRetention: request.unknownRetention, remember: request.remember,
-      fence: Fence(until: record?.fencedUntil, now: answer.now), requestedAt: answer.sentAt,
-      copiedUntil: answer.copiedUntil)
+      fence: Fence(until: record?.fencedUntil, now: reply.now), requestedAt: reply.sentAt,
+      copiedUntil: reply.copiedUntil)
   }
 }
 
-extension RedisAnswer {
+extension ScriptReply {
   /// Whether the record's response stands under a key of its own.
   var needsResponse: Bool {
-    guard case .told(let told) = ending else { return false }
-    return told.record?.responseKey(now: now) != nil
+    guard case .result(let result) = ending else { return false }
+    return result.record?.responseKey(now: now) != nil
   }
 }
 

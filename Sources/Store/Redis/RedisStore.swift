@@ -53,22 +53,22 @@ public struct RedisStore: RecordStore {
     let capacity = RedisCommandWriter.capacity(of: request)
     let isWritten = nodes.askOnce(.claim, request.id, capacity: capacity) {
       $0.claim(request, until: $1)
-    } tell: { answer, copies in
-      received(answer, copies, to: request, onReply)
+    } tell: { reply, copies in
+      received(reply, copies, to: request, onReply)
     }
     if !isWritten { continueClaim(request, after: nil, onReply) }
   }
 
   @inline(never)
   private func received(
-    _ answer: RedisAnswer, _ copies: RedisCopies, to request: ClaimRequest,
+    _ reply: ScriptReply, _ copies: RedisCopies, to request: ClaimRequest,
     _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) {
     var copies = copies
     do throws(StoreError) {
-      if try copies.answered(answer.ending) {
-        guard answer.needsResponse else { return onReply(.success(try outcome(of: request, answer))) }
-        return readResponse(of: request, answer, onReply)
+      if try copies.ended(reply.ending) {
+        guard reply.needsResponse else { return onReply(.success(try outcome(of: request, reply))) }
+        return readResponse(of: request, reply, onReply)
       }
     } catch {
       return onReply(.failure(error))
@@ -77,26 +77,26 @@ public struct RedisStore: RecordStore {
   }
 
   private func readResponse(
-    of request: ClaimRequest, _ answer: RedisAnswer, _ onReply: @escaping @Sendable (ClaimReply) -> Void
+    of request: ClaimRequest, _ reply: ScriptReply, _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) {
     nodes.context.task {
-      let reply: ClaimReply
+      let claimReply: ClaimReply
       do throws(StoreError) {
-        reply = .success(try await outcomeWithResponse(of: request, answer))
+        claimReply = .success(try await outcomeWithResponse(of: request, reply))
       } catch {
-        reply = .failure(error)
+        claimReply = .failure(error)
       }
-      onReply(reply)
+      onReply(claimReply)
     }
   }
 
   /// Returns the outcome of a claim, with the response if that stands under a key of its own. If the response cannot be
   /// read now, the claim is refused: the record is known to be completed, so that its request must not run.
   private func outcomeWithResponse(
-    of request: ClaimRequest, _ answer: RedisAnswer
+    of request: ClaimRequest, _ reply: ScriptReply
   ) async throws(StoreError) -> ClaimOutcome {
     do {
-      return try outcome(of: request, try await withResponse(answer, of: request.id))
+      return try outcome(of: request, try await withResponse(reply, of: request.id))
     } catch {
       if case .unavailable(let reason) = error { throw .refused(reason) }
       throw error
@@ -107,13 +107,13 @@ public struct RedisStore: RecordStore {
     _ request: ClaimRequest, after copies: RedisCopies?, _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) {
     nodes.context.task {
-      let reply: ClaimReply
+      let claimReply: ClaimReply
       do throws(StoreError) {
-        reply = .success(try await claim(request, after: copies))
+        claimReply = .success(try await claim(request, after: copies))
       } catch {
-        reply = .failure(error)
+        claimReply = .failure(error)
       }
-      onReply(reply)
+      onReply(claimReply)
     }
   }
 
@@ -147,43 +147,43 @@ public struct RedisStore: RecordStore {
     _ request: ClaimRequest, after copies: RedisCopies? = nil
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
-    let answer = try await nodes.ask(.claim, .record(request.id), capacity: capacity, after: copies) {
+    let reply = try await nodes.ask(.claim, .record(request.id), capacity: capacity, after: copies) {
       $0.claim(request, until: $1)
     }
-    let isCopied = answer.copiedUntil.nanoseconds > 0
-    return (try await outcomeWithResponse(of: request, answer), isCopied ? answer.copiedUntil : nil)
+    let isCopied = reply.copiedUntil.nanoseconds > 0
+    return (try await outcomeWithResponse(of: request, reply), isCopied ? reply.copiedUntil : nil)
   }
 
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
-    let answer = try await nodes.ask(.renew, .record(claim.id), capacity: 512 + text.utf8.count) {
+    let reply = try await nodes.ask(.renew, .record(claim.id), capacity: 512 + text.utf8.count) {
       writer, _ in
       writer.ownership(claim)
       writer.argument { $0.record(claim, span: claim.lease, recipe: text) }
       writer.timeToLive(claim.lease, claim.unknownRetention, claim.remember, over: claim.fence)
     }
-    return try outcome(of: try await withResponse(answer, of: claim.id))
+    return try outcome(of: try await withResponse(reply, of: claim.id))
   }
 
   public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    let answer = try await write(completion, of: claim)
-    guard case .done = answer.ending else {
-      let outcome = try outcome(of: try await withResponse(answer, of: claim.id))
+    let reply = try await write(completion, of: claim)
+    guard case .done = reply.ending else {
+      let outcome = try outcome(of: try await withResponse(reply, of: claim.id))
       // Nothing else would delete the response of an owner that was superseded.
       if case .lost = outcome { eraseResponse(of: completion, claim) }
       return CompletionReply(outcome: outcome, record: nil)
     }
     let record = CompletedRecord(
-      outcome: completion.outcome, recordedAt: answer.now, expiresAt: answer.now + completion.retention,
+      outcome: completion.outcome, recordedAt: reply.now, expiresAt: reply.now + completion.retention,
       remaining: completion.retention, attempt: claim.attempt)
     return CompletionReply(outcome: .done, record: record)
   }
 
   private func write(
     _ completion: Completion, of claim: Claim
-  ) async throws(StoreError) -> RedisAnswer {
+  ) async throws(StoreError) -> ScriptReply {
     let text = claim.fingerprint.recipe.text
     let kept = RedisCompletion(completion)
     let capacity = 640 + text.utf8.count + kept.capacity
@@ -207,43 +207,43 @@ public struct RedisStore: RecordStore {
   }
 
   public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
-    let answer = try await nodes.ask(.release, .record(claim.id), capacity: 128) { writer, _ in
+    let reply = try await nodes.ask(.release, .record(claim.id), capacity: 128) { writer, _ in
       writer.token(argument: claim.owner)
       writer.argument(release == .deleted ? "deleted" : "remembered")
     }
-    return try outcome(of: try await withResponse(answer, of: claim.id))
+    return try outcome(of: try await withResponse(reply, of: claim.id))
   }
 
   public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
-    let answer = try await nodes.ask(.markUnknown, .record(claim.id), capacity: 512 + text.utf8.count) {
+    let reply = try await nodes.ask(.markUnknown, .record(claim.id), capacity: 512 + text.utf8.count) {
       writer, _ in
       writer.ownership(claim)
       writer.argument { $0.record(claim, span: 0, recipe: text) }
       writer.timeToLive(claim.unknownRetention, claim.remember, over: claim.fence)
     }
-    return try outcome(of: try await withResponse(answer, of: claim.id))
+    return try outcome(of: try await withResponse(reply, of: claim.id))
   }
 
   public func find(_ id: RecordID) async throws(StoreError) -> Standing {
-    let answer = try await withResponse(try await nodes.ask(.find, .record(id)), of: id)
-    guard case .told(let told) = answer.ending else { return .absent }
-    return try told.standing(now: answer.now, response: answer.response)
+    let reply = try await withResponse(try await nodes.ask(.find, .record(id)), of: id)
+    guard case .result(let result) = reply.ending else { return .absent }
+    return try result.standing(now: reply.now, response: reply.response)
   }
 
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     let token = OwnerToken.random()
     let capacity = 256 + keys.invalidations.utf8.count
-    let answer = try await nodes.ask(.forget, .record(id), capacity: capacity) { writer, deadline in
+    let reply = try await nodes.ask(.forget, .record(id), capacity: capacity) { writer, deadline in
       writer.token(argument: token)
       writer.argument { $0.span(fence) }
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
       writer.argument(deadline.milliseconds)
     }
-    erase(after: answer, of: id)
-    guard case .told(let told) = answer.ending else { return true }
-    return told.word == .erased
+    erase(after: reply, of: id)
+    guard case .result(let result) = reply.ending else { return true }
+    return result.word == .erased
   }
 
   public func resolve(
@@ -255,7 +255,7 @@ public struct RedisStore: RecordStore {
     let kept = completion.map(RedisCompletion.init)
     let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
     let first = kept?.ownKeyWrite(keys, id, token)
-    let answer = try await nodes.ask(.resolve, .record(id), capacity: capacity, first: first) {
+    let reply = try await nodes.ask(.resolve, .record(id), capacity: capacity, first: first) {
       writer, deadline in
       writer.token(argument: token)
       writer.argument(completion == nil ? "released" : "completed")
@@ -268,8 +268,8 @@ public struct RedisStore: RecordStore {
       writer.argument(amending ? "amend" : "")
       writer.argument(deadline.milliseconds)
     }
-    erase(after: answer, of: id)
-    let outcome = try outcome(of: try await withResponse(answer, of: id))
+    erase(after: reply, of: id)
+    let outcome = try outcome(of: try await withResponse(reply, of: id))
     if case .lost = outcome, kept?.place == .ownKey {
       nodes.send(RedisPlainCommand("DEL", keys.response(id, RedisRecord.responseKey(token))), id)
     }

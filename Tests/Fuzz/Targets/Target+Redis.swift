@@ -30,9 +30,11 @@ extension Target {
       do throws(RedisProtocolError) {
         while let reply = try reader.next() {
           values.append(reply.value)
-          let answer = RedisAnswer(reply)
-          if case .told(let told) = answer.ending { _ = try? told.standing(now: answer.now, response: nil) }
-          if case .refused(let text) = answer.ending { _ = RedisRefusal.error(text) }
+          let parsed = ScriptReply(reply)
+          if case .result(let result) = parsed.ending {
+            _ = try? result.standing(now: parsed.now, response: nil)
+          }
+          if case .refused(let text) = parsed.ending { _ = RedisRefusal.error(text) }
         }
       } catch {
         return values + [.error(error.text)]

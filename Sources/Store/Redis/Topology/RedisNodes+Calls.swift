@@ -38,11 +38,11 @@ extension RedisNodes {
   func ask(
     _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: RedisCopies? = nil,
     first: RedisPlainCommand? = nil, _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
-  ) async throws(StoreError) -> RedisAnswer {
+  ) async throws(StoreError) -> ScriptReply {
     var copies =
       copies ?? RedisCopies(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
     do {
-      return try await answer(to: script, route, after: &copies, capacity: capacity, first: first, write)
+      return try await reply(to: script, route, after: &copies, capacity: capacity, first: first, write)
     } catch {
       // The caller releases the claim next, which must come after the deadline of its copies.
       if script == .claim, case .fateUnknown = error { await outlast(copies.deadline) }
@@ -51,10 +51,10 @@ extension RedisNodes {
   }
 
   @inline(never)
-  private func answer(
+  private func reply(
     to script: RedisScript, _ route: RedisRoute, after copies: inout RedisCopies, capacity: Int,
     first: RedisPlainCommand?, _ write: (inout RedisCommandWriter, StoreInstant) -> Void
-  ) async throws(StoreError) -> RedisAnswer {
+  ) async throws(StoreError) -> ScriptReply {
     var first = first
     // While a slot moves, either command may be sent elsewhere: the script follows once the response is there.
     if single == nil, let response = first.take(), let id = route.id { _ = try await ask(response, id) }
@@ -65,7 +65,7 @@ extension RedisNodes {
       if script == .claim, let refusal = pipeline.hold ?? pipeline.refusal { throw copies.refused(refusal) }
       // Replies arrive in order, so that this one is there before the script's.
       var refusal: String?
-      var answer = await withUnsafeContinuation { waiter in
+      var reply = await withUnsafeContinuation { waiter in
         if let first {
           pipeline.append(first, copies.deadline) { if case .refused(let text) = $0 { refusal = text } }
         }
@@ -74,8 +74,8 @@ extension RedisNodes {
           isAsking: isAsking, write)
       }
       if let refusal, !pipeline.leads(elsewhere: refusal) { throw RedisRefusal.error(refusal) }
-      if copies.lost != nil { answer.copiedUntil = copies.deadline }
-      if try copies.answered(answer.ending) { return answer }
+      if copies.lost != nil { reply.copiedUntil = copies.deadline }
+      if try copies.ended(reply.ending) { return reply }
     }
   }
 
@@ -84,7 +84,7 @@ extension RedisNodes {
   func askOnce(
     _ script: RedisScript, _ id: RecordID, capacity: Int,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void,
-    tell: @escaping (RedisAnswer, RedisCopies) -> Void
+    tell: @escaping (ScriptReply, RedisCopies) -> Void
   ) -> Bool {
     guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp, pipeline.refusal == nil,
       pipeline.hold == nil
@@ -106,7 +106,7 @@ extension RedisNodes {
       case .refused(let text):
         guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
         refused(refusal, by: pipeline)
-        _ = try copies.answered(.redirected(refusal))
+        _ = try copies.ended(.redirected(refusal))
       case .lost(let reason): guard RedisPipeline.now < copies.deadline else { throw .unavailable(reason) }
       case .value, .integer, .none: return reply
       }
@@ -132,7 +132,7 @@ extension RedisNodes {
       guard case .error(let text) = reply else { return reply }
       guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
       refused(refusal, by: pipeline)
-      _ = try copies.answered(.redirected(refusal))
+      _ = try copies.ended(.redirected(refusal))
     }
   }
 

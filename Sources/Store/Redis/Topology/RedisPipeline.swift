@@ -7,8 +7,8 @@ import Platform
 final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// The receiver of a copy's result.
   enum Waiter {
-    case task(UnsafeContinuation<RedisAnswer, Never>)
-    case call((RedisAnswer, RedisCopies) -> Void)
+    case task(UnsafeContinuation<ScriptReply, Never>)
+    case call((ScriptReply, RedisCopies) -> Void)
     /// The receiver of the reply to a command that is not a script.
     case plain((RedisPlainCommand.Reply) -> Void)
     /// The same as a Swift value; `nil` if there is no reply.
@@ -25,7 +25,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     /// Whether the reply is a script's, which has the store's time.
     var isScript = true
 
-    func tell(_ answer: RedisAnswer, timeout: Milliseconds) {
+    func tell(_ answer: ScriptReply, timeout: Milliseconds) {
       switch waiter {
       case .task(let continuation): continuation.resume(returning: answer)
       case .call(let tell): tell(answer, RedisCopies(timeout: timeout, deadline: deadline))
@@ -248,7 +248,7 @@ extension RedisPipeline {
     case .task, .call, nil: break
     }
     guard command.isScript else { return }
-    var answer = RedisAnswer(reply)
+    var answer = ScriptReply(reply)
     answer.sentAt = command.sentAt
     if answer.now.milliseconds > 0 { clock.told(answer.now, at: receivedAt) }
     if case .refused(let text) = answer.ending, let refusal = refusalToMove(text) {
@@ -262,7 +262,7 @@ extension RedisPipeline {
 
   /// The result of a copy that this server refused because another one has the record's key; `nil` for any other error.
   /// Nothing was executed.
-  private func refusalToMove(_ text: String) -> RedisAnswer.Ending? {
+  private func refusalToMove(_ text: String) -> ScriptReply.Ending? {
     switch settings.topology {
     case .standalone: return nil
     case .sentinel: return RedisRefusal.isDemotion(text) ? .unwritten("the master has become a replica") : nil
@@ -305,7 +305,7 @@ extension RedisPipeline {
     unwritten = 0
     for (index, orphan) in orphans.enumerated() {
       orphan.tell(
-        RedisAnswer(ending: index < written ? .lost(reason) : .unwritten(reason)), timeout: settings.timeout)
+        ScriptReply(ending: index < written ? .lost(reason) : .unwritten(reason)), timeout: settings.timeout)
     }
     didChange()
   }
@@ -358,6 +358,6 @@ extension RedisPipeline {
   private func timeOut(_ index: CircularBuffer<Pending>.Index) {
     let command = pending[index]
     pending[index].waiter = nil
-    command.tell(RedisAnswer(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
+    command.tell(ScriptReply(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
   }
 }

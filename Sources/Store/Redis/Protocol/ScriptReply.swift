@@ -2,12 +2,12 @@ import Idempotency
 import NIOCore
 
 /// The result of one copy of a command.
-struct RedisAnswer {
+struct ScriptReply {
   enum Ending {
     /// The script succeeded.
     case done
     /// The script returned the record's state, or the reason for which it did nothing.
-    case told(RedisTold)
+    case result(ScriptResult)
     /// Redis returned an error, and then has changed nothing.
     case refused(String)
     /// A node of a cluster has not executed the command, which another node or a later copy may.
@@ -33,7 +33,7 @@ struct RedisAnswer {
 }
 
 /// The longer reply of a script. A class, so that passing it copies nothing.
-final class RedisTold: Sendable {
+final class ScriptResult: Sendable {
   enum Word: UInt8 {
     case again = 0x61
     case erased = 0x65
@@ -82,14 +82,14 @@ final class RedisTold: Sendable {
   }
 }
 
-extension RedisAnswer {
+extension ScriptReply {
   /// The reason for which there is no reply.
   var lossReason: String {
     switch ending {
     case .lost(let reason), .unwritten(let reason), .refused(let reason): reason
     case .redirected: "another node of the cluster has the key"
     case .timedOut: "Redis did not answer in time"
-    case .done, .told: "the reply was for nobody"
+    case .done, .result: "the reply was for nobody"
     }
   }
 
@@ -98,9 +98,9 @@ extension RedisAnswer {
     if reply.kind == .integer {
       self.init(ending: .done, now: StoreInstant(milliseconds: reply.integer))
     } else if let now = reply.integer(at: 0),
-      let word = reply.withBytes(at: 1, { $0.first.flatMap(RedisTold.Word.init) }) ?? nil
+      let word = reply.withBytes(at: 1, { $0.first.flatMap(ScriptResult.Word.init) }) ?? nil
     {
-      self.init(ending: .told(RedisTold(word, reply)), now: StoreInstant(milliseconds: now))
+      self.init(ending: .result(ScriptResult(word, reply)), now: StoreInstant(milliseconds: now))
     } else if reply.kind == .error {
       self.init(ending: .refused(reply.withBytes { String(decoding: $0, as: UTF8.self) }))
     } else {
@@ -109,7 +109,7 @@ extension RedisAnswer {
   }
 }
 
-extension RedisTold {
+extension ScriptResult {
   /// Returns the record's standing. Throws an error if the record cannot be read.
   ///
   /// - Parameters:

@@ -12,8 +12,8 @@ import Testing
 
   @Test func `it is asked after two seconds of silence, and given up ten seconds later`() {
     var liveness = Liveness()
-    #expect(tick(&liveness, 2) == [.none, .ask])
-    #expect(liveness.isAsking)
+    #expect(tick(&liveness, 2) == [.none, .ping])
+    #expect(liveness.isPinging)
     #expect(tick(&liveness, 10) == Array(repeating: .none, count: 9) + [.giveUp])
   }
 
@@ -21,7 +21,7 @@ import Testing
     var liveness = Liveness()
     _ = tick(&liveness, 2)
     liveness.heard()
-    #expect(!liveness.isAsking)
+    #expect(!liveness.isPinging)
     #expect(tick(&liveness, 1, reads: 1) == [.none])
   }
 
@@ -38,7 +38,7 @@ import Testing
     var liveness = Liveness()
     var reads = 0
     var asked: [Int] = []
-    for second in 1...1200 where liveness.ticked(reads: reads, responses: 0, hasStreams: true) == .ask {
+    for second in 1...1200 where liveness.ticked(reads: reads, responses: 0, hasStreams: true) == .ping {
       asked.append(second)
       reads += 1
     }
@@ -51,7 +51,7 @@ import Testing
     var liveness = Liveness()
     var reads = 0
     for responses in 1...10 {
-      #expect(tick(&liveness, 2, reads: reads, responses: responses - 1).last == .ask)
+      #expect(tick(&liveness, 2, reads: reads, responses: responses - 1).last == .ping)
       reads += 1
       #expect(tick(&liveness, 1, reads: reads, responses: responses) == [.none])
     }

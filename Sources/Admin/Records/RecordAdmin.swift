@@ -175,10 +175,10 @@ public struct RecordAdmin: Sendable {
   }
 
   private func onLoop<Reply: Sendable>(
-    _ ask: @escaping @Sendable () async throws(StoreError) -> Reply
+    _ body: @escaping @Sendable () async throws(StoreError) -> Reply
   ) async throws(AdminError) -> Reply {
     do {
-      return try await context.run(ask)
+      return try await context.run(body)
     } catch {
       switch error {
       case .unavailable(let reason), .refused(let reason): throw AdminError(.serviceUnavailable, reason)

@@ -60,7 +60,7 @@ extension ClaimLifecycle {
   }
 
   /// Whether a claim is in progress.
-  private var isAsking: Bool {
+  private var isClaimInProgress: Bool {
     switch state {
     case .claiming, .following: true
     default: false
@@ -69,7 +69,7 @@ extension ClaimLifecycle {
 
   /// Decides on the store's reply to a claim.
   public mutating func claimed(_ outcome: ClaimOutcome) -> ClaimedAction {
-    guard isAsking else { preconditionFailure("ClaimLifecycle: claimed outside of claiming") }
+    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: claimed outside of claiming") }
     switch outcome {
     case .granted(let claim):
       state = .owning(claim)
@@ -102,7 +102,7 @@ extension ClaimLifecycle {
   /// Refuses a granted claim because another delivery of this process runs, or was lost, without a record that the store
   /// knows; `nil` if neither is the case.
   mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
-    guard isAsking else { preconditionFailure("ClaimLifecycle: granted outside of claiming") }
+    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: granted outside of claiming") }
     guard known.standing.isUnknownToStore else { return nil }
     state = .ended
     if known.conflict(with: claim.fingerprint) == .otherPayload {
@@ -146,7 +146,7 @@ extension ClaimLifecycle {
 
   /// Ends the claim of a duplicate that may not wait, or that has waited long enough, and returns its refusal.
   public mutating func gaveUpWaiting() -> Problem {
-    guard isAsking else { preconditionFailure("ClaimLifecycle: gaveUpWaiting outside of claiming") }
+    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: gaveUpWaiting outside of claiming") }
     state = .ended
     return .inFlight(retryAfter: Self.pause)
   }

@@ -7,20 +7,20 @@ import Idempotency
 /// long time without replies the estimate lags, a claim is refused as late for that reason, and its reply brings the
 /// time.
 struct RedisClock {
-  private var told: StoreInstant?
+  private var lastTime: StoreInstant?
   private var at = BootInstant(nanoseconds: 0)
 
   /// Takes the store's time from a reply that was received at `at`.
-  mutating func told(_ now: StoreInstant, at: BootInstant) {
-    told = now
+  mutating func update(to now: StoreInstant, at: BootInstant) {
+    lastTime = now
     self.at = at
   }
 
   /// Discards the time of an earlier connection, which may have led to another machine.
-  mutating func reset() { told = nil }
+  mutating func reset() { lastTime = nil }
 
   /// Returns the estimate; `nil` before the first reply.
   func estimate(at now: BootInstant) -> StoreInstant? {
-    told.map { $0 + Milliseconds((now - at).count * 999 / 1000) }
+    lastTime.map { $0 + Milliseconds((now - at).count * 999 / 1000) }
   }
 }

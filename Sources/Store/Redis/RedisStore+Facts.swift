@@ -43,7 +43,7 @@ extension RedisStore {
   ) async throws(StoreError) -> String? {
     let words = [keys.facts, fact.name, expected, value]
     let capacity = words.reduce(0) { $0 + $1.utf8.count + 16 }
-    let reply = try await nodes.ask(.fact, .key(keys.facts), capacity: capacity) { writer, _ in
+    let reply = try await nodes.run(.fact, .key(keys.facts), capacity: capacity) { writer, _ in
       for word in words { writer.argument(word) }
     }
     guard case .result(let result) = reply.ending, let text = result.text else {

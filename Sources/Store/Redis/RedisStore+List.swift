@@ -39,7 +39,7 @@ extension RedisStore {
     let began = bootTimeNanoseconds()
     defer { nodes.walkStepped(nanoseconds: bootTimeNanoseconds() - began) }
     let capacity = 160 + keys.pattern.utf8.count
-    let reply = try await nodes.ask(.list, route, capacity: capacity) { writer, _ in
+    let reply = try await nodes.run(.list, route, capacity: capacity) { writer, _ in
       writer.argument(cursor)
       writer.argument(keys.pattern)
       writer.argument(Self.stepLength)

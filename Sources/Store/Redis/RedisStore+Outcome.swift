@@ -40,7 +40,7 @@ extension RedisStore {
       return reply
     }
     var reply = reply
-    if case .value(let bytes) = try await nodes.ask(RedisPlainCommand("GET", keys.response(id, place)), id) {
+    if case .value(let bytes) = try await nodes.run(RedisPlainCommand("GET", keys.response(id, place)), id) {
       guard let response = RedisResponse.read(bytes) else { throw .unreadable(RedisResponse.otherFormat) }
       reply.response = response
     }

@@ -44,16 +44,16 @@ public struct RedisStore: RecordStore {
 
   /// Returns if Redis replies now, and throws an error otherwise.
   public func ping() async throws(StoreError) {
-    _ = try await nodes.ask(.clock, .any)
+    _ = try await nodes.run(.clock, .any)
   }
 
   /// Claims a record, in at most twice the time-out of a call. One copy of the command is written without a task; a
   /// task continues the claim if there is no connection yet, or if the reply is not final.
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     let capacity = RedisCommandWriter.capacity(of: request)
-    let isWritten = nodes.askOnce(.claim, request.id, capacity: capacity) {
+    let isWritten = nodes.runOnce(.claim, request.id, capacity: capacity) {
       $0.claim(request, until: $1)
-    } tell: { reply, copies in
+    } onReply: { reply, copies in
       received(reply, copies, to: request, onReply)
     }
     if !isWritten { continueClaim(request, after: nil, onReply) }
@@ -147,7 +147,7 @@ public struct RedisStore: RecordStore {
     _ request: ClaimRequest, after copies: RedisCopies? = nil
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
-    let reply = try await nodes.ask(.claim, .record(request.id), capacity: capacity, after: copies) {
+    let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
       $0.claim(request, until: $1)
     }
     let isCopied = reply.copiedUntil.nanoseconds > 0
@@ -156,7 +156,7 @@ public struct RedisStore: RecordStore {
 
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
-    let reply = try await nodes.ask(.renew, .record(claim.id), capacity: 512 + text.utf8.count) {
+    let reply = try await nodes.run(.renew, .record(claim.id), capacity: 512 + text.utf8.count) {
       writer, _ in
       writer.ownership(claim)
       writer.argument { $0.record(claim, span: claim.lease, recipe: text) }
@@ -188,7 +188,7 @@ public struct RedisStore: RecordStore {
     let kept = RedisCompletion(completion)
     let capacity = 640 + text.utf8.count + kept.capacity
     let first = kept.ownKeyWrite(keys, claim.id, claim.owner)
-    return try await nodes.ask(.complete, .record(claim.id), capacity: capacity, first: first) { writer, _ in
+    return try await nodes.run(.complete, .record(claim.id), capacity: capacity, first: first) { writer, _ in
       writer.ownership(claim)
       writer.argument {
         $0.record(
@@ -207,7 +207,7 @@ public struct RedisStore: RecordStore {
   }
 
   public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
-    let reply = try await nodes.ask(.release, .record(claim.id), capacity: 128) { writer, _ in
+    let reply = try await nodes.run(.release, .record(claim.id), capacity: 128) { writer, _ in
       writer.token(argument: claim.owner)
       writer.argument(release == .deleted ? "deleted" : "remembered")
     }
@@ -216,7 +216,7 @@ public struct RedisStore: RecordStore {
 
   public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
-    let reply = try await nodes.ask(.markUnknown, .record(claim.id), capacity: 512 + text.utf8.count) {
+    let reply = try await nodes.run(.markUnknown, .record(claim.id), capacity: 512 + text.utf8.count) {
       writer, _ in
       writer.ownership(claim)
       writer.argument { $0.record(claim, span: 0, recipe: text) }
@@ -226,7 +226,7 @@ public struct RedisStore: RecordStore {
   }
 
   public func find(_ id: RecordID) async throws(StoreError) -> Standing {
-    let reply = try await withResponse(try await nodes.ask(.find, .record(id)), of: id)
+    let reply = try await withResponse(try await nodes.run(.find, .record(id)), of: id)
     guard case .result(let result) = reply.ending else { return .absent }
     return try result.standing(now: reply.now, response: reply.response)
   }
@@ -234,7 +234,7 @@ public struct RedisStore: RecordStore {
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     let token = OwnerToken.random()
     let capacity = 256 + keys.invalidations.utf8.count
-    let reply = try await nodes.ask(.forget, .record(id), capacity: capacity) { writer, deadline in
+    let reply = try await nodes.run(.forget, .record(id), capacity: capacity) { writer, deadline in
       writer.token(argument: token)
       writer.argument { $0.span(fence) }
       writer.argument(keys.invalidations)
@@ -255,7 +255,7 @@ public struct RedisStore: RecordStore {
     let kept = completion.map(RedisCompletion.init)
     let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
     let first = kept?.ownKeyWrite(keys, id, token)
-    let reply = try await nodes.ask(.resolve, .record(id), capacity: capacity, first: first) {
+    let reply = try await nodes.run(.resolve, .record(id), capacity: capacity, first: first) {
       writer, deadline in
       writer.token(argument: token)
       writer.argument(completion == nil ? "released" : "completed")

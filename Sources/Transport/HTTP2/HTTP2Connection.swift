@@ -111,7 +111,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   }
 
   private func wasRead() {
-    guard isUnread || liveness.isAsking else { return }
+    guard isUnread || liveness.isPinging else { return }
     isUnread = false
     liveness.heard()
     pool.hasRoom(self)
@@ -157,7 +157,7 @@ extension HTTP2Connection: PooledConnection {
   /// Whether one more exchange may be opened. If the output buffer is not empty, the pool is notified later.
   private var hasRoom: Bool {
     guard isOpen, !isLeaving, streams < maxStreams, opened < Self.lastOpened else { return false }
-    guard !isUnread, !liveness.isAsking else { return false }
+    guard !isUnread, !liveness.isPinging else { return false }
     guard !isResting || !hasAged(.now()) else { return false }
     if isClear { return true }
     lookAgain()
@@ -269,8 +269,8 @@ extension HTTP2Connection {
   /// - Parameter reads: The number of reads when the stream began.
   func timedOut(since reads: Int) {
     if reads == self.reads { return leave() }
-    guard isOpen, !liveness.isAsking else { return }
-    liveness.ask(reads: self.reads)
+    guard isOpen, !liveness.isPinging else { return }
+    liveness.willPing(reads: self.reads)
     ping()
   }
 
@@ -301,7 +301,7 @@ extension HTTP2Connection {
       case .rest:
         isTicking = false
         return
-      case .ask: ping()
+      case .ping: ping()
       case .giveUp:
         error = error ?? Silence()
         isLeaving = true

@@ -9,7 +9,7 @@ struct Liveness {
     /// No stream is open: no more ticks are needed until one is opened.
     case rest
     /// A PING is to be sent.
-    case ask
+    case ping
     /// The backend has not responded to a PING: the connection is to be closed.
     case giveUp
   }
@@ -22,7 +22,7 @@ struct Liveness {
   private static let patience = 10
 
   /// Whether nothing was read since the last PING. Meanwhile no stream is opened.
-  private(set) var isAsking = false
+  private(set) var isPinging = false
   private var silence = 0
   /// The number of PINGs since the last frame of a stream.
   private var pings = 0
@@ -43,28 +43,28 @@ struct Liveness {
       lastResponses = responses
       return hasStreams ? .none : .rest
     }
-    guard hasStreams || isAsking else {
+    guard hasStreams || isPinging else {
       silence = 0
       return .rest
     }
     silence += 1
-    if isAsking { return silence >= Self.patience ? .giveUp : .none }
+    if isPinging { return silence >= Self.patience ? .giveUp : .none }
     guard silence >= Self.pauses[min(pings, Self.pauses.count - 1)] else { return .none }
-    ask(reads: reads)
-    return .ask
+    willPing(reads: reads)
+    return .ping
   }
 
   /// Records that a PING is sent.
-  mutating func ask(reads: Int) {
+  mutating func willPing(reads: Int) {
     lastRead = reads
-    isAsking = true
+    isPinging = true
     silence = 0
     pings += 1
   }
 
   /// Records that anything was read.
   mutating func heard() {
-    isAsking = false
+    isPinging = false
     silence = 0
   }
 }

@@ -16,14 +16,14 @@ import Testing
   @Test func `the next Sentinel is asked after one that fails or knows nothing`() {
     var search = search()
     #expect(search.sentinel == sentinels[0])
-    #expect(search.failed("connection refused") == .ask(sentinels[1]))
-    #expect(search.responded(.null) == .ask(sentinels[2]))
-    search.asked()
+    #expect(search.failed("connection refused") == .query(sentinels[1]))
+    #expect(search.responded(.null) == .query(sentinels[2]))
+    search.queried()
     #expect(search.responded(named("a", 7)) == .use(a))
     #expect(search.sentinel == sentinels[2])
-    search.asked()
+    search.queried()
     #expect(search.responded(named("a", 7)) == .wait)
-    search.asked()
+    search.queried()
     #expect(search.responded(named("b", 8)) == .use(b))
   }
 
@@ -40,22 +40,22 @@ import Testing
       reason.contains("Sentinel at s:2 knows no master of the name orders: correct the store's master_name"))
     #expect(reason.contains("Sentinel at s:3 refuses the question: Redis wants a login"))
     #expect(search.sentinel == sentinels[0])
-    #expect(search.failed("again") == .ask(sentinels[1]))
+    #expect(search.failed("again") == .query(sentinels[1]))
   }
 
   @Test func `a master that is none is looked for at the next Sentinel`() {
     var search = search()
     #expect(search.responded(named("a", 7)) == .use(a))
     #expect(search.refuted(b, "old news") == .wait)
-    #expect(search.refuted(a, "it is no master but a slave") == .ask(sentinels[1]))
+    #expect(search.refuted(a, "it is no master but a slave") == .query(sentinels[1]))
     // Every event loop reports it.
     #expect(search.refuted(a, "it is no master but a slave") == .wait)
-    search.asked()
+    search.queried()
     #expect(search.responded(named("b", 8)) == .use(b))
     search.confirmed()
-    #expect(search.refuted(b, "connection refused") == .ask(sentinels[2]))
+    #expect(search.refuted(b, "connection refused") == .query(sentinels[2]))
     #expect(search.responded(named("b", 8)) == .wait)
-    #expect(search.refuted(b, "connection refused") == .ask(sentinels[0]))
+    #expect(search.refuted(b, "connection refused") == .query(sentinels[0]))
     #expect(search.responded(named("b", 8)) == .wait)
     guard case .pause(let reason) = search.refuted(b, "connection refused") else {
       Issue.record("no pause")
@@ -79,6 +79,6 @@ import Testing
   ])
   func `a response that is no address is passed over`(_ reply: RedisValue) {
     var search = search()
-    #expect(search.responded(reply) == .ask(sentinels[1]))
+    #expect(search.responded(reply) == .query(sentinels[1]))
   }
 }

@@ -43,7 +43,7 @@ public struct RedisExamination: Sendable {
         switch search.responded(reply) {
         case .use(let master): if !masters.contains(master) { masters.append(master) }
         case .pause(let reason): found.append(.init(isError: true, text: reason))
-        case .ask, .wait: break
+        case .query, .wait: break
         }
       } catch {
         found.append(.init(isError: true, text: "Sentinel at \(sentinel) cannot be used: \(error.reason)"))

@@ -37,17 +37,17 @@ extension RedisInspection {
 }
 
 extension RedisPipeline {
-  /// Inspects Redis over this connection and calls `tell` with the findings, or with `nil` if the connection was lost
-  /// meanwhile. Call it on the pipeline's loop.
-  func inspect(_ tell: @escaping (RedisInspection?) -> Void) {
+  /// Inspects Redis over this connection and calls `onFindings` with the findings, or with `nil` if the connection was
+  /// lost meanwhile. Call it on the pipeline's loop.
+  func inspect(_ onFindings: @escaping (RedisInspection?) -> Void) {
     let steps = RedisInspection.commands(keys)
     var inspection: RedisInspection? = RedisInspection()
     for (index, step) in steps.enumerated() {
-      askPlainly(step.command) { reply in
+      query(step.command) { reply in
         if let reply { inspection?.take(reply, to: step) } else { inspection = nil }
         guard index == steps.count - 1 else { return }
         if let doubts = inspection?.doubts { inspection?.doubts = self.named(doubts) }
-        tell(inspection)
+        onFindings(inspection)
       }
     }
   }

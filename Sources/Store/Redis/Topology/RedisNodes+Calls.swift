@@ -35,7 +35,7 @@ extension RedisNodes {
   ///   - first: The write of the record's response, which comes before each copy of the script. If Redis refuses it, the
   ///     call fails, whatever the script has done.
   ///   - write: Writes the arguments after the keys. It gets the call's deadline by the store's clock.
-  func ask(
+  func run(
     _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: RedisCopies? = nil,
     first: RedisPlainCommand? = nil, _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
   ) async throws(StoreError) -> ScriptReply {
@@ -57,7 +57,7 @@ extension RedisNodes {
   ) async throws(StoreError) -> ScriptReply {
     var first = first
     // While a slot moves, either command may be sent elsewhere: the script follows once the response is there.
-    if single == nil, let response = first.take(), let id = route.id { _ = try await ask(response, id) }
+    if single == nil, let response = first.take(), let id = route.id { _ = try await run(response, id) }
     while true {
       copies.beginAnew(at: RedisPipeline.now)
       guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
@@ -79,22 +79,22 @@ extension RedisNodes {
     }
   }
 
-  /// Writes one copy of a script's command without a task that waits. Calls `tell` with the result, on this loop and
+  /// Writes one copy of a script's command without a task that waits. Calls `onReply` with the result, on this loop and
   /// after this method has returned. False if no command can be written now.
-  func askOnce(
+  func runOnce(
     _ script: RedisScript, _ id: RecordID, capacity: Int,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void,
-    tell: @escaping (ScriptReply, RedisCopies) -> Void
+    onReply: @escaping (ScriptReply, RedisCopies) -> Void
   ) -> Bool {
     guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp, pipeline.refusal == nil,
       pipeline.hold == nil
     else { return false }
-    pipeline.append(script, id, capacity, RedisPipeline.now + settings.timeout, .call(tell), write)
+    pipeline.append(script, id, capacity, RedisPipeline.now + settings.timeout, .call(onReply), write)
     return true
   }
 
   /// Runs a command on a key of a record within one call's time-out, and repeats it if its reply was lost.
-  func ask(_ command: RedisPlainCommand, _ id: RecordID) async throws(StoreError) -> RedisPlainCommand.Reply {
+  func run(_ command: RedisPlainCommand, _ id: RecordID) async throws(StoreError) -> RedisPlainCommand.Reply {
     var copies = RedisCopies(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
     while true {
       guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
@@ -126,7 +126,7 @@ extension RedisNodes {
       guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, nil, &copies)
       let reply = await withUnsafeContinuation { continuation in
-        pipeline.askPlainly(words, isAsking: isAsking) { continuation.resume(returning: $0) }
+        pipeline.query(words, isAsking: isAsking) { continuation.resume(returning: $0) }
       }
       guard let reply else { throw .fateUnknown("Redis gave no reply") }
       guard case .error(let text) = reply else { return reply }

@@ -108,17 +108,17 @@ final class RedisNodes: @unchecked Sendable {
     return made
   }
 
-  /// Looks at the settings of the running servers, and calls `tell` with the findings together, or with `nil` if no
+  /// Reads the settings of the running servers, and calls `onFindings` with the findings together, or with `nil` if no
   /// server has replied.
-  func inspect(_ tell: @escaping (RedisInspection?) -> Void) {
+  func inspect(_ onFindings: @escaping (RedisInspection?) -> Void) {
     let nodes = (single.map { [$0] } ?? masters).filter(\.link.isUp)
-    guard !nodes.isEmpty else { return tell(nil) }
+    guard !nodes.isEmpty else { return onFindings(nil) }
     var (left, all): (Int, RedisInspection?) = (nodes.count, nil)
     for node in nodes {
       node.inspect { found in
         left -= 1
         if let found { all = all?.joined(with: found) ?? found }
-        if left == 0 { tell(all) }
+        if left == 0 { onFindings(all) }
       }
     }
   }

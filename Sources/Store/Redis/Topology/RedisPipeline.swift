@@ -25,12 +25,12 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     /// Whether the reply is a script's, which has the store's time.
     var isScript = true
 
-    func tell(_ answer: ScriptReply, timeout: Milliseconds) {
+    func finish(with reply: ScriptReply, timeout: Milliseconds) {
       switch waiter {
-      case .task(let continuation): continuation.resume(returning: answer)
-      case .call(let tell): tell(answer, RedisCopies(timeout: timeout, deadline: deadline))
-      case .plain(let tell): tell(.lost(answer.lossReason))
-      case .value(let tell): tell(nil)
+      case .task(let continuation): continuation.resume(returning: reply)
+      case .call(let onReply): onReply(reply, RedisCopies(timeout: timeout, deadline: deadline))
+      case .plain(let onReply): onReply(.lost(reply.lossReason))
+      case .value(let onReply): onReply(nil)
       case nil: break
       }
     }
@@ -116,15 +116,15 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 }
 
 extension RedisPipeline {
-  /// Writes a command that is not a script, and calls `tell` with its reply, or with `nil` if there is none.
+  /// Writes a command that is not a script, and calls `onReply` with its reply, or with `nil` if there is none.
   ///
   /// - Parameter isAsking: Whether `ASKING` precedes it.
-  func askPlainly(_ words: [String], isAsking: Bool = false, tell: @escaping (RedisValue?) -> Void) {
-    guard link.isUp else { return tell(nil) }
+  func query(_ words: [String], isAsking: Bool = false, onReply: @escaping (RedisValue?) -> Void) {
+    guard link.isUp else { return onReply(nil) }
     if isAsking { appendAsking() }
     link.append { $0.writeCommand(words) }
     let now = Self.now
-    pending.append(Pending(waiter: .value(tell), deadline: now + settings.timeout, sentAt: now))
+    pending.append(Pending(waiter: .value(onReply), deadline: now + settings.timeout, sentAt: now))
     unwritten += 1
     arm(at: now + settings.timeout)
   }
@@ -134,14 +134,14 @@ extension RedisPipeline {
   /// - Parameter isAsking: Whether `ASKING` precedes it.
   func append(
     _ command: RedisPlainCommand, _ deadline: BootInstant, isAsking: Bool = false,
-    tell: @escaping (RedisPlainCommand.Reply) -> Void
+    onReply: @escaping (RedisPlainCommand.Reply) -> Void
   ) {
     context.loop.preconditionInEventLoop()
     precondition(link.isUp, "RedisPipeline: a command without a connection")
     if isAsking { appendAsking() }
     link.append { $0.writeCommand(capacity: command.capacity, command.write) }
     link.counters.countRoundTrip()
-    pending.append(Pending(waiter: .plain(tell), deadline: deadline, sentAt: Self.now))
+    pending.append(Pending(waiter: .plain(onReply), deadline: deadline, sentAt: Self.now))
     unwritten += 1
     arm(at: deadline)
   }
@@ -205,7 +205,7 @@ extension RedisPipeline {
     precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
     lastReplyAt = Self.now
     clock.reset()
-    if let now = greeting.now { clock.told(now, at: lastReplyAt) }
+    if let now = greeting.now { clock.update(to: now, at: lastReplyAt) }
     heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
     if let epoch = greeting.epoch, let loss = subscriber.epoch.lost(by: epoch) { subscriber.report(loss) }
     let doubts = named(greeting.doubts)
@@ -243,21 +243,21 @@ extension RedisPipeline {
       return link.fail("Redis sent a reply that nobody asked for")
     }
     switch command.waiter {
-    case .plain(let tell): return tell(RedisPlainCommand.Reply(reply))
-    case .value(let tell): return tell(reply.value)
+    case .plain(let onReply): return onReply(RedisPlainCommand.Reply(reply))
+    case .value(let onReply): return onReply(reply.value)
     case .task, .call, nil: break
     }
     guard command.isScript else { return }
-    var answer = ScriptReply(reply)
-    answer.sentAt = command.sentAt
-    if answer.now.milliseconds > 0 { clock.told(answer.now, at: receivedAt) }
-    if case .refused(let text) = answer.ending, let refusal = refusalToMove(text) {
-      answer.ending = refusal
-      command.tell(answer, timeout: settings.timeout)
+    var scriptReply = ScriptReply(reply)
+    scriptReply.sentAt = command.sentAt
+    if scriptReply.now.milliseconds > 0 { clock.update(to: scriptReply.now, at: receivedAt) }
+    if case .refused(let text) = scriptReply.ending, let refusal = refusalToMove(text) {
+      scriptReply.ending = refusal
+      command.finish(with: scriptReply, timeout: settings.timeout)
       if case .unwritten(let reason) = refusal { link.fail(reason) }
       return
     }
-    command.tell(answer, timeout: settings.timeout)
+    command.finish(with: scriptReply, timeout: settings.timeout)
   }
 
   /// The result of a copy that this server refused because another one has the record's key; `nil` for any other error.
@@ -304,8 +304,9 @@ extension RedisPipeline {
     pending.removeAll(keepingCapacity: true)
     unwritten = 0
     for (index, orphan) in orphans.enumerated() {
-      orphan.tell(
-        ScriptReply(ending: index < written ? .lost(reason) : .unwritten(reason)), timeout: settings.timeout)
+      orphan.finish(
+        with: ScriptReply(ending: index < written ? .lost(reason) : .unwritten(reason)),
+        timeout: settings.timeout)
     }
     didChange()
   }
@@ -358,6 +359,6 @@ extension RedisPipeline {
   private func timeOut(_ index: CircularBuffer<Pending>.Index) {
     let command = pending[index]
     pending[index].waiter = nil
-    command.tell(ScriptReply(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
+    command.finish(with: ScriptReply(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
   }
 }

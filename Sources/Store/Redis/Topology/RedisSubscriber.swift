@@ -186,7 +186,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     link.append { $0.writeCommand(command) }
   }
 
-  private func tell(_ event: Event) {
+  private func notify(_ event: Event) {
     for observer in observers { observer(event) }
   }
 }
@@ -198,10 +198,10 @@ extension RedisSubscriber {
     context.loop.execute { self.enter(watch) }
     await watch.changed(within: link.settings.timeout)
     // Either loop may have stood still, with the confirmation still in the socket.
-    if case .asked = watch.beginning { await watch.changed(within: link.settings.timeout) }
+    if case .requested = watch.beginning { await watch.changed(within: link.settings.timeout) }
     switch watch.beginning {
     case .confirmed: return watch
-    case .asked:
+    case .requested:
       leave(watch)
       throw .unavailable("Redis did not confirm a subscription in \(link.settings.timeout.count) ms")
     case .failed(let reason):
@@ -272,7 +272,7 @@ extension RedisSubscriber {
   private func pushed(_ channel: String, _ payload: String) {
     guard channel != keys.invalidations else {
       guard let digest = Digest256(text: payload) else { return }
-      return tell(.invalidated(RecordID(digest)))
+      return notify(.invalidated(RecordID(digest)))
     }
     guard let topic = topics[channel] else { return }
     for (name, watch) in topic.watches where !topic.unconfirmed.contains(name) { watch.wake() }
@@ -286,7 +286,7 @@ extension RedisSubscriber {
       patience.hasRead()
     case .invalidations:
       isHearing = true
-      tellCoherence()
+      notifyCoherence()
     case .topic(let topic):
       topic.isSubscribed = true
       for (name, watch) in topic.watches {
@@ -322,7 +322,7 @@ extension RedisSubscriber {
     }
     for topic in topics.values { topic.isSubscribed = false }
     isHearing = false
-    tellCoherence()
+    notifyCoherence()
   }
 }
 
@@ -367,8 +367,8 @@ extension RedisSubscriber {
     context.loop.execute {
       // The cached outcomes belong to records that no other node has any more.
       if self.isCoherent {
-        self.tell(.down)
-        self.tell(.up)
+        self.notify(.down)
+        self.notify(.up)
       }
       self.judge()
     }
@@ -384,7 +384,7 @@ extension RedisSubscriber {
     }
     publishRefusal = refusal
     count()
-    tellCoherence()
+    notifyCoherence()
   }
 
   private func count() {
@@ -393,10 +393,10 @@ extension RedisSubscriber {
 
   /// Notifies the observers of a change. A cache may be used only while the invalidations of other nodes arrive, and
   /// this node may publish its own.
-  private func tellCoherence() {
+  private func notifyCoherence() {
     let isCoherentNow = isHearing && publishRefusal == nil
     guard isCoherentNow != isCoherent else { return }
     isCoherent = isCoherentNow
-    tell(isCoherentNow ? .up : .down)
+    notify(isCoherentNow ? .up : .down)
   }
 }

@@ -5,13 +5,13 @@ import Platform
 /// One task's subscription to the ends of one record. Used on its task's loop, woken from the subscriber's loop.
 public final class RedisWatch: RecordWatch, @unchecked Sendable {
   /// The state of the subscription. Accessed on the watcher's loop only.
-  enum Beginning { case asked, confirmed, failed(String) }
+  enum Beginning { case requested, confirmed, failed(String) }
 
   let id: RecordID
   private let context: EventLoopContext
   private let subscriber: RedisSubscriber
   private let signal: Signal
-  private(set) var beginning = Beginning.asked
+  private(set) var beginning = Beginning.requested
 
   init(id: RecordID, context: EventLoopContext, subscriber: RedisSubscriber) {
     self.id = id

@@ -46,7 +46,7 @@ extension RedisNodes {
     isReadingMap = true
     readingTurn += 1
     let source = sources[readingTurn % sources.count]
-    source.askPlainly(Self.slots) { [self] reply in
+    source.query(Self.slots) { [self] reply in
       isReadingMap = false
       guard let reply, let address = source.link.address, !isClosed else { return }
       if let read = SlotMap(reply, from: address), !read.masters.isEmpty {

@@ -4,7 +4,7 @@ struct SentinelDiscovery {
 
   enum Action: Equatable {
     /// Connect to this Sentinel, if no connection to it stands, and ask it for the master.
-    case ask(Address)
+    case query(Address)
     /// Use this master, and ask the same Sentinel again later.
     case use(Address)
     /// No Sentinel names a usable master, for this reason: begin again after a pause.
@@ -40,7 +40,7 @@ struct SentinelDiscovery {
   var sentinel: Address { sentinels[current] }
 
   /// Takes the question that was sent to the present Sentinel.
-  mutating func asked() { isAwaiting = true }
+  mutating func queried() { isAwaiting = true }
 
   /// Takes the failure of the present Sentinel: it cannot be reached, refuses the login or does not respond.
   mutating func failed(_ reason: String) -> Action {
@@ -96,7 +96,7 @@ struct SentinelDiscovery {
     failedCount += 1
     current = (current + 1) % sentinels.count
     isAwaiting = true
-    guard failedCount % sentinels.count == 0 else { return .ask(sentinel) }
+    guard failedCount % sentinels.count == 0 else { return .query(sentinel) }
     return .pause(reasons.sorted { $0.key < $1.key }.map(\.value).joined(separator: "; "))
   }
 

@@ -85,14 +85,14 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
     link.start()
     news.link.start()
     beat = context.loop.scheduleRepeatedTask(initialDelay: Self.interval, delay: Self.interval) { _ in
-      self.ask()
+      self.query()
     }
   }
 
   private func perform(_ action: SentinelDiscovery.Action) {
     switch action {
     case .wait: break
-    case .ask: ask()
+    case .query: query()
     case .use(let master):
       logger.notice(
         "Sentinel names the master", metadata: ["master": "\(master)", "sentinel": "\(machine.sentinel)"])
@@ -111,7 +111,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   }
 
   /// Asks the present Sentinel, or connects to it.
-  private func ask() {
+  private func query() {
     guard link.address == machine.sentinel else {
       isLeaving = true
       link.move(to: machine.sentinel)
@@ -126,12 +126,12 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
       return
     }
     requestedAt = now
-    machine.asked()
+    machine.queried()
     link.append { $0.writeCommand(question) }
   }
 
   func linkIsUp(_ greeting: RedisGreeting) -> String? {
-    ask()
+    query()
     return nil
   }
 

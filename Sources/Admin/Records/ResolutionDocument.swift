@@ -31,7 +31,7 @@ struct ResolutionDocument: Decodable {
   func resolution(among routes: [RoutePolicy]) throws(AdminError) -> Resolution {
     guard outcome == .applied else {
       guard status == nil, headers == nil, body == nil, bodyBase64 == nil else {
-        throw AdminError(.badRequest, "not_applied leaves no answer: take status, headers and body out")
+        throw AdminError(.badRequest, "not_applied leaves no response: take status, headers and body out")
       }
       return .notApplied
     }
@@ -89,7 +89,7 @@ struct ResolutionDocument: Decodable {
       head.copyFields(
         into: &out, omitting: FieldNameSet(.date).union(.length).union(.ownResponse).union(.hopByHop))
     } catch {
-      throw AdminError(.badRequest, "a header's name or value is not one that an answer can have")
+      throw AdminError(.badRequest, "a header's name or value is not one that a response can have")
     }
     return out
   }

@@ -4,13 +4,13 @@ import Calls
 /// `semel health`: requests the state of a running Semel, for container images without curl.
 struct Health: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Ask a running Semel whether it is ready, or lives.",
-    discussion: "Exit code 0 where it is, 1 where it is not or does not answer.")
+    abstract: "Check whether a running Semel is ready, or alive.",
+    discussion: "Exit code 0 if it is; 1 if it is not, or does not respond.")
 
   @Option(help: "The admin listener.")
   var admin = AdminCall.defaultURL
 
-  @Flag(help: "Ask only whether it lives, not whether it takes requests.")
+  @Flag(help: "Check only whether it is alive, not whether it takes requests.")
   var live = false
 
   func run() throws {
@@ -21,7 +21,7 @@ struct Health: ParsableCommand {
       print(String(decoding: response.body, as: UTF8.self), terminator: "")
       if response.status != 200 { throw ExitCode.failure }
     } catch let failure as HTTPCall.Failure {
-      StandardError.print("semel: \(admin) does not answer: \(failure)")
+      StandardError.print("semel: \(admin) does not respond: \(failure)")
       throw ExitCode.failure
     }
   }

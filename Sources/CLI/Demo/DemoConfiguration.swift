@@ -49,13 +49,13 @@ enum DemoConfiguration {
       1. The first delivery runs:
          \(indented(order)) -d '{"item":"book"}'
 
-      2. The same again is answered from the record, and the backend does not run (Idempotency-Status: replayed):
+      2. The same again is replayed from the record, and the backend does not run (Idempotency-Status: replayed):
          \(indented(order)) -d '{ "item": "book" }'
 
       3. Another payload under the same key is refused (409 payload_mismatch):
          \(indented(order)) -d '{"item":"car"}'
 
-      4. Five deliveries at once, of a key that is new: one runs, the others wait for its answer:
+      4. Five deliveries at once, of a key that is new: one runs, the others wait for its response:
          for i in 1 2 3 4 5; do
            curl -s http://127.0.0.1:\(port)/v1/orders -H 'Authorization: Bearer alice' \\
                 -H 'Idempotency-Key: order-2' -H 'Content-Type: application/json' -d '{"item":"lamp"}' &

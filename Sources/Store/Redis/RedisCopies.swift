@@ -43,7 +43,7 @@ struct RedisCopies {
     case .refused(let text) where RedisRefusal.isScriptMissing(text) && !sendsWhole: sendsWhole = true
     case .refused(let text): throw lost.map { .fateUnknown($0) } ?? RedisRefusal.error(text)
     case .lost(let reason): lost = reason
-    case .timedOut: lost = "Redis did not answer in \(timeout.count) ms"
+    case .timedOut: lost = "Redis did not reply in \(timeout.count) ms"
     case .redirected(let refusal):
       var redirects = redirects ?? ClusterRedirects()
       redirects.refused(refusal)

@@ -148,7 +148,7 @@ import Testing
       let claim = try await node.store.granted(Samples.request())
       let before = node.store.store.counters.connections
       relay.set(.vanish)
-      await #expect(throws: StoreError.fateUnknown("Redis did not answer in 1000 ms")) {
+      await #expect(throws: StoreError.fateUnknown("Redis did not reply in 1000 ms")) {
         try await node.store.complete(claim, with: Samples.completion())
       }
       #expect(relay.vanishedCount > 0)

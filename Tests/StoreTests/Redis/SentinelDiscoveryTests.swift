@@ -17,21 +17,21 @@ import Testing
     var search = search()
     #expect(search.sentinel == sentinels[0])
     #expect(search.failed("connection refused") == .query(sentinels[1]))
-    #expect(search.responded(.null) == .query(sentinels[2]))
+    #expect(search.received(.null) == .query(sentinels[2]))
     search.queried()
-    #expect(search.responded(named("a", 7)) == .use(a))
+    #expect(search.received(named("a", 7)) == .use(a))
     #expect(search.sentinel == sentinels[2])
     search.queried()
-    #expect(search.responded(named("a", 7)) == .wait)
+    #expect(search.received(named("a", 7)) == .wait)
     search.queried()
-    #expect(search.responded(named("b", 8)) == .use(b))
+    #expect(search.received(named("b", 8)) == .use(b))
   }
 
   @Test func `after a round in vain each Sentinel's failure is reported`() {
     var search = search()
     _ = search.failed("connection refused")
-    _ = search.responded(.null)
-    guard case .pause(let reason) = search.responded(.error("NOAUTH Authentication required.")) else {
+    _ = search.received(.null)
+    guard case .pause(let reason) = search.received(.error("NOAUTH Authentication required.")) else {
       Issue.record("no pause")
       return
     }
@@ -45,18 +45,18 @@ import Testing
 
   @Test func `a master that is none is looked for at the next Sentinel`() {
     var search = search()
-    #expect(search.responded(named("a", 7)) == .use(a))
+    #expect(search.received(named("a", 7)) == .use(a))
     #expect(search.refuted(b, "old news") == .wait)
     #expect(search.refuted(a, "it is no master but a slave") == .query(sentinels[1]))
     // Every event loop reports it.
     #expect(search.refuted(a, "it is no master but a slave") == .wait)
     search.queried()
-    #expect(search.responded(named("b", 8)) == .use(b))
+    #expect(search.received(named("b", 8)) == .use(b))
     search.confirmed()
     #expect(search.refuted(b, "connection refused") == .query(sentinels[2]))
-    #expect(search.responded(named("b", 8)) == .wait)
+    #expect(search.received(named("b", 8)) == .wait)
     #expect(search.refuted(b, "connection refused") == .query(sentinels[0]))
-    #expect(search.responded(named("b", 8)) == .wait)
+    #expect(search.received(named("b", 8)) == .wait)
     guard case .pause(let reason) = search.refuted(b, "connection refused") else {
       Issue.record("no pause")
       return
@@ -66,7 +66,7 @@ import Testing
 
   @Test func `a push names the new master, and others are ignored`() {
     var search = search()
-    _ = search.responded(named("a", 7))
+    _ = search.received(named("a", 7))
     #expect(search.switched("others a 7 b 8") == .wait)
     #expect(search.switched("orders a 7 b") == .wait)
     #expect(search.switched("orders a 7 b 8") == .use(b))
@@ -79,6 +79,6 @@ import Testing
   ])
   func `a response that is no address is passed over`(_ reply: RedisValue) {
     var search = search()
-    #expect(search.responded(reply) == .query(sentinels[1]))
+    #expect(search.received(reply) == .query(sentinels[1]))
   }
 }

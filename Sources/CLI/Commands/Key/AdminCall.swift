@@ -38,7 +38,7 @@ struct AdminCall: ParsableArguments {
     do {
       response = try call.send()
     } catch {
-      StandardError.print("semel: \(url) does not answer: \(error)")
+      StandardError.print("semel: \(url) does not respond: \(error)")
       throw ExitCode.failure
     }
     guard 200..<300 ~= response.status else {
@@ -54,7 +54,7 @@ struct AdminCall: ParsableArguments {
       return problem.detail
     }
     let text = String(decoding: response.body, as: UTF8.self)
-    return text.isEmpty ? "the admin listener answered \(response.status)" : text
+    return text.isEmpty ? "the admin listener responded with \(response.status)" : text
   }
 
   /// Prints the document of a changed record, and its warning also on standard error.

@@ -7,8 +7,8 @@ extension Key {
     static let configuration = CommandConfiguration(
       abstract: "Say what became of a request whose outcome is unknown.",
       discussion: """
-        --applied: the backend did run it, and later deliveries are answered with this status, these headers and this \
-        body. --not-applied: it did not, and the next delivery runs.
+        --applied: the backend did run it, and later deliveries get a response with this status, these headers and \
+        this body. --not-applied: it did not, and the next delivery runs.
         """)
 
     @Flag(help: "The backend did run it.")
@@ -20,13 +20,13 @@ extension Key {
     @Flag(help: "Correct what an operator said before; also what is still unknown.")
     var amend = false
 
-    @Option(help: "The status to answer with.")
+    @Option(help: "The status of the response.")
     var status: Int?
 
-    @Option(help: "A header to answer with, 'Name: value'.")
+    @Option(help: "A header of the response, 'Name: value'.")
     var header: [String] = []
 
-    @Option(help: "The file with the body to answer with; - for standard input.")
+    @Option(help: "The file with the body of the response; - for standard input.")
     var body: String?
 
     @OptionGroup var record: RecordSelection
@@ -35,10 +35,10 @@ extension Key {
     func validate() throws {
       guard applied != notApplied else { throw ValidationError("give --applied or --not-applied") }
       guard applied || status == nil && header.isEmpty && body == nil else {
-        throw ValidationError("--not-applied leaves no answer: take --status, --header and --body out")
+        throw ValidationError("--not-applied leaves no response: take --status, --header and --body out")
       }
       guard !applied || status != nil else {
-        throw ValidationError("give the --status that later deliveries are answered with")
+        throw ValidationError("give the --status that later deliveries get")
       }
       for line in header where !line.contains(":") {
         throw ValidationError("--header is 'Name: value'")

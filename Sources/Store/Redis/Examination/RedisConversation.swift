@@ -29,7 +29,7 @@ struct RedisConversation {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let promise = loop.makePromise(of: [RedisValue].self)
     let limit = loop.scheduleTask(in: .milliseconds(max(timeout, 2000).count)) {
-      promise.fail(Fault(reason: "it does not respond"))
+      promise.fail(Fault(reason: "it does not reply"))
     }
     let bootstrap = ClientBootstrap(group: loop).connectTimeout(.seconds(2)).channelInitializer { channel in
       channel.eventLoop.makeCompletedFuture {

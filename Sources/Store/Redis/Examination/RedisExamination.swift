@@ -40,7 +40,7 @@ public struct RedisExamination: Sendable {
       do throws(RedisConversation.Fault) {
         var search = SentinelDiscovery(sentinels: [sentinel], name: name)
         let reply = try await conversation.replies(to: [["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]])[0]
-        switch search.responded(reply) {
+        switch search.received(reply) {
         case .use(let master): if !masters.contains(master) { masters.append(master) }
         case .pause(let reason): found.append(.init(isError: true, text: reason))
         case .query, .wait: break

@@ -114,7 +114,7 @@ struct RedisHandshake {
     case (.load, .text(let digest)): greeting.digests.append(digest)
     case (.clock, .integer(let now)): greeting.now = StoreInstant(milliseconds: now)
     case (.authenticate, .text), (.select, .text): break
-    default: return .fail("Redis answered \(step.command[0]) with something else than it should")
+    default: return .fail("Redis replied to \(step.command[0]) with something other than it should")
     }
     return next == steps.count ? .ready(greeting) : .wait
   }

@@ -38,7 +38,7 @@ enum RedisRefusal {
     ("BUSY", "Redis is held up by somebody's script: end it with SCRIPT KILL"),
     ("MASTERDOWN", "this Redis is a replica that has lost its master: point the store's url at the master"),
     ("READONLY", "this Redis is a read-only replica: point the store's url at the master"),
-    ("OOM", "Redis has no memory left: raise its maxmemory, or keep answers for less long"),
+    ("OOM", "Redis has no memory left: raise its maxmemory, or keep responses for less long"),
     ("MISCONF", "Redis cannot write to its disk and takes no changes: see its log"),
     ("NOREPLICAS", "Redis has too few replicas to take changes: see min-replicas-to-write"),
     ("MOVED", "this Redis is part of a cluster: the store's topology must say so"),

@@ -88,7 +88,7 @@ extension ScriptReply {
     switch ending {
     case .lost(let reason), .unwritten(let reason), .refused(let reason): reason
     case .redirected: "another node of the cluster has the key"
-    case .timedOut: "Redis did not answer in time"
+    case .timedOut: "Redis did not reply in time"
     case .done, .result: "the reply was for nobody"
     }
   }

@@ -219,7 +219,7 @@ extension RedisLink {
       let now = BootInstant(nanoseconds: bootTimeNanoseconds())
       switch attemptPatience.judge(due: due, now: now, hasUnread: hasUnread) {
       case .readUntil(let later): limitAttempt(to: later - now)
-      case .over: fail("\(peer) does not answer")
+      case .over: fail("\(peer) does not reply")
       }
     }
   }

@@ -337,7 +337,7 @@ extension RedisPipeline {
     }
     if let first = pending.first, first.sentAt + settings.timeout <= now {
       for index in pending.indices where pending[index].deadline <= now { timeOut(index) }
-      return link.fail("Redis did not answer in \(settings.timeout.count) ms")
+      return link.fail("Redis did not reply in \(settings.timeout.count) ms")
     }
     var next = pending.first.map { $0.sentAt + settings.timeout }
     for index in pending.indices where pending[index].waiter != nil {

@@ -175,7 +175,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     beatAt = now
     if isBeatDue {
       if case .readUntil = patience.judge(due: due, now: now, hasUnread: link.hasUnread) { return }
-      return link.fail("Redis did not answer a ping on the subscription's connection")
+      return link.fail("Redis did not reply to a ping on the subscription's connection")
     }
     isBeatDue = true
     send(["PING"], .beat)
@@ -362,7 +362,7 @@ extension RedisSubscriber {
   /// thread.
   func report(_ loss: String) {
     logger.critical(
-      "RECORDED OUTCOMES ARE GONE, AND WHAT THEY ANSWERED RUNS AGAIN: the namespace's epoch is another, so Redis was emptied, or came back without its file",
+      "RECORDED OUTCOMES ARE GONE, AND RETRIES OF THEIR REQUESTS RUN AGAIN: the namespace's epoch is another, so Redis was emptied, or came back without its file",
       metadata: ["what": "\(loss)"])
     context.loop.execute {
       // The cached outcomes belong to records that no other node has any more.

@@ -22,7 +22,7 @@ struct SentinelDiscovery {
   private var reasons: [Int: String] = [:]
   /// The last master that a Sentinel named; `nil` if none did.
   private(set) var master: Address?
-  /// Whether a response of the present Sentinel is awaited.
+  /// Whether a reply of the present Sentinel is awaited.
   private var isAwaiting = true
 
   /// Creates the search.
@@ -42,13 +42,13 @@ struct SentinelDiscovery {
   /// Takes the question that was sent to the present Sentinel.
   mutating func queried() { isAwaiting = true }
 
-  /// Takes the failure of the present Sentinel: it cannot be reached, refuses the login or does not respond.
+  /// Takes the failure of the present Sentinel: it cannot be reached, refuses the login or does not reply.
   mutating func failed(_ reason: String) -> Action {
     next("Sentinel at \(sentinel) fails: \(reason)")
   }
 
-  /// Takes the response to `SENTINEL GET-MASTER-ADDR-BY-NAME`.
-  mutating func responded(_ reply: RedisValue) -> Action {
+  /// Takes the reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`.
+  mutating func received(_ reply: RedisValue) -> Action {
     isAwaiting = false
     switch reply {
     case .null:
@@ -59,7 +59,7 @@ struct SentinelDiscovery {
     case .array(let parts):
       guard let found = Self.address(parts) else { fallthrough }
       return take(found)
-    default: return next("Sentinel at \(sentinel) responds with something other than an address")
+    default: return next("Sentinel at \(sentinel) replies with something other than an address")
     }
   }
 

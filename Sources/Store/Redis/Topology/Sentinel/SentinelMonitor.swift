@@ -8,19 +8,19 @@ import Platform
 ///
 /// It asks one Sentinel twice a second, so that a new master is found within a second even if the push about it is lost.
 final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
-  /// The interval of questions, and just below it the maximum wait for a response.
+  /// The interval of queries, and just below it the maximum wait for a reply.
   private static let interval: TimeAmount = .milliseconds(500)
   private static let maxWait: Milliseconds = 450
 
   private let context: EventLoopContext
   private let logger: Logger
-  private let question: [String]
+  private let command: [String]
   private let link: RedisLink
   private let news: SentinelNews
   private var machine: SentinelDiscovery
   private var followers: [RedisLink] = []
   private var beat: RepeatedTask?
-  /// The time of a question without a response; `nil` if there is none.
+  /// The time of a query without a reply; `nil` if there is none.
   private var requestedAt: BootInstant?
   private var hasMaster = false
   /// Whether the loss of the connection is this monitor's own doing.
@@ -34,7 +34,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
     self.context = context
     self.logger = logger
     machine = SentinelDiscovery(sentinels: sentinels, name: master)
-    question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]
+    command = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]
     var own = settings
     own.login = login
     own.topology = .standalone
@@ -122,12 +122,12 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
     guard link.isUp else { return }
     let now = BootInstant(nanoseconds: bootTimeNanoseconds())
     if let requestedAt {
-      if now - requestedAt > Self.maxWait { link.fail("no response to a question") }
+      if now - requestedAt > Self.maxWait { link.fail("no reply to a query") }
       return
     }
     requestedAt = now
     machine.queried()
-    link.append { $0.writeCommand(question) }
+    link.append { $0.writeCommand(command) }
   }
 
   func linkIsUp(_ greeting: RedisGreeting) -> String? {
@@ -137,7 +137,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
 
   func linkReceived(_ reply: borrowing HiredisReply) {
     requestedAt = nil
-    perform(machine.responded(reply.value))
+    perform(machine.received(reply.value))
   }
 
   func linkIsDown(_ reason: String) {

@@ -150,7 +150,7 @@ struct DuplicateTests {
     }
   }
 
-  /// Whether a duplicate that would wait for half a second is let wait, sooner or later.
+  /// Expects that duplicates wait, or are rejected at once, before long.
   private func expectWaits(_ rig: Rig, _ expected: Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(10)
     while ContinuousClock.now < deadline {

@@ -190,6 +190,6 @@ struct WebSocketTests {
 }
 
 extension [UInt8] {
-  /// Whether the text stands in it; `nil` where it does not yet.
+  /// True if the bytes contain the text; `nil` if they do not yet.
   func has(_ text: String) -> Bool? { firstRange(of: Array(text.utf8)) == nil ? nil : true }
 }

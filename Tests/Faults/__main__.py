@@ -1,4 +1,4 @@
-"""How often did the backend run it? Runs Semel among faults, and checks what clients and backend have seen.
+"""Runs Semel among faults, and checks the executions that its clients and its backend have seen.
 
 python3 Tests/Faults --binary .build/release/semel --faults mixed --nodes 2 --intents 1000
     [--backend-protocol http2]

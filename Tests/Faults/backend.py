@@ -1,4 +1,4 @@
-"""A backend that does what its dice say, and writes down each time it runs something."""
+"""A backend with random behaviour, which records every request that it runs."""
 
 import asyncio
 import collections
@@ -11,7 +11,7 @@ import http1
 
 
 def script(seed, key, visit, trouble):
-    """What the backend does when a key comes for the so-manieth time: `(kind, luck)`. The same for the same seed."""
+    """Returns the backend's behaviour on the n-th visit of a key, `(kind, luck)`, which depends on the seed alone."""
     dice = random.Random(f"{seed} {key} {visit}")
     fate = dice.random() * 100
     for kind, share in trouble.items():
@@ -21,7 +21,7 @@ def script(seed, key, visit, trouble):
     return "plain", dice.random()
 
 
-# Shares of a hundred. What no fault is, is there always: a backend has its errors and slow moments.
+# Shares of a hundred. Those of a healthy backend always apply: it, too, has errors and slow moments.
 HEALTHY = {"busy": 2, "rejected": 1, "failed": 2, "slow": 5, "chunked": 5, "large": 1}
 SICK = HEALTHY | {
     "unread": 4,
@@ -35,7 +35,7 @@ SICK = HEALTHY | {
     "said twice": 2,
     "farewell": 2,
 }
-# Over HTTP/2 many share a connection: most faults are a stream's own, and what is cut takes others with it.
+# Over HTTP/2 many requests share a connection: most faults are a stream's own, and a cut affects others, too.
 SICK2 = SICK | {
     "unread": 1,
     "cut after": 1,
@@ -48,15 +48,15 @@ SICK2 = SICK | {
     "reset after": 3,
     "reset in answer": 3,
 }
-# What nobody asked for, of which nothing may reach anybody: nothing may be held as unknown either.
+# Unrequested bytes, which may reach nobody; and nothing may be held as unknown.
 UNASKED = HEALTHY | {"said twice": 15, "farewell": 15}
-# Of these all is known: nothing may be held as unknown.
+# Refusals, whose outcome is known: nothing may be held as unknown.
 REFUSING = {"refused": 15, "turned away": 3, "leaving": 3}
-# These are not run.
+# The kinds that are not run.
 NOT_RUN = {"unread": "cut", "refused": "refuse", "turned away": "turn_away"}
-# These are run, and nobody hears how it ended.
+# The kinds that are run, and whose response is lost.
 LOST = ("cut after", "cut in answer", "stalled", "reset after", "reset in answer")
-# kind: status and class of its outcome.
+# The status and the class of each kind's outcome.
 STATUS = {
     "busy": (503, "retry"),
     "late busy": (503, "retry"),

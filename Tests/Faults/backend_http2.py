@@ -11,7 +11,7 @@ import h2.exceptions
 
 import backend
 
-# What was written so short a time before a connection is cut may be lost with it.
+# The time, in seconds, before the cut of a connection within which written bytes may be lost with it.
 IN_FLIGHT = 0.25
 
 
@@ -186,7 +186,7 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(luck * 0.05, self.transport.close)
 
     def note_lost(self):
-        """What others had on this connection is lost, too: what they sent, and what they were answered."""
+        """Notes that the other streams' requests and responses on this connection are lost, too."""
         self.backend.journal.add("fault", name="backend: cuts a connection")
         now = asyncio.get_running_loop().time()
         for at, serial in self.answered:

@@ -13,7 +13,7 @@ PLANTED = ("re-send", "stale-send")
 
 
 class Pair(relay.Pair):
-    request = b""  # What was sent last and is not answered.
+    request = b""  # The last request, as long as it has no response.
     is_resent = False
 
     def upwards(self, data):

@@ -9,7 +9,7 @@ import backend_relay
 import relay
 
 REFUSED_STREAM = 7
-# What neither side has changed (RFC 9113, section 6.5.2).
+# The default of SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 6.5.2), which neither side has changed.
 FRAME_BYTES = 16384
 
 
@@ -19,8 +19,8 @@ class Pair(relay.Pair):
         self.there = self.frames(is_server=True)
         self.back = self.frames(is_server=False)
         self.decoder = hpack.Decoder()
-        self.streams = {}  # What was sent on each, until it was refused.
-        self.last = float("inf")  # The greatest that the backend says it takes.
+        self.streams = {}  # The request of each stream, until it is refused.
+        self.last = float("inf")  # The greatest stream that the backend has stated to accept.
 
     @staticmethod
     def frames(is_server):

@@ -9,13 +9,13 @@ import dataclasses
 
 import settings
 
-# What parts what was seen at one end from what was done at the other, on a busy machine.
+# The maximum delay between an event at one end and its observation at the other, in seconds, on a busy machine.
 SLACK = 0.15
-# After a forget: how long it may yet be done where it had no response, and how long a node that was cut off or stood
-# still may answer from its cache.
+# After a forget, in seconds: the time until which it may still be executed if it had no response, and the time until
+# which a node that was cut off or stood still may replay from its cache.
 FORGET_LATE = 6
 CACHE_LATE = 4
-# How long an answer is surely listened for.
+# The time, in seconds, for which a response is certainly awaited.
 HEARD = settings.RESPONSE_TIMEOUT + settings.SETTLE - SLACK
 
 
@@ -134,8 +134,8 @@ class Checker:
     def lives(self, record, wipes):
         """The record's parts between the moments at which the store was emptied, or the record forgotten.
 
-        What was under way at such a moment may run again: a store that forgets, or an operator who does, is not Semel's
-        to mend. The part that begins there is left out then, and that is counted.
+        A request that is under way at such a moment may run again: a store or an operator that forgets is outside of
+        Semel's guarantee. The part that begins there is then left out, and counted.
         """
         begun, at = record.span
         wipes = self.merged([*wipes, *map(self.edge, self.forgets[record.name])])
@@ -296,7 +296,7 @@ class Checker:
         return self.happened([*names, "freeze", "pause", "kill", "disk full"], at - 4, at + SLACK)
 
     def is_in_doubt(self, record):
-        """Whether anything was sent whose answer did not say, while it was listened for, that it may be sent again."""
+        """Whether anything was sent whose response, while it was awaited, did not allow a re-send."""
         return not all(
             self.refusal(record, sent, min(end, sent["at"] + HEARD))
             or any(
@@ -312,19 +312,19 @@ class Checker:
 
     @staticmethod
     def sendings(record):
-        """Each sending, and when the next began."""
+        """Returns each sending with the time at which the next began."""
         return zip(record.sent, [sent["at"] for sent in record.sent[1:]] + [float("inf")])
 
     @staticmethod
     def refusal(record, sent, end):
-        """Whether the backend said of one sending, before the next, that it has not taken it."""
+        """Whether the backend has stated, before the next sending, that it did not take this one."""
         return any(
             each["attempt"] == sent["attempt"] and sent["at"] <= each["at"] < end for each in record.refused
         )
 
     @staticmethod
     def runs(record, sent, end):
-        """What the backend ran of one sending, before the next."""
+        """Returns the runs of one sending, before the next."""
         return [ran for ran in record.ran if ran["attempt"] == sent["attempt"] and sent["at"] <= ran["at"] < end]
 
     def check_without_doubt(self, record):

@@ -136,7 +136,7 @@ class Clients:
 
     @staticmethod
     def told(answer):
-        """What an answer says, for the journal."""
+        """Returns the response's findings for the journal."""
         if answer is None:
             return {"status": 0, "word": "none", "retryable": True}
         told = {"status": answer.status, "word": answer.fields.get("idempotency-status", "?"), "retryable": False}

@@ -1,4 +1,4 @@
-"""What happened, in the order in which it was seen: the only thing that the checker knows."""
+"""The journal of a run, in the order of observation: the checker's only source."""
 
 import json
 import time

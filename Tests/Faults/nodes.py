@@ -74,7 +74,7 @@ class Process:
 
     @property
     def has_died(self):
-        """Whether it ended by itself."""
+        """Whether the process ended by itself."""
         return self.is_meant_to_run and self.process.poll() is not None
 
 

@@ -1,4 +1,4 @@
-"""A TCP relay that breaks what it relays, where it is told to."""
+"""A TCP relay that breaks connections on command."""
 
 import asyncio
 import collections
@@ -7,12 +7,12 @@ import dataclasses
 
 @dataclasses.dataclass
 class Trouble:
-    """How often, of a hundred pieces that pass, one meets which fate."""
+    """The shares, of a hundred relayed pieces, that meet each fate."""
 
     cut: float = 0  # The first half arrives, then both sides are cut.
-    lose: float = 0  # It arrives, and what comes back does not: both sides are cut then.
+    lose: float = 0  # It arrives, and both sides are cut when the reply comes back.
     ghost: float = 0  # Its sender is cut off at once, and it arrives later all the same.
-    delay: float = 0  # What comes back is late.
+    delay: float = 0  # The reply is late.
     longest: float = 0.6  # The longest delay, in seconds.
 
 
@@ -58,10 +58,10 @@ class Pair:
         self.relay = relay
         self.near = Side(self)
         self.far = Side(self)
-        self.waiting = []  # What came before the far side was connected.
+        self.waiting = []  # The bytes that came before the far side was connected.
         self.swallows = False
         self.is_ghost = False
-        self.late = collections.deque()  # What is delivered when, to the near side.
+        self.late = collections.deque()  # The delayed bytes for the near side, with their times.
 
     def other(self, side):
         return self.far if side is self.near else self.near

@@ -20,7 +20,7 @@ FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
 
 
 class Disk:
-    """Where the embedded store is: a small file system of its own, where this process may make one."""
+    """The embedded store's place: a small file system of its own, if this process may mount one."""
 
     def __init__(self, path):
         self.path = path
@@ -64,7 +64,7 @@ class Rig:
         self.backend = self.backend_type(seed, self.journal, settings.RESPONSE_TIMEOUT)
         self.client_relays, self.redis_relays, self.backend_relays, self.nodes = [], [], [], []
         self.mending = set()
-        self.pace = 1  # How many times as long the pauses between faults are.
+        self.pace = 1  # The factor of the pauses between faults.
 
     def log(self, what, process):
         self.journal.add("fault", name=what, of=process.name)

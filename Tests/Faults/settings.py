@@ -1,4 +1,4 @@
-"""Semel's settings in these runs: short, so that what lapses does so within seconds."""
+"""Semel's settings in these runs: so short that leases and waits lapse within seconds."""
 
 LEASE = 1.5
 RESPONSE_TIMEOUT = 0.7
@@ -7,7 +7,7 @@ WAIT_TIMEOUT = 1.5
 STORE_TIMEOUT = 0.25
 SHUTDOWN_GRACE = 3
 
-# How long after the faults an intent may be in flight: what the issue of a claim may take, whatever happens to it.
+# The maximum time for which an intent may be in flight after the faults: the longest life of a claim.
 LONGEST_FLIGHT = LEASE + RESPONSE_TIMEOUT + SETTLE
 
 

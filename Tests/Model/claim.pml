@@ -24,7 +24,7 @@
 #define N 2        /* Deliveries. */
 #endif
 #define LEASE 2    /* Ticks. */
-#define DEADLINE 1 /* How long a claim is waited for. */
+#define DEADLINE 1 /* The maximum wait for a claim. */
 #ifdef NO_MARGIN
 #define PERMIT LEASE
 #else
@@ -52,18 +52,18 @@ typedef Delivery {
   mtype reply = none;
   byte deadline;   /* Until the claim is given up, by the store's clock. */
   byte permit;     /* Until the grant is stale, by the owner's own. */
-  byte asked;      /* What the permit becomes once the renewal under way is acknowledged. */
+  byte asked;      /* The permit once the renewal under way is acknowledged. */
   byte number;     /* The attempt that was granted. */
   bit deletes;     /* Its releases delete the record. */
   bit isRepeated;  /* Its claim was sent a second time. */
   bit isOver;      /* The store has confirmed that it gave the record back. */
-  bit isFirst;     /* What it was granted had met mere rejections. */
+  bit isFirst;     /* The record that it was granted had met mere rejections. */
   bit isUnderWay;  /* The backend may yet run its request. */
-  bit isForgotten; /* An operator has forgotten what it had. */
+  bit isForgotten; /* An operator has forgotten its record. */
 }
 Delivery d[N + 1];
 
-/* What really happened. */
+/* The actual events. */
 byte begun;        /* Deliveries that have come. */
 byte ran;          /* The delivery whose request had, or may have had, an effect. */
 byte lastAttempt;  /* The greatest attempt number that the backend was shown. */
@@ -82,12 +82,12 @@ byte missed;       /* Ticks until the owners' clocks may miss another. */
 #define countDown(counter) counter = (counter > 0 -> counter - 1 : 0)
 
 inline put(newState) {
-  /* Completed is for ever: what was acknowledged stays. */
+  /* Completed is final: an acknowledged outcome stays. */
   assert(state != completed);
   state = newState
 }
 
-/* What was forgotten stays so. */
+/* A forgotten record stays forgotten. */
 #define makeAnew noGhost; assert(!d[i].isForgotten)
 #define isLost (state == absent && !isFenced)
 

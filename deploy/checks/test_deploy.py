@@ -1,4 +1,4 @@
-"""What can be checked of deploy/ without Docker, Helm and Kubernetes. Run by deploy/test; SEMEL_BINARY names the binary."""
+"""The checks of deploy/ that need no Docker, Helm or Kubernetes. Run by deploy/test; SEMEL_BINARY names the binary."""
 
 import json
 import os
@@ -119,7 +119,7 @@ class Image(unittest.TestCase):
     def test_the_run_stage_has_every_library_that_the_binary_names(self):
         run_stage = self.stages()[-1]
         installed = set(re.findall(r"[\w.+-]+", re.search(r"install -y --no-install-recommends (.*)", run_stage)[1]))
-        # What every Debian has; Swift's own runtime is in the binary by --static-swift-stdlib.
+        # Every Debian has these; Swift's own runtime is in the binary by --static-swift-stdlib.
         installed |= {"libc6", "libgcc-s1"}
         dynamic = subprocess.run(["readelf", "-d", BINARY], capture_output=True, text=True, check=True).stdout
         runtime = re.compile(r"lib(swift|Foundation|_Foundation|dispatch|BlocksRuntime|XCTest|Testing)")

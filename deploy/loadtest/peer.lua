@@ -1,4 +1,4 @@
--- What is often written instead of Semel: an idempotency key in Redis, before a backend, in nginx with Lua. For
+-- A common substitute for Semel: an idempotency key in Redis, before a backend, in nginx with Lua. For
 -- comparison only. It has no owner, no lease of its own, no fingerprint and no caller: what it costs is what the least
 -- of it costs.
 local redis_port = tonumber(ngx.var.redis_port)
@@ -18,7 +18,7 @@ local function read(socket)
   return rest
 end
 
-local function ask(socket, ...)
+local function command(socket, ...)
   local words = {...}
   local parts = {"*" .. #words .. "\r\n"}
   for _, word in ipairs(words) do parts[#parts + 1] = "$" .. #word .. "\r\n" .. word .. "\r\n" end
@@ -32,16 +32,16 @@ ngx.req.read_body()
 local socket = ngx.socket.tcp()
 if not socket:connect("127.0.0.1", redis_port, {pool_size = 256}) then return ngx.exit(503) end
 key = "peer:" .. key
-local before, failure = ask(socket, "SET", key, "running", "NX", "GET", "PX", "30000")
+local before, failure = command(socket, "SET", key, "running", "NX", "GET", "PX", "30000")
 if failure then return ngx.exit(503) end
 if before == "running" then
   socket:setkeepalive(60000, 256)
   return ngx.exit(409)
 end
 if not before then
-  local answer = ngx.location.capture("/backend" .. ngx.var.request_uri, {method = ngx.HTTP_POST, always_forward_body = true})
-  ask(socket, "SET", key, answer.status .. answer.body, "PX", "86400000")
-  before = answer.status .. answer.body
+  local response = ngx.location.capture("/backend" .. ngx.var.request_uri, {method = ngx.HTTP_POST, always_forward_body = true})
+  command(socket, "SET", key, response.status .. response.body, "PX", "86400000")
+  before = response.status .. response.body
 end
 socket:setkeepalive(60000, 256)
 ngx.status = tonumber(before:sub(1, 3))

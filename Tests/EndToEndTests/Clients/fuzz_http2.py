@@ -1,8 +1,8 @@
-"""Connections of HTTP/2 to be sent, good but for what was changed: frames, and the fields in them."""
+"""Generated HTTP/2 connections: valid ones with random changes in their frames and fields."""
 
 import socket
 
-# How long answers are waited for, in seconds, where a change may have left a stream without any.
+# The maximum wait for responses, in seconds: a change may have left a stream without one.
 PATIENCE = 3
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -122,7 +122,7 @@ def connection(identity, dice):
 
 
 def frames_of(data):
-    """Of each whole frame: its kind, its flags and its payload."""
+    """Yields the kind, the flags and the payload of each whole frame."""
     while len(data) >= 9 and len(data) >= 9 + int.from_bytes(data[:3], "big"):
         length = int.from_bytes(data[:3], "big")
         yield data[3], data[4], data[9 : 9 + length]
@@ -130,7 +130,7 @@ def frames_of(data):
 
 
 def answered(connection, streams):
-    """What comes until so many streams have ended. A client that stops to talk before gets no more answers."""
+    """Returns the bytes until so many streams have ended. A client that closes earlier gets no further responses."""
     received = b""
     connection.settimeout(PATIENCE)
     try:
@@ -145,7 +145,7 @@ def answered(connection, streams):
 
 
 def answers(data):
-    """Of what came back: how many answers with a body of the backend's, and how much was refused in any way."""
+    """Counts the responses with a body of the backend's, and the refusals of any kind."""
     given = refused = 0
     for kind, _, payload in frames_of(data):
         if kind == HEADERS:

@@ -2,9 +2,9 @@
 
 The backend stands in this process and reads strictly. Every request that it reads has to bear the marks that the proxy
 puts on each request it sends (Via, X-Forwarded-For): one that does not was smuggled in the body or the fields of
-another. It answers with the request's own words, and no client may be given those of another. What is wrong is told with
-the bytes that did it; the same seed does the same again. With "careless" a relay that copies bytes stands in
-for the proxy, which must be found out.
+another. It echoes the request, and no client may get the echo of another's request. A fault is reported with the bytes
+that caused it; the same seed sends the same bytes. With "careless", a relay that copies bytes takes the proxy's place,
+and must be found faulty.
 """
 
 import random
@@ -32,7 +32,7 @@ def count(name, by=1):
 
 
 class Fault(Exception):
-    """What a strict reader does not take."""
+    """Bytes that a strict reader rejects."""
 
 
 class Stream:

@@ -1,11 +1,11 @@
-"""A backend of HTTP/1.1 that says what nobody asked for, and prints what it ran.
+"""An HTTP/1.1 backend that sends unrequested bytes, and prints the requests that it ran.
 
 Arguments: the port, and for TLS a certificate, its key and the only version that is spoken ("1.2" or "1.3"). Prints
-"ready", a line "connection N" for each connection, for each request "ran METHOD PATH KEY", and "said PATH" once what was
-not asked for has left.
+"ready", a line "connection N" for each connection, for each request "ran METHOD PATH KEY", and "said PATH" once the
+unrequested bytes have left.
 
-A response is {"key":"KEY"} with the connection's number in X-Connection. The last segment of the path says what else
-happens.
+A response is {"key":"KEY"} with the connection's number in X-Connection. The last segment of the path selects the
+behaviour.
 """
 
 import ctypes
@@ -81,7 +81,7 @@ class Connection:
         say(f"said {path}")
 
     def do_leaving(self, key, path):
-        """What balancers say on an idle connection that they close."""
+        """A balancer's farewell on an idle connection that it closes."""
         self.do_order(key, path)
         time.sleep(0.3)
         self.socket.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad")

@@ -1,4 +1,4 @@
-"""A client of WebSocket: speaks with websocket_server and prints what it saw, as JSON. Arguments: a URL, and what to do."""
+"""A WebSocket client of websocket_server, which prints its findings as JSON. Arguments: a URL, and a task's name."""
 
 import json
 import os
@@ -12,7 +12,7 @@ url, task = sys.argv[1:]
 
 
 def ending(connection):
-    """How the server ends it."""
+    """Returns the code and the reason with which the server closes the connection."""
     try:
         while True:
             connection.recv(timeout=PATIENCE)

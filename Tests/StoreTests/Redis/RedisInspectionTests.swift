@@ -47,7 +47,7 @@ import Testing
         try await until("claims are refused") { await node.refusal()?.contains("require_durable") == true }
         #expect(node.subscriber.doubtsStanding == 1)
         #expect(node.log.messages.count { $0.contains(advice) } == 1)
-        // What is kept can still be read.
+        // Records can still be read.
         #expect(try await node.store.find(Samples.id()) == .absent)
         try server.command(["CONFIG", "SET"] + back)
         try await until("claims are granted") { await node.refusal() == nil }

@@ -63,7 +63,7 @@ extension RedisEndpointSettings {
   static func on(_ server: RedisServer, timeout: Milliseconds = .seconds(10)) -> RedisEndpointSettings {
     var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: server.port))
     settings.timeout = timeout
-    // Where a test counts commands, or loses one, no other may come between.
+    // No inspection: it would come between the commands that a test counts or loses.
     settings.inspectionInterval = .seconds(3600)
     settings.namespace = "test-\(UInt64.random(in: 0...UInt64.max))"
     return settings

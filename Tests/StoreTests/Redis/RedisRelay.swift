@@ -60,7 +60,7 @@ final class RedisRelay: Sendable {
     way.writeAndFlush(command, promise: nil)
   }
 
-  /// Whether a command is kept; its sender is cut off then.
+  /// Whether this command is kept, whose sender is then cut off.
   private func keeps(_ command: ByteBuffer, for way: any Channel) -> Bool {
     mode.withLock { mode in
       guard case .haunt = mode else { return false }
@@ -84,7 +84,7 @@ final class RedisRelay: Sendable {
     cutAll()
   }
 
-  /// What of a reply's bytes goes on, and whether the connection is cut then.
+  /// Returns the part of a reply's bytes that is passed on, and whether the connection is then cut.
   private func pass(_ bytes: ByteBuffer) -> (bytes: ByteBuffer?, isCut: Bool) {
     mode.withLock { mode in
       switch mode {

@@ -56,14 +56,14 @@ class Connection(asyncio.Protocol):
         number = self.orders.run(fields.get("idempotency-request-id")) if method == "POST" else 0
         body = b'{"order":%d}' % number
         if self.orders.delay:
-            asyncio.get_running_loop().call_later(self.orders.delay, self.answer, 201, body)
+            asyncio.get_running_loop().call_later(self.orders.delay, self.respond, 201, body)
         else:
-            self.answer(201 if method == "POST" else 200, body)
+            self.respond(201 if method == "POST" else 200, body)
 
     async def obey(self, path):
-        self.answer(200, json.dumps(await self.control(path)).encode())
+        self.respond(200, json.dumps(await self.control(path)).encode())
 
-    def answer(self, status, body):
+    def respond(self, status, body):
         if not self.transport.is_closing():
             self.transport.write(
                 b"HTTP/1.1 %d OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(body)) + body)

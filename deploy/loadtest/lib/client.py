@@ -7,10 +7,10 @@ from lib.histogram import Histogram
 
 
 class Lost(Exception):
-    """There is no complete answer: the connection could not be made, or ended."""
+    """There is no complete response: the connection could not be made, or ended."""
 
 
-class Answer:
+class Response:
     __slots__ = ("status", "fields", "body")
 
     def __init__(self, status, fields, body):
@@ -45,7 +45,7 @@ class Connection:
         body = await self._body(fields)
         if fields.get("connection", "").lower() == "close":
             self.close()
-        return Answer(int(head[0].split(" ")[1]), fields, body)
+        return Response(int(head[0].split(" ")[1]), fields, body)
 
     async def _body(self, fields):
         if "chunked" not in fields.get("transfer-encoding", ""):
@@ -65,10 +65,10 @@ class Connection:
 
 
 async def constant_rate(target, rate, seconds, request, connections=64):
-    """Sends `rate` requests a second whether or not answers come, and counts each from when it was due to be sent.
+    """Sends `rate` requests a second whether or not responses come, and counts each from when it was due to be sent.
 
     So a stall of the target shows in every request that it held up (no coordinated omission). `request(n)` gives
-    method, path, fields, body. Returns the histogram, statuses by count, and answers by second.
+    method, path, fields, body. Returns the histogram, statuses by count, and responses by second.
     """
     histogram, statuses, by_second = Histogram(), {}, {}
     free = asyncio.Queue()

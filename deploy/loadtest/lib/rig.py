@@ -1,4 +1,4 @@
-"""What a load test runs against: a deployment of yours by its URLs, or one on this machine that ends with the test."""
+"""The target of a load test: a deployment of yours by its URLs, or one on this machine that ends with the test."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ def arguments(description, **defaults):
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--url", action="append", default=[], help="a node of your deployment, http://HOST:PORT; without one, Semel, its store and a backend are started here")
-    parser.add_argument("--count-url", help="of your backend: answers with JSON {\"executed\": N}")
+    parser.add_argument("--count-url", help="of your backend: responds with JSON {\"executed\": N}")
     parser.add_argument("--admin-url", help="of your deployment's admin listener")
     parser.add_argument("--path", default="/v1/orders", help="a protected path that takes POST")
     parser.add_argument("--authorization", default="Bearer load-test", help="who asks")
@@ -104,7 +104,7 @@ class Rig:
             except OSError:
                 pass
             if time.monotonic() > deadline:
-                raise SystemExit(f"{url} does not answer:\n" + (self.folder / "errors").read_text()[-2000:])
+                raise SystemExit(f"{url} does not respond:\n" + (self.folder / "errors").read_text()[-2000:])
             time.sleep(0.05)
 
     def start_redis(self):
@@ -114,7 +114,7 @@ class Rig:
         self.spawn("redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--save", "")
         deadline = time.monotonic() + 10
         while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert time.monotonic() < deadline, "redis-server does not answer"
+            assert time.monotonic() < deadline, "redis-server does not reply"
             time.sleep(0.05)
         return port
 
@@ -193,8 +193,8 @@ routes:
             self.start_semel(backend, redis, workers, routes)
 
     def count(self):
-        with urllib.request.urlopen(self.control, timeout=10) as answer:
-            return json.load(answer)
+        with urllib.request.urlopen(self.control, timeout=10) as response:
+            return json.load(response)
 
     def tell_backend(self, word):
         request = urllib.request.Request(self.control.rsplit("/", 1)[0] + "/" + word, method="POST", data=b"")
@@ -220,7 +220,7 @@ routes:
 
 
 def cpu_seconds(pid):
-    """What a process and its children have used."""
+    """The CPU time that a process and its children have used."""
     total = 0
     for task in [pid] + children(pid):
         fields = pathlib.Path(f"/proc/{task}/stat").read_text().rsplit(")", 1)[1].split()

@@ -1,4 +1,4 @@
-"""Runs wrk on one kind of request, and reads what it says."""
+"""Runs wrk on one kind of request, and parses its output."""
 
 import re
 import subprocess
@@ -41,7 +41,7 @@ def quoted(text):
 
 
 def run(url, kind, seconds, folder, run_name, path, authorization, connections=64, threads=1):
-    """Requests, requests a second, those not answered with 2xx, those lost, and percentiles in ms."""
+    """Requests, requests a second, those whose response was not 2xx, those lost, and percentiles in ms."""
     script = folder / f"{kind}.lua"
     script.write_text(SCRIPT % {
         "run": quoted(run_name), "path": quoted(path), "authorization": quoted(authorization), "kind": KINDS[kind]})
@@ -50,7 +50,7 @@ def run(url, kind, seconds, folder, run_name, path, authorization, connections=6
         capture_output=True, text=True)
     found = re.search(r"SEMEL (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)", result.stdout)
     if not found:
-        raise SystemExit(f"wrk said nothing of use:\n{result.stdout}{result.stderr}")
+        raise SystemExit(f"wrk printed no result:\n{result.stdout}{result.stderr}")
     requests, duration, refused, lost, median, tail = map(int, found.groups())
     return {"requests": requests, "rate": requests / (duration / 1e6), "refused": refused, "lost": lost,
             "p50": median / 1000, "p99": tail / 1000}

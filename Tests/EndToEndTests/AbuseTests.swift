@@ -7,7 +7,7 @@ struct AbuseTests {
   private static let mostMemory = 100 << 10
 
   @Test(arguments: ["/open", "/v1/orders"])
-  func `a client that does not read its answer is cut`(path: String) async throws {
+  func `a client that does not read its response is cut`(path: String) async throws {
     try await Rig.run(Configuration(top: ["limits": "{write_timeout: 500ms}"])) { rig in
       let size = 64 << 20
       rig.backend.on(path) { $0.number == 1 ? Reply(200, [], content: .filler(size)) : Reply() }
@@ -50,7 +50,7 @@ struct AbuseTests {
     }
   }
 
-  @Test func `a flood of pipelined requests waits for its reader`() async throws {
+  @Test func `a flood of pipelined requests waits until the client reads`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{write_timeout: 1s}", "workers": "1"])) { rig in
       let body = String(repeating: "x", count: 100 << 10)
       rig.backend.on("/v1/orders") { $0.number == 1 ? Reply(body: body) : Reply() }
@@ -71,7 +71,7 @@ struct AbuseTests {
     }
   }
 
-  @Test func `pipelined requests are all answered where the client reads`() async throws {
+  @Test func `pipelined requests all get their responses when the client reads`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{pipeline_bytes: 1KiB}"])) { rig in
       let body = String(repeating: "x", count: 10 << 10)
       rig.backend.on("/v1/orders") { _ in Reply(body: body) }
@@ -87,7 +87,7 @@ struct AbuseTests {
     }
   }
 
-  @Test func `many slow heads are ended, and others are served meanwhile`() async throws {
+  @Test func `many slow heads time out, and other clients are served meanwhile`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{header_timeout: 1s}", "workers": "1"])) { rig in
       var slow: [RawClient] = []
       for _ in 0..<100 {
@@ -111,7 +111,7 @@ struct AbuseTests {
     }
   }
 
-  @Test func `a body that pauses too long is told 408, also where it is passed through`() async throws {
+  @Test func `a body that pauses too long gets 408, also if it is passed through`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{body_timeout: 500ms}"])) { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send("PUT /open HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nbegun")

@@ -54,7 +54,9 @@ struct BackendConnectionTests {
   private static let rounds = 500
 
   @Test(arguments: [false, true])
-  func `a backend that ends each connection unsaid leaves nothing unknown`(isUnix: Bool) async throws {
+  func `a backend that ends each connection without Connection: close leaves nothing unknown`(isUnix: Bool)
+    async throws
+  {
     let directory = TemporaryDirectory()
     let path = directory.file("backend")
     let ended = Watched(0)
@@ -76,7 +78,7 @@ struct BackendConnectionTests {
   }
 
   /// On a unix socket the end may come after the next request was sent, which nobody can help.
-  @Test func `nor do requests that are sent ahead, each behind the answer before`() async throws {
+  @Test func `requests that are sent ahead of the previous response leave nothing unknown`() async throws {
     let backend = try Self.hasty(.loopback)
     let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
     try await Rig.run(configuration) { rig in

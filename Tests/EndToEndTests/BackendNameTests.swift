@@ -43,14 +43,14 @@ struct BackendNameTests {
   }
 
   @Test(arguments: [false, true])
-  func `where the first address refuses, the next is tried`(speaksHTTP2: Bool) async throws {
+  func `if the first address refuses, the next is tried`(speaksHTTP2: Bool) async throws {
     try await run("::1 backend.test\n127.0.0.1 backend.test\n", speaksHTTP2: speaksHTTP2) { semel, _ in
       for number in 0..<3 { expectExecuted(try await order("k\(number)", at: semel)) }
     }
   }
 
   @Test(arguments: [false, true])
-  func `a backend that has moved is found where its name is now`(speaksHTTP2: Bool) async throws {
+  func `a backend that has moved is found at its name's new address`(speaksHTTP2: Bool) async throws {
     try await run("127.0.0.2 backend.test\n", speaksHTTP2: speaksHTTP2) { semel, hosts in
       expectRefused(try await order("k", at: semel), 502, "upstream_unreachable", retryable: true)
       try "127.0.0.1 backend.test\n".write(toFile: hosts, atomically: false, encoding: .utf8)

@@ -5,7 +5,7 @@ import Testing
 struct BodyMemoryTests {
   private static let body = String(repeating: "x", count: 700 << 10)
 
-  @Test func `an upload that does not go on denies nobody else's`() async throws {
+  @Test func `a stalled upload blocks no other upload`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{body_memory: 1MiB}", "workers": "1"])) { rig in
       let idle = try await RawClient(port: rig.semel.ports.proxy)
       let fields = Rig.fields(key: "idle") + [("Transfer-Encoding", "chunked")]
@@ -14,7 +14,7 @@ struct BodyMemoryTests {
     }
   }
 
-  @Test func `bodies that come with their heads count`() async throws {
+  @Test func `bodies that arrive with their heads count`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{body_memory: 1MiB}", "workers": "1"])) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
@@ -38,7 +38,7 @@ struct BodyMemoryTests {
     }
   }
 
-  @Test func `a connection holds no more than an eighth`() async throws {
+  @Test func `a connection holds at most an eighth of the memory`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{body_memory: 4MiB}", "workers": "1"])) { rig in
       let script = try HTTP2Script(
         port: rig.semel.ports.proxy,
@@ -97,7 +97,7 @@ struct BodyMemoryTests {
     }
   }
 
-  @Test func `a head that leaves is no progress of the body`() async throws {
+  @Test func `sending the head does not count as progress of the body`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{write_timeout: 2s}"])) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, [], content: .filler(100 << 10)) }
       let script = try HTTP2Script(
@@ -112,7 +112,7 @@ struct BodyMemoryTests {
     }
   }
 
-  @Test func `different responses that wait on one connection are reset past its part`() async throws {
+  @Test func `different responses that wait on one connection are reset beyond its share`() async throws {
     let configuration = Configuration(top: [
       "limits": "{body_memory: 4MiB, write_timeout: 60s}", "workers": "1",
     ])

@@ -3,7 +3,7 @@ import Testing
 
 /// Nobody is answered with another caller's record.
 struct CallerTests {
-  @Test func `a key that comes back under another caller is counted`() async throws {
+  @Test func `a key that is repeated under another caller is counted`() async throws {
     try await Rig.run { rig in
       let name = "semel_keys_under_other_caller_total"
       for caller in ["Bearer one", "Bearer one", "Bearer two", "Bearer two"] {
@@ -30,7 +30,7 @@ struct CallerTests {
     }
   }
 
-  @Test func `a caller who does not say who it is is refused`() async throws {
+  @Test func `a request without a definite caller is refused`() async throws {
     try await Rig.run { rig in
       let client = rig.semel.client
       let missing = try await client.send("POST", "/v1/orders", [("Idempotency-Key", "k")], body: "{}")
@@ -49,7 +49,9 @@ struct CallerTests {
     "SharedKey a:b",
     "AWS4-ECDSA-P256-SHA256 Credential=a", "GOOG4-HMAC-SHA256 Credential=a",
   ])
-  func `a scheme that may differ each time is no caller`(authorization: String) async throws {
+  func `credentials that may differ at each delivery are refused as caller`(authorization: String)
+    async throws
+  {
     try await Rig.run { rig in
       expectRefused(try await rig.order("k", caller: authorization), 401, "caller_unknown", retryable: false)
       #expect(rig.backend.requests.isEmpty)
@@ -66,7 +68,7 @@ struct CallerTests {
     }
   }
 
-  @Test func `parts are joined so that none can pose as another`() async throws {
+  @Test func `a caller's parts cannot be confused with one another`() async throws {
     let parts = "{parts: ['header:X-Tenant', 'header:X-User'], anonymous: allow}"
     try await Rig.run(Configuration(route: ["caller": parts])) { rig in
       func send(_ fields: [(String, String)]) async throws -> Answer {

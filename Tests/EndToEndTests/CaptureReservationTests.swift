@@ -7,7 +7,7 @@ struct CaptureReservationTests {
   private static let limits = ["limits": "{body_memory: 1MiB}", "workers": "1"]
 
   @Test(arguments: StoreKind.allCases)
-  func `duplicates that wait hold none of it`(store: StoreKind) async throws {
+  func `waiting duplicates hold no memory for bodies`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store, top: Self.limits)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
@@ -27,7 +27,7 @@ struct CaptureReservationTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a waiter that finds none gives its claim back`(store: StoreKind) async throws {
+  func `a waiter that finds no memory releases its claim`(store: StoreKind) async throws {
     let (refusal, rest) = (ScriptGate(), ScriptGate())
     let part = String(repeating: "x", count: 100 << 10)
     let backend = try RawServer { connection in

@@ -82,7 +82,7 @@ struct ClientTests {
     }
   }
 
-  @Test func `curl sees what a person would try`() async throws {
+  @Test func `curl sees execution, replay and refusals`() async throws {
     try await Rig.run { rig in
       func curl(_ arguments: [String]) async throws -> String {
         let url = "http://127.0.0.1:\(rig.semel.ports.proxy)/v1/orders"

@@ -20,7 +20,7 @@ struct CommandLineTests {
     return try await semel("check", directory.file("config.yaml"))
   }
 
-  @Test func `it tells its version`() async throws {
+  @Test func `the version is printed`() async throws {
     let (exit, output, errors) = try await semel("--version")
     #expect(exit == .code(0))
     #expect(output.contains { $0.isNumber } && errors.isEmpty)
@@ -31,7 +31,7 @@ struct CommandLineTests {
     ["key", "forget"],
     ["key", "resolve"],
   ])
-  func `every command helps`(command: [String]) async throws {
+  func `every command has help`(command: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + command + ["--help"])
     #expect(try await process.exit() == .code(0))
     #expect(process.output.contains("USAGE: " + (["semel"] + command).joined(separator: " ")))
@@ -54,7 +54,7 @@ struct CommandLineTests {
   }
 
   @Test(arguments: [1, 2])
-  func `a good one is told with what is in it`(count: Int) async throws {
+  func `a good configuration is summarised`(count: Int) async throws {
     let routes = (1...count).map { number in
       "{name: r\(number), match: {path: /\(number)}, upstream: u1, caller: {parts: [address]}}"
     }
@@ -67,8 +67,8 @@ struct CommandLineTests {
       routes: [\(routes.joined(separator: ", "))]
       """)
     #expect(exit == .code(0), "\(errors)")
-    let told = count == 1 ? "1 route, 1 upstream" : "2 routes, 2 upstreams"
-    #expect(output.hasSuffix("config.yaml: good: \(told)\n"), "\(output)")
+    let summary = count == 1 ? "1 route, 1 upstream" : "2 routes, 2 upstreams"
+    #expect(output.hasSuffix("config.yaml: good: \(summary)\n"), "\(output)")
   }
 
   @Test func `a bad configuration ends with 78 and all its errors`() async throws {
@@ -100,7 +100,7 @@ struct CommandLineTests {
     "caller: {parts: ['jwt:sub']}", "on_unknown: reconcile", "shadow: true", "cors: true",
     "profile: stripe", "batch: {items: /a, key: /b, results: /c}",
   ])
-  func `what is not built yet is refused, not ignored`(member: String) async throws {
+  func `a member that is not built yet is refused, not ignored`(member: String) async throws {
     let caller = member.hasPrefix("caller") ? "" : "caller: {parts: ['header:Authorization']}, "
     let (exit, output, errors) = try await check(
       """
@@ -114,7 +114,7 @@ struct CommandLineTests {
     #expect((output + errors).contains("not supported yet"), "\(output)\(errors)")
   }
 
-  @Test func `it does not run on a bad configuration or none`() async throws {
+  @Test func `no process runs on a bad configuration or none`() async throws {
     let directory = TemporaryDirectory()
     try "listen: 5\n".write(toFile: directory.file("bad.yaml"), atomically: true, encoding: .utf8)
     #expect(try await semel("run", "--config", directory.file("bad.yaml")).exit == .code(78))
@@ -132,7 +132,7 @@ struct CommandLineTests {
     #expect(twice.exit == .code(2) && twice.errors.contains("give one configuration file"), "\(twice.errors)")
   }
 
-  @Test func `a secret that cannot be read is told with its reason`() async throws {
+  @Test func `a secret that cannot be read is reported with its reason`() async throws {
     let directory = TemporaryDirectory()
     try "".write(toFile: directory.file("empty"), atomically: true, encoding: .utf8)
     for (name, reason) in [
@@ -154,7 +154,7 @@ struct CommandLineTests {
     }
   }
 
-  @Test func `an address that is taken is told`() async throws {
+  @Test func `an address that is in use is reported`() async throws {
     try await Rig.run { rig in
       let directory = TemporaryDirectory()
       try """

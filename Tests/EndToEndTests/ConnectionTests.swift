@@ -20,7 +20,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test func `pipelined requests are answered in order`() async throws {
+  @Test func `pipelined requests get their responses in order`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/slow") { _ in Reply(body: "slow", delay: .milliseconds(300)) }
       rig.backend.on("/v1/fast") { _ in Reply(body: "fast") }
@@ -77,7 +77,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test func `a half-closed client still gets its answer`() async throws {
+  @Test func `a half-closed client still gets its response`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(body: "slow", delay: .milliseconds(200)) }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
@@ -87,7 +87,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test func `a body is asked for once head, key and caller are accepted`() async throws {
+  @Test func `100 Continue is sent once head, key and caller are accepted`() async throws {
     try await Rig.run { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       let body = #"{"amount":1}"#
@@ -103,7 +103,7 @@ struct ConnectionTests {
   }
 
   @Test(arguments: ["no key", "no caller", "too large"])
-  func `a body is not asked for when it would be refused`(why: String) async throws {
+  func `100 Continue is not sent for a request that is refused`(why: String) async throws {
     try await Rig.run(Configuration(route: ["max_request_body": "1KiB"])) { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       let length = why == "too large" ? 2000 : 10
@@ -119,7 +119,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test func `a body that is passed through is asked for too`() async throws {
+  @Test func `100 Continue is sent for a request that is passed through, too`() async throws {
     try await Rig.run { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(

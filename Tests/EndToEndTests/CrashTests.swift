@@ -28,7 +28,7 @@ struct CrashTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `where the owner says retry, it runs again after the lease and settle`(store: StoreKind) async throws {
+  func `with on_unknown: retry it runs again after the lease and settle`(store: StoreKind) async throws {
     let configuration = Configuration(
       store: store, upstream: ["settle": "1s"], route: ["on_unknown": "retry"], isAppendOnly: true)
     try await Rig.run(configuration) { rig in
@@ -48,7 +48,7 @@ struct CrashTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `what was answered before Semel was killed is replayed after`(store: StoreKind) async throws {
+  func `a response from before Semel was killed is replayed afterwards`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store, isAppendOnly: true)) { rig in
       var answered: [String: Answer] = [:]
       for round in 0..<3 {
@@ -77,7 +77,7 @@ struct CrashTests {
     }
   }
 
-  @Test func `a request under which Redis was killed is answered and runs once`() async throws {
+  @Test func `a request during which Redis was killed gets its response and runs once`() async throws {
     let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"], isAppendOnly: true)
     try await Rig.run(configuration) { rig in
       let gate = Gate()
@@ -95,7 +95,7 @@ struct CrashTests {
     }
   }
 
-  @Test func `a load under which Redis was killed runs nothing twice`() async throws {
+  @Test func `a load during which Redis was killed runs nothing twice`() async throws {
     let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"], isAppendOnly: true)
     try await Rig.run(configuration) { rig in
       let answers = try await withThrowingTaskGroup(of: (String, Answer).self) { group in
@@ -117,7 +117,7 @@ struct CrashTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a client that hangs up finds its answer later`(store: StoreKind) async throws {
+  func `a client that hangs up gets its response later`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
@@ -170,7 +170,7 @@ struct CrashTests {
   }
 
   /// An owner that was frozen past its lease must neither overwrite its successor's outcome nor tell another one.
-  @Test func `a node that wakes up too late tells what the store says`() async throws {
+  @Test func `a node that wakes up too late responds as the store's record demands`() async throws {
     let configuration = Configuration(
       store: .redis, upstream: ["settle": "1s"], route: ["on_unknown": "retry", "lease": "1s"])
     try await Rig.run(configuration) { rig in

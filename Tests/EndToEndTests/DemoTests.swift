@@ -3,7 +3,7 @@ import Testing
 
 /// `semel demo`, as a newcomer meets it.
 struct DemoTests {
-  @Test func `what the demo prints can be tried as it stands`() async throws {
+  @Test func `the commands that the demo prints work as printed`() async throws {
     try await Rig.withSlots {
       let (port, backendPort) = (FreePort.find(), FreePort.find())
       let demo = try ManagedProcess([
@@ -28,7 +28,7 @@ struct DemoTests {
     }
   }
 
-  @Test func `a demo whose port is taken says so, and promises nothing`() async throws {
+  @Test func `a demo whose port is in use reports it, and prints no introduction`() async throws {
     try await Rig.withSlots {
       let taken = OrdersBackend()
       try await taken.start()

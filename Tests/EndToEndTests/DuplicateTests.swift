@@ -88,7 +88,7 @@ struct DuplicateTests {
     #expect(rig.backend.runs(of: key) == 1)
   }
 
-  @Test func `waiting ends at the route's time-out, whatever the client asks for`() async throws {
+  @Test func `waiting ends at the route's time-out, whatever the client prefers`() async throws {
     try await Rig.run(Configuration(route: ["wait_timeout": "500ms"])) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
@@ -106,7 +106,7 @@ struct DuplicateTests {
     }
   }
 
-  @Test func `no more than max_waiters are held`() async throws {
+  @Test func `at most max_waiters duplicates wait`() async throws {
     try await Rig.run(Configuration(route: ["max_waiters": "2"])) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
@@ -134,7 +134,7 @@ struct DuplicateTests {
 
   /// A client that hangs up cannot be told from one that has closed its sending side alone and still reads: its place
   /// is free when its time is over.
-  @Test func `one who waits and hangs up makes room for another`() async throws {
+  @Test func `a waiting duplicate that hangs up makes room for another`() async throws {
     try await Rig.run(Configuration(route: ["max_waiters": "1", "wait_timeout": "4s"])) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
@@ -162,7 +162,7 @@ struct DuplicateTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `after a released end one of those who wait runs, and the others get its answer`(
+  func `after a release one waiting duplicate runs, and the others get its response`(
     store: StoreKind
   ) async throws {
     try await Rig.run(Configuration(store: store)) { rig in

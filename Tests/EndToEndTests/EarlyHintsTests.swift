@@ -20,7 +20,7 @@ struct EarlyHintsTests {
     try await Rig.run(configuration) { rig in try await body(rig, gate) }
   }
 
-  @Test func `hints reach a client before the answer does`() async throws {
+  @Test func `early hints reach a client before the response`() async throws {
     try await run { rig, gate in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       for _ in 0..<2 {
@@ -36,7 +36,7 @@ struct EarlyHintsTests {
     }
   }
 
-  @Test func `they reach a client of HTTP 2 as well`() async throws {
+  @Test func `early hints reach a client of HTTP 2, too`() async throws {
     try await run { rig, gate in
       let script = try HTTP2Script(
         port: rig.semel.ports.proxy,
@@ -52,7 +52,7 @@ struct EarlyHintsTests {
     }
   }
 
-  @Test func `a client of HTTP 1_0 and a protected route get none`() async throws {
+  @Test func `a client of HTTP 1_0 and a protected route get no early hints`() async throws {
     try await run { rig, gate in
       for text in [
         "GET /open HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n", Rig.orderText("k"),
@@ -66,7 +66,7 @@ struct EarlyHintsTests {
   }
 
   @Test(arguments: [true, false])
-  func `hints without end are left out where the client does not take them`(isReading: Bool) async throws {
+  func `endless early hints are dropped for a client that does not read`(isReading: Bool) async throws {
     let backend = try RawServer { connection in
       try connection.readRequest()
       let hint = "HTTP/1.1 103 Early Hints\r\nLink: </\(String(repeating: "a", count: 900)).css>\r\n\r\n"
@@ -91,7 +91,7 @@ struct EarlyHintsTests {
     }
   }
 
-  @Test func `hints of a backend of HTTP 2 reach clients of both versions`() async throws {
+  @Test func `early hints of a backend of HTTP 2 reach clients of both versions`() async throws {
     let port = FreePort.find()
     let backend = try await Python.serve("http2_backend", ["\(port)"])
     let configuration = Configuration(

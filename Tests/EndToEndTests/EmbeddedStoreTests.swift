@@ -46,7 +46,7 @@ struct EmbeddedStoreTests {
     }
   }
 
-  @Test func `a locked file delays nobody for long, and what it refused is not run`() async throws {
+  @Test func `a locked file delays nobody for long, and a refused claim is not run`() async throws {
     try await Rig.run(Configuration(storeMembers: ["timeout": "250ms"])) { rig in
       let first = try await rig.order("before")
       let holder = try await rig.lockStore()
@@ -63,7 +63,7 @@ struct EmbeddedStoreTests {
   }
 
   @Test(arguments: ["deleted", "emptied"])
-  func `a database that was lost is not made anew where it must be durable`(loss: String) async throws {
+  func `a lost database is not created again if it must be durable`(loss: String) async throws {
     var configuration = Configuration()
     configuration.storeMembers["require_durable"] = "true"
     try await Rig.run(configuration) { rig in
@@ -90,7 +90,7 @@ struct EmbeddedStoreTests {
     }
   }
 
-  @Test func `a deleted database lets nothing run, also where the store's failure is open`() async throws {
+  @Test func `a deleted database lets nothing run, also with on_store_failure: open`() async throws {
     let configuration = Configuration(
       storeMembers: ["local_cache": "0B"], route: ["on_store_failure": "open"])
     try await Rig.run(configuration) { rig in
@@ -149,7 +149,7 @@ struct EmbeddedStoreTests {
     }
   }
 
-  @Test func `claims that the store refuses are not a log entry each`() async throws {
+  @Test func `claims that the store refuses share log entries`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       expectExecuted(try await rig.order("before"))
       try rig.redis?.command(["CONFIG", "SET", "maxmemory", "1"])

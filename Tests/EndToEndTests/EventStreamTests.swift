@@ -36,7 +36,9 @@ struct EventStreamTests {
   }
 
   @Test(arguments: ["/v1/events", "/events"], [Framing.chunked, .length])
-  func `each event is there before the next one is made`(path: String, framing: Framing) async throws {
+  func `each event reaches the client before the next one is sent`(path: String, framing: Framing)
+    async throws
+  {
     let gate = ScriptGate()
     let backend = try backend(gate, framing)
     try await Rig.run(configuration(backend)) { rig in
@@ -56,7 +58,7 @@ struct EventStreamTests {
   }
 
   @Test(arguments: ["/v1/events", "/events"])
-  func `the same over HTTP 2`(path: String) async throws {
+  func `each event over HTTP 2 reaches the client before the next one is sent`(path: String) async throws {
     let gate = ScriptGate()
     let backend = try backend(gate)
     try await Rig.run(configuration(backend)) { rig in
@@ -102,7 +104,7 @@ struct EventStreamTests {
   }
 
   @Test(arguments: [204, 200, 304])
-  func `an answer that is but a head waits for the store`(status: Int) async throws {
+  func `a response without a body waits for the store`(status: Int) async throws {
     let configuration = Configuration(
       store: .redis, storeMembers: ["timeout": "9s"], route: ["stream": "true", "lease": "30s"])
     try await Rig.run(configuration) { rig in
@@ -127,7 +129,7 @@ struct EventStreamTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a client that hangs up leaves the rest to the record`(store: StoreKind) async throws {
+  func `the rest of a response is recorded after its client has hung up`(store: StoreKind) async throws {
     let gate = ScriptGate()
     let backend = try backend(gate)
     try await Rig.run(configuration(backend, store: store)) { rig in
@@ -143,7 +145,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test func `a stream too large to keep is whole to its client, and not replayed`() async throws {
+  @Test func `a stream too large to keep reaches its client whole, and is not replayed`() async throws {
     let gate = ScriptGate()
     let backend = try backend(gate)
     try await Rig.run(configuration(backend, ["max_response_body": "20B"])) { rig in
@@ -158,7 +160,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test func `a stream that breaks off is cut, and unknown`() async throws {
+  @Test func `a stream that breaks off is cut, and its outcome is unknown`() async throws {
     let backend = try RawServer { connection in
       try connection.readRequest()
       try connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")
@@ -199,7 +201,7 @@ struct EventStreamTests {
     try await second.stop()
   }
 
-  @Test func `a backend that is silent is let go when its client has gone`() async throws {
+  @Test func `a silent backend's connection is closed when its client has gone`() async throws {
     let isLet = Watched(false)
     let backend = try RawServer { connection in
       try connection.readRequest()

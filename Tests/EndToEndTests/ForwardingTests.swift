@@ -3,7 +3,7 @@ import Testing
 
 /// The requests as the backend reads them.
 struct ForwardingTests {
-  @Test func `a protected request says which intent and which attempt it is`() async throws {
+  @Test func `a protected request carries its record's id and its attempt`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders", inTurn: [Reply(503), Reply(201)])
       _ = try await rig.order("a-secret-key")
@@ -18,7 +18,7 @@ struct ForwardingTests {
     }
   }
 
-  @Test func `the client's own words on this are dropped`() async throws {
+  @Test func `a client's own Idempotency-Request-Id and attempt are dropped`() async throws {
     try await Rig.run { rig in
       let names = [
         "Idempotency-Request-Id", "Idempotency-Attempt", "X-Forwarded-For", "X-Forwarded-Proto",
@@ -44,7 +44,7 @@ struct ForwardingTests {
   }
 
   @Test(arguments: ["/v1/orders", "/open"])
-  func `fields of one hop stay on it`(path: String) async throws {
+  func `hop-by-hop fields are not forwarded`(path: String) async throws {
     try await Rig.run { rig in
       let hop = [
         ("Connection", "X-Hop, keep-alive"), ("X-Hop", "1"), ("Keep-Alive", "timeout=5"), ("TE", "trailers"),
@@ -71,7 +71,7 @@ struct ForwardingTests {
     "X-Counted",
     "x-version", "X-HTTP-Method",
   ])
-  func `Connection may not name what identifies a request`(named: String) async throws {
+  func `Connection may not name a field that identifies a request`(named: String) async throws {
     let route = [
       "fingerprint": "{headers: [X-Counted]}",
       "match": "{methods: [POST], path: '/v1/**', headers: {X-Version: '2'}}",
@@ -87,7 +87,7 @@ struct ForwardingTests {
   }
 
   @Test(arguments: ["/v1/orders", "/open"])
-  func `fields with an underscore stay here`(path: String) async throws {
+  func `fields with an underscore are not forwarded`(path: String) async throws {
     let fields = [
       ("Idempotency_Key", "x"), ("Transfer_Encoding", "chunked"), ("Idempotency_Attempt", "9"),
       ("X_Other", "1"),
@@ -105,7 +105,7 @@ struct ForwardingTests {
     }
   }
 
-  @Test func `a backend is asked for responses without a content coding, where they are recorded`()
+  @Test func `Accept-Encoding is identity for responses that are recorded`()
     async throws
   {
     try await Rig.run { rig in
@@ -136,7 +136,7 @@ struct ForwardingTests {
     }
   }
 
-  @Test func `the backend is called by the name that its settings say`() async throws {
+  @Test func `the backend gets the Host that its settings give`() async throws {
     try await Rig.run(Configuration(upstream: ["host": "upstream"])) { rig in
       expectExecuted(try await rig.order("k"))
       #expect(rig.backend.requests[0]["Host"] == "127.0.0.1:\(rig.backend.port)")
@@ -148,7 +148,7 @@ struct ForwardingTests {
     }
   }
 
-  @Test func `methods, queries and bodies go through as they are`() async throws {
+  @Test func `methods, queries and bodies are forwarded unchanged`() async throws {
     try await Rig.run { rig in
       for method in ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] {
         let path = "/open/\(method)?a=%2f&b=c+d&a="

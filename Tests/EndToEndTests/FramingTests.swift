@@ -12,7 +12,7 @@ struct FramingTests {
   ]
 
   @Test(arguments: StoreKind.allCases, bare.indices)
-  func `an answer without content is replayed without`(store: StoreKind, index: Int) async throws {
+  func `a response without content is replayed without content`(store: StoreKind, index: Int) async throws {
     let (method, reply) = Self.bare[index]
     try await Rig.run(Configuration(store: store)) { rig in
       rig.backend.on("/v1/orders") { _ in reply }
@@ -58,7 +58,7 @@ struct FramingTests {
     }
   }
 
-  @Test func `a client of HTTP/1.0 gets a passed through answer without chunks`() async throws {
+  @Test func `a client of HTTP/1.0 gets a passed-through response without chunks`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/open") { _ in Reply(200, body: "chunked", framing: .chunked) }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
@@ -70,7 +70,7 @@ struct FramingTests {
     }
   }
 
-  @Test func `trailers do not disturb what follows`() async throws {
+  @Test func `trailers do not disturb the next request`() async throws {
     try await Rig.run { rig in
       let script: OrdersBackend.Script = { _ in
         var reply = Reply(201, body: "content", framing: .chunked)

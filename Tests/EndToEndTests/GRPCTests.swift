@@ -61,7 +61,7 @@ struct GRPCTests {
     #expect(report.leave?.last == ["RESOURCE_EXHAUSTED", "enough", nil])
   }
 
-  @Test func `on a protected route they are refused`() async throws {
+  @Test func `gRPC calls are refused on a protected route`() async throws {
     let report = try await call("test.Protected")
     #expect(report.fail[1]?.contains("501") == true, "\(report.fail)")
   }

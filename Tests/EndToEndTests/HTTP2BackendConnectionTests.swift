@@ -16,7 +16,7 @@ struct HTTP2BackendConnectionTests {
   }
 
   @Test(arguments: [1, 3])
-  func `a backend that takes few streams gets no more at once`(connections: Int) async throws {
+  func `a backend that allows few streams gets no more at once`(connections: Int) async throws {
     let configuration = Configuration(
       top: ["workers": "1"], upstream: ["max_connections": "\(connections)", "connect_timeout": "10s"])
     try await HTTP2Backend.run(configuration, saying: ["streams=1"]) { rig, backend in
@@ -30,7 +30,7 @@ struct HTTP2BackendConnectionTests {
   }
 
   @Test(arguments: [true, false])
-  func `a connection that the backend leaves carries its streams to their end`(isSecure: Bool) async throws {
+  func `a connection after GOAWAY carries its streams to their end`(isSecure: Bool) async throws {
     try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
       async let held = rig.order("held", path: "/v1/held")
       try await backend.line(containing: "ran POST /v1/held")
@@ -41,7 +41,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `a request that nobody waits for any more is reset alone`() async throws {
+  @Test func `an abandoned request is reset alone`() async throws {
     try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
       expectExecuted(try await rig.order("before"))
       _ = try await HTTP2Script.run(
@@ -52,7 +52,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `where no body is taken, no claimed request with one is begun`() async throws {
+  @Test func `no claimed request with a body begins on a connection without a window`() async throws {
     let configuration = Configuration(top: ["workers": "1"], upstream: ["connect_timeout": "500ms"])
     try await HTTP2Backend.run(configuration, saying: ["window=0"]) { rig, backend in
       for number in 0..<3 {
@@ -64,7 +64,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `where a connection takes no more of bodies, a claimed one goes by another`() async throws {
+  @Test func `a claimed request avoids a connection whose window is used up`() async throws {
     try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"]), saying: ["mean=1"]) {
       rig, backend in
       expectExecuted(try await rig.order("before"))
@@ -77,7 +77,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `a body that is stuck is waited for no longer than its response would be`() async throws {
+  @Test func `a stuck body times out with its response`() async throws {
     let configuration = Configuration(
       top: ["workers": "1"], upstream: ["response_timeout": "2s", "settle": "1s"])
     // The first piece of 64 KiB leaves, and no other.
@@ -103,7 +103,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `a connection of which nothing was heard within a time-out is left`() async throws {
+  @Test func `a connection that was silent during a time-out takes no more requests`() async throws {
     let configuration = Configuration(
       top: ["workers": "1"], upstream: ["response_timeout": "500ms", "settle": "10s"])
     try await HTTP2Backend.run(configuration) { rig, backend in
@@ -115,7 +115,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `a backend that answers pings keeps its connection however slow it is`() async throws {
+  @Test func `a backend that acknowledges pings keeps its connection however slow it is`() async throws {
     let configuration = Configuration(top: ["workers": "1"])
     try await HTTP2Backend.run(configuration) { rig, backend in
       let client = try await RawClient(port: rig.semel.ports.proxy)
@@ -126,7 +126,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `a connection that somebody authenticates serves nobody else`() async throws {
+  @Test func `an authenticated connection serves no other client`() async throws {
     try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
       func connection(_ path: String, _ more: [(String, String)] = []) async throws -> Int {
         let answer = try await rig.semel.client.send("GET", path, more)
@@ -142,7 +142,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `a backend that leaves for an error is not believed in what it took`() async throws {
+  @Test func `the last stream of a GOAWAY with an error proves nothing`() async throws {
     try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
       expectExecuted(try await rig.order("before"))
       expectRefused(try await rig.order("k", path: "/v1/calm"), 502, "outcome_unknown", retryable: true)
@@ -154,7 +154,7 @@ struct HTTP2BackendConnectionTests {
   }
 
   /// Else its head would leave at some later time, maybe when its claim is somebody else's.
-  @Test func `a claimed request does not wait behind what cannot leave`() async throws {
+  @Test func `a claimed request does not wait behind unsent bytes`() async throws {
     try await HTTP2Backend.run(
       isSecure: false, Configuration(top: ["workers": "1"]), saying: ["window=1000000000"]
     ) {
@@ -191,7 +191,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `a connection goes when it was idle for long enough`() async throws {
+  @Test func `a connection is closed after its idle time-out`() async throws {
     let configuration = Configuration(top: ["workers": "1"], upstream: ["idle_timeout": "200ms"])
     try await HTTP2Backend.run(configuration) { rig, backend in
       for number in 0..<5 { expectExecuted(try await rig.order("k\(number)")) }
@@ -217,7 +217,7 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
-  @Test func `a backend that says it leaves is followed to its next connection`() async throws {
+  @Test func `after GOAWAY requests go to the next connection`() async throws {
     try await HTTP2Backend.run(isSecure: true, Configuration(top: ["workers": "1"])) { rig, backend in
       for number in 0..<20 { expectExecuted(try await rig.order("k\(number)", path: "/v1/leaving")) }
       for number in 0..<20 { #expect(try await HTTP2Backend.runs(of: "k\(number)", at: backend) == 1) }

@@ -59,7 +59,7 @@ struct HTTP2BackendTests {
   }
 
   @Test(arguments: [true, false])
-  func `answers without a body are framed right`(isSecure: Bool) async throws {
+  func `responses without a body are framed correctly`(isSecure: Bool) async throws {
     try await HTTP2Backend.run(isSecure: isSecure) { rig, _ in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       let cases: [(String, String, Int, String?)] = [
@@ -80,7 +80,7 @@ struct HTTP2BackendTests {
   }
 
   @Test(arguments: ["late", "ahead"], [true, false])
-  func `what nobody asked for is nobody's response`(way: String, isSecure: Bool) async throws {
+  func `an unrequested response reaches nobody`(way: String, isSecure: Bool) async throws {
     try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
       expectExecuted(try await rig.order("before", path: "/v1/\(way)"))
       let client = try await RawClient(port: rig.semel.ports.proxy)
@@ -100,7 +100,7 @@ struct HTTP2BackendTests {
 
   @Test(
     arguments: ["cancelled", "stopped", "short", "cut", "half", "contradicted", "malformed"], [false, true])
-  func `a claimed request without a whole answer is unknown, and was sent once`(
+  func `a claimed request without a whole response is unknown, and was sent once`(
     fault: String, isSecure: Bool
   ) async throws {
     try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
@@ -117,7 +117,9 @@ struct HTTP2BackendTests {
 
   /// This backend lies: it ran what it says that it did not take. RFC 9113, section 8.7, lets it be believed.
   @Test(arguments: ["refused", "goaway"], [false, true])
-  func `what the backend says it did not take is released`(fault: String, isSecure: Bool) async throws {
+  func `a request that the backend states it did not process is released`(fault: String, isSecure: Bool)
+    async throws
+  {
     try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
       expectExecuted(try await rig.order("before"))
       for runs in 1...2 {
@@ -130,7 +132,7 @@ struct HTTP2BackendTests {
   }
 
   @Test(arguments: ["refused", "stopped", "short", "cut", "half"])
-  func `what is passed through is never whole where its stream was not`(fault: String) async throws {
+  func `a passed-through response is not whole if its stream was not`(fault: String) async throws {
     try await HTTP2Backend.run { rig, _ in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send(HTTPClient.request("POST", "/\(fault)", [], body: "{}"))
@@ -140,7 +142,8 @@ struct HTTP2BackendTests {
   }
 
   @Test(arguments: ["early", "measured", "plain"], [false, true])
-  func `a whole answer counts before the request was fully sent`(path: String, isSecure: Bool) async throws {
+  func `a whole response counts before the request was fully sent`(path: String, isSecure: Bool) async throws
+  {
     try await HTTP2Backend.run(isSecure: isSecure) { rig, _ in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send("POST /\(path) HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\nsome")
@@ -151,7 +154,9 @@ struct HTTP2BackendTests {
   }
 
   @Test(arguments: ["early", "measured", "plain"], [false, true])
-  func `so it does for a claimed request`(path: String, isSecure: Bool) async throws {
+  func `a whole response to a claimed request counts before the request was fully sent`(
+    path: String, isSecure: Bool
+  ) async throws {
     try await HTTP2Backend.run(isSecure: isSecure) { rig, _ in
       // More than a stream's first window: the backend opens no more of it.
       let fields = Rig.fields(key: "k")
@@ -167,7 +172,7 @@ struct HTTP2BackendTests {
     }
   }
 
-  @Test func `a large body each way leaves the memory small`() async throws {
+  @Test func `large bodies in both directions need little memory`() async throws {
     var backend = try await SecureBackend()
     backend.http2 = "auto"
     try await backend.run(within: .seconds(120)) { rig in

@@ -21,7 +21,9 @@ struct HTTP2FlowTests {
     }
   }
 
-  @Test func `an answer with a head too large for a frame is to be asked for by HTTP 1.1`() async throws {
+  @Test func `a response head that does not fit a frame resets its stream with HTTP_1_1_REQUIRED`()
+    async throws
+  {
     try await Rig.run { rig in
       let large = String(repeating: "{", count: 10_000)
       rig.backend.on("/v1/orders") { $0.number == 1 ? Reply(201, [("X-Large", large)], body: "{}") : Reply() }
@@ -46,7 +48,7 @@ struct HTTP2FlowTests {
     }
   }
 
-  @Test func `a client that never opens its window is given up`() async throws {
+  @Test func `a client that never opens its window is reset`() async throws {
     let configuration = Configuration(top: ["limits": "{write_timeout: 1s}"])
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(500_000)) }
@@ -63,7 +65,7 @@ struct HTTP2FlowTests {
     }
   }
 
-  @Test func `a body is read only as far as its backend takes it`() async throws {
+  @Test func `a body is read only as fast as its backend reads`() async throws {
     let over = ScriptGate()
     let backend = try RawServer(receiveBuffer: 64 << 10) { _ in over.pass() }
     let configuration = Configuration(

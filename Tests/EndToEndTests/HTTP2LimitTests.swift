@@ -28,7 +28,7 @@ struct HTTP2LimitTests {
     "ping", "settings", "window_update", "priority", "priority_update", "altsvc", "origin", "unknown",
   ]
 
-  @Test func `floods of frames about nothing end the connection`() async throws {
+  @Test func `floods of useless frames end the connection`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{http2_control_frames: 50}"])) { rig in
       for kind in Self.overhead {
         let report = try await HTTP2Script.run(rig, [["flood", .text(kind), 500], ["end"]])
@@ -39,7 +39,7 @@ struct HTTP2LimitTests {
     }
   }
 
-  @Test func `the end of a connection that floods names the last stream that was taken`() async throws {
+  @Test func `GOAWAY after a flood names the last stream that was accepted`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{http2_control_frames: 50}"])) { rig in
       for kind in ["settings", "window_update"] {
         let report = try await HTTP2Script.run(
@@ -91,7 +91,7 @@ struct HTTP2LimitTests {
     }
   }
 
-  @Test func `a malformed request is told 400, and its stream ends with an error`() async throws {
+  @Test func `a malformed request gets 400, and its stream ends with an error`() async throws {
     try await Rig.run { rig in
       let upper = HTTP2Script.order("upper", [["X-Upper", "y"]])
       let short = HTTP2Script.order("short", [["content-length", "5"]])
@@ -123,7 +123,7 @@ struct HTTP2LimitTests {
     try await expectEnd("{}", of: [["open", 1, HTTP2Script.order("x"), false], ["flood", "empty", 50]])
   }
 
-  @Test func `a head past the limit is told 431, and harms no other stream`() async throws {
+  @Test func `a head beyond the limit gets 431, and harms no other stream`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{header_bytes: 8KiB}"])) { rig in
       let large = HTTP2Script.order("x", [["x-large", String(repeating: "x", count: 10_000)]])
       let report = try await HTTP2Script.run(
@@ -143,7 +143,7 @@ struct HTTP2LimitTests {
     try await expectEnd("{header_bytes: 8KiB}", of: [["open", 1, large, true]], code: 1)
   }
 
-  @Test func `to reset streams is no way round the limit of streams`() async throws {
+  @Test func `resetting streams does not evade the limit of streams`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{http2_max_streams: 3}"])) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
@@ -162,7 +162,7 @@ struct HTTP2LimitTests {
     }
   }
 
-  @Test func `a client that never begins, or says nothing more, is sent away`() async throws {
+  @Test func `a client that sends no preface, or nothing more, is disconnected`() async throws {
     let limits = "{header_timeout: 1s, idle_timeout: 1s}"
     try await Rig.run(Configuration(top: ["limits": limits])) { rig in
       let silent = try await HTTP2Script.run(rig, [["end"]])
@@ -176,7 +176,7 @@ struct HTTP2LimitTests {
     }
   }
 
-  @Test func `a body that does not come is waited for as long as one of HTTP 1`() async throws {
+  @Test func `a missing body times out as it does for HTTP 1`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{body_timeout: 1s}"])) { rig in
       let report = try await HTTP2Script.run(
         rig, [["open", 1, HTTP2Script.order("k"), false], ["data", 1, "{", false], ["answer", 1]])
@@ -185,7 +185,7 @@ struct HTTP2LimitTests {
     }
   }
 
-  @Test func `what only begins like HTTP 2 is a bad request`() async throws {
+  @Test func `an invalid preface of HTTP 2 is a bad request`() async throws {
     try await Rig.run { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send("PRI * HTTP/2.1\r\n\r\nSM\r\n\r\n")

@@ -4,8 +4,7 @@ import Testing
 /// SIGTERM while clients speak HTTP/2.
 struct HTTP2ShutdownTests {
   @Test(arguments: StoreKind.allCases)
-  func `streams are finished, the client is told, and then the connection ends`(store: StoreKind) async throws
-  {
+  func `streams finish, the client gets GOAWAY, and then the connection ends`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }

@@ -31,7 +31,7 @@ struct HTTP2Tests {
     }
   }
 
-  @Test func `curl speaks it with prior knowledge`() async throws {
+  @Test func `curl uses HTTP 2 with prior knowledge`() async throws {
     try await Rig.run { rig in
       func curl() async throws -> String {
         let process = try ManagedProcess([
@@ -50,7 +50,7 @@ struct HTTP2Tests {
     }
   }
 
-  @Test func `an offer to change to it is left alone`() async throws {
+  @Test func `an offer of Upgrade: h2c is ignored`() async throws {
     try await Rig.run { rig in
       let offer = [
         ("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", "h2c"), ("HTTP2-Settings", "AAMAAABk"),
@@ -85,7 +85,7 @@ struct HTTP2Tests {
     }
   }
 
-  @Test func `trailers go to the client, and te to nobody`() async throws {
+  @Test func `trailers reach the client, and te is not forwarded`() async throws {
     let configuration = Configuration(route: ["idempotency": "off"])
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/call") { _ in
@@ -107,7 +107,7 @@ struct HTTP2Tests {
     }
   }
 
-  @Test func `answers to HEAD, without content and with interim ones are framed right`() async throws {
+  @Test func `responses to HEAD, without content and after interim ones are framed correctly`() async throws {
     try await Rig.run(Configuration(route: ["idempotency": "optional"])) { rig in
       rig.backend.on("/v1/head") { _ in
         Reply(200, [("Content-Length", "1234")], content: .bytes([]), framing: .bare)
@@ -145,7 +145,7 @@ struct HTTP2Tests {
     [["connection", "close"]], [["transfer-encoding", "chunked"]], [["Upper", "x"]], [["x", "a\u{1}b"]],
     [["te", "gzip"]], [["host", "other.example"]], [["content-length", "7"]], [["x", " a"]],
   ])
-  func `a malformed head is refused, and the connection goes on`(fields: [[String]]) async throws {
+  func `a malformed head is refused, and the connection continues`(fields: [[String]]) async throws {
     try await Rig.run { rig in
       let report = try await HTTP2Script.run(
         rig,
@@ -159,7 +159,7 @@ struct HTTP2Tests {
     }
   }
 
-  @Test func `a body that is not as long as it says is refused, and nothing runs`() async throws {
+  @Test func `a body of another length than declared is refused, and nothing runs`() async throws {
     try await Rig.run { rig in
       let order = HTTP2Script.order("k", [["content-length", "5"]])
       let report = try await HTTP2Script.run(
@@ -176,7 +176,7 @@ struct HTTP2Tests {
     }
   }
 
-  @Test func `a reset is a hang-up: the exchange goes on, and the retry gets its answer`() async throws {
+  @Test func `after a client's reset the exchange continues, and the retry gets its response`() async throws {
     try await Rig.run { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { Reply(body: #"{"order":\#($0.number)}"#, gate: gate) }
@@ -196,7 +196,7 @@ struct HTTP2Tests {
     }
   }
 
-  @Test func `an answer before the body's end ends the stream, and the upload`() async throws {
+  @Test func `a response before the body's end ends the stream and the upload`() async throws {
     let configuration = Configuration(route: ["max_request_body": "1KiB"])
     try await Rig.run(configuration) { rig in
       let report = try await HTTP2Script.run(

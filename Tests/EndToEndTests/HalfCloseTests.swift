@@ -5,7 +5,9 @@ import Testing
 /// unfinished ends at once, not after `body_timeout`.
 struct HalfCloseTests {
   @Test(arguments: StoreKind.allCases)
-  func `an unfinished order of HTTP 2 ends at once, the others are answered`(store: StoreKind) async throws {
+  func `an unfinished order of HTTP 2 ends at once, and the others get their responses`(store: StoreKind)
+    async throws
+  {
     try await Rig.run(Configuration(store: store)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "whole", gate: gate) }
@@ -50,7 +52,7 @@ struct HalfCloseTests {
     }
   }
 
-  @Test func `a talk that HTTP 2 half-closed is over`() async throws {
+  @Test func `a half-close of HTTP 2 ends an unfinished exchange`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(10), framing: .chunked) }
       let report = try await HTTP2Script.run(
@@ -59,7 +61,7 @@ struct HalfCloseTests {
     }
   }
 
-  @Test func `a whole upload of HTTP 1 arrives, even behind what is not taken yet`() async throws {
+  @Test func `a whole upload of HTTP 1 arrives, even behind unread bytes`() async throws {
     let backend = try RawServer(receiveBuffer: 4096) { connection in
       while true {
         try connection.readRequest()
@@ -98,7 +100,7 @@ struct HalfCloseTests {
   }
 
   @Test(arguments: ["", "POST /v1/orders HTTP/1.1\r\nHos"])
-  func `all that HTTP 1 pipelined is answered, also after its end`(rest: String) async throws {
+  func `all pipelined requests of HTTP 1 get responses, also after a half-close`(rest: String) async throws {
     try await Rig.run { rig in
       let gate = Gate()
       rig.backend.on("/v1/slow") { _ in Reply(body: "slow", gate: gate) }

@@ -37,7 +37,8 @@ struct IdleConnectionTests {
     }
   }
 
-  @Test func `one over the limit is told so and closed, the others are served`() async throws {
+  @Test func `a connection beyond the limit gets 503 and is closed, and the others are served`() async throws
+  {
     try await Rig.run(Configuration(top: ["limits": "{max_connections: 4}"])) { rig in
       var held: [RawClient] = []
       for _ in 0..<4 { held.append(try await RawClient(port: rig.semel.ports.proxy)) }
@@ -66,7 +67,7 @@ struct IdleConnectionTests {
     }
   }
 
-  @Test func `the process takes as many open files as it may, and says where they do not suffice`()
+  @Test func `the process raises its limit of open files, and warns if that does not suffice`()
     async throws
   {
     try await Rig.withSlots {

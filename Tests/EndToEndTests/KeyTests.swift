@@ -44,7 +44,7 @@ struct KeyTests {
     }
   }
 
-  @Test func `lengths and format are the route's`() async throws {
+  @Test func `lengths and format follow the route`() async throws {
     let lengths = Configuration(route: ["key": "{min_length: 3, max_length: 4}"])
     try await Rig.run(lengths) { rig in
       expectRefused(try await rig.order("ab"), 400, "key_invalid", retryable: false)
@@ -98,7 +98,7 @@ struct KeyTests {
     }
   }
 
-  @Test func `a key is ignored where nothing is protected`() async throws {
+  @Test func `a key is ignored on an unprotected route`() async throws {
     let off = "{name: off, match: {path: /v1/off}, idempotency: off}"
     try await Rig.run(Configuration(firstRoutes: [off])) { rig in
       for path in ["/v1/off", "/elsewhere"] {

@@ -72,7 +72,7 @@ struct LargeBodyTests {
     return try await rig.semel.client.send("POST", "/v1/orders", fields, body: body)
   }
 
-  @Test func `a large body is known again, whatever its spelling`() async throws {
+  @Test func `a large body has the same fingerprint whatever its spelling`() async throws {
     try await Rig.run { rig in
       let value = String(repeating: "x", count: 100 << 10)
       let first = try await rig.order("k", body: #"{"b":"\#(value)","a":1}"#)
@@ -84,7 +84,7 @@ struct LargeBodyTests {
     }
   }
 
-  @Test func `the key of a large body is found in it, and missed where it is not`() async throws {
+  @Test func `the key in a large body is found, and a missing one is refused`() async throws {
     try await Rig.run(Configuration(route: ["key": "{from: ['json:/order/key']}"])) { rig in
       let value = String(repeating: "x", count: 100 << 10)
       func body(_ order: String) -> String { #"{"value":"\#(value)","order":\#(order)}"# }
@@ -99,7 +99,7 @@ struct LargeBodyTests {
     }
   }
 
-  @Test func `a record of another recipe is compared by it, also for a large body`() async throws {
+  @Test func `a record with another recipe is compared by that recipe, also for a large body`() async throws {
     let configuration = Configuration(route: ["fingerprint": "{body: raw}"])
     try await Rig.run(configuration) { rig in
       let body = #"{"a":"\#(String(repeating: "x", count: 100 << 10))"}"#

@@ -76,7 +76,7 @@ struct LimitTests {
     }
   }
 
-  @Test func `bodies that are held stay within their memory`() async throws {
+  @Test func `held bodies stay within their memory`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{body_memory: 1MiB}", "workers": "1"])) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }

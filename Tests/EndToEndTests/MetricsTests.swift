@@ -8,7 +8,7 @@ struct MetricsTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `it tells what became of requests, and what the backend was spared`(store: StoreKind) async throws {
+  func `the page counts requests by outcome, and replays`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       expectExecuted(try await rig.order("a"))
       for _ in 0..<3 { expectReplayed(try await rig.order("a"), 201) }
@@ -62,7 +62,7 @@ struct MetricsTests {
     }
   }
 
-  @Test func `it tells of waiting duplicates, of lost outcomes, and of attempts that follow them`()
+  @Test func `the page counts waiting duplicates, lost outcomes, and the attempts that follow them`()
     async throws
   {
     let configuration = Configuration(
@@ -90,7 +90,7 @@ struct MetricsTests {
     }
   }
 
-  @Test func `it tells of the operator's own requests by their routes, as a library counts them`()
+  @Test func `the page counts the operator's own requests by route, through swift-metrics`()
     async throws
   {
     try await Rig.run { rig in
@@ -114,7 +114,7 @@ struct MetricsTests {
     }
   }
 
-  @Test func `what it counts through swift-metrics has its own names, its help, and a zero to begin with`()
+  @Test func `metrics of swift-metrics have their own names, their help, and begin at zero`()
     async throws
   {
     try await Rig.run { rig in
@@ -136,7 +136,7 @@ struct MetricsTests {
     }
   }
 
-  @Test func `of replays it logs as many as it is told to`() async throws {
+  @Test func `the configured share of replays is logged`() async throws {
     let configuration = Configuration(top: [
       "log": "{level: info, format: json, access: true, replay_sample: 3}"
     ])

@@ -15,7 +15,7 @@ struct MismatchTests {
   }
 
   @Test(arguments: [422, 400])
-  func `the status is the route's`(status: Int) async throws {
+  func `the status follows the route`(status: Int) async throws {
     try await Rig.run(Configuration(route: ["mismatch_status": "\(status)"])) { rig in
       expectExecuted(try await rig.order("k"))
       expectRefused(
@@ -91,7 +91,7 @@ struct MismatchTests {
     }
   }
 
-  @Test func `members and fields enter as the route says`() async throws {
+  @Test func `members and fields enter as the route configures`() async throws {
     let fingerprint = "{body: auto, headers: [X-Tenant], ignore: [/sent_at]}"
     try await Rig.run(Configuration(route: ["fingerprint": fingerprint])) { rig in
       expectExecuted(try await rig.order("k", body: #"{"amount":1,"sent_at":"09:00"}"#))

@@ -12,7 +12,9 @@ struct NamespaceTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a start that identifies requests differently needs its word, once`(store: StoreKind) async throws {
+  func `a start that identifies requests differently needs allow_identity_change, once`(store: StoreKind)
+    async throws
+  {
     try await Rig.run(Configuration(store: store)) { rig in
       let first = try await rig.order("k")
       expectExecuted(first)
@@ -43,7 +45,7 @@ struct NamespaceTests {
   }
 
   @Test(arguments: StoreKind.allCases, ["listener", "admin"])
-  func `a start that finds an address taken enters no identity`(store: StoreKind, taken: String) async throws
+  func `a start that finds an address in use enters no identity`(store: StoreKind, taken: String) async throws
   {
     try await Rig.run(Configuration(store: store)) { rig in
       let first = try await rig.order("k")
@@ -104,7 +106,7 @@ struct NamespaceTests {
     }
   }
 
-  @Test func `a start that cannot ask a locked file what it remembers ends`() async throws {
+  @Test func `a start that cannot read a locked file ends`() async throws {
     try await Rig.run { rig in
       expectExecuted(try await rig.order("k"))
       try await restart(rig) { $0.route["caller"] = "{parts: [address]}" }
@@ -118,7 +120,7 @@ struct NamespaceTests {
   }
 
   @Test(arguments: ["closed", "open"])
-  func `an identity that proves another one late serves no protected request`(_ mode: String) async throws {
+  func `an identity that is found to differ late serves no protected request`(_ mode: String) async throws {
     try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
       expectExecuted(try await rig.order("k"))
       try await restart(rig) {
@@ -138,7 +140,7 @@ struct NamespaceTests {
     }
   }
 
-  @Test func `a store that is reached late is compared with, and served from then on`() async throws {
+  @Test func `a store that is reached late is compared, and served from then on`() async throws {
     try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
       let first = try await rig.order("k")
       try await rig.semel.kill()
@@ -169,7 +171,7 @@ struct NamespaceTests {
     }
   }
 
-  @Test func `nodes that identify requests differently during a rollout say so`() async throws {
+  @Test func `nodes that identify requests differently during a rollout warn of it`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       let ports = SemelProcess.Ports()
       var changed = rig.configuration

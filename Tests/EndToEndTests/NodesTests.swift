@@ -32,7 +32,7 @@ struct NodesTests {
     }
   }
 
-  @Test func `one node replays what the other has run`() async throws {
+  @Test func `one node replays the outcome of another`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       let other = try await rig.secondNode()
       let first = try await rig.order("k")

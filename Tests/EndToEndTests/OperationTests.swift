@@ -4,7 +4,7 @@ import Testing
 
 /// The operator's view: probes, metrics, logs.
 struct OperationTests {
-  @Test func `it says that it lives and is ready`() async throws {
+  @Test func `the probes report that the process is alive and ready`() async throws {
     try await Rig.run { rig in
       #expect(await rig.semel.status(of: "/livez") == 200)
       #expect(await rig.semel.status(of: "/readyz") == 200)
@@ -55,7 +55,7 @@ struct OperationTests {
     }
   }
 
-  @Test func `it warns of a Redis that may forget`() async throws {
+  @Test func `a Redis that may lose records is warned of`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       try await rig.semel.process.line(containing: "REDIS MAY LOSE RECORDS")
     }

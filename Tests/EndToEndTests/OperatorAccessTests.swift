@@ -4,7 +4,7 @@ import Testing
 
 /// The operator's access to records and configuration: tokens, secrets, and requests that are refused.
 struct OperatorAccessTests {
-  @Test func `the configuration at work is shown without its secrets`() async throws {
+  @Test func `the active configuration is shown without its secrets`() async throws {
     let configuration = Configuration(
       store: .redis, top: ["tracing": "{otlp: 'http://semel:hunter3@127.0.0.1:\(FreePort.find())'}"],
       redisArguments: ["--requirepass", "hunter2"], redisUser: ":hunter2@")
@@ -19,7 +19,7 @@ struct OperatorAccessTests {
     }
   }
 
-  @Test func `a token that was set is asked for, by the probes not`() async throws {
+  @Test func `a configured token is required, except by the probes`() async throws {
     let secrets = TemporaryDirectory()
     try "operator\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)
     try await Rig.run(Configuration(admin: ["token_file": secrets.file("token")])) { rig in
@@ -127,7 +127,7 @@ struct OperatorAccessTests {
       #"{"outcome":"not_applied"}"#, 404
     ),
   ])
-  func `what cannot be done is refused with a reason`(
+  func `an impossible operation is refused with a reason`(
     method: String, path: String, body: String, status: Int
   ) async throws {
     try await Rig.run { rig in

@@ -30,7 +30,7 @@ struct OutageTests {
   }
 
   @Test(arguments: StoreOutage.allCases)
-  func `what is in flight here or completed does not run again`(outage: StoreOutage) async throws {
+  func `a record that is in flight here or completed does not run again`(outage: StoreOutage) async throws {
     try await Rig.run(Self.configuration(outage)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
@@ -53,7 +53,7 @@ struct OutageTests {
   }
 
   @Test(arguments: StoreOutage.allCases)
-  func `what was completed or lost before the store failed does not run again`(outage: StoreOutage)
+  func `a record that was completed or lost before the store failed does not run again`(outage: StoreOutage)
     async throws
   {
     try await Rig.run(Self.configuration(outage)) { rig in
@@ -77,7 +77,7 @@ struct OutageTests {
   }
 
   @Test(arguments: StoreOutage.allCases)
-  func `of an unknown key one delivery runs at a time`(outage: StoreOutage) async throws {
+  func `one delivery of an unknown key runs at a time`(outage: StoreOutage) async throws {
     try await Rig.run(Self.configuration(outage)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "open", gate: gate) }
@@ -96,7 +96,7 @@ struct OutageTests {
   }
 
   @Test(arguments: StoreOutage.allCases)
-  func `a run without the store excludes others also once the store is back`(outage: StoreOutage)
+  func `a run without the store excludes others even once the store is back`(outage: StoreOutage)
     async throws
   {
     try await Rig.run(Self.configuration(outage)) { rig in
@@ -182,7 +182,7 @@ struct OutageTests {
   }
 
   @Test(arguments: StoreOutage.allCases)
-  func `where the owner says retry, a run that was lost without the store runs again after settle`(
+  func `with on_unknown: retry, a run that was lost without the store runs again after settle`(
     outage: StoreOutage
   ) async throws {
     var configuration = Self.configuration(outage, route: ["on_unknown": "retry"])
@@ -204,7 +204,7 @@ struct OutageTests {
   }
 
   @Test(arguments: StoreOutage.allCases)
-  func `what was released runs again with its payload only`(outage: StoreOutage) async throws {
+  func `a released record runs again with its payload only`(outage: StoreOutage) async throws {
     try await Rig.run(Self.configuration(outage)) { rig in
       rig.backend.on("/v1/orders", inTurn: [Reply(503), Reply(201)])
       #expect(try await rig.order("k").idempotencyStatus == "not-stored")
@@ -233,7 +233,7 @@ struct OutageTests {
   }
 
   @Test(arguments: StoreOutage.allCases)
-  func `an operator who changed nothing frees no key that runs without the store`(outage: StoreOutage)
+  func `an operator's change without effect frees no key that runs without the store`(outage: StoreOutage)
     async throws
   {
     try await Rig.run(Self.configuration(outage)) { rig in
@@ -263,7 +263,7 @@ struct OutageTests {
     }
   }
 
-  @Test func `what another node has in flight does not run here`() async throws {
+  @Test func `a record that another node has in flight does not run here`() async throws {
     try await Rig.run(Self.configuration(.redisStopped)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }

@@ -4,7 +4,7 @@ import Testing
 /// The meaning of the backend's complete responses for their records.
 struct OutcomeTests {
   @Test(arguments: StoreKind.allCases)
-  func `a final answer is stored, errors of the backend too`(store: StoreKind) async throws {
+  func `a final response is stored, and so is a backend's error`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       for status in [200, 202, 301, 400, 404, 409, 412, 422, 500, 501] {
         rig.backend.on("/v1/orders") { Reply(status, body: #"{"run":\#($0.number)}"#) }
@@ -17,7 +17,7 @@ struct OutcomeTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a retryable answer is passed on and the next delivery runs`(store: StoreKind) async throws {
+  func `a retryable response is passed on and the next delivery runs`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       for status in [407, 408, 421, 423, 425, 503] {
         rig.backend.on("/v1/orders", inTurn: [Reply(status, body: "not now"), Reply(201)])
@@ -36,7 +36,7 @@ struct OutcomeTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `what strangers meet leaves no record`(store: StoreKind) async throws {
+  func `a response to a refused stranger leaves no record`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       for status in [401, 403, 429] {
         rig.backend.on("/v1/orders", inTurn: [Reply(status), Reply(201)])
@@ -50,7 +50,7 @@ struct OutcomeTests {
   }
 
   @Test(arguments: [502, 504])
-  func `an intermediary's word that it does not know is an unknown outcome`(status: Int) async throws {
+  func `an intermediary's 502 or 504 is an unknown outcome`(status: Int) async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(status, body: "gateway") }
       let first = try await rig.order("k")
@@ -77,7 +77,7 @@ struct OutcomeTests {
     }
   }
 
-  @Test func `a backend steers the outcome, and its word is taken off`() async throws {
+  @Test func `a backend steers the outcome, and its field is removed`() async throws {
     try await Rig.run { rig in
       for (status, word, expected) in [
         (500, "retry", "not-stored"), (200, "unknown", "unknown"), (503, "final", "executed"),
@@ -112,7 +112,7 @@ struct OutcomeTests {
     }
   }
 
-  @Test func `a retention that is no number of seconds does not count`() async throws {
+  @Test func `a retention that is not a number of seconds is ignored`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, [("Idempotency-Retention", "-5")]) }
       let first = try await rig.order("k")
@@ -122,7 +122,7 @@ struct OutcomeTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a backend says how long its answer counts`(store: StoreKind) async throws {
+  func `a backend sets the retention of its response`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, [("Idempotency-Retention", "1")]) }
       let first = try await rig.order("k")
@@ -134,7 +134,7 @@ struct OutcomeTests {
     }
   }
 
-  @Test func `a backend cannot make its answer count longer than the key is remembered`() async throws {
+  @Test func `a backend cannot raise the retention above remember`() async throws {
     try await Rig.run(Configuration(route: ["retention": "1s", "remember": "2s"])) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, [("Idempotency-Retention", "999999999")]) }
       expectExecuted(try await rig.order("k"))
@@ -162,7 +162,7 @@ struct OutcomeTests {
     }
   }
 
-  @Test func `past max_attempts the last answer is final`() async throws {
+  @Test func `at max_attempts the last response is final`() async throws {
     try await Rig.run(Configuration(route: ["max_attempts": "2"])) { rig in
       rig.backend.on("/v1/orders") { Reply(503, body: "run \($0.number)") }
       #expect(try await rig.order("k").text == "run 1")

@@ -43,7 +43,7 @@ struct ProxyProtocolTests {
     }
   }
 
-  @Test func `the client's address is the one that the balancer tells`() async throws {
+  @Test func `the client's address is the one in the PROXY header`() async throws {
     let (configuration, ports) = Self.configuration()
     try await Rig.run(configuration) { rig in
       func order(_ header: [UInt8]) async throws -> Answer {
@@ -74,7 +74,7 @@ struct ProxyProtocolTests {
   @Test(arguments: [
     "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "PROXY TCP4 nobody nowhere 1 2\r\n", "\r\n\r\n\0\r\nQUIX",
   ])
-  func `a connection that does not begin with it is closed`(text: String) async throws {
+  func `a connection that does not begin with a PROXY header is closed`(text: String) async throws {
     let (configuration, ports) = Self.configuration()
     try await Rig.run(configuration) { _ in
       let client = try await RawClient(port: ports.proxy)
@@ -83,7 +83,7 @@ struct ProxyProtocolTests {
     }
   }
 
-  @Test func `elsewhere it is a bad request`() async throws {
+  @Test func `a PROXY header on another listener is a bad request`() async throws {
     let (configuration, ports) = Self.configuration(false)
     try await Rig.run(configuration) { _ in
       let client = try await RawClient(port: ports.proxy)

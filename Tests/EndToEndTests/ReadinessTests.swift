@@ -33,7 +33,7 @@ struct ReadinessTests {
     }
   }
 
-  @Test func `a wrong password keeps it from being ready until it is right`() async throws {
+  @Test func `a wrong password keeps the process from being ready until it is corrected`() async throws {
     let configuration = Configuration(store: .redis, redisUser: "semel:hunter2@")
     try await Rig.run(configuration, becomesReady: false) { rig in
       try await expectUnready(rig, "Redis knows no such user and password")
@@ -44,7 +44,7 @@ struct ReadinessTests {
     }
   }
 
-  @Test func `a Redis that is not there keeps it from being ready until it is`() async throws {
+  @Test func `a missing Redis keeps the process from being ready until it is there`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       try await rig.semel.kill()
       rig.redis?.kill()
@@ -58,7 +58,7 @@ struct ReadinessTests {
     }
   }
 
-  @Test func `a Redis that may forget is refused where it must not, and said to be`() async throws {
+  @Test func `a Redis that may lose records is refused and reported with require_durable`() async throws {
     let configuration = Configuration(store: .redis, storeMembers: ["require_durable": "true"])
     try await Rig.run(configuration, becomesReady: false) { rig in
       try await expectUnready(
@@ -77,7 +77,7 @@ struct ReadinessTests {
   }
 
   @Test(arguments: [("started", 200), ("store", 503)])
-  func `a store that fails later counts where the configuration says so`(rule: String, status: Int)
+  func `a store that fails later affects readiness if configured`(rule: String, status: Int)
     async throws
   {
     try await Rig.run(Configuration(store: .redis, top: ["readiness": rule])) { rig in

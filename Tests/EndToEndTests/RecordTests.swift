@@ -101,7 +101,7 @@ struct RecordTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a forgotten key runs again, although its outcome was kept in the process`(store: StoreKind)
+  func `a forgotten key runs again, although its outcome was cached in the process`(store: StoreKind)
     async throws
   {
     try await Rig.run(Configuration(store: store)) { rig in
@@ -172,7 +172,7 @@ struct RecordTests {
     }
   }
 
-  @Test func `a change that other nodes cannot be told of says so`() async throws {
+  @Test func `a change that cannot be published to other nodes carries a warning`() async throws {
     let configuration = Configuration(
       store: .redis, redisArguments: ["--user", "quiet", "on", ">word", "~*", "&*", "+@all", "-publish"],
       redisUser: "quiet:word@")
@@ -196,14 +196,14 @@ struct RecordTests {
       try await rig.key(["forget"] + Rig.selection("a"), ends: .code(1))
       let again = try await rig.order("a", at: second) { $0.idempotencyStatus == "executed" }
       expectExecuted(again)
-      let told = try await rig.key(["forget"] + Rig.selection("a"))
-      #expect(!told.output.contains("warning") && told.errors.isEmpty, "\(told.errors)")
+      let repeated = try await rig.key(["forget"] + Rig.selection("a"))
+      #expect(!repeated.output.contains("warning") && repeated.errors.isEmpty, "\(repeated.errors)")
       try await second.kill()
     }
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a cursor that no list has given is the caller's error alone`(store: StoreKind) async throws {
+  func `an invalid cursor is the caller's error alone`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       for cursor in ["nonsense", "99999999999999999999", "-1"] {
         let refused = try await rig.semel.admin.send("GET", "/v1/records?cursor=\(cursor)")
@@ -214,7 +214,7 @@ struct RecordTests {
     }
   }
 
-  @Test func `a record of a route with one path and one method is found without them`() async throws {
+  @Test func `a record of a route with one path and one method is found without naming them`() async throws {
     let configuration = Configuration(route: ["match": "{methods: [POST], path: /v1/orders}"])
     try await Rig.run(configuration) { rig in
       expectExecuted(try await rig.order("a"))
@@ -228,7 +228,7 @@ struct RecordTests {
     }
   }
 
-  @Test func `a cookie is recorded by hand only where the route keeps cookies`() async throws {
+  @Test func `a resolution may set a cookie only if the route keeps cookies`() async throws {
     for (keeps, exit) in [("drop", ManagedProcess.Exit.code(1)), ("keep", .code(0))] {
       var route = Self.held
       route["set_cookie"] = keeps
@@ -246,7 +246,7 @@ struct RecordTests {
     }
   }
 
-  @Test func `what is in flight is listed with its age`() async throws {
+  @Test func `a record in flight is listed with its age`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(body: "{}", delay: .seconds(3)) }
       async let order = rig.order("a")

@@ -71,7 +71,7 @@ struct ReloadTests {
     }
   }
 
-  @Test func `a bad file leaves the old configuration, and all its errors are told`() async throws {
+  @Test func `a bad file leaves the old configuration, and all its errors are reported`() async throws {
     try await Rig.run { rig in
       let first = try await rig.order("k")
       try await rig.reload {
@@ -95,7 +95,7 @@ struct ReloadTests {
     }
   }
 
-  @Test func `readiness and log tell which configuration is at work`() async throws {
+  @Test func `readiness and log identify the active configuration`() async throws {
     try await Rig.run { rig in
       func digest() async throws -> String {
         let text = try await rig.semel.admin.send("GET", "/readyz").text
@@ -114,7 +114,7 @@ struct ReloadTests {
     }
   }
 
-  @Test func `what cannot change live is refused whole`() async throws {
+  @Test func `a reload with a member that cannot change live is refused as a whole`() async throws {
     try await Rig.run { rig in
       try await rig.reload {
         $0.top["workers"] = "3"
@@ -130,7 +130,7 @@ struct ReloadTests {
     }
   }
 
-  @Test func `another identity of records needs its word in the file`() async throws {
+  @Test func `another identity of records needs allow_identity_change in the file`() async throws {
     try await Rig.run { rig in
       let first = try await rig.order("k")
       try await rig.reload { $0.route["caller"] = "{parts: [address]}" }
@@ -152,7 +152,8 @@ struct ReloadTests {
     }
   }
 
-  @Test func `an earlier route that takes protected requests needs that word, too`() async throws {
+  @Test func `an earlier route that takes protected requests needs allow_identity_change, too`() async throws
+  {
     try await Rig.run { rig in
       let first = try await rig.order("k")
       try await rig.reload {

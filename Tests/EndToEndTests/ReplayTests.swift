@@ -22,7 +22,7 @@ struct ReplayTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a second delivery gets the first one's answer, byte for byte`(store: StoreKind) async throws {
+  func `a second delivery gets the first one's response, byte for byte`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       rig.backend.on("/v1/orders") { _ in Self.reply }
       let first = try await rig.order("k")
@@ -48,7 +48,7 @@ struct ReplayTests {
     }
   }
 
-  @Test func `a replay tells when it was recorded and how long it counts`() async throws {
+  @Test func `a replay states when it was recorded and when it expires`() async throws {
     try await Rig.run(Configuration(route: ["retention": "2h"])) { rig in
       _ = try await rig.order("k")
       let replay = try await rig.order("k")
@@ -75,7 +75,7 @@ struct ReplayTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `replays come from the store where nothing is cached`(store: StoreKind) async throws {
+  func `replays come from the store if nothing is cached`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store, storeMembers: ["local_cache": "0B"])) { rig in
       let first = try await rig.order("k")
       for _ in 0..<3 { expectReplayed(try await rig.order("k"), of: first) }
@@ -84,7 +84,7 @@ struct ReplayTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `a client that does not read its answer holds up nobody else`(store: StoreKind) async throws {
+  func `a client that does not read its response delays nobody else`(store: StoreKind) async throws {
     // More than the sockets between the two can buffer.
     let size = 12 << 20
     try await Rig.run(Configuration(store: store, route: ["max_response_body": "16MiB"])) { rig in
@@ -103,7 +103,7 @@ struct ReplayTests {
     }
   }
 
-  @Test func `cookies are recorded where the route keeps them`() async throws {
+  @Test func `cookies are recorded if the route keeps them`() async throws {
     try await Rig.run(Configuration(route: ["set_cookie": "keep"])) { rig in
       rig.backend.on("/v1/orders") { _ in Self.reply }
       _ = try await rig.order("k")

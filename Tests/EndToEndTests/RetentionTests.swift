@@ -17,7 +17,7 @@ struct RetentionTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `past being remembered a key is new`(store: StoreKind) async throws {
+  func `a key that is no longer remembered is new`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store, route: ["retention": "1s", "remember": "1s"])) { rig in
       expectExecuted(try await rig.order("k"))
       expectReplayed(try await rig.order("k"), 201)
@@ -91,7 +91,7 @@ struct RetentionTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `an answer that only its connection's end delimits is passed on and not kept`(
+  func `a response that only its connection's end delimits is passed on and not kept`(
     store: StoreKind
   ) async throws {
     try await Rig.run(Configuration(store: store)) { rig in

@@ -31,7 +31,7 @@ struct SecureBackendTests {
     }
   }
 
-  @Test func `where the backend has no HTTP 2, auto means HTTP 1`() async throws {
+  @Test func `if the backend has no HTTP 2, auto means HTTP 1`() async throws {
     var backend = try await SecureBackend()
     backend.http2 = "auto"
     backend.speaksHTTP2 = false
@@ -52,7 +52,7 @@ struct SecureBackendTests {
     }
   }
 
-  @Test func `where HTTP 2 is not agreed upon, no more connections are made than allowed`() async throws {
+  @Test func `if HTTP 2 is not agreed upon, no more connections are made than allowed`() async throws {
     var backend = try await SecureBackend()
     backend.http2 = "auto"
     backend.speaksHTTP2 = false
@@ -76,7 +76,7 @@ struct SecureBackendTests {
   }
 
   @Test(arguments: Doubt.allCases, ["off", "auto"])
-  func `a backend that does not prove who it is gets nothing`(doubt: Doubt, http2: String) async throws {
+  func `a backend without a valid certificate gets nothing`(doubt: Doubt, http2: String) async throws {
     var backend = try await SecureBackend()
     backend.http2 = http2
     let stranger = try await Certificates()
@@ -108,7 +108,7 @@ struct SecureBackendTests {
   }
 
   @Test(arguments: ["off", "auto"])
-  func `Semel shows its certificate to a backend that asks`(http2: String) async throws {
+  func `Semel presents its certificate to a backend that requests one`(http2: String) async throws {
     var backend = try await SecureBackend()
     backend.http2 = http2
     let client = try await backend.certificates.issue("client", subject: "/CN=semel")
@@ -121,7 +121,7 @@ struct SecureBackendTests {
   }
 
   @Test(arguments: ["off", "auto"])
-  func `the server's name is what is asked for and verified`(http2: String) async throws {
+  func `the configured server name is sent and verified`(http2: String) async throws {
     var backend = try await SecureBackend()
     let pair = try await backend.certificates.issue(
       "named", subject: "/CN=any", names: ["DNS:orders.internal"])
@@ -140,7 +140,7 @@ struct SecureBackendTests {
   }
 
   @Test(arguments: ["off", "auto"])
-  func `an address is verified as such, and never sent as a name`(http2: String) async throws {
+  func `an IP address is verified as such, and never sent as a name`(http2: String) async throws {
     var backend = try await SecureBackend()
     backend.http2 = http2
     backend.host = "127.0.0.1"

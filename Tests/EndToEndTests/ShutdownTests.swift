@@ -5,7 +5,7 @@ import Testing
 /// SIGTERM: what is in flight is finished and recorded.
 struct ShutdownTests {
   @Test(arguments: StoreKind.allCases)
-  func `what is in flight is finished and recorded`(store: StoreKind) async throws {
+  func `a request in flight is finished and recorded`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
@@ -33,7 +33,7 @@ struct ShutdownTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `what outlasts the grace is marked unknown at once`(store: StoreKind) async throws {
+  func `a request that outlasts the grace is marked unknown at once`(store: StoreKind) async throws {
     let configuration = Configuration(
       store: store, top: ["shutdown_grace": "1s"], route: ["lease": "60s", "wait_timeout": "20s"])
     try await Rig.run(configuration) { rig in
@@ -93,7 +93,7 @@ struct ShutdownTests {
   }
 
   /// The embedded store loses no replies to claims, so that none has to be given back.
-  @Test func `claims that are being given back get the rest of the grace`() async throws {
+  @Test func `claims that are being released get the rest of the grace`() async throws {
     let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"])
     try await Rig.run(configuration) { rig in
       rig.redis?.freeze()
@@ -136,7 +136,7 @@ struct ShutdownTests {
     withExtendedLifetime((redis, relay)) {}
   }
 
-  @Test func `it is not ready while it drains, and still accepts`() async throws {
+  @Test func `a draining process is not ready, and still accepts`() async throws {
     try await Rig.run(Configuration(top: ["drain_delay": "3s"])) { rig in
       rig.semel.terminate()
       try await rig.semel.page("/readyz", becomes: 503, within: .seconds(2))
@@ -155,7 +155,7 @@ struct ShutdownTests {
     }
   }
 
-  @Test func `Ctrl-C ends it in the same way`() async throws {
+  @Test func `Ctrl-C ends the process in the same way`() async throws {
     try await Rig.run { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }

@@ -4,7 +4,7 @@ import Testing
 
 /// Unix sockets on every side.
 struct SocketTests {
-  @Test func `a socket that is served is taken from nobody, and another's is not removed`() async throws {
+  @Test func `a served socket is not taken over, and another process's is not removed`() async throws {
     let directory = TemporaryDirectory()
     let path = directory.file("semel.sock")
     let configuration = Configuration(top: ["listen": "[{address: 'unix:\(path)'}]"])

@@ -4,7 +4,7 @@ import Testing
 
 /// Requests while the store is away, and when it is back.
 struct StoreFailureTests {
-  @Test func `nothing runs while the store is down, and all goes on when it is back`() async throws {
+  @Test func `nothing runs while the store is down, and requests run when it is back`() async throws {
     try await Rig.run(Configuration(store: .redis, isAppendOnly: true)) { rig in
       let first = try await rig.order("before")
       expectExecuted(first)
@@ -64,7 +64,7 @@ struct StoreFailureTests {
     }
   }
 
-  @Test func `a process that stood still finds its store as it was`() async throws {
+  @Test func `a process that stood still keeps its store's connection`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       expectExecuted(try await rig.order("before"))
       for round in 0..<3 {
@@ -82,7 +82,7 @@ struct StoreFailureTests {
     }
   }
 
-  @Test func `a store that was started empty again knows what is recorded from then on`() async throws {
+  @Test func `a store that was restarted empty records outcomes from then on`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
@@ -100,7 +100,7 @@ struct StoreFailureTests {
   }
 
   /// No ghost claims: what the store runs after Semel gave up claims nothing.
-  @Test func `a claim that a frozen store never answered holds nobody up`() async throws {
+  @Test func `a claim without a reply of a frozen store delays nobody`() async throws {
     let configuration = Configuration(
       store: .redis, storeMembers: ["timeout": "250ms"], route: ["lease": "60s", "wait_timeout": "1s"])
     try await Rig.run(configuration) { rig in
@@ -137,7 +137,7 @@ struct StoreFailureTests {
     }
   }
 
-  @Test func `a store that freezes under an answer does not make it run again`() async throws {
+  @Test func `a store that freezes during a completion does not cause a second run`() async throws {
     let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"])
     try await Rig.run(configuration) { rig in
       let gate = Gate()
@@ -157,7 +157,7 @@ struct StoreFailureTests {
     }
   }
 
-  @Test func `where the owner says retry, an answer that cannot be stored is not given`() async throws {
+  @Test func `with on_unknown: retry, a response that cannot be stored is withheld`() async throws {
     let configuration = Configuration(
       store: .redis, upstream: ["settle": "1s"], storeMembers: ["timeout": "250ms"],
       route: ["on_unknown": "retry", "lease": "1s"])

@@ -8,7 +8,7 @@ struct StreamingTests {
   private static let mostMemory = 100 << 10
 
   @Test(arguments: [Reply.Framing.length, .chunked])
-  func `a download of one GiB leaves the memory small`(framing: Reply.Framing) async throws {
+  func `a download of one GiB needs little memory`(framing: Reply.Framing) async throws {
     try await Rig.run(within: .seconds(240)) { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(Self.gibibyte), framing: framing) }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
@@ -22,7 +22,7 @@ struct StreamingTests {
   }
 
   @Test(arguments: [true, false])
-  func `an upload of one GiB leaves the memory small`(isChunked: Bool) async throws {
+  func `an upload of one GiB needs little memory`(isChunked: Bool) async throws {
     try await Rig.run(within: .seconds(240)) { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: \(Self.gibibyte)"
@@ -57,7 +57,7 @@ struct StreamingTests {
     }
   }
 
-  @Test func `a protected answer that is large is streamed as well`() async throws {
+  @Test func `a large protected response is streamed as well`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(256 << 20)) }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
@@ -71,7 +71,7 @@ struct StreamingTests {
     }
   }
 
-  @Test func `the head of a passed through answer does not wait for its body`() async throws {
+  @Test func `the head of a passed-through response does not wait for its body`() async throws {
     try await Rig.run { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(10), ending: .cut(after: 0)) }
       let connection = try await RawClient(port: rig.semel.ports.proxy)

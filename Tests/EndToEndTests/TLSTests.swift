@@ -18,7 +18,7 @@ struct TLSTests {
     }
   }
 
-  @Test func `handshakes that nobody finishes leave room for everybody`() async throws {
+  @Test func `unfinished handshakes leave room for other connections`() async throws {
     let limits = "{max_connections: 60, header_timeout: 20s}"
     try await SecureRig.run(Configuration(top: ["limits": limits])) { secure in
       var halfOpen: [RawClient] = []
@@ -77,7 +77,7 @@ struct TLSTests {
     }
   }
 
-  @Test func `HTTP 2 may be spoken without being asked for`() async throws {
+  @Test func `HTTP 2 may be used without ALPN`() async throws {
     try await SecureRig.run { secure in
       let report = try await HTTP2Script(
         port: secure.port, authority: secure.certificates.authority,
@@ -87,7 +87,7 @@ struct TLSTests {
     }
   }
 
-  @Test func `versions and ciphers that are broken are not spoken`() async throws {
+  @Test func `broken versions and ciphers are refused`() async throws {
     try await SecureRig.run { secure in
       let weak = ["-cipher", "ALL:@SECLEVEL=0"]
       for version in ["-tls1", "-tls1_1"] {
@@ -107,7 +107,7 @@ struct TLSTests {
   }
 
   @Test(arguments: ["--http2", "--http1.1"])
-  func `a client's certificate says who the caller is`(option: String) async throws {
+  func `a client's certificate identifies the caller`(option: String) async throws {
     let configuration = Configuration(route: ["caller": "{parts: [client_certificate]}"])
     try await SecureRig.run(configuration, asksClients: true) { secure in
       let alice = try await secure.certificates.issue(
@@ -148,7 +148,7 @@ struct TLSTests {
     }
   }
 
-  @Test func `a renewed certificate is taken into use, and a bad one is not`() async throws {
+  @Test func `a renewed certificate is used, and a bad one is not`() async throws {
     try await SecureRig.run { secure in
       let gate = Gate()
       secure.rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
@@ -173,7 +173,7 @@ struct TLSTests {
     }
   }
 
-  @Test func `SIGHUP reads a certificate again that looks as it did`() async throws {
+  @Test func `SIGHUP reloads a certificate whose file looks unchanged`() async throws {
     try await SecureRig.run { secure in
       try await secure.rig.reload { _ in }
       try await secure.rig.semel.process.line(containing: "a certificate was read again")
@@ -181,7 +181,7 @@ struct TLSTests {
     }
   }
 
-  @Test func `an answer that is cut is no orderly end`() async throws {
+  @Test func `a cut response does not end in an orderly way`() async throws {
     try await SecureRig.run(Configuration(route: ["idempotency": "off"])) { secure in
       secure.rig.backend.on("/v1/orders") { _ in
         Reply(200, [], content: .filler(300_000), framing: .chunked, ending: .cut(after: 200_000))
@@ -198,7 +198,7 @@ struct TLSTests {
   }
 
   @Test(arguments: ["-tls1_2", "-tls1_3"])
-  func `a session that is resumed is still whose it was`(version: String) async throws {
+  func `a resumed session keeps its caller`(version: String) async throws {
     let configuration = Configuration(route: ["caller": "{parts: [client_certificate]}"])
     try await SecureRig.run(configuration, asksClients: true) { secure in
       let alice = try await secure.certificates.issue("alice", subject: "/CN=alice")
@@ -223,7 +223,7 @@ struct TLSTests {
     }
   }
 
-  @Test func `who does not speak TLS is cut off, and who does not go on as well`() async throws {
+  @Test func `a client without TLS, or with an unfinished handshake, is cut off`() async throws {
     try await SecureRig.run(Configuration(top: ["limits": "{header_timeout: 1s}"])) { secure in
       let plain = try await RawClient(port: secure.port)
       try await plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -235,7 +235,7 @@ struct TLSTests {
     }
   }
 
-  @Test func `a key that is not the certificate's is told before anybody connects`() async throws {
+  @Test func `a key that does not match the certificate is reported before anybody connects`() async throws {
     let certificates = try await Certificates()
     let server = try await certificates.server()
     let other = try await certificates.server("other")

@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func `a master that Sentinels replace is followed`() async throws {
+  @Test func `connections follow a master that Sentinels replace`() async throws {
     let master = try await RedisServer(appendOnly: true)
     let replica = try await RedisServer(
       arguments: ["--replicaof", "127.0.0.1", "\(master.port)", "--repl-diskless-sync-delay", "0"])
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `a live check names what is wrong with a Redis, and ends with 1`() async throws {
+  @Test func `a live check names a Redis' faults, and ends with 1`() async throws {
     let redis = try await RedisServer(arguments: [
       "--user", "semel", "on", ">word", "~semel:*", "&semel:*", "+@all", "-scan",
     ])

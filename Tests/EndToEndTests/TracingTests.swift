@@ -112,7 +112,7 @@ struct TracingTests {
     }
   }
 
-  @Test func `a collector that is away holds nobody up`() async throws {
+  @Test func `a missing collector delays nobody`() async throws {
     let top = ["tracing": "{otlp: 'http://127.0.0.1:\(FreePort.find())'}"]
     try await Rig.run(Configuration(top: top)) { rig in
       for index in 0..<20 { expectExecuted(try await rig.order("\(index)")) }

@@ -9,7 +9,7 @@ struct TrustedProxiesTests {
   ]
 
   @Test(arguments: ["/v1/orders", "/open"])
-  func `a trusted proxy's fields go on with its own address behind them`(path: String) async throws {
+  func `a trusted proxy's fields are forwarded with its own address appended`(path: String) async throws {
     try await Rig.run(Configuration(top: ["trusted_proxies": "[127.0.0.0/8, 10.0.0.0/8]"])) { rig in
       #expect(try await rig.order("k", path: path, Self.said).status == 201)
       let request = try #require(rig.backend.requests.first)
@@ -21,7 +21,7 @@ struct TrustedProxiesTests {
     }
   }
 
-  @Test func `everybody else's are dropped and made anew`() async throws {
+  @Test func `other clients' forwarding fields are replaced`() async throws {
     try await Rig.run(Configuration(top: ["trusted_proxies": "[10.0.0.0/8, unix]"])) { rig in
       expectExecuted(try await rig.order("k", Self.said))
       let request = try #require(rig.backend.requests.first)
@@ -32,7 +32,7 @@ struct TrustedProxiesTests {
     }
   }
 
-  @Test func `what a trusted proxy leaves out or says twice is made anew`() async throws {
+  @Test func `forwarding fields that a trusted proxy omits or repeats are replaced`() async throws {
     try await Rig.run(Configuration(top: ["trusted_proxies": "[127.0.0.1]"])) { rig in
       expectExecuted(try await rig.order("a", [("X-Forwarded-Host", "shop.example")]))
       #expect(rig.backend.requests[0]["X-Forwarded-For"] == "127.0.0.1")
@@ -60,7 +60,7 @@ struct TrustedProxiesTests {
   }
 
   @Test(arguments: [nil, "", "unknown", "203.0.113.9, unknown", "_hidden"])
-  func `a client of whom a trusted proxy tells no address is no caller by address`(said: String?) async throws
+  func `a client without an address from a trusted proxy is no caller by address`(said: String?) async throws
   {
     let fields = said.map { [("X-Forwarded-For", $0)] } ?? []
     let (top, parts) = (["trusted_proxies": "[127.0.0.1]"], "{parts: [address]}")
@@ -79,7 +79,7 @@ struct TrustedProxiesTests {
     }
   }
 
-  @Test func `what else is said of a client passes from a trusted proxy alone`() async throws {
+  @Test func `other fields about the client pass from a trusted proxy alone`() async throws {
     let fields = [("Forwarded", "for=6.6.6.6"), ("X-Real-IP", "6.6.6.6"), ("X-Forwarded-Port", "443")]
     try await Rig.run { rig in
       expectExecuted(try await rig.order("k", fields))
@@ -91,7 +91,7 @@ struct TrustedProxiesTests {
     }
   }
 
-  @Test func `whom to believe changes by a reload, with the word for it`() async throws {
+  @Test func `a reload changes the trusted proxies, with allow_identity_change`() async throws {
     try await Rig.run(Configuration(route: ["caller": "{parts: [address]}"])) { rig in
       try await rig.reload { $0.top["trusted_proxies"] = "[127.0.0.1]" }
       #expect(try await rig.semel.admin.send("GET", "/readyz").text.contains("trusted_proxies: says which"))

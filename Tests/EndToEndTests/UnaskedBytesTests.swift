@@ -53,7 +53,9 @@ struct UnaskedBytesTests {
   }
 
   @Test(arguments: [Wire.plain, .tls13], ["late", "leaving", "glued", "tail"])
-  func `connections that end for it are counted, and logged once a minute`(wire: Wire, way: String)
+  func `connections that end for unrequested bytes are counted, and logged once a minute`(
+    wire: Wire, way: String
+  )
     async throws
   {
     try await run(wire) { rig, _ in
@@ -77,7 +79,9 @@ struct UnaskedBytesTests {
 
   /// The worst moment: both lie there when Semel looks again, the next request and what nobody asked for.
   @Test(arguments: Wire.allCases, ["GET", "POST"])
-  func `what has come before a request is sent is not its response`(wire: Wire, method: String) async throws {
+  func `bytes that arrive before a request is sent are not its response`(wire: Wire, method: String)
+    async throws
+  {
     try await run(wire) { rig, backend in
       Self.expectOwn(try await rig.semel.client.send("GET", "/open/late", [("X-Name", "eve")]), "eve")
       let client = try await RawClient(port: rig.semel.ports.proxy)
@@ -91,14 +95,14 @@ struct UnaskedBytesTests {
   }
 
   @Test(arguments: [Wire.tls12, .tls13])
-  func `connections of TLS are used again`(wire: Wire) async throws {
+  func `connections of TLS are reused`(wire: Wire) async throws {
     try await run(wire) { rig, backend in
       for number in 0..<20 { expectExecuted(try await rig.order("k\(number)")) }
       #expect(try await backend.lines(atLeast: 1) { $0.hasPrefix("connection") } == 1)
     }
   }
 
-  @Test func `a session ticket that comes late ends no connection`() async throws {
+  @Test func `a late session ticket ends no connection`() async throws {
     try await run(.tls13) { rig, backend in
       for number in 1...3 {
         expectExecuted(try await rig.order("t\(number)", path: "/v1/ticket"))
@@ -109,7 +113,7 @@ struct UnaskedBytesTests {
     }
   }
 
-  @Test func `a session ticket that nobody has read yet is read before the next request`() async throws {
+  @Test func `an unread session ticket is read before the next request`() async throws {
     try await run(.tls13, Configuration(upstream: ["max_connections": "1"])) { rig, backend in
       expectExecuted(try await rig.order("before", path: "/v1/ticket"))
       let client = try await RawClient(port: rig.semel.ports.proxy)
@@ -155,7 +159,7 @@ struct UnaskedBytesTests {
   }
 
   @Test(arguments: [Wire.plain, .tls13])
-  func `a connection that somebody authenticates serves nobody else`(wire: Wire) async throws {
+  func `an authenticated connection serves no other client`(wire: Wire) async throws {
     try await run(wire) { rig, backend in
       let fields = [("X-Name", "n")]
       func connection(_ path: String, _ more: [(String, String)] = []) async throws -> Int {

@@ -18,7 +18,9 @@ struct UnknownTests {
   }
 
   @Test(arguments: StoreKind.allCases, Loss.allCases)
-  func `a lost answer is told, and the request is not run again`(store: StoreKind, loss: Loss) async throws {
+  func `a lost response is reported as unknown, and the request is not run again`(
+    store: StoreKind, loss: Loss
+  ) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       rig.backend.on("/v1/orders") { _ in loss.reply }
       let first = try await rig.order("k")
@@ -53,7 +55,7 @@ struct UnknownTests {
     }
   }
 
-  @Test func `after settle nothing more is to be hoped for`() async throws {
+  @Test func `after settle the unknown outcome is final`() async throws {
     try await Rig.run(Configuration(upstream: ["settle": "1s"])) { rig in
       rig.backend.on("/v1/orders") { _ in .unanswered }
       expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: true)
@@ -65,7 +67,7 @@ struct UnknownTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `where the owner says retry, the next delivery after settle runs`(store: StoreKind) async throws {
+  func `with on_unknown: retry, the next delivery after settle runs`(store: StoreKind) async throws {
     let configuration = Configuration(
       store: store, upstream: ["settle": "1s"], route: ["on_unknown": "retry"])
     try await Rig.run(configuration) { rig in
@@ -85,7 +87,7 @@ struct UnknownTests {
   }
 
   @Test(arguments: [409, 412])
-  func `a conflict after an unknown attempt may be the attempt's own work`(status: Int) async throws {
+  func `a conflict after an unknown attempt is an unknown outcome`(status: Int) async throws {
     let configuration = Configuration(upstream: ["settle": "1s"], route: ["on_unknown": "retry"])
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders", inTurn: [.unanswered, Reply(status, body: "exists")])
@@ -98,7 +100,7 @@ struct UnknownTests {
   }
 
   @Test(arguments: StoreKind.allCases)
-  func `an answer that is late is recorded within settle`(store: StoreKind) async throws {
+  func `a late response is recorded within settle`(store: StoreKind) async throws {
     let upstream = ["response_timeout": "500ms", "settle": "15s"]
     try await Rig.run(Configuration(store: store, upstream: upstream)) { rig in
       let gate = Gate()
@@ -128,7 +130,7 @@ struct UnknownTests {
     }
   }
 
-  @Test func `a complete answer counts although the request was not read`() async throws {
+  @Test func `a complete response counts although the request was not read`() async throws {
     try await Rig.run { rig in
       // The backend answers at the head, and its client is to stop sending (a megabyte does not fit the socket).
       rig.backend.onHead("/v1/orders") { _ in Reply(422, body: "no") }
@@ -138,7 +140,7 @@ struct UnknownTests {
     }
   }
 
-  @Test func `interim answers are passed over`() async throws {
+  @Test func `interim responses are skipped`() async throws {
     try await Rig.run { rig in
       let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
       rig.backend.on("/v1/orders") { _ in Reply(201, body: "done", before: interim) }

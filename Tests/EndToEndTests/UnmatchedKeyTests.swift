@@ -9,7 +9,7 @@ struct UnmatchedKeyTests {
   ]
   private static let counter = "semel_unprotected_keys_total"
 
-  @Test func `they are counted and logged`() async throws {
+  @Test func `keys on unprotected routes are counted and logged`() async throws {
     try await Rig.run(Configuration(firstRoutes: Self.routes)) { rig in
       for _ in 0..<3 {
         #expect(try await rig.order("a-secret", path: "/open").idempotencyStatus == "ignored")
@@ -33,7 +33,7 @@ struct UnmatchedKeyTests {
     }
   }
 
-  @Test func `they are refused where that is configured, from the next request after a reload on`()
+  @Test func `keys on unprotected routes are refused if configured, from the next request after a reload`()
     async throws
   {
     try await Rig.run(Configuration(firstRoutes: Self.routes)) { rig in

@@ -16,7 +16,7 @@ struct UnreachableTests {
     }
   }
 
-  @Test func `connecting is tried again by itself`() async throws {
+  @Test func `connecting is retried`() async throws {
     let upstream = ["connect_retries": "40", "connect_timeout": "5s"]
     try await Rig.run(Configuration(upstream: upstream), backendIsUp: false) { rig in
       async let first = rig.order("k")
@@ -27,14 +27,14 @@ struct UnreachableTests {
     }
   }
 
-  @Test func `a name that does not resolve is not executed`() async throws {
+  @Test func `a request to a name that does not resolve is not executed`() async throws {
     let upstream = ["url": "'http://semel.invalid:80'", "connect_retries": "0"]
     try await Rig.run(Configuration(upstream: upstream)) { rig in
       expectRefused(try await rig.order("k"), 502, "upstream_unreachable", retryable: true)
     }
   }
 
-  @Test func `a request that is passed through and not reached is refused`() async throws {
+  @Test func `a passed-through request whose backend is not reached is refused`() async throws {
     try await Rig.run(backendIsUp: false) { rig in
       expectRefused(
         try await rig.order(nil, path: "/elsewhere"), 502, "upstream_unreachable", retryable: true)

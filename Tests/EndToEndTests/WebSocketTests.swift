@@ -56,7 +56,7 @@ struct WebSocketTests {
     }
   }
 
-  @Test func `on a protected route it is refused before a byte is sent`() async throws {
+  @Test func `an upgrade on a protected route is refused before a byte is sent`() async throws {
     try await run { _, server, url in
       let report: [Report] = try await Python.run("websocket_client", ["\(url)/v1/echo", "refused"])
       #expect(report.first == .number(501))
@@ -78,7 +78,7 @@ struct WebSocketTests {
     }
   }
 
-  @Test func `a tunnel on which nothing moves is ended`() async throws {
+  @Test func `an idle tunnel is ended`() async throws {
     try await run(["limits": "{tunnel_timeout: 1s}"]) { rig, server, url in
       let report: [Report] = try await Python.run("websocket_client", ["\(url)/echo", "leave_silent"])
       #expect(report.first == .number(1006))
@@ -116,7 +116,7 @@ struct WebSocketTests {
   }
 
   @Test(arguments: ["h2c", "websocket, h2c", "HTTP/2.0", "TLS/1.2"])
-  func `another HTTP is never switched to`(protocols: String) async throws {
+  func `an upgrade to another version of HTTP is never accepted`(protocols: String) async throws {
     try await Rig.run { rig in
       let fields = [
         ("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", protocols), ("HTTP2-Settings", "AAMAAABk"),
@@ -132,7 +132,7 @@ struct WebSocketTests {
     "Upgrade: h2c\r\n", "Upgrade: TLS/1.0\r\n", "Upgrade: other\r\n", "Upgrade: spoken, h2c\r\n",
     "Upgrade: spoken\r\nUpgrade: HTTP/2.0\r\n", "Upgrade: \r\n", "",
   ])
-  func `a protocol that was not asked for is never switched to`(chosen: String) async throws {
+  func `a switch to an unrequested protocol is never accepted`(chosen: String) async throws {
     let backend = try RawServer { connection in
       _ = try connection.readHead()
       try connection.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\(chosen)\r\nhello")
@@ -149,7 +149,7 @@ struct WebSocketTests {
     }
   }
 
-  @Test func `a backend that does not switch is answered like any other`() async throws {
+  @Test func `a response of a backend that does not switch is passed on`() async throws {
     let backend = try RawServer { connection in
       while true {
         let isAsked = try connection.readRequest().contains("\r\nUpgrade: websocket\r\n")

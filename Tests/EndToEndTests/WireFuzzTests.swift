@@ -20,7 +20,7 @@ struct WireFuzzTests {
     return process
   }
 
-  @Test func `no bytes make the proxy smuggle a request or mix up answers`() async throws {
+  @Test func `no bytes make the proxy smuggle a request or mix up responses`() async throws {
     try await Rig.withSlots(Rig.allSlots) {
       let (ports, backend, directory) = (SemelProcess.Ports(), FreePort.find(), TemporaryDirectory())
       let semel = try await SemelProcess(

@@ -29,10 +29,10 @@ struct WireScriptTests {
     """
   }
 
-  @Test func `there are scripts`() { #expect(Self.scripts.count >= 60) }
+  @Test func `the folder of scripts is not empty`() { #expect(Self.scripts.count >= 60) }
 
   @Test(arguments: scripts.map(\.lastPathComponent))
-  func `the wire is as it is scripted`(script: String) async throws {
+  func `every script passes`(script: String) async throws {
     let url = try #require(Self.scripts.first { $0.lastPathComponent == script })
     try await Rig.withSlots {
       let directory = TemporaryDirectory()

@@ -5,14 +5,14 @@ import Testing
 struct LateDeadlineTests {
   private static let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
 
-  @Test func `one that is looked at in time is over`() {
+  @Test func `a deadline that is checked in time is over`() {
     var deadline = LateDeadline(in: 500, now: Self.start)
     #expect(deadline.left(now: Self.start) == 500)
     let over = deadline.isOver(now: Self.start + .milliseconds(520))
     #expect(over)
   }
 
-  @Test func `one that is looked at late is put off once`() {
+  @Test func `a deadline that is checked late is extended once`() {
     var deadline = LateDeadline(in: 500, now: Self.start)
     let late = Self.start + .seconds(40)
     let isOver = deadline.isOver(now: late)
@@ -22,7 +22,7 @@ struct LateDeadlineTests {
     #expect(isOverThen)
   }
 
-  @Test func `after a stall timers fire once the loop has looked around`() async throws {
+  @Test func `after a stall timers fire once the loop has polled`() async throws {
     let events = try await onLoop { context in
       let log = EventLog()
       let timer = context.timers.start(milliseconds: 20) { log.names.append("timer") }

@@ -28,7 +28,7 @@ import Testing
     #expect(ran)
   }
 
-  @Test func `draining runs what is ready, and what becomes ready by it`() async throws {
+  @Test func `draining runs all ready jobs, and those that they make ready`() async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let context = EventLoopContext(loop: group.next())
     let counts = try await context.loop.submit {
@@ -61,7 +61,7 @@ import Testing
     try await group.shutdownGracefully()
   }
 
-  @Test func `tasks that yield without end leave the loop its turns`() async throws {
+  @Test func `tasks that yield endlessly leave the loop its turns`() async throws {
     try await onLoop { context in
       let counter = Counter()
       context.loop.scheduleTask(in: .milliseconds(1)) { counter.count = 1 }
@@ -99,7 +99,7 @@ private final class Log: @unchecked Sendable {
   var entries: [Int] = []
 
   /// From its first line on: what comes before the body's first `await` is on the loop, too.
-  @Test func `what is run from elsewhere runs on the loop from its beginning`() async throws {
+  @Test func `a job from another thread runs on the loop from its beginning`() async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let context = EventLoopContext(loop: group.next())
     for _ in 0..<20 {

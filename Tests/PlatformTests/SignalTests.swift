@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: [0, -1])
-  func `a wait of no length looks and returns`(milliseconds: Int64) async throws {
+  func `a wait of no length checks the signal and returns`(milliseconds: Int64) async throws {
     try await onLoop { context in
       let signal = Signal(timers: context.timers)
       #expect(await signal.wait(milliseconds: milliseconds) == .timedOut)

@@ -43,7 +43,7 @@ struct SocketWriterTests {
   }
 
   @Test(arguments: [true, false])
-  func `all arrives in its order, and what leaves at once is told so`(isPlain: Bool) async throws {
+  func `all bytes arrive in order, and an immediate write is reported`(isPlain: Bool) async throws {
     let left = Watched<[Bool]>([])
     let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelOption(.socketOption(.so_sndbuf), value: 16 << 10)
@@ -62,11 +62,11 @@ struct SocketWriterTests {
     try await client.send("the last")
     let got = ByteBuffer(bytes: try await client.closedByPeer())
     #expect(got == expected)
-    let told = left.withValue { $0 }
-    #expect(told.count == Self.pieces.count + 1)
-    #expect(told.contains(false))
-    #expect(told.first == isPlain)
-    #expect(told.last == isPlain)
+    let reports = left.withValue { $0 }
+    #expect(reports.count == Self.pieces.count + 1)
+    #expect(reports.contains(false))
+    #expect(reports.first == isPlain)
+    #expect(reports.last == isPlain)
     try await server.close()
   }
 }

@@ -61,7 +61,7 @@ import Testing
     #expect(wheel.advance(to: 2) == [2])
   }
 
-  @Test func `time does not go back`() {
+  @Test func `the wheel's time never goes back`() {
     var wheel = TimerWheel<Int>(now: 10, buckets: 8)
     _ = wheel.start(at: 12, 1)
     #expect(wheel.advance(to: 5) == [])
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 16, 1024])
-  func `the wheel does what a list of timers does`(buckets: Int) {
+  func `the wheel behaves like a list of timers`(buckets: Int) {
     var generator = SeededGenerator(seed: 0x5EED)
     var wheel = TimerWheel<Int>(now: 0, buckets: buckets)
     var model: [Int: (tick: Int64, token: TimerWheel<Int>.Token)] = [:]

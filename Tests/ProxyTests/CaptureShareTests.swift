@@ -31,7 +31,7 @@ struct CaptureShareTests {
     #expect(captures.taken == 0)
   }
 
-  @Test func `one caller leaves half of it to the others`() {
+  @Test func `one caller leaves half of the memory to the others`() {
     let captures = CaptureShare()
     var taken = 0
     while Self.grow(captures, 1 << 20, caller: 1) { taken += 1 << 20 }

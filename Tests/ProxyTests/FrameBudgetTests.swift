@@ -13,7 +13,8 @@ struct FrameBudgetTests {
     (0..<count).count { _ in budget.take(kind, now: .uptimeNanoseconds(0) + .seconds(seconds)) }
   }
 
-  @Test(arguments: overhead) func `frames about nothing are limited, and again after a while`(kind: UInt8) {
+  @Test(arguments: overhead) func `overhead frames are limited, and allowed again after a while`(kind: UInt8)
+  {
     var budget = FrameBudget(max: 30)
     #expect(Self.take(&budget, kind, 100, at: 1) == 30)
     #expect(Self.take(&budget, kind, 100, at: 2) == 1)
@@ -21,12 +22,12 @@ struct FrameBudgetTests {
     #expect(Self.take(&budget, kind, 100, at: 1000) == 30)
   }
 
-  @Test(arguments: [0, 1, 3, 9] as [UInt8]) func `frames of requests are not`(kind: UInt8) {
+  @Test(arguments: [0, 1, 3, 9] as [UInt8]) func `frames of requests are not limited`(kind: UInt8) {
     var budget = FrameBudget(max: 1)
     #expect(Self.take(&budget, kind, 1000, at: 1) == 1000)
   }
 
-  @Test func `responses and requests account for some`() {
+  @Test func `responses and requests allow for some overhead`() {
     var budget = FrameBudget(max: 1)
     budget.sent(10)
     #expect(Self.take(&budget, 8, 100, at: 1) == 3)
@@ -37,7 +38,7 @@ struct FrameBudgetTests {
     #expect(Self.take(&budget, 16, 100, at: 1) == 4)
   }
 
-  @Test func `nobody saves up without bound`() {
+  @Test func `the allowance has an upper bound`() {
     var budget = FrameBudget(max: 1)
     for _ in 0..<100_000 { budget.sent(1) }
     #expect(Self.take(&budget, 8, 100_000, at: 1) == 50_001)

@@ -31,7 +31,7 @@ struct FrameIntakeTests {
   }
 
   @Test(arguments: [1, 2, 7, 9, 16, 17, 25, 1000])
-  func `as many are taken out as frames were sent, however the bytes come`(size: Int) {
+  func `as many PINGs are taken out as frames were sent, however the bytes arrive`(size: Int) {
     let begin = Array(Self.magic.utf8) + Self.settings
     let bytes = begin + Self.ping(1) + Self.data + Self.ping(2) + Self.ping(3) + Self.data
     let (codec, pings) = Self.read(bytes, by: size, sent: 2)
@@ -39,14 +39,14 @@ struct FrameIntakeTests {
     #expect(pings == [Array(repeating: 1, count: 8), Array(repeating: 2, count: 8)])
   }
 
-  @Test func `without a frame that was sent the codec sees them all`() {
+  @Test func `without a sent frame the codec sees every PING`() {
     let bytes = Array(Self.magic.utf8) + Self.settings + Self.ping(1)
     let (codec, pings) = Self.read(bytes, by: 1000, sent: 0)
     #expect(codec == bytes)
     #expect(pings.isEmpty)
   }
 
-  @Test func `what is no question, or stands where nothing may, is the codec's`() {
+  @Test func `an acknowledgement and a misplaced PING are left to the codec`() {
     let begin = Array(Self.magic.utf8)
     let openBlock: [UInt8] = [0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]
     let onStream: [UInt8] = [0, 0, 8, 6, 0, 0, 0, 0, 1] + Array(repeating: 1, count: 8)

@@ -12,12 +12,12 @@ struct HPACKHeadersTests {
     #expect(fields.map { "\($0.name)=\($0.value)" } == ["content-type=text/plain", "x=ä: b"])
   }
 
-  @Test func `what is not UTF-8 is read as ISO 8859-1`() {
+  @Test func `bytes that are not UTF-8 are read as ISO 8859-1`() {
     let fields = HPACKHeaders(lines: ByteBuffer(bytes: Array("x: J".utf8) + [0xF6] + Array("rg\r\n".utf8)))
     #expect(fields.first(name: "x") == "Jörg")
   }
 
-  @Test func `a backend's answer goes without what belongs to its connection`() {
+  @Test func `a backend's response is forwarded without connection fields`() {
     var head = MessageHead(start: .status(201, reason: 0..<0))
     head.append("Connection", "x-hop", as: .connection)
     head.append("Keep-Alive", "timeout=5", as: .keepAlive)

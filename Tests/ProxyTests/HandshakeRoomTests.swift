@@ -26,15 +26,15 @@ struct HandshakeRoomTests {
     return channels.count { $0.isActive }
   }
 
-  @Test func `one client has half of it`() throws {
+  @Test func `one client may use half of the limit`() throws {
     #expect(try Self.open(30) { _ in "192.0.2.1" } == Self.share / 2)
   }
 
-  @Test func `all clients together have all of it`() throws {
+  @Test func `all clients together may use the whole limit`() throws {
     #expect(try Self.open(30) { "192.0.2.\($0)" } == Self.share)
   }
 
-  @Test func `a crowd of one client takes nobody else's place`() throws {
+  @Test func `a crowd of one client takes no other client's place`() throws {
     let room = HandshakeRoom()
     let others = try (0..<8).map { number in
       let channel = try Self.connected()
@@ -55,7 +55,7 @@ struct HandshakeRoomTests {
     #expect(try Self.open(30) { _ in nil } == Self.share)
   }
 
-  @Test func `a place that was given back is free`() throws {
+  @Test func `a released place is free`() throws {
     let room = HandshakeRoom()
     let first = try Self.connected()
     let ticket = room.acquire(first, from: "192.0.2.1", maxConnections: 8)

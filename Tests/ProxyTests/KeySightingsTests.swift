@@ -6,7 +6,7 @@ import Testing
 struct KeySightingsTests {
   private static func at(seconds: Int64) -> BootInstant { BootInstant(nanoseconds: seconds << 30) }
 
-  @Test func `a key under another caller is seen soon after, and not later`() {
+  @Test func `a key under another caller is noticed soon after, and not later`() {
     let sightings = KeySightings()
     let key = 0x1234_5678_9ABC_DEF0
     #expect(!sightings.note(key, caller: 1, now: Self.at(seconds: 70_000)))
@@ -16,7 +16,7 @@ struct KeySightingsTests {
     #expect(!sightings.note(key, caller: 2, now: Self.at(seconds: 71_000)))
   }
 
-  @Test func `other keys are others, also at one place`() {
+  @Test func `different keys differ, also in the same slot`() {
     let sightings = KeySightings()
     #expect(!sightings.note(0x1_0000_0001, caller: 1, now: Self.at(seconds: 1)))
     #expect(!sightings.note(0x2_0000_0001, caller: 2, now: Self.at(seconds: 1)))

@@ -22,7 +22,7 @@ struct KnownRecordsTests {
     records.change(id(number), now: now) { record, _ in record?.standing }
   }
 
-  @Test func `the oldest go first, and none that is at work`() {
+  @Test func `the oldest records are dropped first, and none that is running`() {
     let records = KnownRecords(capacity: 100)
     Self.put(.owned, -1, in: records)
     Self.put(.unprotected(releasedUntil: nil), -2, in: records)
@@ -34,7 +34,7 @@ struct KnownRecordsTests {
     #expect(Self.standing(-2, in: records) == .unprotected(releasedUntil: nil))
   }
 
-  @Test func `more records at work than it holds stay all`() {
+  @Test func `all running records stay, even beyond the capacity`() {
     let records = KnownRecords(capacity: 10)
     for number in 0..<1000 { Self.put(.owned, number, in: records) }
     #expect(records.count == 1000)

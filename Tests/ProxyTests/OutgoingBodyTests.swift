@@ -4,7 +4,7 @@ import Testing
 @testable import Proxy
 
 struct OutgoingBodyTests {
-  @Test func `it comes out in pieces as it went in`() {
+  @Test func `bytes are taken in pieces, in order`() {
     var outgoing = OutgoingBody()
     for text in ["head", "", "0123456789", "end"] { outgoing.append(ByteBuffer(string: text)) }
     #expect(outgoing.count == 17)
@@ -14,7 +14,7 @@ struct OutgoingBodyTests {
     #expect(outgoing.isEmpty && outgoing.count == 0)
   }
 
-  @Test func `what is left of a body may be read from another buffer`() {
+  @Test func `the rest of a body may be read from another buffer`() {
     let body = ByteBuffer(string: "0123456789")
     var outgoing = OutgoingBody()
     outgoing.append(ByteBuffer(string: "h"))
@@ -25,7 +25,7 @@ struct OutgoingBodyTests {
     #expect(outgoing.next(upTo: 100).map { String(buffer: $0) } == "456789")
   }
 
-  @Test func `what frames a body is never taken for it`() {
+  @Test func `trailers are never taken for the body`() {
     let body = ByteBuffer(string: "0123456789")
     var outgoing = OutgoingBody()
     outgoing.append(body)

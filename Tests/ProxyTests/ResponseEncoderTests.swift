@@ -39,7 +39,7 @@ import Wire
         isClosing: isClosing, now: { 1_700_000_100 }))
   }
 
-  @Test func `replays status, fields and body, and says that it does`() throws {
+  @Test func `replays status, fields and body, with Idempotency-Status: replayed`() throws {
     #expect(
       try Self.replay("POST /o HTTP/1.1\r\nHost: a\r\n\r\n") == """
         HTTP/1.1 201 Created\r
@@ -55,7 +55,7 @@ import Wire
         """)
   }
 
-  @Test func `a replay of a response to HEAD keeps the length that was told, and has no body`() throws {
+  @Test func `a replay of a response to HEAD keeps its Content-Length, and has no body`() throws {
     let response = try Self.replay(
       "HEAD /o HTTP/1.1\r\nHost: a\r\n\r\n",
       Self.record(status: 200, fields: "Content-Length: 1234\r\n", body: ""))
@@ -65,7 +65,7 @@ import Wire
   }
 
   @Test(arguments: [204, 304])
-  func `an answer without a body by its status gets no length`(status: Int) throws {
+  func `a response without a body by its status gets no length`(status: Int) throws {
     let response = try Self.replay(
       "POST /o HTTP/1.1\r\nHost: a\r\n\r\n", Self.record(status: status, fields: "", body: ""))
     #expect(!response.contains("Content-Length"))
@@ -84,14 +84,14 @@ import Wire
     #expect(old.hasSuffix("\r\n\r\nmade"))
   }
 
-  @Test func `a connection that stays is told to HTTP 1 0, one that closes to both`() throws {
+  @Test func `keep-alive is announced to HTTP 1 0, and close to both versions`() throws {
     let stays = try Self.replay("POST /o HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
     #expect(stays.contains("Connection: keep-alive\r\n"))
     let closes = try Self.replay("POST /o HTTP/1.1\r\nHost: a\r\n\r\n", isClosing: true)
     #expect(closes.contains("Connection: close\r\n"))
   }
 
-  @Test func `a refusal is a problem document that nobody keeps`() throws {
+  @Test func `a refusal is a problem document that no cache stores`() throws {
     let response = String(
       buffer: ResponseEncoder.whole(
         ClientResponse(.inFlight(retryAfter: 1000)), minorVersion: 1, isClosing: false))
@@ -104,7 +104,7 @@ import Wire
     #expect(response.contains("\"code\":\"in_flight\",\"retryable\":true}"))
   }
 
-  @Test func `a refusal to HEAD tells the length of its document and leaves it out`() throws {
+  @Test func `a refusal to HEAD states the length of its document and omits it`() throws {
     let response = String(
       buffer: ResponseEncoder.whole(ClientResponse(.keyExpired, to: .head), minorVersion: 1, isClosing: false)
     )

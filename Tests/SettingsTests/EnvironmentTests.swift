@@ -19,7 +19,7 @@ struct EnvironmentTests {
     ("a$$b", "a$b"), ("$${PORT}", "${PORT}"), ("$$$$", "$$"), ("a$b", "a$b"), ("x$", "x$"),
     ("${PORT}/${N_1}", "9001/3"),
     ("${NONE:-a:-b}", "a:-b"), ("${NONE:-${PORT}", "${PORT"), ("${EVIL}", "x\nworkers: 9"),
-  ]) func `a text is put together, and never read as YAML again`(written: String, path: String) throws {
+  ]) func `a text is substituted, and never parsed as YAML again`(written: String, path: String) throws {
     let settings = try load(upstream + "store: {path: \"\(written)\"}", environment: environment)
     #expect(settings.store.place == .embedded(path: path))
     #expect(settings.workers == 0)
@@ -47,7 +47,7 @@ struct EnvironmentTests {
     #expect(issues(text, environment: environment) == ["2:15: store.path: \(message)"])
   }
 
-  @Test func `a value of the environment is held to the same rules, and not shown`() {
+  @Test func `a value of the environment is held to the same rules, and is not shown`() {
     #expect(
       issues(upstream + "workers: ${EVIL}", environment: environment) == [
         "2:10: workers: must be a whole number from 0 to 1024"

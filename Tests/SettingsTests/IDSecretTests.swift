@@ -23,7 +23,7 @@ struct IDSecretTests {
     }
   }
 
-  @Test func `a missing, an empty and a short one are told`() throws {
+  @Test func `a missing, an empty and a short secret are reported`() throws {
     #expect(
       issues(file("/nowhere"))
         == [
@@ -39,7 +39,7 @@ struct IDSecretTests {
     }
   }
 
-  @Test func `another secret is not taken by a reload`() throws {
+  @Test func `a reload does not take another secret`() throws {
     try withFile("0123456789abcdef") { path in
       let old = try load(file(path))
       try "0123456789abcdeF".write(toFile: path, atomically: true, encoding: .utf8)

@@ -24,7 +24,7 @@ struct ListenTests {
     #expect(issues(upstream + "listen: [{\(members)}]") == ["2:37: listen[0].mode: \(message)"])
   }
 
-  @Test func `each file of TLS is looked at where it is named`() throws {
+  @Test func `each file of TLS is checked at its member`() throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "semel-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }
@@ -54,7 +54,7 @@ struct ListenTests {
   @Test(arguments: [
     ("client_certificate", CallerPart.CertificatePart.identity), ("client_certificate:subject", .subject),
     ("client_certificate:san", .san),
-  ]) func `a client's certificate may say who the caller is`(text: String, part: CallerPart.CertificatePart)
+  ]) func `a client's certificate may identify the caller`(text: String, part: CallerPart.CertificatePart)
     throws
   {
     let settings = try load(upstream + "routes: [{name: r, caller: {parts: [\"\(text)\"]}}]")
@@ -62,7 +62,7 @@ struct ListenTests {
   }
 
   @Test(arguments: ["client_certificate:", "client_certificate:issuer"])
-  func `no other part of it may`(text: String) {
+  func `no other part of the certificate may identify the caller`(text: String) {
     #expect(
       issues(upstream + "routes: [{name: r, caller: {parts: [\"\(text)\"]}}]") == [
         "2:37: routes[0].caller.parts[0]: "

@@ -35,7 +35,7 @@ struct NamespaceRegisterTests {
     #expect(try Self.judge(other, after: [first, other]).text == nil)
   }
 
-  @Test func `a changed configuration of the same service takes its place`() throws {
+  @Test func `a changed configuration of the same service replaces the old one`() throws {
     let first = try Self.configuration("/a")
     let renamed = try Self.judge(try Self.configuration("/a/**"), after: [first])
     #expect(renamed.changes.isEmpty && renamed.foreign.isEmpty)
@@ -53,7 +53,7 @@ struct NamespaceRegisterTests {
     ("10.0.0.1:80", "other", "10.0.0.2:80", false, ["routes[0].match"], 0),
     // No record of another upstream's name is ever found.
     ("10.0.0.1:80", "other", "10.0.0.2:80", true, [], 0),
-  ]) func `routes that have nothing in common may be another service's`(
+  ]) func `routes without anything in common may belong to another service`(
     place: String, upstream: String, other: String, isShared: Bool, changes: [String], foreign: Int
   ) throws {
     let first = try Self.configuration("/a", at: place)
@@ -63,13 +63,13 @@ struct NamespaceRegisterTests {
     #expect(judgement.foreign.count == foreign)
   }
 
-  @Test func `an upstream that is only renamed makes other records`() throws {
+  @Test func `renaming an upstream changes the records' identity`() throws {
     let first = try Self.configuration("/a")
     let renamed = try Self.judge(try Self.configuration("/a", upstream: "api"), after: [first])
     #expect(renamed.changes.map(\.member) == ["routes[0].upstream"])
   }
 
-  @Test func `the same routes before another address are one service's, and are told of`() throws {
+  @Test func `the same routes with another address belong to one service, and are reported`() throws {
     let first = try Self.configuration("/a")
     let second = try Self.configuration("/a", at: "10.0.0.2:80")
     let judgement = try Self.judge(second, after: [first])
@@ -83,7 +83,7 @@ struct NamespaceRegisterTests {
 
   @Test(arguments: [
     "trusted_proxies: [10.1.0.0/16]", "listen: [{address: \"127.0.0.1:8080\", proxy_protocol: true}]",
-  ]) func `what a client's address depends on counts where addresses do`(trusted: String) throws {
+  ]) func `settings that determine a client's address count if a route uses it`(trusted: String) throws {
     for (caller, count) in [("address", 1), ("header:x", 0)] {
       let first = try Self.configuration("/a", caller: caller)
       let second = try Self.configuration("/a", caller: caller, trusted)
@@ -102,7 +102,7 @@ struct NamespaceRegisterTests {
   }
 
   @Test(arguments: ["", "{}", #"{"version":2,"configurations":[]}"#, "nonsense"])
-  func `a text that this version does not write is left alone`(text: String) throws {
+  func `a text in an unknown format is left unchanged`(text: String) throws {
     let judgement = NamespaceRegister.judge(try Self.configuration("/a"), in: text, isShared: true)
     #expect(judgement.isUnreadable && judgement.text == nil)
   }

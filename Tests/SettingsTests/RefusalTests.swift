@@ -240,7 +240,7 @@ struct RefusalTests {
       "2:1: <<: unknown member; allowed are listen, admin, workers, drain_delay, shutdown_grace, trusted_proxies, "
         + "unmatched_keys, underscores, upstreams, store, limits, log, tracing, readiness, allow_identity_change, defaults, routes"
     ),
-  ]) func `a file with one fault is told its place and the remedy`(text: String, issue: String) {
+  ]) func `an issue names the fault's place and its remedy`(text: String, issue: String) {
     #expect(issues(upstream + text) == [issue])
   }
 

@@ -60,7 +60,7 @@ struct ReloadPlanTests {
         - name: orders
       """
     ),
-  ]) func `what may change live is taken`(old: String, new: String) throws {
+  ]) func `a member that may change live is adopted`(old: String, new: String) throws {
     #expect(try plan(old, new) == .apply)
   }
 
@@ -73,7 +73,9 @@ struct ReloadPlanTests {
     ("6379/0\"", "6379/0\", require_durable: true", "store.require_durable"),
     ("6379/0\"", "6379/0\", local_cache: 1MiB", "store.local_cache"),
     ("level: info", "format: text", "log.format"),
-  ]) func `what cannot change live is refused by name`(old: String, new: String, member: String) throws {
+  ]) func `a member that cannot change live is refused by name`(old: String, new: String, member: String)
+    throws
+  {
     let message = "cannot change while Semel runs; restart it, or write the old value"
     #expect(try plan(old, new) == .refuse([ReloadPlan.Reason(member, message)]))
     #expect(try plan(old, new, and: "allow_identity_change: true\n") != .apply)
@@ -113,7 +115,7 @@ struct ReloadPlanTests {
       "- {name: any, match: {methods: [POST], path: \"/{v}/orders\"}, caller: {parts: [address]}}\n  - name: orders",
       "routes[0].caller"
     ),
-  ]) func `another identity needs its word`(old: String, new: String, member: String) throws {
+  ]) func `another identity needs allow_identity_change`(old: String, new: String, member: String) throws {
     guard case .refuse(let reasons) = try plan(old, new) else {
       Issue.record("taken")
       return
@@ -123,7 +125,7 @@ struct ReloadPlanTests {
     #expect(try plan(old, new, and: "allow_identity_change: true\n") == .apply)
   }
 
-  @Test func `all reasons are told at once`() throws {
+  @Test func `all reasons are reported at once`() throws {
     var changed = Self.start
     for (old, new) in [
       ("workers: 2", "workers: 3"), ("8080", "8090"), ("6379", "6380"), ("endpoint: route", "endpoint: path"),
@@ -138,7 +140,7 @@ struct ReloadPlanTests {
     #expect(reasons.map(\.description).allSatisfy { $0.contains(": ") })
   }
 
-  @Test func `the word for it is no change by itself`() throws {
+  @Test func `allow_identity_change is no change by itself`() throws {
     #expect(try plan("workers: 2", "workers: 2\nallow_identity_change: true") == .apply)
   }
 

@@ -263,7 +263,7 @@ struct RouteRefusalTests {
       ])
   }
 
-  @Test func `what identifies must reach the backend`() {
+  @Test func `fields that identify a request must reach the backend`() {
     let text = """
       routes: [{name: r, caller: {parts: ["header:client_id"]}}]
       """
@@ -276,7 +276,7 @@ struct RouteRefusalTests {
     #expect(issues(upstream + text.replacing("{name: r", with: "{idempotency: off, name: r")).isEmpty)
   }
 
-  @Test func `what chooses a route must reach the backend`() {
+  @Test func `fields that choose a route must reach the backend`() {
     let text = "underscores: pass\n" + route("match: {headers: {X_A: b}}")
     #expect(issues(text).isEmpty)
   }
@@ -297,7 +297,7 @@ struct RouteRefusalTests {
       ])
   }
 
-  @Test func `a fault of the defaults is told once, and a contradiction with them at the route`() {
+  @Test func `a fault of the defaults is reported once, and a contradiction with them at the route`() {
     let text =
       upstream + """
         defaults: {caller: {parts: [address]}, max_waiters: 0, remember: 24h}

@@ -76,7 +76,7 @@ struct RouteTests {
     #expect(settings.routes == [expected])
   }
 
-  @Test func `a route goes before the defaults, member by member`() throws {
+  @Test func `a route overrides the defaults, member by member`() throws {
     let settings = try load(
       """
       upstreams: {a: {url: "http://a"}, b: {url: "http://b"}}
@@ -108,7 +108,7 @@ struct RouteTests {
     #expect(two.lease == 5000)
   }
 
-  @Test func `remember follows a longer retention where it is not written`() throws {
+  @Test func `remember follows a longer retention if it is not set`() throws {
     #expect(try load(route("retention: 48h")).routes[0].remember == .seconds(48 * 3600))
     #expect(try load(route("retention: 1h")).routes[0].remember == .seconds(24 * 3600))
   }
@@ -158,11 +158,11 @@ struct WarningTests {
 
   @Test func `a caller that is the key itself is warned of`() throws {
     let key = "key: {from: [\"header:X-Key\", \"query:key\"]}"
-    let told = "routes[0].caller: its only part is header:x-key, which carries the key"
+    let warning = "routes[0].caller: its only part is header:x-key, which carries the key"
     func file(_ parts: String) -> String {
       upstream + "routes: [{name: r, caller: {parts: [\(parts)]}, \(key)}]\n"
     }
-    #expect(try warnings(file("\"header:X-Key\"")).map { $0.contains(told) } == [true])
+    #expect(try warnings(file("\"header:X-Key\"")).map { $0.contains(warning) } == [true])
     #expect(try warnings(file("\"header:X-Key\", \"header:X-Account\"")).isEmpty)
   }
 
@@ -203,11 +203,11 @@ struct WarningTests {
     }
   }
 
-  @Test func `a grace shorter than an answer may take is told`() throws {
-    let told = "30s is shorter than the longest response_timeout, 1m: a stop may leave requests unknown"
+  @Test func `a grace shorter than a response may take is reported`() throws {
+    let warning = "30s is shorter than the longest response_timeout, 1m: a stop may leave requests unknown"
     #expect(
       try warnings("upstreams: {b: {url: \"http://h\", response_timeout: 1m}}\nshutdown_grace: 30s") == [
-        "semel.yaml:2:17: shutdown_grace: \(told)"
+        "semel.yaml:2:17: shutdown_grace: \(warning)"
       ])
     #expect(
       try warnings("upstreams: {b: {url: \"http://h\", response_timeout: 36s}}") == [
@@ -216,7 +216,7 @@ struct WarningTests {
       ])
   }
 
-  @Test func `several upstreams without a route for the rest are told`() throws {
+  @Test func `several upstreams without a route for the rest are reported`() throws {
     let text = "upstreams: {a: {url: \"http://a\"}, b: {url: \"http://b\"}}"
     #expect(
       try warnings(text) == [

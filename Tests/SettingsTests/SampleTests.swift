@@ -13,7 +13,7 @@ enum Sample {
 }
 
 struct SampleTests {
-  @Test func `the sample says the defaults of the code`() throws {
+  @Test func `the sample states the defaults of the code`() throws {
     let settings = try load(Sample.text)
     let backend = UpstreamSettings(name: "backend", address: .tcp(host: "127.0.0.1", port: 9000))
     var createOrder = RoutePolicy(

@@ -35,7 +35,7 @@ import Wire
       "1:40: upstreams.a.tls: must have both certificate and key, or neither"
     ),
     ("url: \"https://h\", http2: on", "1:42: upstreams.a.http2: must be off, auto or prior_knowledge"),
-  ]) func `what cannot be is refused`(members: String, issue: String) {
+  ]) func `an impossible upstream is refused`(members: String, issue: String) {
     #expect(issues("upstreams: {a: {\(members)}}") == [issue])
   }
 }

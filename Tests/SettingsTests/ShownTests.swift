@@ -30,7 +30,7 @@ struct ShownTests {
     #expect(missing.isEmpty, "add to the `shown` of their settings: \(missing.sorted())")
   }
 
-  @Test func `values stand as a user would write them`() throws {
+  @Test func `values are shown as a user would write them`() throws {
     let text = """
       listen: [{address: "[::1]:1", proxy_protocol: true}, {address: unix:/run/semel.sock, mode: "0600"}]
       admin: {address: 127.0.0.1:2, hosts: [semel.internal]}

@@ -32,11 +32,11 @@ struct SyntaxTests {
       "1:9: not valid YAML: while parsing a flow mapping (line 1, column 4), did not find expected ',' or '}'; "
         + "a ${NAME} has to be quoted within [ ] and { }"
     ),
-  ]) func `what is no YAML is refused with its place`(text: String, issue: String) {
+  ]) func `invalid YAML is refused with its place`(text: String, issue: String) {
     #expect(issues(text) == [issue])
   }
 
-  @Test func `members given twice are told together with all other errors`() {
+  @Test func `repeated members are reported together with all other errors`() {
     let text =
       upstream + """
         workers: 1
@@ -73,7 +73,7 @@ struct SyntaxTests {
       issues("&k workers: 1\n*k : 2\nlog: 5\n") == ["1:1: a member is given twice; take one of them out"])
   }
 
-  @Test func `nesting without end is refused`() {
+  @Test func `endless nesting is refused`() {
     let text = "a: " + String(repeating: "[", count: 100_000)
     #expect(
       issues(text) == [

@@ -4,7 +4,7 @@ import Wire
 
 /// `trusted_proxies` of a file.
 struct TrustedProxiesSettingsTests {
-  @Test func `nobody is believed unless a file says so`() throws {
+  @Test func `no proxy is trusted unless configured`() throws {
     #expect(try load(upstream).trustedProxies.isEmpty)
     #expect(try load(upstream + "trusted_proxies: []").trustedProxies.isEmpty)
   }
@@ -28,7 +28,7 @@ struct TrustedProxiesSettingsTests {
       "proxy.example",
       "must be an address or a block of addresses, such as 10.0.0.0/8 or 2001:db8::/32, or unix"
     ),
-  ]) func `what is no block is refused with its remedy`(text: String, message: String) {
+  ]) func `an invalid block is refused with its remedy`(text: String, message: String) {
     #expect(issues(upstream + "trusted_proxies: [\(text)]") == ["2:19: trusted_proxies[0]: \(message)"])
   }
 }

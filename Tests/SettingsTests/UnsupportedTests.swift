@@ -6,7 +6,7 @@ struct UnsupportedTests {
     ("policy_document: on", "2:1: policy_document: not supported yet; write off, or take it out"),
     ("store: {replicas: 1}", "2:9: store.replicas: not supported yet; write 0, or take it out"),
     ("store: {encryption: {secret_files: [a]}}", "2:9: store.encryption: not supported yet; take it out"),
-  ]) func `what this version does not build is refused by name`(text: String, issue: String) {
+  ]) func `a member that this version does not build is refused by name`(text: String, issue: String) {
     #expect(issues(upstream + text) == [issue])
   }
 
@@ -16,7 +16,7 @@ struct UnsupportedTests {
     ("batch: {items: /x}", "batch: not supported yet; take it out"),
     ("cors: true", "cors: not supported yet; write false, or take it out"),
     ("shadow: true", "shadow: not supported yet; write false, or take it out"),
-  ]) func `what a route cannot have yet is refused by name`(member: String, issue: String) {
+  ]) func `a member that a route cannot have yet is refused by name`(member: String, issue: String) {
     #expect(issues(route(member)) == ["2:48: routes[0].\(issue)"])
   }
 
@@ -33,7 +33,7 @@ struct UnsupportedTests {
       ])
   }
 
-  @Test func `their neutral values are taken`() throws {
+  @Test func `neutral values of unbuilt members are accepted`() throws {
     _ = try load(
       """
       upstreams: {b: {url: "http://h:1", host: preserve, http2: off}}

@@ -29,14 +29,14 @@ import Testing
     }
   }
 
-  @Test func `of another process's page are others`() async {
+  @Test func `belong to one page alone`() async {
     let (one, other) = (Metrics(loops: 1), Metrics(loops: 1))
     one.counters.add(.reloads)
     #expect(await one.page().contains("\nsemel_reloads_total 1\n"))
     #expect(await other.page().contains("\nsemel_reloads_total 0\n"))
   }
 
-  @Test func `say what a gauge has become`() {
+  @Test func `give a gauge's present value`() {
     let counters = Metrics(loops: 1).counters
     #expect(counters.change(.inFlight, by: 2) == 2)
     #expect(counters.change(.inFlight, by: -1) == 1)

@@ -36,7 +36,9 @@ import Testing
     (LogFormat.json, #","level":"error","message":"log lines dropped","count":"#),
     (.text, #" level="error" message="log lines dropped" count="#),
   ])
-  func `drops what a slow reader has no room for, and says how much`(format: LogFormat, entry: String)
+  func `drops lines that a slow reader has no room for, and reports their number`(
+    format: LogFormat, entry: String
+  )
     throws
   {
     let ends = try Self.pipe()

@@ -9,7 +9,7 @@ import Testing
     return record
   }
 
-  @Test func `tells name, help and type of every family, also before anything was counted`() async {
+  @Test func `has name, help and type of every family, even before anything was counted`() async {
     let page = await Metrics(loops: 2).page()
     for family in MetricFamily.all {
       #expect(page.contains("# HELP \(family.name) \(family.help)\n"))
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func `has names of their own, with their units`() {
+  @Test func `has distinct names, with units`() {
     #expect(Set(MetricFamily.all.map(\.name)).count == MetricFamily.all.count)
     for family in MetricFamily.all {
       #expect(family.name.hasSuffix("_total") == (family.kind == .counter), "\(family.name)")
@@ -66,7 +66,7 @@ import Testing
       page.contains(#"semel_request_duration_seconds_sum{route="(none)",outcome="executed"} 70.001051"#))
   }
 
-  @Test func `knows a route by its name, however often it is asked`() {
+  @Test func `returns the same route for a name, however often it is looked up`() {
     let metrics = Metrics(loops: 1)
     let number = metrics.number(ofRoute: "a")
     #expect(metrics.number(ofRoute: "b") != number)

@@ -15,7 +15,7 @@ import Testing
     #expect(Self.read(text)?.traceText == "0af7651916cd43dd8448eb211c80319c")
   }
 
-  @Test func `of a later version may say more`() {
+  @Test func `may hold more in a later version`() {
     let text = "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what-else"
     #expect(Self.read(text)?.span == 0xb7ad_6b71_6920_3331)
   }
@@ -30,11 +30,11 @@ import Testing
     "cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01.more",
     "00-0af7651916cd43dd8448eb211c80319g-b7ad6b7169203331-01",
   ])
-  func `that is malformed is none`(text: String) {
+  func `is refused if malformed`(text: String) {
     #expect(Self.read(text) == nil)
   }
 
-  @Test func `of another span is of the same trace`() {
+  @Test func `stays in its trace for another span`() {
     let context = TraceContext(traceHigh: 1, traceLow: 2, span: 3, isSampled: true)
     #expect(context.speaking(as: 4).text == "00-00000000000000010000000000000002-0000000000000004-01")
   }

@@ -7,14 +7,14 @@ import Wire
 
 @testable import Transport
 
-@Suite struct `What was never sent` {
+@Suite struct `Connecting to a backend` {
   private func request(_ settings: UpstreamSettings, permit: SendPermit? = nil) -> UpstreamRequest {
     UpstreamRequest(
       upstream: settings, method: "POST", target: "/", fields: ByteBuffer(string: "Host: h\r\n"), body: .none,
       permit: permit)
   }
 
-  @Test func `a refused connect is tried again, then not sent`() async throws {
+  @Test func `a refused connection is retried, and then the request is not sent`() async throws {
     let dead = try DeadPort.refusing()
     try await Harness.run { harness async throws in
       let permit = SendPermit.fresh()
@@ -25,7 +25,7 @@ import Wire
     }
   }
 
-  @Test func `connecting is not tried past the permit`() async throws {
+  @Test func `connecting is not retried past the permit`() async throws {
     let dead = try DeadPort.refusing()
     try await Harness.run { harness async throws in
       let permit = SendPermit(requestedAt: BootInstant(nanoseconds: 0), lease: .seconds(1))
@@ -35,7 +35,7 @@ import Wire
     }
   }
 
-  @Test func `a retry reaches a backend that has come back`() async throws {
+  @Test func `a retry reaches a backend that is back`() async throws {
     let path = "/tmp/semel-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).sock"
     try await Harness.run { harness async throws in
       var settings = UpstreamSettings(name: "u", address: .unix(path: path))
@@ -71,7 +71,7 @@ import Wire
     }
   }
 
-  @Test func `who waits too long for a connection is not sent`() async throws {
+  @Test func `a request that waits too long for a connection is not sent`() async throws {
     let gate = ScriptGate()
     let server = try RawServer { connection in
       try connection.readRequest()

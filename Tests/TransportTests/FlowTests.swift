@@ -17,7 +17,7 @@ import Wire
     }
   }
 
-  @Test func `connections are kept and used again`() async throws {
+  @Test func `connections are kept and reused`() async throws {
     let server = try RawServer(script: Self.echo)
     try await Harness.run { harness async throws in
       for index in 0..<20 {
@@ -28,7 +28,7 @@ import Wire
     }
   }
 
-  @Test func `two hundred exchanges at once get their own answers`() async throws {
+  @Test func `two hundred concurrent exchanges get their own responses`() async throws {
     let gate = ScriptGate()
     let server = try RawServer { connection in
       let target = try connection.readRequest().split(separator: " ")[1]
@@ -56,7 +56,7 @@ import Wire
     }
   }
 
-  @Test func `an idle connection of that age is not used again`() async throws {
+  @Test func `an idle connection past idle_timeout is not reused`() async throws {
     let server = try RawServer(script: Self.echo)
     try await Harness.run { harness async throws in
       var upstream = UpstreamSettings.loopback(server.port)
@@ -68,7 +68,7 @@ import Wire
     }
   }
 
-  @Test func `a connection that the backend closed is not used again`() async throws {
+  @Test func `a connection that the backend closed is not reused`() async throws {
     let server = try RawServer { connection in
       try connection.readRequest()
       try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
@@ -85,7 +85,7 @@ import Wire
     }
   }
 
-  @Test func `a unix socket is spoken to`() async throws {
+  @Test func `a backend on a unix socket is reached`() async throws {
     let path = "/tmp/semel-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).sock"
     let server = try RawServer(.unix(path: path), script: Self.echo)
     defer { unlink(path) }
@@ -123,7 +123,7 @@ import Wire
     }
   }
 
-  @Test func `more than the limit is left to read`() async throws {
+  @Test func `a body beyond the limit remains to be read`() async throws {
     let size = 1 << 20
     let server = try RawServer { connection in
       try connection.readRequest()
@@ -149,7 +149,7 @@ import Wire
     }
   }
 
-  @Test func `an answer that comes after the time-out is collected`() async throws {
+  @Test func `a response that arrives after the time-out is collected`() async throws {
     let gate = ScriptGate()
     let server = try RawServer { connection in
       try connection.readRequest()
@@ -188,7 +188,7 @@ import Wire
     }
   }
 
-  @Test func `after shutdown what is under way is cut, and nothing begins`() async throws {
+  @Test func `after shutdown exchanges under way are cut, and none begins`() async throws {
     let server = try RawServer { connection in
       try connection.readRequest()
       connection.readToEnd()

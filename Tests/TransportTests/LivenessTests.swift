@@ -10,14 +10,15 @@ import Testing
     (0..<seconds).map { _ in liveness.ticked(reads: reads, responses: responses, hasStreams: hasStreams) }
   }
 
-  @Test func `it is asked after two seconds of silence, and given up ten seconds later`() {
+  @Test func `a PING is due after two seconds of silence, and the connection is given up ten seconds later`()
+  {
     var liveness = Liveness()
     #expect(tick(&liveness, 2) == [.none, .ping])
     #expect(liveness.isPinging)
     #expect(tick(&liveness, 10) == Array(repeating: .none, count: 9) + [.giveUp])
   }
 
-  @Test func `any word keeps it, and makes room again`() {
+  @Test func `any read keeps the connection, and admits streams again`() {
     var liveness = Liveness()
     _ = tick(&liveness, 2)
     liveness.heard()
@@ -25,7 +26,7 @@ import Testing
     #expect(tick(&liveness, 1, reads: 1) == [.none])
   }
 
-  @Test func `without streams there is nothing to ask, but for what was asked before`() {
+  @Test func `without streams no PING is due, but a pending one still counts`() {
     var liveness = Liveness()
     #expect(tick(&liveness, 3, hasStreams: false) == [.rest, .rest, .rest])
     _ = tick(&liveness, 2)
@@ -34,20 +35,20 @@ import Testing
 
   /// As a backend of gRPC counts, which ends the connection at the third PING within five minutes without DATA or
   /// HEADERS between them.
-  @Test func `a long silence is asked seldom`() {
+  @Test func `PINGs become rare in a long silence`() {
     var liveness = Liveness()
     var reads = 0
-    var asked: [Int] = []
+    var pings: [Int] = []
     for second in 1...1200 where liveness.ticked(reads: reads, responses: 0, hasStreams: true) == .ping {
-      asked.append(second)
+      pings.append(second)
       reads += 1
     }
-    let strikes = zip(asked, asked.dropFirst()).count { $1 - $0 < 300 }
-    #expect(strikes == 2, "\(asked)")
-    #expect(asked.count >= 4)
+    let strikes = zip(pings, pings.dropFirst()).count { $1 - $0 < 300 }
+    #expect(strikes == 2, "\(pings)")
+    #expect(pings.count >= 4)
   }
 
-  @Test func `responses make it ask soon again`() {
+  @Test func `responses shorten the pause before the next PING`() {
     var liveness = Liveness()
     var reads = 0
     for responses in 1...10 {
@@ -61,7 +62,7 @@ import Testing
 @Suite struct `The records of TLS` {
   private static let record: [UInt8] = [23, 3, 3, 0, 3, 1, 2, 3]
 
-  @Test func `they end where they say, however they are cut`() {
+  @Test func `records of TLS end at their stated length, however they are cut`() {
     for cut in 0...Self.record.count * 2 {
       let records = TLSRecords()
       let bytes = Self.record + Self.record
@@ -72,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func `long ones count by both bytes of their length`() {
+  @Test func `long records of TLS count by both bytes of their length`() {
     let records = TLSRecords()
     ([23, 3, 3, 0x40, 0x01] as [UInt8]).withUnsafeBytes { records.take($0) }
     [UInt8](repeating: 0, count: 0x4000).withUnsafeBytes { records.take($0) }

@@ -29,12 +29,14 @@ import Testing
   private static let fields = "Host: example.org\r\nX-A: 1\r\n"
 
   @Test(arguments: ["GET", "HEAD", "POST", "DELETE", "PUT", "OPTIONS", "get", "PROPFIND"])
-  func `without content there is no length and nothing of the transport's own`(method: String) async throws {
+  func `a request without content gets neither a length nor fields of the transport`(method: String)
+    async throws
+  {
     #expect(try await bytes(method) == "\(method) /a?b=c HTTP/1.1\r\n\(Self.fields)\r\n")
   }
 
   @Test(arguments: ["GET", "POST", "DELETE", "PUT", "PATCH"])
-  func `a whole body goes with its length`(method: String) async throws {
+  func `a whole body is sent with its length`(method: String) async throws {
     let got = try await bytes(method, body: .whole(ByteBuffer(string: "{}")))
     #expect(got == "\(method) /a?b=c HTTP/1.1\r\n\(Self.fields)Content-Length: 2\r\n\r\n{}")
   }
@@ -50,20 +52,20 @@ import Testing
     #expect(got == "HEAD /a?b=c HTTP/1.1\r\n\(Self.fields)Content-Length: 2\r\n\r\n{}")
   }
 
-  @Test func `a large body is not asked for with Expect`() async throws {
+  @Test func `a large body is sent without Expect`() async throws {
     let body = String(repeating: "x", count: 3 << 20)
     let got = try await bytes("POST", body: .whole(ByteBuffer(string: body)))
     #expect(got == "POST /a?b=c HTTP/1.1\r\n\(Self.fields)Content-Length: \(3 << 20)\r\n\r\n\(body)")
   }
 
-  @Test func `a streamed body goes with its length where it is known`() async throws {
+  @Test func `a streamed body of known length is sent with it`() async throws {
     let got = try await bytes("PUT", body: .streamed(Pieces(["ab", "", "cde"]), length: 5))
     #expect(got == "PUT /a?b=c HTTP/1.1\r\nHost: example.org\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nabcde")
     let empty = try await bytes("POST", body: .streamed(Pieces([]), length: 0))
     #expect(empty == "POST /a?b=c HTTP/1.1\r\n\(Self.fields)Content-Length: 0\r\n\r\n")
   }
 
-  @Test func `a streamed body of unknown length goes in chunks`() async throws {
+  @Test func `a streamed body of unknown length is sent in chunks`() async throws {
     let got = try await bytes("POST", body: .streamed(Pieces(["ab", "cde"]), length: nil))
     let fields = "Host: example.org\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n"
     let head = "POST /a?b=c HTTP/1.1\r\n\(fields)\r\n"

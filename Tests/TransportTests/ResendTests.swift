@@ -25,7 +25,7 @@ import Testing
   ]
 
   @Test(arguments: bodies.indices)
-  func `a reused connection that dies before the answer ends as answer lost`(index: Int) async throws {
+  func `a reused connection that dies before the response ends as a lost response`(index: Int) async throws {
     let server = try Self.trap()
     let (method, body) = Self.bodies[index]
     try await Harness.run { harness async throws in

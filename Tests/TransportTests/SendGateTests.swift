@@ -5,7 +5,7 @@ import Wire
 
 @testable import Transport
 
-@Suite struct `The gate of sending` {
+@Suite struct `The send gate` {
   private func gate(_ method: String, _ body: RequestBody = .none, permit: SendPermit? = nil) -> SendGate {
     SendGate(
       UpstreamRequest(
@@ -17,7 +17,7 @@ import Wire
   private let late = BootInstant(nanoseconds: 60_000_000_000)
   private func permit() -> SendPermit { SendPermit(requestedAt: early, lease: .seconds(30)) }
 
-  @Test func `it opens once`() {
+  @Test func `the gate opens once`() {
     for (method, permit) in [("POST", permit()), ("POST", nil), ("GET", permit())] {
       var gate = gate(method, permit: permit)
       let opened = [gate.open(now: early), gate.open(now: early)]
@@ -26,7 +26,7 @@ import Wire
     }
   }
 
-  @Test func `it opens again for a safe method without permit and content alone`() {
+  @Test func `the gate opens again only for a safe method without permit and content`() {
     let content = RequestBody.whole(ByteBuffer(string: "x"))
     for (gate, isRepeatable) in [(gate("GET"), true), (gate("GET", content), false), (gate("get"), false)] {
       var gate = gate
@@ -35,7 +35,7 @@ import Wire
     }
   }
 
-  @Test func `a stale permit leaves it shut, and nothing was sent`() {
+  @Test func `a stale permit leaves the gate shut, and nothing was sent`() {
     let permit = permit()
     var gate = gate("POST", permit: permit)
     let isOpen = gate.open(now: late)
@@ -44,7 +44,7 @@ import Wire
     #expect(!gate.allowsRetry(after: 0, now: early))
   }
 
-  @Test func `a permit that another exchange used leaves it shut, and nobody knows`() {
+  @Test func `a permit that another exchange used leaves the gate shut, and the outcome unknown`() {
     let permit = permit()
     _ = permit.take(now: early)
     var gate = gate("POST", permit: permit)
@@ -52,7 +52,7 @@ import Wire
     #expect(!isOpen && gate.failure("x").isAnswerLost)
   }
 
-  @Test func `connecting is tried again as long as the permit holds, and not once it was sent`() {
+  @Test func `connecting is retried while the permit holds, and not once the request was sent`() {
     let gate = gate("POST", permit: permit())
     #expect(gate.allowsRetry(after: 100, now: early))
     #expect(!gate.allowsRetry(after: .seconds(29), now: early))
@@ -69,7 +69,7 @@ import Wire
     mutating func next() -> UInt64 { .max }
   }
 
-  @Test func `it doubles to its cap and ends`() {
+  @Test func `the backoff doubles to its cap and ends`() {
     var backoff = ConnectBackoff(retries: 7)
     var random = Highest()
     let delays = (0..<8).map { _ in backoff.next(using: &random)?.count }

@@ -19,7 +19,7 @@ import Testing
   ]
 
   @Test(arguments: earlyAnswers, [true, false])
-  func `a whole answer that comes early counts`(answer: String, isStreamed: Bool) async throws {
+  func `an early whole response counts`(answer: String, isStreamed: Bool) async throws {
     let server = try RawServer { connection in
       try connection.readHead()
       try connection.write(answer)
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: earlyAnswers)
-  func `a whole answer counts also when a reset follows it`(answer: String) async throws {
+  func `a whole response counts even if a reset follows`(answer: String) async throws {
     let server = try RawServer { connection in
       try connection.readHead()
       _ = try connection.read(100_000)
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func `an early answer counts while the client is waited for`() async throws {
+  @Test func `an early response counts while the client's body is awaited`() async throws {
     let server = try RawServer { connection in
       try connection.readHead()
       try connection.write("HTTP/1.1 400 Bad\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n")
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func `a backend that takes nothing of a whole body times out`() async throws {
+  @Test func `a backend that reads nothing of a whole body times out`() async throws {
     let server = try RawServer(receiveBuffer: 4096) { connection in
       try connection.readHead()
       ScriptGate().pass()

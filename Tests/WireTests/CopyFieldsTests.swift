@@ -32,12 +32,12 @@ struct CopyFieldsTests {
     ("A: b\r\nConnection: c, Accept\r\nAccept: x\r\nC: d\r\nE: f\r\nConnection: e\r\n", "A: b\r\n"),
     ("Connection: close\r\nClose: 1\r\nX-Close: 1\r\n", "Close: 1\r\nX-Close: 1\r\n"),
   ])
-  func `the lines of one hop are left out`(_ lines: String, _ expected: String) throws {
+  func `hop-by-hop lines are omitted`(_ lines: String, _ expected: String) throws {
     #expect(try copied(lines) == expected)
   }
 
   @Test
-  func `the lines that the caller names are left out`() throws {
+  func `the lines that the caller names are omitted`() throws {
     let lines = "Host: a\r\nA: b\r\nContent-Length: 0\r\nC: d\r\nhost-x: e\r\n"
     #expect(try copied(lines, omitting: [.length, FieldNameSet(.host)]) == "A: b\r\nC: d\r\nhost-x: e\r\n")
   }
@@ -59,7 +59,7 @@ struct CopyFieldsTests {
   }
 
   @Test
-  func `Connection tells which fields it names`() throws {
+  func `Connection names fields`() throws {
     let head = try head("Connection: close, X-Key\r\nConnection:idempotency-key\r\n")
     #expect(head.connectionNames("x-key"))
     #expect(head.connectionNames("idempotency-key"))
@@ -70,7 +70,7 @@ struct CopyFieldsTests {
   }
 
   @Test
-  func `a head that was made is copied like one that was read`() throws {
+  func `a constructed head is copied like a parsed one`() throws {
     var head = try MessageHead(method: "GET", target: "/")
     head.append("Host", "a", as: .host)
     try head.append(name: "x-b", value: "c")
@@ -81,7 +81,7 @@ struct CopyFieldsTests {
   }
 
   @Test(arguments: [("x y", "a"), ("", "a"), ("x:", "a"), ("x", "a\r\nb: c"), ("x", "a\0")])
-  func `a head that is made takes no malformed field`(_ name: String, _ value: String) throws {
+  func `a constructed head refuses a malformed field`(_ name: String, _ value: String) throws {
     var head = try MessageHead(method: "GET", target: "/")
     #expect(throws: WireError.self) { try head.append(name: name, value: value) }
     #expect(head.fields.isEmpty)

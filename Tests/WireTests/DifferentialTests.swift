@@ -5,7 +5,7 @@ struct DifferentialTests {
   /// Streams by four seeds, about a second in a debug build; a fuzzer takes it further with
   /// `WireFuzz.check`.
   @Test(arguments: 1...4 as ClosedRange<UInt64>)
-  func `whatever is accepted means the same to the oracle`(_ seed: UInt64) {
+  func `accepted input means the same to the oracle`(_ seed: UInt64) {
     var generator = RequestGenerator(seed: seed)
     var agreed = 0
     for _ in 0..<1500 {

@@ -19,7 +19,7 @@ struct EncodingTests {
   }
 
   @Test
-  func `every status line is read back as it was meant`() throws {
+  func `every status line is read back as written`() throws {
     for status in 100...999 {
       var decoder = ResponseDecoder(method: .head)
       var input = ByteBuffer()
@@ -78,7 +78,7 @@ struct EncodingTests {
     "Sun, 31 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov 1994 08:60:37 GMT",
     "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 GMT ", "",
   ])
-  func `what is not such a date is refused`(_ text: String) {
+  func `an invalid date is refused`(_ text: String) {
     #expect(text.bytes.withUnsafeBytes(HTTPDate.parse) == nil)
   }
 }

@@ -17,7 +17,7 @@ struct FieldNameTests {
   }
 
   @Test(arguments: ["", "x", "idempotency-timeouts", "content-typ\r", "content\rtype", "HOS\u{14}", "ho{t"])
-  func `another name is not`(_ text: String) {
+  func `an unknown name is not recognised`(_ text: String) {
     #expect(recognise(text) == .other)
   }
 

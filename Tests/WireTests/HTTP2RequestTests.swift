@@ -39,7 +39,7 @@ struct HTTP2RequestTests {
     #expect(head.minorVersion == 1)
   }
 
-  @Test func `crumbs of cookies become one field`() throws {
+  @Test func `split cookies become one field`() throws {
     let head = try request([("cookie", "a=1"), ("x", "y"), ("cookie", "b=2; c=3")]).head
     #expect(head.count(.cookie) == 1)
     #expect(head.string(.cookie) == "a=1; b=2; c=3")
@@ -47,13 +47,13 @@ struct HTTP2RequestTests {
 
   @Test(arguments: [
     (["a=1", ""], "a=1"), (["", "a=1", "", "b"], "a=1; b"), ([""], ""), (["", ""], ""),
-  ]) func `empty crumbs leave nothing behind`(crumbs: [String], cookie: String) throws {
+  ]) func `empty cookies are dropped`(crumbs: [String], cookie: String) throws {
     let head = try request(crumbs.map { ("cookie", $0) }).head
     #expect(head.count(.cookie) == 1)
     #expect(head.string(.cookie) == cookie)
   }
 
-  @Test func `the authority may stand in Host alone, or in both alike`() throws {
+  @Test func `the authority may be in Host alone, or in both alike`() throws {
     let pseudo: Fields = [(":method", "GET"), (":scheme", "http"), (":path", "/")]
     #expect(try request([("host", "h:1")], pseudo).head.string(.host) == "h:1")
     #expect(try request([("host", "H:1")], pseudo + [(":authority", "h:1")]).head.string(.host) == "h:1")
@@ -63,7 +63,7 @@ struct HTTP2RequestTests {
     #expect(error([], pseudo + [(":authority", "user@a")]) == .badHost)
   }
 
-  @Test func `the body's length is told, or its end`() throws {
+  @Test func `the body has its length, or its end`() throws {
     #expect(try request([("content-length", "7")]).framing == .length(7))
     #expect(try request([("content-length", "0")], isEnd: true).framing == .length(0))
     #expect(try request().framing == .chunked)
@@ -73,7 +73,7 @@ struct HTTP2RequestTests {
     #expect(error([("content-length", "+7")]) == .badContentLength)
   }
 
-  @Test func `CONNECT has an authority alone`() throws {
+  @Test func `CONNECT has only an authority`() throws {
     let head = try request([], [(":method", "CONNECT"), (":authority", "h:443")]).head
     #expect(head.string(head.target) == "h:443")
     #expect(error([], [(":method", "CONNECT"), (":path", "/"), (":authority", "h:443")]) == .badPseudoField)
@@ -94,7 +94,7 @@ struct HTTP2RequestTests {
   }
 
   @Test(arguments: ["", "orders", "http://a/", "/a b", "/a#b", "/\u{7F}"])
-  func `a path that is none is refused`(path: String) {
+  func `an invalid path is refused`(path: String) {
     #expect(
       error([], [(":method", "GET"), (":scheme", "https"), (":path", path), (":authority", "a")]) != nil)
   }
@@ -110,24 +110,24 @@ struct HTTP2RequestTests {
     #expect(error([(name, value)]) == expected)
   }
 
-  @Test func `te may say trailers`() throws {
+  @Test func `te may be trailers`() throws {
     #expect(try request([("te", "trailers")]).head.string(.te) == "trailers")
   }
 
-  @Test func `a head is held to its limits`() {
+  @Test func `a head is limited`() {
     let large: Fields = [("x", String(repeating: "a", count: 64 << 10))]
     #expect(error(large) == .headTooLarge)
     #expect(error(Array(repeating: ("x", "y"), count: 100)) == .tooManyFields)
   }
 
-  @Test func `trailers go on by the rules of chunked ones`() throws {
+  @Test func `trailers follow the rules of chunked bodies`() throws {
     let lines = try HTTP2Trailers.lines([("grpc-status", "0"), ("authorization", "x")])
     #expect(String(buffer: lines) == "grpc-status: 0\r\n")
     #expect(throws: WireError.forbiddenTrailer) { try HTTP2Trailers.lines([("content-length", "1")]) }
     #expect(throws: WireError.badPseudoField) { try HTTP2Trailers.lines([(":path", "/")]) }
   }
 
-  @Test func `a body is held to its length`() throws {
+  @Test func `a body has exactly its declared length`() throws {
     var length = BodyLength(.length(5))
     try length.add(3)
     #expect(throws: WireError.badContentLength) { try length.end() }

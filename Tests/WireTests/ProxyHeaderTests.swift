@@ -14,7 +14,7 @@ struct ProxyHeaderTests {
     ("PROXY TCP4 192.0.2.1 198.51.100.7 51200 443\r\n", ProxyHeader.client(address: "192.0.2.1")),
     ("PROXY TCP6 2001:DB8::0:1 ::1 1 65535\r\n", .client(address: "2001:db8::1")),
     ("PROXY UNKNOWN\r\n", .unknown), ("PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", .unknown),
-  ]) func `a line says who the client is`(line: String, expected: ProxyHeader) throws {
+  ]) func `a line names the client`(line: String, expected: ProxyHeader) throws {
     var bytes = ByteBuffer(string: line + "GET / ")
     #expect(try ProxyHeader.read(&bytes) == expected)
     #expect(String(buffer: bytes) == "GET / ")
@@ -37,7 +37,7 @@ struct ProxyHeaderTests {
       binary(0x21, 0x11, [10, 0, 0, 1, 10, 0, 0, 2] + ports + [3, 0, 4, 1, 2, 3, 4, 4, 0, 0]),
       .client(address: "10.0.0.1")
     ),
-  ]) func `a binary header says it too`(header: [UInt8], expected: ProxyHeader) throws {
+  ]) func `a binary header names the client, too`(header: [UInt8], expected: ProxyHeader) throws {
     var bytes = ByteBuffer(bytes: header + [0x47])
     #expect(try ProxyHeader.read(&bytes) == expected)
     #expect(bytes.readableBytes == 1)
@@ -46,7 +46,7 @@ struct ProxyHeaderTests {
   @Test(arguments: [
     Array("PROXY TCP4 192.0.2.1 198.51.100.7 51200 443\r\n".utf8),
     binary(0x21, 0x11, [192, 0, 2, 1, 198, 51, 100, 7] + ports),
-  ]) func `however it is cut, the verdict is the same`(header: [UInt8]) throws {
+  ]) func `the verdict is the same however the header is cut`(header: [UInt8]) throws {
     var bytes = ByteBuffer()
     for byte in header.dropLast() {
       bytes.writeInteger(byte)
@@ -66,7 +66,7 @@ struct ProxyHeaderTests {
     "PROXY TCP4 host 5.6.7.8 1 2\r\n",
     "PROXY TCP4 1.2.3.4 5.6.7.8 65536 2\r\n", "PROXY TCP4 1.2.3.4 5.6.7.8 1 -2\r\n", "proxy UNKNOWN\r\n",
     "PROXY UDP4 1.2.3.4 5.6.7.8 1 2\r\n", "PROXY UNKNOWN " + String(repeating: "x", count: 100),
-  ]) func `a line that is none is refused`(line: String) {
+  ]) func `an invalid line is refused`(line: String) {
     var bytes = ByteBuffer(string: line)
     #expect(throws: ProxyHeader.Malformed.self) { try ProxyHeader.read(&bytes) }
   }
@@ -76,7 +76,7 @@ struct ProxyHeaderTests {
     binary(0x22, 0x11, Array(repeating: 0, count: 12)), binary(0x21, 0x11, Array(repeating: 0, count: 11)),
     binary(0x21, 0x21, Array(repeating: 0, count: 35)), binary(0x21, 0x31, Array(repeating: 0, count: 215)),
     binary(0x21, 0x41, Array(repeating: 0, count: 12)), signature + [0x21, 0x11, 0xFF, 0xFF],
-  ]) func `a binary header that is none is refused`(header: [UInt8]) {
+  ]) func `an invalid binary header is refused`(header: [UInt8]) {
     var bytes = ByteBuffer(bytes: header)
     #expect(throws: ProxyHeader.Malformed.self) { try ProxyHeader.read(&bytes) }
   }

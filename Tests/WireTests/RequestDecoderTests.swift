@@ -64,12 +64,12 @@ struct RequestDecoderTests {
   ]
 
   @Test(arguments: accepted)
-  func `a request is read as the RFC says`(_ text: String, _ messages: [Decoded.Message]) {
+  func `a request is read as the RFC specifies`(_ text: String, _ messages: [Decoded.Message]) {
     #expect(Decoded.requests(text.bytes) == Decoded(messages: messages))
   }
 
   @Test(arguments: accepted)
-  func `a request means the same wherever it is cut`(_ text: String, _ messages: [Decoded.Message]) {
+  func `a request is read the same wherever it is cut`(_ text: String, _ messages: [Decoded.Message]) {
     let bytes = text.bytes
     for cut in 0...bytes.count {
       #expect(Decoded.requests(bytes, cuts: [cut]) == Decoded(messages: messages), "cut at \(cut)")

@@ -35,7 +35,7 @@ struct RequestTargetTests {
       ("/a", nil), ("/a?", ""), ("/a?b=c&d", "b=c&d"), ("/a?b?c", "b?c"), ("/?%2f\\..", "%2f\\.."),
       ("http://a?b", "b"),
     ] as [(String, String?)])
-  func `a query is given as it came`(_ text: String, _ query: String?) throws {
+  func `a query is kept unchanged`(_ text: String, _ query: String?) throws {
     let target = try target(text)
     #expect(target.query.map(String.init(buffer:)) == query)
   }
@@ -58,7 +58,7 @@ struct RequestTargetTests {
   }
 
   @Test
-  func `each form of a target is told`() throws {
+  func `each form of a target is recognised`() throws {
     let absolute = try target("HTTPS://A.example:8443")
     #expect(String(buffer: absolute.path) == "/")
     #expect(absolute.authority.map(String.init(buffer:)) == "A.example:8443")
@@ -78,7 +78,7 @@ struct RequestTargetTests {
       ("1.2.3", "/", "1.2.3", nil), ("1.2.3.4.", "/", "1.2.3.4", nil),
       ("a:", "/", "a", nil),
     ] as [(String, String, String, UInt16?)])
-  func `the host is the target's, else that of the Host field`(
+  func `the host is the target's, or else the Host field's`(
     _ field: String, _ text: String, _ name: String, _ port: UInt16?
   ) throws {
     var head = try MessageHead(method: "GET", target: text)

@@ -76,7 +76,7 @@ struct ResponseDecoderTests {
   ]
 
   @Test(arguments: accepted.indices)
-  func `an answer is read as the RFC says, wherever it is cut`(_ index: Int) {
+  func `a response is read as the RFC specifies, wherever it is cut`(_ index: Int) {
     let (text, method, messages, end) = Self.accepted[index]
     let bytes = text.bytes
     for cuts in [[], Array(0...bytes.count)] + (0...bytes.count).map({ [$0] }) {
@@ -103,14 +103,14 @@ struct ResponseDecoderTests {
   ]
 
   @Test(arguments: refused)
-  func `a malformed answer is refused`(_ text: String, _ error: WireError) {
+  func `a malformed response is refused`(_ text: String, _ error: WireError) {
     let (decoded, end) = Decoded.response(text.bytes)
     #expect(decoded.error == error)
     #expect(end == .truncated)
   }
 
   @Test
-  func `answers on one connection are told their methods one by one`() throws {
+  func `responses on one connection are matched with their methods in order`() throws {
     var decoder = ResponseDecoder(method: .head)
     var input = ByteBuffer(string: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
     input.writeString("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")

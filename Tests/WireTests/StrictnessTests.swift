@@ -107,19 +107,19 @@ struct StrictnessTests {
   ]
 
   @Test(arguments: beyondTheOracle)
-  func `what could be read in two ways is refused though the oracle takes it`(
+  func `an ambiguous message is refused even if the oracle accepts it`(
     _ text: String, _ error: WireError
   ) {
     #expect(WireFuzz.check(text.bytes) == .stricter(error))
   }
 
   @Test(arguments: byBoth)
-  func `what is malformed is refused`(_ text: String, _ error: WireError) {
+  func `a malformed message is refused`(_ text: String, _ error: WireError) {
     #expect(WireFuzz.check(text.bytes) == .refused(error))
   }
 
   @Test
-  func `an error stays the decoder's last word`() {
+  func `a decoder's error is final`() {
     var decoder = RequestDecoder()
     var input = ByteBuffer(string: "GET / HTTP/3.7\r\n\r\n")
     #expect(throws: WireError.unsupportedVersion) { try decoder.next(&input) }
@@ -128,7 +128,7 @@ struct StrictnessTests {
   }
 
   @Test
-  func `a refusal answers with the status that its cause has`() {
+  func `a refusal has its cause's status`() {
     #expect(WireError.targetTooLong.status == 414)
     #expect(WireError.headTooLarge.status == 431)
     #expect(WireError.unknownTransferCoding.status == 501)

@@ -28,7 +28,7 @@ struct TrustedProxiesTests {
     "", "1.2.3", "1.2.3.4.5", "1.2.3.256", "01.2.3.4 ", "1.2.3.4/8", "unknown", "localhost", ":::", "1::2::3",
     "fe80::1%eth0", "[::1]", "12345::", "1.2.3.4:80", "1.2.3.4\0x", "::1\0",
     String(repeating: "1", count: 300),
-  ]) func `what is no address is none`(text: String) { #expect(IPAddress(text) == nil) }
+  ]) func `an invalid address is refused`(text: String) { #expect(IPAddress(text) == nil) }
 
   @Test(arguments: [
     ("10.0.0.0", 104, "10.255.255.255", true), ("10.0.0.0", 104, "11.0.0.0", false),
@@ -38,7 +38,7 @@ struct TrustedProxiesTests {
     ("2001:db8::", 32, "2001:db9::1", false), ("2001:db8:0:1::", 64, "2001:db8:0:1:ffff::", true),
     ("2001:db8:0:1::", 64, "2001:db8:0:2::", false), ("2001:db8::8", 125, "2001:db8::f", true),
     ("2001:db8::8", 125, "2001:db8::10", false), ("::1", 128, "::1", true), ("::1", 128, "::2", false),
-  ]) func `a block holds the addresses that begin as it does`(
+  ]) func `a block contains the addresses with its prefix`(
     first: String, prefix: Int, address: String, isInside: Bool
   ) throws {
     #expect(Self.block(first, prefix).contains(try #require(IPAddress(address))) == isInside)
@@ -64,7 +64,9 @@ struct TrustedProxiesTests {
     (["::ffff:203.0.113.9"], "203.0.113.9"), (["6.6.6.6, ::ffff:10.1.1.1"], "6.6.6.6"),
     // The entries left of the client do not count.
     (["unknown, 203.0.113.9, 10.1.1.1"], "203.0.113.9"),
-  ]) func `the client is the right-most that is no proxy of ours`(lines: [String], client: String) throws {
+  ]) func `the client is the right-most address that is not a trusted proxy`(lines: [String], client: String)
+    throws
+  {
     #expect(Self.trusted.client(in: try Self.head(lines))?.text == client)
   }
 
@@ -74,11 +76,11 @@ struct TrustedProxiesTests {
     ["203.0.113.9, 1.2.3.4.5, 10.1.1.1"], ["[2a00::5"], ["[203.0.113.9]"], ["203.0.113.9:"],
     ["203.0.113.9:x"],
     ["203.0.113.9:123456"],
-  ]) func `a client of whom a proxy of ours tells no address is unknown`(lines: [String]) throws {
+  ]) func `a client without an address from a trusted proxy is unknown`(lines: [String]) throws {
     #expect(Self.trusted.client(in: try Self.head(lines)) == nil)
   }
 
-  @Test func `a unix socket is believed where it is named`() throws {
+  @Test func `a unix socket is trusted if configured`() throws {
     #expect(!Self.trusted.trusts(nil))
     let local = TrustedProxies(includesUnixSockets: true)
     #expect(local.trusts(nil) && !local.trusts(IPAddress("127.0.0.1")) && !local.isEmpty)

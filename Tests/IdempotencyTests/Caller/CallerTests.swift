@@ -86,7 +86,7 @@ struct CallerTests {
     }
   }
 
-  @Test func `a part that is not there is an empty one where anonymous callers are allowed`() throws {
+  @Test func `a missing part is empty if anonymous callers are allowed`() throws {
     let absent = try caller([.header("a")], [], anonymous: .allow)
     let empty = try caller([.header("a")], [("a", "")], anonymous: .allow)
     let zero = try caller([.header("a")], [("a", "\u{0}")], anonymous: .allow)
@@ -97,7 +97,7 @@ struct CallerTests {
   }
 
   @Test(arguments: [CallerPolicy.Anonymous.refuse, .allow])
-  func `a part that is there twice is refused`(anonymous: CallerPolicy.Anonymous) {
+  func `a repeated part is refused`(anonymous: CallerPolicy.Anonymous) {
     for fields in [[("a", "x"), ("A", "x")], [("a", ""), ("a", "x")]] {
       #expect(throws: Problem.callerUnknown(.repeated(.header("a")))) {
         try caller([.header("a")], fields, anonymous: anonymous)

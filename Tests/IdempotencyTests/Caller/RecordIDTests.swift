@@ -66,7 +66,7 @@ struct RecordIDTests {
   }
 
   @Test(arguments: ["1.2.3", "1.2.3.4.5", "1.2.3.4a", "a.2.3.4", "1.2..4", "1234.1.1.1", "localhost"])
-  func `what only looks like an address is a host`(host: String) throws {
+  func `a text that only resembles an address is a host`(host: String) throws {
     #expect(try Identity(host: host).id() != Identity(host: "").id())
   }
 

@@ -32,7 +32,7 @@ struct Digest256Tests {
     #expect(Digest256(text: text.dropLast() + "9") == nil)
   }
 
-  @Test func `31 and 33 bytes are no digest`() {
+  @Test func `a digest has neither 31 nor 33 bytes`() {
     #expect(Digest256([UInt8](repeating: 0, count: 31)) == nil)
     #expect(Digest256([UInt8](repeating: 0, count: 33)) == nil)
   }

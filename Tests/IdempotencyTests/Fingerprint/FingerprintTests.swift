@@ -89,7 +89,7 @@ struct FingerprintTests {
     #expect(Set(fingerprints).count == fingerprints.count)
   }
 
-  @Test func `recipes tell how the body enters`() {
+  @Test func `recipes state how the body enters`() {
     let one = request { _ in }
     let spaced = request { $0.body = Array(#"{ "a": 1 }"#.utf8) }
     let other = request { $0.body = Array(#"{"a":2}"#.utf8) }

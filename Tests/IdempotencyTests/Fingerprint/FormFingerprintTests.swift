@@ -73,7 +73,7 @@ struct FormFingerprintTests {
     "--B\r\nX: 1\r\n--B--\r\n",
     "--B\n\n1\n--B--\n", "--B\r\n\r\n1\r\n", "--B\r\n--B--\r\n",
   ])
-  func `what is not wholly parts counts as bytes`(body: String) {
+  func `a body that is not entirely parts counts as bytes`(body: String) {
     #expect(multipart("B", body).isFingerprintedRaw)
   }
 

@@ -53,7 +53,7 @@ struct IgnoreTests {
   }
 
   @Test(arguments: ["a", "a/b", "#/a", "/~", "/~2", "/a~"])
-  func `what is no pointer is not read`(text: String) {
+  func `an invalid pointer is refused`(text: String) {
     #expect(JSONPointer(text) == nil)
   }
 }

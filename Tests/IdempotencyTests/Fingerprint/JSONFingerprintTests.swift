@@ -86,7 +86,7 @@ struct JSONFingerprintTests {
     "1\u{0}", "2e1.5",
     "{\"\\ud800\":1,\"\\uD800\":2}", "--1", "00", "-01",
   ])
-  func `what is no JSON, or says a member twice, counts as bytes`(body: String) {
+  func `invalid JSON, or JSON with a repeated member, counts as bytes`(body: String) {
     #expect(Request("application/json", body).isFingerprintedRaw)
   }
 
@@ -115,7 +115,7 @@ struct JSONFingerprintTests {
     #expect(Request(type, #"{"a":1}"#).isFingerprintedRaw)
   }
 
-  @Test func `nesting is read down to 128`() {
+  @Test func `nesting is read to a depth of 128`() {
     func nested(_ depth: Int, _ open: String, _ close: String) -> Request {
       Request(
         "application/json",

@@ -40,7 +40,7 @@ struct RecipeTests {
     "", "1", "2;auto", "0;auto", "+1;auto", "1;all", "1;auto;", "1;auto;x=a", "1;auto;h=%4", "1;auto;h=%+1",
     "1;auto;h=%FF", "1;auto;i=a;h=b", "1;auto;h=a;h=a", "1;auto;h=%61", "01;auto",
   ])
-  func `what no version wrote is not read`(text: String) {
+  func `a text that no version wrote is refused`(text: String) {
     #expect(Recipe(text: text) == nil)
   }
 }

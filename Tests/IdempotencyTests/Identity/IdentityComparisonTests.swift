@@ -35,7 +35,7 @@ struct IdentityComparisonTests {
     (["POST /a * x"], ["GET /a * off", "POST /a * x"]),
     (["POST /a * off"], ["POST /a * x"]), ([], ["* * * x"]),
     (["POST /a/** * x"], ["POST /a * x", "POST /a/** * x"]),
-  ]) func `requests stay who they were`(old: [String], new: [String]) throws {
+  ]) func `unchanged requests keep their identity`(old: [String], new: [String]) throws {
     let comparison = IdentityComparison(from: try Self.routes(old), to: try Self.routes(new))
     #expect(comparison.changes() == [])
   }
@@ -51,7 +51,7 @@ struct IdentityComparisonTests {
     (["POST /a/** * x"], ["POST /a/{id} * x"], "0 none"), (["POST /a/** * x"], ["POST /a * x"], "0 none"),
     (["POST /a * x", "POST /b * x"], ["POST /a * x", "POST /** * y"], "1 1 caller"),
     (["POST,PATCH /a * x"], ["POST /a * x", "* * * off"], "0 1 off"),
-  ]) func `requests that change are found`(old: [String], new: [String], expected: String) throws {
+  ]) func `requests whose identity changes are found`(old: [String], new: [String], expected: String) throws {
     let comparison = IdentityComparison(from: try Self.routes(old), to: try Self.routes(new))
     let found = comparison.changes().map { change in
       switch change.end {
@@ -63,7 +63,7 @@ struct IdentityComparisonTests {
     #expect(found == [expected])
   }
 
-  @Test func `routes that take one another's requests overlap`() throws {
+  @Test func `routes that match one another's requests overlap`() throws {
     let old = try Self.routes(["POST /a/** * x", "PUT * * off"])
     for (line, overlaps) in [("* /a/b * y", true), ("PUT * * x", false), ("POST /b * x", false)] {
       let comparison = IdentityComparison(from: old, to: try Self.routes([line]))
@@ -71,7 +71,7 @@ struct IdentityComparisonTests {
     }
   }
 
-  @Test func `a long list is compared in no time to speak of`() throws {
+  @Test func `a long list is compared quickly`() throws {
     let lines = (0..<60).map { "POST /v1/r\($0)/{id} * x" } + ["* /** * y"]
     let old = try Self.routes(lines)
     let new = try Self.routes(["POST /v2/** * z"] + lines)

@@ -34,7 +34,7 @@ struct HeaderKeyTests {
   }
 
   @Test(arguments: [("abc", "abc"), ("abc", ""), ("", "")])
-  func `a field that is there twice is refused`(first: String, second: String) {
+  func `a repeated field is refused`(first: String, second: String) {
     let request = Request(("Idempotency-Key", first), ("idempotency-key", second))
     let problem = #expect(throws: Problem.self) { try request.key(KeyPolicy()) }
     #expect(problem == .keyInvalid(.repeated, policy: KeyPolicy()))

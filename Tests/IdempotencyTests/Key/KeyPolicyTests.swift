@@ -13,7 +13,7 @@ struct KeyPolicyTests {
     }
   }
 
-  @Test func `the length is held to its bounds`() {
+  @Test func `the length is bounded`() {
     var policy = KeyPolicy()
     #expect(fault(String(repeating: "a", count: 255), policy) == nil)
     #expect(fault(String(repeating: "a", count: 256), policy) == .keyInvalid(.tooLong, policy: policy))
@@ -69,7 +69,7 @@ struct KeyPolicyTests {
     #expect(key.bytes == Array("a".utf8))
   }
 
-  @Test func `an operator's text is read as the header that may carry it`() throws {
+  @Test func `an operator's text is parsed as the header that may carry it`() throws {
     let header = KeyPolicy(from: .header("idempotency-key"))
     #expect(try header.key(text: "abc").bytes == Array("abc".utf8))
     #expect(try header.key(text: #""abc""#).bytes == Array("abc".utf8))

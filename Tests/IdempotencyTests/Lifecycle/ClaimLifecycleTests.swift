@@ -2,7 +2,7 @@ import Idempotency
 import NIOCore
 import Testing
 
-@Suite struct `The exchange` {
+@Suite struct `The claim lifecycle` {
   @Test func `forwards once the claim is granted`() {
     var lifecycle = ClaimLifecycle(route: .sample())
     guard case .forward(let claim) = lifecycle.claimed(.granted(.sample())) else {
@@ -21,7 +21,7 @@ import Testing
     #expect(record == .sample())
   }
 
-  @Test func `tells where the result is when the answer was not kept`() {
+  @Test func `points to the result when the response was not kept`() {
     var lifecycle = ClaimLifecycle(route: .sample())
     let record = CompletedRecord.sample(.notKept(status: 201, location: "/v1/orders/7"))
     guard case .refuse(let problem) = lifecycle.claimed(.taken(.completed(record))) else {
@@ -45,7 +45,7 @@ import Testing
     #expect(!problem.isRetryable)
   }
 
-  @Test func `a duplicate may ask again, and be granted what was released meanwhile`() {
+  @Test func `a duplicate may claim again, and be granted a record that was released meanwhile`() {
     var lifecycle = ClaimLifecycle(route: .sample())
     guard case .wait(let left) = lifecycle.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1))) else {
       Issue.record("a duplicate did not wait")
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func `a duplicate that gave up is told that the first delivery is in flight`() {
+  @Test func `a duplicate that gave up is refused as in flight`() {
     var lifecycle = ClaimLifecycle(route: .sample())
     _ = lifecycle.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1)))
     let problem = lifecycle.gaveUpWaiting()
@@ -88,7 +88,7 @@ import Testing
     #expect(problem.retryAfter == retryAfter)
   }
 
-  @Test func `an unreadable record is never run, not even where the store may be passed by`() {
+  @Test func `an unreadable record is never run, not even with on_store_failure: open`() {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     guard case .refuse(let problem) = lifecycle.claimFailed(.unreadable("version 9")) else {
       Issue.record("an unreadable record was forwarded")
@@ -97,7 +97,7 @@ import Testing
     #expect(problem.code == .storeUnreadable)
   }
 
-  @Test func `a store that is down closes the route, or opens it where its owner says so`() {
+  @Test func `a store that is down closes the route, or opens it with on_store_failure: open`() {
     var closed = ClaimLifecycle(route: .sample())
     guard case .refuse(let problem) = closed.claimFailed(.unavailable("refused")) else {
       Issue.record("a closed route forwarded without the store")
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func `a claim that may have been granted is given back where it is not used`() {
+  @Test func `a claim that may have been granted is released if it is not used`() {
     var closed = ClaimLifecycle(route: .sample())
     guard case .giveBack(let problem) = closed.claimFailed(.fateUnknown("cut")) else {
       Issue.record("a claim of unknown fate was kept")
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test func `a store that is there and must not be used opens no route`() {
+  @Test func `a store that refuses claims opens no route`() {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     expectRefusal(lifecycle.claimFailed(.refused("it may lose records")))
   }
@@ -138,7 +138,9 @@ import Testing
       .taken(.inFlight(leaseLeft: 700, attempt: 1)), .taken(.released(attempt: 1)),
       .otherRecipe(Recipe(body: .raw)),
     ] as [ClaimOutcome], [StoreError.unavailable("refused"), .fateUnknown("cut")])
-  func `what the store has reported once never runs without it`(outcome: ClaimOutcome, error: StoreError) {
+  func `a record that the store has reported once never runs without it`(
+    outcome: ClaimOutcome, error: StoreError
+  ) {
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     _ = lifecycle.claimed(outcome)
     expectRefusal(lifecycle.claimFailed(error))
@@ -167,14 +169,14 @@ import Testing
   }
 }
 
-@Suite struct `The end of an exchange` {
+@Suite struct `The end of a claim` {
   /// The default class of each status, from the contract's table.
   @Test(arguments: [
     (200, OutcomeClass.final), (201, .final), (301, .final), (400, .final), (404, .final), (409, .final),
     (500, .final), (501, .final), (401, .retry), (403, .retry), (407, .retry), (408, .retry), (421, .retry),
     (423, .retry), (425, .retry), (429, .retry), (503, .retry), (502, .unknown), (504, .unknown),
   ])
-  func `classifies an answer by its status`(status: Int, outcome: OutcomeClass) {
+  func `classifies a response by its status`(status: Int, outcome: OutcomeClass) {
     let action = Self.responded(status: status)
     switch outcome {
     case .final: #expect(action == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
@@ -190,7 +192,7 @@ import Testing
         == .release(.remembered))
   }
 
-  @Test func `keeps a rejected record of which a renewal or a word of loss may still be under way`() {
+  @Test func `keeps a rejected record if a renewal or a mark of loss may still be under way`() {
     var renewed = ClaimLifecycle(route: .sample())
     _ = renewed.claimed(.granted(.sample()))
     #expect(renewed.responded(status: 401, steering: Steering(), isRenewed: true) == .release(.remembered))
@@ -200,7 +202,8 @@ import Testing
     #expect(late.responded(status: 401, steering: Steering()) == .release(.remembered))
   }
 
-  @Test func `a 409 after an unknown attempt is unknown, unless the route or the backend says otherwise`() {
+  @Test func `a 409 after an unknown attempt is unknown, unless the route or the backend decides otherwise`()
+  {
     let claim = Claim.sample(attempt: 2, followsUnknown: true)
     #expect(Self.responded(status: 409, claim: claim) == .markUnknown)
     #expect(Self.responded(status: 412, claim: claim) == .markUnknown)
@@ -211,7 +214,7 @@ import Testing
     #expect(Self.responded(status: 409, steering: Steering(outcome: .final), claim: claim) == final)
   }
 
-  @Test func `the backend's own word overrules the table`() {
+  @Test func `the backend's own field overrules the table`() {
     #expect(Self.responded(status: 200, steering: Steering(outcome: .retry)) == .release(.remembered))
     #expect(Self.responded(status: 200, steering: Steering(outcome: .unknown)) == .markUnknown)
     #expect(
@@ -220,13 +223,13 @@ import Testing
   }
 
   @Test(arguments: [(0, 1), (60, 60), (86_400, 86_400), (1_000_000, 86_400)] as [(Int64, Int64)])
-  func `the backend's retention stays between a second and remember`(asked: Int64, given: Int64) {
+  func `the backend's retention stays between a second and remember`(requested: Int64, given: Int64) {
     #expect(
-      Self.responded(status: 200, steering: Steering(retention: .seconds(asked)))
+      Self.responded(status: 200, steering: Steering(retention: .seconds(requested)))
         == .complete(retention: .seconds(given), remember: .seconds(86_400)))
   }
 
-  @Test func `the last of a route's attempts is final with whatever it met`() {
+  @Test func `the outcome of a route's last attempt is final`() {
     let route = Route.sample { $0.maxAttempts = 3 }
     #expect(Self.responded(status: 503, claim: .sample(attempt: 2), route: route) == .release(.remembered))
     #expect(
@@ -234,7 +237,7 @@ import Testing
         == .complete(retention: .seconds(86_400), remember: .seconds(86_400)))
   }
 
-  @Test func `what was not sent is released`() {
+  @Test func `an unsent request is released`() {
     var lifecycle = Self.owning()
     guard case .release(let problem) = lifecycle.failed(.notSent("refused")) else {
       Issue.record("what was not sent was not released")
@@ -244,7 +247,7 @@ import Testing
     #expect(problem.status == 502)
   }
 
-  @Test func `a lost answer is unknown`() {
+  @Test func `a lost response is unknown`() {
     var lifecycle = Self.owning()
     guard case .markUnknown(let problem) = lifecycle.failed(.responseLost("reset")) else {
       Issue.record("a lost answer was not unknown")
@@ -254,7 +257,7 @@ import Testing
     #expect(problem.status == 502)
   }
 
-  @Test func `after a time-out a late answer is still taken`() {
+  @Test func `a late response is still accepted after a time-out`() {
     var lifecycle = Self.owning()
     guard case .listen(let settle, let problem) = lifecycle.failed(.timedOut) else {
       Issue.record("a time-out ended the exchange")
@@ -268,7 +271,7 @@ import Testing
   }
 
   @Test(arguments: [UpstreamFailure.timedOut, .responseLost("reset"), .notSent("closed")])
-  func `listening ends when nothing comes any more`(failure: UpstreamFailure) {
+  func `listening ends when no response can come any more`(failure: UpstreamFailure) {
     var lifecycle = Self.owning()
     _ = lifecycle.failed(.timedOut)
     guard case .giveUp = lifecycle.failed(failure) else {
@@ -277,7 +280,7 @@ import Testing
     }
   }
 
-  @Test func `a fenced owner gives its client what the store now says`() {
+  @Test func `a fenced owner responds with the record that now stands`() {
     var replaying = Self.settling()
     guard case .replay(let record) = replaying.stored(.lost(.completed(.sample()))), record == .sample()
     else {
@@ -291,7 +294,7 @@ import Testing
       return
     }
     guard case .wait = duplicate.claimed(.taken(.inFlight(leaseLeft: 1, attempt: 2))) else {
-      Issue.record("a fenced owner could not ask again")
+      Issue.record("a fenced owner could not claim again")
       return
     }
     for standing in [
@@ -306,7 +309,7 @@ import Testing
     }
   }
 
-  @Test func `a record that cannot be written never lets a later delivery contradict the answer`() {
+  @Test func `a record that cannot be written never lets a later delivery contradict the response`() {
     var hold = Self.settling()
     guard case .respondAndKeepStoring = hold.storingFailed(.fateUnknown("cut")) else {
       Issue.record("the client of a held route did not get its answer")

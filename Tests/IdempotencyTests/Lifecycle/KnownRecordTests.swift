@@ -39,7 +39,8 @@ import Testing
       .taken(.unknown(age: 5, attempt: 1)), .taken(.expired(attempt: 1)), .mismatch,
       .otherRecipe(Recipe(body: .raw)),
     ] as [ClaimOutcome], [StoreError.unavailable("away"), .fateUnknown("cut")])
-  func `that the store has reported never runs without it`(outcome: ClaimOutcome, error: StoreError) {
+  func `never runs without the store once the store has reported it`(outcome: ClaimOutcome, error: StoreError)
+  {
     var known: KnownRecord?
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     _ = lifecycle.replied(.success(outcome), to: Self.request(), known: &known, now: Self.now)
@@ -97,7 +98,7 @@ import Testing
   }
 
   @Test(arguments: RoutePolicy.OnUnknown.allCases)
-  func `of a lost run uses a granted claim only to mark it unknown`(onUnknown: RoutePolicy.OnUnknown) {
+  func `uses a granted claim only to mark a lost run unknown`(onUnknown: RoutePolicy.OnUnknown) {
     var known = Self.lost()
     let route = Route.sample {
       $0.onStoreFailure = .open
@@ -130,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func `of a lost run gives the claim of another payload back`() {
+  @Test func `releases the claim of another payload after a lost run`() {
     var known = Self.lost()
     var lifecycle = ClaimLifecycle(route: .sample { $0.onStoreFailure = .open })
     let claim = Claim.sample(fingerprint: Self.otherPrint)
@@ -147,7 +148,7 @@ import Testing
   @Test(arguments: [
     Standing.unknown(age: 5, attempt: 1), .completed(.sample()), .expired(attempt: 1),
   ])
-  func `of a lost run ends with the store's own word of an end`(standing: Standing) {
+  func `ends a lost run once the store reports its end`(standing: Standing) {
     let known = KnownRecord.after(.taken(standing), to: Self.request(), from: Self.lost(), now: Self.now)
     guard case .taken = known?.standing else {
       Issue.record("\(String(describing: known))")
@@ -155,7 +156,7 @@ import Testing
     }
   }
 
-  @Test func `that is released runs with its payload, and is released after it`() {
+  @Test func `runs with its payload once released, and is released after it`() {
     let until = Self.now + 1000
     var known: KnownRecord? = KnownRecord(.released(until: until), fingerprint: Self.print)
     guard case .forwardUnprotected = Self.step(&known) else {
@@ -167,7 +168,7 @@ import Testing
     #expect(known?.standing == .released(until: until))
   }
 
-  @Test func `follows its owner's end, and no overtaken owner's`() {
+  @Test func `follows its owner's end, and not that of a superseded owner`() {
     let claim = Claim.sample()
     let owned = KnownRecord(.owned, owner: claim.owner, fingerprint: Self.print)
     func end(_ end: KnownRecord.OwnEnd, _ outcome: OwnerOutcome? = .done) -> KnownRecord.Standing? {
@@ -184,10 +185,10 @@ import Testing
     #expect(other.ended(by: claim, as: .deleted, .done, now: Self.now) == other)
   }
 
-  @Test func `that is at work is not changed by what a duplicate is told`() {
+  @Test func `is not changed by a duplicate's reply while it is running`() {
     let claim = Claim.sample()
     let owned = KnownRecord(.owned, owner: claim.owner, fingerprint: Self.print)
-    let told = ClaimOutcome.taken(.inFlight(leaseLeft: 5, attempt: 1))
-    #expect(KnownRecord.after(told, to: Self.request(), from: owned, now: Self.now) == owned)
+    let reply = ClaimOutcome.taken(.inFlight(leaseLeft: 5, attempt: 1))
+    #expect(KnownRecord.after(reply, to: Self.request(), from: owned, now: Self.now) == owned)
   }
 }

@@ -6,7 +6,7 @@ import Testing
     BootInstant(nanoseconds: milliseconds * 1_000_000)
   }
 
-  @Test func `is given once`() {
+  @Test func `permits one send`() {
     let permit = SendPermit(requestedAt: Self.at(milliseconds: 0), lease: 10_000)
     #expect(permit.take(now: Self.at(milliseconds: 5)))
     #expect(!permit.take(now: Self.at(milliseconds: 6)))
@@ -27,7 +27,7 @@ import Testing
     #expect(permit.refusal == .stale)
   }
 
-  @Test func `counts from when the last acknowledged renewal was asked for`() {
+  @Test func `counts from the request of the last acknowledged renewal`() {
     let permit = SendPermit(requestedAt: Self.at(milliseconds: 0), lease: 10_000)
     permit.renewed(requestedAt: Self.at(milliseconds: 8000), lease: 10_000)
     permit.renewed(requestedAt: Self.at(milliseconds: 3000), lease: 10_000)

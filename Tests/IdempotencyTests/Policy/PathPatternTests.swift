@@ -17,7 +17,7 @@ struct PathPatternTests {
     ("/**", "/"), ("/**", "/a"), ("/**", "/a//b"), ("/a//b", "/a//b"),
     ("/%7Euser/%2c", "/~user/%2C"), ("/%61%3a", "/a%3A"), ("/café au", "/caf%C3%A9%20au"),
     ("/a:b@c;d=e", "/a:b@c;d=e"),
-  ]) func `a pattern fits its paths`(pattern: String, path: String) throws {
+  ]) func `a pattern matches its paths`(pattern: String, path: String) throws {
     #expect(try fits(pattern, path))
   }
 
@@ -29,7 +29,7 @@ struct PathPatternTests {
     ("/v1/**", "/v2/a"), ("/v1/{id}/**", "/v1"), ("/v1/{id}/**", "/v1/"), ("/**", "*"), ("/**", ""),
     ("/a//b", "/a/b"),
     ("/x", "xx"),
-  ]) func `a pattern fits no other path`(pattern: String, path: String) throws {
+  ]) func `a pattern matches no other path`(pattern: String, path: String) throws {
     #expect(try !fits(pattern, path))
   }
 
@@ -40,7 +40,9 @@ struct PathPatternTests {
     ("/v1/orders", "/v1/orders;/"), ("/", "/"), ("/", "//"), ("/", "/;x"), ("/v1/orders/", "/v1/orders"),
     ("/a//b", "/a/b"), ("/a;x=1/b", "/a/b"), ("/v1/{id}", "/v1/7;x/"), ("/v1/{id}/x", "/v1//7/x"),
     ("/v1/**", "/v1"), ("/v1/**", "//v1;x"), ("/v1/**", "/v1//a/b/"), ("/**", "/"), ("/v1/{id}/**", "/v1/7"),
-  ]) func `slashes and parameters do not count, unless they have to`(pattern: String, path: String) throws {
+  ]) func `slashes and parameters do not count, unless the route is strict`(pattern: String, path: String)
+    throws
+  {
     #expect(try fits(pattern, path, .lenient))
     #expect(try fits(pattern, path, .caseless))
     #expect(try fits(pattern, path.uppercased(), .caseless))
@@ -51,7 +53,7 @@ struct PathPatternTests {
     ("/v1/orders", "/v1/order;s"), ("/v1/orders", "v1/orders"), ("/v1/orders", "*"), ("/v1/orders", ""),
     ("/v1/{id}", "/v1/"), ("/v1/{id}", "/v1//"), ("/v1/{id}", "/v1/;x"), ("/v1/{id}", "/v1/7/8"),
     ("/", "/a"), ("/v1/**", "/v10"), ("/v1/{id}/**", "/v1/"), ("/**", "*"),
-  ]) func `more than that counts`(pattern: String, path: String) throws {
+  ]) func `other differences of a path count`(pattern: String, path: String) throws {
     #expect(try !fits(pattern, path, .lenient))
   }
 
@@ -76,7 +78,7 @@ struct PathPatternTests {
   @Test(arguments: [
     "/orders:batch", "/Orders(42)", "/$batch", "/a+b", "/a-[b", "/@me", "/a!b", "/orders.json",
   ])
-  func `signs in a segment are not taken for a notation`(text: String) throws {
+  func `signs within a segment are no notation`(text: String) throws {
     #expect(try fits(text, text))
   }
 
@@ -102,7 +104,7 @@ struct PathPatternTests {
     ("/a?b", "must not have a query or a fragment: only the path is matched"),
     ("/a#b", "must not have a query or a fragment: only the path is matched"),
     ("/a\\b", "must not have a backslash: such requests are refused"),
-  ]) func `what no normalised path can fit is refused`(text: String, reason: String) {
+  ]) func `a pattern that no normalised path matches is refused`(text: String, reason: String) {
     let error = #expect(throws: PathPattern.ParsingError.self) { try PathPattern(parsing: text) }
     #expect(error?.reason == reason)
   }

@@ -46,7 +46,7 @@ struct RouteChoiceTests {
   @Test(arguments: [
     ("get", "/a"), ("get", "/c"), ("post", "/d"), ("post", "/x"), ("LOCK", "/a"), ("PURGE", "/a"),
   ])
-  func `another method passes`(method: String, path: String) throws {
+  func `another method is passed through`(method: String, path: String) throws {
     #expect(try choice(method, path).route?.policy.name == (path == "/d" ? "d-off" : nil))
   }
 

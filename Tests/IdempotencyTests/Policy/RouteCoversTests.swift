@@ -42,12 +42,12 @@ struct RouteCoversTests {
     ("- a.example.com /a", "- *.example.com /a"),
     ("- *.b.example.com /a", "- *.example.com /a"), ("- - /a x", "- - /a"), ("- - /a x", "- - /a y"),
     ("GET,POST,PUT,PATCH,DELETE - /a", "- - /a"),
-  ]) func `a later route is met where one request is left to it`(earlier: String, later: String) throws {
+  ]) func `a later route is reachable if one request is left to it`(earlier: String, later: String) throws {
     let (earlier, later) = (try policy(earlier), try policy(later))
     #expect(!earlier.covers(later))
   }
 
-  @Test func `spellings count`() throws {
+  @Test func `a route's spelling decides which routes it covers`() throws {
     func covers(
       _ earlier: String, _ own: RoutePolicy.Spelling, _ later: String, _ other: RoutePolicy.Spelling
     )

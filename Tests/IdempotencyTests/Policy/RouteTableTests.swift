@@ -47,7 +47,7 @@ struct RouteTableTests {
     ("POST", "", "/v1/orders", 1), ("POST", "api.example.co", "/v1/orders", 1),
     ("PUT", "other", "/v1/orders", 2), ("LOCK", "x", "/v1/", 2), ("GET", "x", "/v1/", 3),
     ("GET", "x", "/", 3), ("GET", "x", "*", 3),
-  ]) func `a request meets the first route that fits`(
+  ]) func `a request gets the first route that matches`(
     method: String, host: String, path: String, index: Int
   ) throws {
     let route = Self.route(try Self.orders(), method, host, path)
@@ -55,7 +55,7 @@ struct RouteTableTests {
     #expect(route?.policy.name == "r\(index)")
   }
 
-  @Test func `a request that fits none meets none`() throws {
+  @Test func `a request that matches no route gets none`() throws {
     let table = try Self.orders()
     #expect(Self.route(table, "DELETE") == nil)
     #expect(Self.route(table, "HEAD", "x", "/v1/orders") == nil)
@@ -71,8 +71,7 @@ struct RouteTableTests {
   @Test(
     arguments: ["POST", "PUT", "DELETE", "PATCH", "PROPFIND", "WHATEVER"],
     ["GET", "HEAD", "OPTIONS", "TRACE"])
-  func `without methods a protected route takes what may change something`(changing: String, reading: String)
-  {
+  func `without methods a protected route matches all unsafe methods`(changing: String, reading: String) {
     let table = Self.table([RouteMatch()])
     #expect(Self.route(table, changing) != nil)
     #expect(Self.route(table, reading) == nil)
@@ -83,12 +82,12 @@ struct RouteTableTests {
   @Test(arguments: [
     ("a.example.com", true), ("A.B.EXAMPLE.com", true), ("example.com", false), (".example.com", false),
     ("aexample.com", false), ("a.example.org", false), ("", false),
-  ]) func `a wildcard is for the hosts below a name`(host: String, fits: Bool) {
+  ]) func `a wildcard matches the hosts below a name`(host: String, fits: Bool) {
     let table = Self.table([RouteMatch(host: "*.Example.com")])
     #expect((Self.route(table, "POST", host) != nil) == fits)
   }
 
-  @Test func `all of the headers must be there`() {
+  @Test func `all of a route's headers must be present`() {
     let table = Self.table([
       RouteMatch(headers: [
         RequiredHeader(name: "x-api-version", value: "2"), RequiredHeader(name: "b", value: "c"),

@@ -31,7 +31,7 @@ struct ProblemTests {
       .overloaded(.busy, retryAfter: 0), .overloaded(.draining, retryAfter: 1000),
     ]
 
-  @Test func `every problem document is as it was written down`() {
+  @Test func `every problem document equals its golden text`() {
     let documents = Self.all.map { problem in
       problem.fields.map { "\($0.name): \($0.value)\n" }.joined() + String(buffer: problem.body())
     }
@@ -51,7 +51,7 @@ struct ProblemTests {
   }
 
   @Test(arguments: all)
-  func `only what may yet get an answer says when`(problem: Problem) {
+  func `only a retryable problem has Retry-After`(problem: Problem) {
     if let retryAfter = problem.retryAfter {
       #expect(problem.isRetryable)
       #expect(retryAfter >= 1)

@@ -6,7 +6,7 @@ struct InstantsTests {
   private static let extremes: [Int64] = [.min, .min + 1, -1, 0, 1, .max - 1, .max]
 
   @Test(arguments: extremes, extremes)
-  func `times far apart stay far apart`(_ left: Int64, _ right: Int64) {
+  func `the span between two times keeps its sign at the extremes`(_ left: Int64, _ right: Int64) {
     let span = StoreInstant(milliseconds: left) - StoreInstant(milliseconds: right)
     #expect(span == Milliseconds(left) - Milliseconds(right))
     #expect((span < 0) == (left < right))

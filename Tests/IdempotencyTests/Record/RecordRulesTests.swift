@@ -76,11 +76,12 @@ import Testing
     (.fence(attempt: 3, until: now), -1, .absent),
     (.fence(attempt: 3, until: now), 0, .absent),
   ])
-  func `a record stands as its times say`(_ entry: StoredEntry, _ offset: Int, _ standing: Standing) {
+  func `a record's standing follows from its times`(_ entry: StoredEntry, _ offset: Int, _ standing: Standing)
+  {
     #expect(RecordRules.find(entry, now: Self.now + Milliseconds(Int64(offset))) == standing)
   }
 
-  @Test func `a completed record is told with what is left of it`() {
+  @Test func `a completed record is returned with its remaining time`() {
     let record = CompletedRecord(
       outcome: Self.response, recordedAt: Self.now, expiresAt: Self.now + 100, remaining: 1, attempt: 3)
     #expect(RecordRules.find(Self.entry(Self.completed()), now: Self.now + 99) == .completed(record))
@@ -88,7 +89,7 @@ import Testing
 
   // Claims.
 
-  @Test func `what is past its time is claimed as if it had never been`() throws {
+  @Test func `an expired record is claimed as if it had never existed`() throws {
     for entry in [nil, Self.entry(.released(until: Self.now)), .fence(attempt: 9, until: Self.now)] {
       let step = Self.claims(entry)
       let claim = try #require(step.outcome.granted)
@@ -107,7 +108,7 @@ import Testing
     return record
   }
 
-  @Test func `attempts go on counting over a fence`() throws {
+  @Test func `attempts continue to count across a fence`() throws {
     let step = Self.claims(.fence(attempt: 9, until: Self.now + 1))
     #expect(step.outcome.granted?.attempt == 10)
     var fresh = Self.fresh(attempt: 10)
@@ -172,7 +173,7 @@ import Testing
         == .put(Self.entry(.unknown(since: Self.now))))
   }
 
-  @Test func `a completion is remembered at least as long as its answer counts`() throws {
+  @Test func `a completion is remembered at least for its retention`() throws {
     for (retention, remember, until) in [(100, 500, 500), (100, 50, 100)] as [(Int64, Int64, Int64)] {
       let completion = Completion(
         outcome: Self.response, retention: Milliseconds(retention), remember: Milliseconds(remember))
@@ -185,7 +186,7 @@ import Testing
     }
   }
 
-  @Test func `an owner is never told to write over what has ended`() {
+  @Test func `an owner never overwrites an ended record`() {
     let completion = Completion(outcome: Self.response, retention: 1, remember: 1)
     for state in [Self.completed(), .tombstone(until: Self.now + 1), .released(until: Self.now + 1)] {
       let entry = Self.entry(state)
@@ -198,7 +199,7 @@ import Testing
     }
   }
 
-  @Test func `nobody else's token changes anything`() {
+  @Test func `no other owner's token changes anything`() {
     let completion = Completion(outcome: Self.response, retention: 1, remember: 1)
     let stranger = Self.claim(owner: Self.theirs)
     let entries = [
@@ -244,7 +245,7 @@ import Testing
     #expect(RecordRules.forget(nil, fence: 50, now: Self.now) == RecordStep(.none, false))
   }
 
-  @Test func `of a record that ends before its fence the fence is left`() {
+  @Test func `the fence remains of a record that ends before it`() {
     var record = Self.record(.released(until: Self.now))
     record.fencedUntil = Self.now + 50
     let entry = StoredEntry.record(record)
@@ -262,7 +263,7 @@ import Testing
     #expect(Self.claims(entry, at: Self.now + 50).outcome.granted?.attempt == 1)
   }
 
-  @Test func `an owner makes a lost record anew with its fence`() {
+  @Test func `an owner restores a lost record with its fence`() {
     let fence = Fence(until: Self.now + 50, left: 50)
     let mine = Self.claim()
     let claim = Claim(

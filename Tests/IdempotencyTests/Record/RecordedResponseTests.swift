@@ -11,7 +11,7 @@ struct RecordedResponseTests {
     ("A: 1\r\nDate: x\r\nAlt-Svc: x\r\nServer-Timing: x\r\n", "A: 1\r\n"),
     ("Age: 1\r\nA: 1\r\nAge: 2\r\nB: 1\r\nAge: 3\r\n", "A: 1\r\nB: 1\r\n"), ("Age: 7", ""), ("A", "A"),
   ])
-  func `what an earlier version recorded of one moment is dropped`(lines: String, kept: String) {
+  func `fields that an earlier version recorded of one moment are dropped`(lines: String, kept: String) {
     // Behind other bytes, as it stands in a store's reply.
     var bytes = ByteBuffer(string: "head" + lines)
     bytes.moveReaderIndex(forwardBy: 4)

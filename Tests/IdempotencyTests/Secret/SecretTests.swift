@@ -31,7 +31,7 @@ struct SecretTests {
     #expect(made == Digest256(Array(expected)))
   }
 
-  @Test func `digests in logs are alike where the secret is shared, and only there`() throws {
+  @Test func `digests in logs are equal exactly if the secret is shared`() throws {
     func text(_ key: String, _ digests: LogDigests) -> String { digests.text(Array(key.utf8)) }
     let (one, other) = (LogDigests(), LogDigests())
     #expect(text("key", one) == text("key", one))

@@ -21,14 +21,14 @@ struct HTTP2DrainTests {
     #expect(drain.ended() == .close(last: 3))
   }
 
-  @Test func `a connection that serves stays when its last stream ends`() {
+  @Test func `a serving connection stays when its last stream ends`() {
     var drain = HTTP2Drain(maxRunning: 2)
     drain.opened(1)
     #expect(drain.ended() == .nothing)
     #expect(drain.stage == .serving)
   }
 
-  @Test func `what runs on after a reset counts`() {
+  @Test func `a delivery that continues after a reset counts`() {
     var drain = HTTP2Drain(maxRunning: 2)
     let verdicts = (0..<3).map { _ in drain.acquire() }
     #expect(verdicts == [true, true, false])

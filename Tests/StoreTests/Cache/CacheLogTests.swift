@@ -38,7 +38,7 @@ import Testing
   /// The outcome found is the one that was put in last, whatever was put in, taken out, moved or evicted since: over
   /// many laps of the ring, with entries from the smallest to half the ring.
   @Test(arguments: [16 << 10, 64 << 10, 160 << 10], [1, 2, 3, 4] as [UInt64])
-  func `every answer is the last one put in`(capacity: Int, seed: UInt64) {
+  func `every lookup returns the last entry put in`(capacity: Int, seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var log = CacheLog(capacityBytes: capacity)
     var model: [RecordID: CompletedRecord] = [:]
@@ -74,7 +74,7 @@ import Testing
     #expect(log.bytes == 0)
   }
 
-  @Test func `the oldest go first, and what was used late stays`() {
+  @Test func `the oldest entries are dropped first, and recently used ones stay`() {
     let capacity = 64 << 10
     var log = CacheLog(capacityBytes: capacity)
     let ids = (0..<200).map { _ in Samples.id() }
@@ -88,7 +88,7 @@ import Testing
     #expect(log.use(ids[60], fingerprint, now: Self.start) != nil)
   }
 
-  @Test func `a large entry that is used stays where it is, and drives nothing out`() {
+  @Test func `a large entry in use stays in place, and evicts nothing`() {
     let capacity = 64 << 10
     var log = CacheLog(capacityBytes: capacity)
     let (small, large) = (Samples.id(), Samples.id())
@@ -100,7 +100,7 @@ import Testing
     #expect(log.use(small, fingerprint, now: Self.start) != nil)
   }
 
-  @Test func `an expired entry is not answered, and its room comes back`() {
+  @Test func `an expired entry is not returned, and its room is reclaimed`() {
     var log = CacheLog(capacityBytes: 64 << 10)
     let id = Samples.id()
     log.put(id, fingerprint, record(1, bodyBytes: 100), expiry: Self.start + 10)
@@ -127,7 +127,7 @@ import Testing
 @Suite struct CacheIndexTests {
   /// Hashes from so few values that chains form, cross and wrap around the table's end.
   @Test(arguments: [1, 2, 3] as [UInt64])
-  func `what was put in and not taken out is found`(seed: UInt64) {
+  func `every entry that was put in and not removed is found`(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var index = CacheIndex(slots: 64)
     var places: [UInt32: UInt32] = [:]

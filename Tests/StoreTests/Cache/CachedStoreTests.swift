@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func `an outcome that another node recorded is kept once it was asked for`() async throws {
+  @Test func `an outcome that another node recorded is cached once it was read`() async throws {
     try await withStore { store async throws in
       let claim = try await store.base.completed()
       #expect(store.knownOutcome(of: claim.id, claim.fingerprint) == nil)
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func `a mismatch with a cached record is one hit, and asks nothing of the store`() async throws {
+  @Test func `a mismatch with a cached record is one hit, without a request to the store`() async throws {
     try await withStore { store async throws in
       let claim = try await store.completed()
       await store.base.close()
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func `a forget whose answer is lost takes the entry away all the same`() async throws {
+  @Test func `a forget whose reply is lost removes the entry all the same`() async throws {
     try await withStore { store async throws in
       let claim = try await store.completed()
       await store.base.close()
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func `a late completion fills with what the store has kept`() async throws {
+  @Test func `a late completion fills the cache with the store's record`() async throws {
     try await withStore { store async throws in
       let claim = try await store.base.completed()
       let late = Samples.completion(.kept(Samples.response(status: 500, body: "late")))
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func `an expired entry is asked of the store`() async throws {
+  @Test func `an expired entry is read from the store`() async throws {
     try await withStore { store async throws in
       let claim = try await store.completed(with: Samples.completion(retention: 30))
       try await store.until(claim.id) { $0.name == .expired }
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func `without capacity everything is asked of the store`() async throws {
+  @Test func `without capacity everything is read from the store`() async throws {
     try await withStore(capacityBytes: 0) { store async throws in
       let claim = try await store.completed()
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func `while the subscription is down the store is asked`() async throws {
+  @Test func `while the subscription is down the store is read`() async throws {
     try await withStore { store async throws in
       let claim = try await store.completed()
       store.cache.subscriptionDown()

@@ -31,7 +31,7 @@ import Testing
     cache.fill(id, fingerprint, record ?? self.record(), with: cache.ticket(for: id, now: Self.start))
   }
 
-  @Test func `an outcome is found in the cache, and a miss is counted when the store is asked`() {
+  @Test func `an outcome is found in the cache, and a miss is counted when the store is read`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)
     #expect(cache.statistics.misses == 0)
@@ -45,14 +45,14 @@ import Testing
     #expect(cache.statistics.entries == 1)
   }
 
-  @Test func `what was not kept of an answer is cached too`() {
+  @Test func `a response that was not kept is cached as such`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     let record = record(.notKept(status: 201, location: "/v1/orders/7"))
     fill(cache, id, record)
     #expect(cache.outcome(id, fingerprint, now: Self.start) == .taken(.completed(record)))
   }
 
-  @Test func `another payload and another recipe are told from the cache`() {
+  @Test func `another payload and another recipe are recognised in the cache`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     fill(cache)
     #expect(cache.outcome(id, Samples.fingerprint(), now: Self.start) == .mismatch)
@@ -60,7 +60,7 @@ import Testing
     #expect(cache.outcome(id, raw, now: Self.start) == .otherRecipe(Recipe()))
   }
 
-  @Test func `an entry lives no longer than was left when the store was asked`() {
+  @Test func `an entry expires with the time that was left when the store was read`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     fill(cache, id, record(remaining: 500))
     guard case .taken(.completed(let record)) = cache.outcome(id, fingerprint, now: Self.start + 400) else {
@@ -73,7 +73,7 @@ import Testing
     #expect(cache.statistics.bytes == 0)
   }
 
-  @Test func `a fill that an invalidation overtook is dropped`() {
+  @Test func `a fill that was overtaken by an invalidation is dropped`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     let ticket = cache.ticket(for: id, now: Self.start)
     // The store answers `completed`; before that response is here, the record is forgotten.
@@ -84,7 +84,7 @@ import Testing
     #expect(cache.outcome(id, fingerprint, now: Self.start) != nil)
   }
 
-  @Test func `an invalidation takes away its entry alone`() {
+  @Test func `an invalidation removes its entry alone`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     let other = Samples.id()
     fill(cache)
@@ -94,7 +94,7 @@ import Testing
     #expect(cache.outcome(other, fingerprint, now: Self.start) != nil)
   }
 
-  @Test func `while the subscription is down nothing is answered or kept`() {
+  @Test func `while the subscription is down nothing is returned or cached`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     fill(cache)
     let before = cache.ticket(for: id, now: Self.start)
@@ -112,7 +112,7 @@ import Testing
     #expect(cache.outcome(id, fingerprint, now: Self.start) != nil)
   }
 
-  @Test func `a cache that is fed by pushes begins without them`() {
+  @Test func `a cache that depends on pushes begins disabled`() {
     let cache = LocalCache(capacityBytes: 1 << 20, isSubscribed: false)
     #expect(cache.ticket(for: id) == nil)
     cache.subscriptionUp()
@@ -150,7 +150,7 @@ import Testing
     #expect(cache.statistics.entries >= 32)
   }
 
-  @Test func `an answer larger than its shard is not kept, and drives nothing out`() {
+  @Test func `a response larger than its shard is not cached, and evicts nothing`() {
     let cache = LocalCache(capacityBytes: 64 << 10)
     fill(cache)
     fill(cache, Samples.id(), record(bodyBytes: 128 << 10))

@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `a lapsed owner that claims again has its lease back`(_ kind: StoreUnderTest) async throws {
+  func `a lapsed owner that claims again regains its lease`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let lapsed = try await store.lapsed()
       let claim = try await store.granted(Samples.again(lapsed, owner: lapsed.owner))
@@ -95,7 +95,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `another recipe is told before anything is compared`(_ kind: StoreUnderTest) async throws {
+  func `another recipe is reported before anything is compared`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let recipe = Recipe(body: .raw, headers: ["x-a", "x,b;%"], ignore: ["/sent at", "/é"])
       let inFlight = try await store.granted(Samples.request(fingerprint: Samples.fingerprint(recipe)))

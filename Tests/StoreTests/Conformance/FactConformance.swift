@@ -6,7 +6,7 @@ import Testing
   private static let fact = NamespaceFact(name: "test")
 
   @Test(arguments: StoreUnderTest.all)
-  func `the first value of a fact is everybody's`(_ kind: StoreUnderTest) async throws {
+  func `the first value of a fact holds for all`(_ kind: StoreUnderTest) async throws {
     try await kind.runOpened { opened async throws in
       #expect(try await opened.facts.fact(Self.fact) == nil)
       #expect(try await opened.facts.establish(Self.fact, as: "one") == "one")
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `a fact changes only from the value that was expected, and a repetition is no other change`(
+  func `a fact changes only from its expected value, and a repetition changes nothing`(
     _ kind: StoreUnderTest
   ) async throws {
     try await kind.runOpened { opened async throws in
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `of many that establish a fact at once one wins for all`(_ kind: StoreUnderTest) async throws {
+  func `one of many concurrent values of a fact wins for all`(_ kind: StoreUnderTest) async throws {
     try await kind.runOpened { opened async throws in
       let values = try await withThrowingTaskGroup(of: String.self) { group in
         for number in 0..<20 {

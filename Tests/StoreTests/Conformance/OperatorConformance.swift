@@ -4,7 +4,7 @@ import Testing
 /// The commands of an operator, in every store.
 @Suite struct OperatorConformance {
   @Test(arguments: StoreUnderTest.all)
-  func `what was never claimed is absent`(_ kind: StoreUnderTest) async throws {
+  func `a record that was never claimed is absent`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       #expect(try await store.find(Samples.id()) == .absent)
       #expect(try await store.forget(Samples.id(), fence: .seconds(60)) == false)
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `the fence keeps an owner from making its record anew`(_ kind: StoreUnderTest) async throws {
+  func `the fence keeps an owner from restoring its record`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let claim = try await store.granted(Samples.request())
       #expect(try await store.forget(claim.id, fence: .seconds(60)))
@@ -113,7 +113,7 @@ import Testing
   private enum Ending { case completed, released, unknown, lapsed }
 
   @Test(arguments: StoreUnderTest.all)
-  func `the fence goes on through takeover, resolution and a second forget`(
+  func `the fence persists through takeover, resolution and a second forget`(
     _ kind: StoreUnderTest
   ) async throws {
     try await kind.run { store async throws in
@@ -182,7 +182,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `what an operator resolved can be amended until it is claimed again`(_ kind: StoreUnderTest)
+  func `an operator's resolution can be amended until the record is claimed again`(_ kind: StoreUnderTest)
     async throws
   {
     try await kind.run { store, other async throws in
@@ -208,7 +208,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `what ended by itself cannot be amended`(_ kind: StoreUnderTest) async throws {
+  func `an outcome that no operator resolved cannot be amended`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let completed = try await store.completed()
       let released = try await store.granted(Samples.request())
@@ -226,7 +226,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `what is not unknown cannot be resolved`(_ kind: StoreUnderTest) async throws {
+  func `a record that is not unknown cannot be resolved`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let inFlight = try await store.granted(Samples.request())
       let released = try await store.granted(Samples.request())
@@ -250,7 +250,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `open records are listed, in however many parts`(_ kind: StoreUnderTest) async throws {
+  func `open records are listed, in any number of parts`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store, other async throws in
       // More than one part of the list holds.
       var inFlight: Set<RecordID> = []
@@ -284,7 +284,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `a cursor that is none is refused`(_ kind: StoreUnderTest) async throws {
+  func `an invalid cursor is refused`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       await #expect(throws: StoreError.self) { try await store.list(after: "not a cursor") }
     }

@@ -35,7 +35,7 @@ import Testing
   ]
 
   @Test(arguments: StoreUnderTest.all)
-  func `an answer comes back byte for byte`(_ kind: StoreUnderTest) async throws {
+  func `a response is returned byte for byte`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store, other async throws in
       for (name, response) in Self.responses {
         let claim = try await store.completed(with: Samples.completion(.kept(response)))
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `what is left of an answer that was not kept comes back`(_ kind: StoreUnderTest) async throws {
+  func `the remains of a response that was not kept are returned`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store, other async throws in
       for location in [nil, "", "/v1/orders/7?a=ü"] {
         let outcome = Outcome.notKept(status: 201, location: location)
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `past retention the tombstone is left, then nothing`(_ kind: StoreUnderTest) async throws {
+  func `past retention the tombstone remains, then nothing`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store, other async throws in
       let claim = try await store.completed(with: Samples.completion(retention: 30, remember: .seconds(60)))
       try await store.until(claim.id) { $0 == .expired(attempt: 1) }
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `a record is remembered at least as long as its answer counts`(_ kind: StoreUnderTest) async throws {
+  func `a record is remembered at least for its retention`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let claim = try await store.completed(with: Samples.completion(retention: .seconds(60), remember: 1))
       let first = try await store.find(claim.id).completedRecord
@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `spans without end do not overflow`(_ kind: StoreUnderTest) async throws {
+  func `unlimited spans do not overflow`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let century = Milliseconds.seconds(100 * 365 * 24 * 3600)
       let claim = try await store.completed(

@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `a renewal leaves what has ended as it is`(_ kind: StoreUnderTest) async throws {
+  func `a renewal leaves an ended record unchanged`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let unknown = try await store.granted(Samples.request())
       #expect(try await store.markUnknown(unknown) == .done)
@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `an owner makes anew what the store has lost`(_ kind: StoreUnderTest) async throws {
+  func `an owner restores a record that the store has lost`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       // As after a store that restarted empty: a claim that it knows nothing of.
       let claims = (0..<3).map { _ in Self.stranger(attempt: 4) }
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `a release of what is not there changes nothing`(_ kind: StoreUnderTest) async throws {
+  func `a release of a missing record changes nothing`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let claim = Self.stranger(attempt: 1)
       #expect(try await store.release(claim, .remembered) == .done)
@@ -112,7 +112,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `late knowledge completes what was unknown or had lapsed`(_ kind: StoreUnderTest) async throws {
+  func `a late completion completes an unknown or lapsed record`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let lapsed = try await store.lapsed()
       #expect(try await store.complete(lapsed, with: Samples.completion()).outcome == .done)
@@ -138,8 +138,7 @@ import Testing
 
   /// A release after a lost reply, which knows neither the attempt nor what went before.
   @Test(arguments: StoreUnderTest.all)
-  func `a claim given back unseen leaves the record as the store knew it`(_ kind: StoreUnderTest) async throws
-  {
+  func `a claim released unseen leaves the record unchanged`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let first = try await store.lapsed()
       let second = try await store.granted(Samples.again(first, takeOver: .afterSettle(0)))
@@ -181,7 +180,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `a completed record is released by nobody`(_ kind: StoreUnderTest) async throws {
+  func `a completed record cannot be released`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let claim = try await store.completed()
       for release in [Release.remembered, .deleted] {
@@ -224,7 +223,7 @@ import Testing
   }
 
   @Test(arguments: StoreUnderTest.all)
-  func `a fenced owner is told where the record stands now`(_ kind: StoreUnderTest) async throws {
+  func `a fenced owner gets the record's present standing`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store, other async throws in
       let first = try await store.lapsed()
       let second = try await other.granted(Samples.again(first, takeOver: .afterSettle(0)))

@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func `a file that is no store of ours is refused with the reason`() async throws {
+  @Test func `a file that is not a store of Semel's is refused with the reason`() async throws {
     try await inDirectory { directory in
       let missing = directory.file("none/semel.db")
       #expect(throws: EmbeddedStoreError.noDirectory(path: missing)) {
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func `a clock set back does not give a lapsed lease its life again`() async throws {
+  @Test func `a clock set back does not revive a lapsed lease`() async throws {
     try await inDirectory { directory in
       let path = directory.file("semel.db")
       let first = try EmbeddedStore(path: path, logger: Self.logger)

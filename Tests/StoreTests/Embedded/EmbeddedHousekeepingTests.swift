@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test func `a file shrinks when what was in it is over`() async throws {
+  @Test func `a file shrinks when its records have expired`() async throws {
     try await inDirectory { path in
       let store = try EmbeddedStore(path: path, timeout: 10_000, logger: Self.logger)
       let large = Samples.response(body: String(repeating: "x", count: 64 << 10))
@@ -163,14 +163,14 @@ import Testing
     }
   }
 
-  @Test func `what stays free is a part of what is used`() {
+  @Test func `a file keeps free pages in proportion to the used ones`() {
     #expect(FileSpace(pages: 2000, freePages: 1000).excessPages == 0)
     #expect(FileSpace(pages: 310_351, freePages: 310_345).excessPages == 309_321)
     #expect(FileSpace(pages: 100_000, freePages: 20_000).excessPages == 0)
     #expect(FileSpace(pages: 100_000, freePages: 60_000).excessPages == 50_000)
   }
 
-  @Test func `a small file of an earlier version is made able to shrink`() async throws {
+  @Test func `a small file of an earlier version is converted so that it can shrink`() async throws {
     try await inDirectory { path in
       let first = try EmbeddedStore(path: path, logger: Self.logger)
       let claim = try await first.completed()

@@ -19,7 +19,7 @@ import Testing
     await store.close()
   }
 
-  @Test func `commands that come together share a commit`() async throws {
+  @Test func `concurrent commands share a commit`() async throws {
     try await withStore { store, _ async throws in
       var claims: [Claim] = []
       for _ in 0..<200 { claims.append(try await store.granted(Samples.request())) }
@@ -66,7 +66,7 @@ import Testing
     return Completion(outcome: .kept(response), retention: .seconds(60), remember: .seconds(60))
   }
 
-  @Test func `claims of one large record that come together hold its response once`() async throws {
+  @Test func `concurrent claims of one large record hold its response once`() async throws {
     try await withStore { store, path async throws in
       let claim = try await store.completed(with: Self.large("x"))
       let bodies = try await bodies(of: Array(repeating: claim, count: 40), on: store, path)
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func `what changes nothing is not committed`() async throws {
+  @Test func `a command without a change is not committed`() async throws {
     try await withStore { store, _ async throws in
       let claim = try await store.completed()
       let before = store.commitCount
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func `what is over is swept from the file`() async throws {
+  @Test func `expired records are swept from the file`() async throws {
     try await withStore { store, path async throws in
       // More than one batch of the sweeper.
       let over = try await complete(600, Samples.completion(retention: 1, remember: 1), on: store)
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func `an answer leaves the file with its record`() async throws {
+  @Test func `a response leaves the file with its record`() async throws {
     try await withStore { store, path async throws in
       let forgotten = try await store.completed()
       #expect(try await store.forget(forgotten.id, fence: .seconds(60)))
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test func `closing runs what waits, and refuses what comes after`() async throws {
+  @Test func `closing runs waiting commands, and refuses later ones`() async throws {
     try await withStore { store, _ async throws in
       await withTaskGroup(of: Void.self) { group in
         for _ in 0..<100 {

@@ -21,27 +21,27 @@ import Testing
     return StoreClock(history: history, isWallTrusted: isTrusted, wall: wall, boot: Self.boot)
   }
 
-  @Test func `time goes on as the boot-time clock does`() {
+  @Test func `time advances with the boot-time clock`() {
     let clock = clock(wall: StoreInstant(milliseconds: 1000), latest: StoreInstant(milliseconds: 0))
     #expect(clock.now(boot: Self.boot) == StoreInstant(milliseconds: 1000))
     #expect(clock.now(boot: Self.boot + 250) == StoreInstant(milliseconds: 1250))
     #expect(clock.doubt == nil)
   }
 
-  @Test func `a wall clock a little behind the file starts where the file stands`() {
+  @Test func `a wall clock slightly behind the file starts at the file's time`() {
     let clock = clock(wall: Self.latest - 8000)
     #expect(clock.now(boot: Self.boot + 1) == Self.latest + 1)
     #expect(clock.doubt == nil)
   }
 
-  @Test func `a wall clock far ahead is written by, and nothing expires by it`() {
+  @Test func `a wall clock far ahead is used for writing, and nothing expires by it`() {
     let clock = clock(wall: Self.latest + Self.day)
     #expect(clock.doubt == .init(lead: Self.day, wallIsAhead: true))
     #expect(clock.now(boot: Self.boot + 5) == Self.latest + Self.day + 5)
     #expect(clock.expiry(boot: Self.boot + 5) == Self.latest + 5)
   }
 
-  @Test func `a long stop of a machine that ran on is no doubt`() {
+  @Test func `a long stop on a running machine raises no doubt`() {
     let wall = Self.latest + Self.day
     #expect(clock(wall: wall, counted: wall - 20).doubt == nil)
     // And what it counted shows that the clock is wrong, however long the stop was.
@@ -71,7 +71,7 @@ import Testing
     #expect(behind.finding(wall: Self.latest, boot: Self.boot + Self.day) == .earlierIsRight)
   }
 
-  @Test func `the operator's word ends a doubt, and tells what has to be moved back`() {
+  @Test func `the operator's trust_clock ends a doubt, and returns the span to move back`() {
     #expect(clock(wall: Self.latest + Self.day, isTrusted: true).doubt == nil)
     #expect(clock(wall: Self.latest + Self.day, isTrusted: true).excess == nil)
     let behind = clock(wall: Self.latest - Self.day, isTrusted: true)
@@ -79,20 +79,20 @@ import Testing
     #expect(behind.excess == Self.day)
   }
 
-  @Test func `after a start that was ahead, what it wrote is moved back`() {
+  @Test func `after a start with a clock ahead, its records are moved back`() {
     let clock = clock(wall: Self.latest + 5000, high: Self.latest + Self.day)
     #expect(clock.doubt == nil)
     #expect(clock.excess == Self.day - 5000)
   }
 
-  @Test func `a step while the process lives is told once and changes nothing`() {
+  @Test func `a step of the clock during the process is reported once and changes nothing`() {
     var clock = clock(wall: Self.latest)
     #expect(clock.finding(wall: Self.latest + Self.day, boot: Self.boot) == .stepped(Self.day))
     #expect(clock.finding(wall: Self.latest + Self.day, boot: Self.boot) == nil)
     #expect(clock.now(boot: Self.boot) == Self.latest)
   }
 
-  @Test func `what is over by the later time alone is held`() {
+  @Test func `records that have expired by the later time alone are held`() {
     let now = Self.latest + Self.day
     let hold = ExpiryHold(now: now, lead: Self.day)
     let completion = Samples.completion(retention: .seconds(60), remember: .seconds(90))

@@ -47,7 +47,7 @@ import Testing
     .array([.array([.integer(0), .integer(16384), .array([.text("a"), .integer(1)])])]),
     .array([.array([.integer(5), .integer(4), .array([.text("a"), .integer(1)])])]),
   ])
-  func `a reply that is no map is refused`(_ reply: RedisValue) {
+  func `a reply that is not a map is refused`(_ reply: RedisValue) {
     #expect(SlotMap(reply, from: a) == nil)
   }
 
@@ -60,7 +60,7 @@ import Testing
     #expect(map.uncoveredCount == SlotMap.slotCount - 2)
   }
 
-  @Test func `refusals are read`() {
+  @Test func `refusals are parsed`() {
     #expect(
       ClusterRefusal("MOVED 3999 10.0.0.1:6381", from: a)
         == .moved(slot: 3999, to: .tcp(host: "10.0.0.1", port: 6381)))
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func `ASK is followed once, MOVED by the map, and a circle ends`() {
+  @Test func `ASK is followed once, MOVED by the map, and a cycle ends`() {
     var redirects = ClusterRedirects()
     #expect(redirects.takeNext() == .byMap)
     redirects.refused(.ask(to: b))
@@ -95,7 +95,7 @@ import Testing
     #expect(reason.contains("point to each other"))
   }
 
-  @Test func `what passes by itself is waited for, ever longer`() {
+  @Test func `temporary refusals are retried after growing pauses`() {
     var redirects = ClusterRedirects()
     var pauses: [Int64] = []
     for refusal in [

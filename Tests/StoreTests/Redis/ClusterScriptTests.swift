@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func `a circle of nodes ends in an error within the time-out`() async throws {
+  @Test func `a cycle of redirections ends in an error within the time-out`() async throws {
     let (one, other) = (try ScriptedNode(), try ScriptedNode())
     one.script { ScriptedNode.moved($0, to: other.port) }
     other.script { ScriptedNode.moved($0, to: one.port) }
@@ -91,7 +91,7 @@ import Testing
     "TRYAGAIN Multiple keys request during rehashing of slot", "LOADING Redis is loading",
     "CLUSTERDOWN Hash slot not served",
   ])
-  func `what does not pass is an error after the time-out`(_ refusal: String) async throws {
+  func `a lasting refusal is an error after the time-out`(_ refusal: String) async throws {
     let source = try ScriptedNode()
     source.script { _ in "-\(refusal)\r\n" }
     source.map { ScriptedNode.slots(source.port) }
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func `what passes by itself is waited for`() async throws {
+  @Test func `a temporary refusal is waited out`() async throws {
     let source = try ScriptedNode()
     let left = Mutex(3)
     source.script { _ in

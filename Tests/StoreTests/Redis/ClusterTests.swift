@@ -7,7 +7,7 @@ import Testing
 
 /// A real cluster, while its nodes and slots come and go.
 @Suite(.timeLimit(.minutes(2)), .serialized) struct ClusterTests {
-  @Test func `the slot map comes from the first node that responds`() async throws {
+  @Test func `the slot map comes from the first node that replies`() async throws {
     let cluster = try await SharedCluster.cluster
     let ports = [FreePort.find(), FreePort.find(), cluster.masters[1].port]
     try await RedisNode.run(.on(ports, timeout: 5000)) { node in
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test func `no call waits beyond its time-out for a cluster that does not respond`() async throws {
+  @Test func `no call waits beyond its time-out for a cluster that does not reply`() async throws {
     let frozen = try await RedisServer(clusterTimeout: .seconds(1), arguments: [])
     frozen.freeze()
     defer { frozen.thaw() }

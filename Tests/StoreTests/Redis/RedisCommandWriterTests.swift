@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 9, 10, 99, 100, 999, 1000])
-  func `an argument says its length, whatever that is`(_ length: Int) {
+  func `an argument states its length, whatever that is`(_ length: Int) {
     let text = String(repeating: "x", count: length)
     #expect(
       written {
@@ -35,7 +35,7 @@ import Testing
         == "0123456789abcdef0000000000000007")
   }
 
-  @Test func `plain words are a command`() {
+  @Test func `plain words form a command`() {
     var buffer = ByteBuffer()
     buffer.writeCommand(["SUBSCRIBE", "é"])
     #expect(String(buffer: buffer) == "*2\r\n$9\r\nSUBSCRIBE\r\n$2\r\né\r\n")
@@ -51,7 +51,7 @@ import Testing
     #expect(RedisKeys(namespace: "semel").channel(id) == "semel:{\(text)}")
   }
 
-  @Test func `spans without end are cut where Lua counts exactly`() {
+  @Test func `unlimited spans are cut to Lua's exact range`() {
     #expect(
       written {
         $0.span(Milliseconds(.max))

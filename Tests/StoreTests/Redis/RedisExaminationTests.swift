@@ -18,13 +18,13 @@ import Testing
     return (server, settings)
   }
 
-  @Test func `nothing is found at a Redis that is right`() async throws {
+  @Test func `a correct Redis yields no findings`() async throws {
     let (server, settings) = try await redis()
     #expect(await texts(settings) == [])
     #expect(try server.command(["DBSIZE"]) == ":0")
   }
 
-  @Test func `everything that is wrong is found at once`() async throws {
+  @Test func `all faults are found at once`() async throws {
     let (server, settings) = try await redis([
       "--appendonly", "no", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru",
     ])

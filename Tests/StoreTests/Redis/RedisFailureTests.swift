@@ -7,7 +7,7 @@ import Testing
 
 /// The result of a call when Redis, or the way to it, fails under it.
 @Suite(.timeLimit(.minutes(1))) struct RedisFailureTests {
-  @Test func `a claim that a frozen Redis was sent claims nothing once it thaws`() async throws {
+  @Test func `a claim sent to a frozen Redis claims nothing once it thaws`() async throws {
     let server = try await RedisServer()
     let patient = RedisEndpointSettings.on(server)
     var settings = patient
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func `a resolution that a frozen Redis was sent changes nothing once it thaws`() async throws {
+  @Test func `a resolution sent to a frozen Redis changes nothing once it thaws`() async throws {
     let server = try await RedisServer()
     var settings = RedisEndpointSettings.on(server)
     settings.timeout = 300
@@ -68,7 +68,7 @@ import Testing
     await relay.close()
   }
 
-  @Test func `a claim that was repeated says until when its first copy may yet be run`() async throws {
+  @Test func `a repeated claim states until when its first copy may yet run`() async throws {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
     try await RedisNode.run(.on(server), relayed: relay.port) { node in
@@ -162,7 +162,7 @@ import Testing
     await relay.close()
   }
 
-  @Test func `concurrent calls on a cut connection all get their own answers`() async throws {
+  @Test func `concurrent calls on a cut connection all get their own replies`() async throws {
     let server = try await SharedRedis.server
     let relay = try await RedisRelay(to: server.port)
     try await RedisNode.run(.on(server), relayed: relay.port) { node in
@@ -208,7 +208,7 @@ import Testing
     }
   }
 
-  @Test func `a Redis that is not there is unavailable, soon told in a long outage`() async throws {
+  @Test func `a missing Redis is unavailable, and fails calls at once in a long outage`() async throws {
     var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: FreePort.find()))
     settings.timeout = 100
     try await RedisNode.run(settings) { node in
@@ -253,7 +253,7 @@ import Testing
     (["REPLICAOF", "127.0.0.1", "1"], "read-only replica"),
     (["CONFIG", "SET", "min-replicas-to-write", "1"], "too few replicas"),
   ])
-  func `a Redis that refuses is unavailable, and says what to do`(
+  func `a Redis that refuses is unavailable, and the error names the remedy`(
     _ cause: [String], _ advice: String
   ) async throws {
     let server = try await RedisServer()

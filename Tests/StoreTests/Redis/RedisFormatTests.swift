@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func `a completion whose response Redis refuses is not done, and is when it is repeated`()
+  @Test func `a completion whose response Redis refuses is not done until it is repeated`()
     async throws
   {
     let server = try await RedisServer(arguments: [

@@ -5,7 +5,7 @@ import Testing
 
 /// The pure parts of a connection's life.
 @Suite struct RedisGreetingTests {
-  @Test func `a new connection logs in, loads every script and looks around`() throws {
+  @Test func `a new connection logs in, loads every script and inspects Redis`() throws {
     var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
     settings.login.user = "semel"
     settings.login.password = "word"
@@ -36,7 +36,7 @@ import Testing
     #expect(greeting.epoch == "e1")
   }
 
-  @Test func `a connection that only subscribes asks whether it may publish`() throws {
+  @Test func `a subscription connection checks its right to publish`() throws {
     let settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
     var handshake = RedisHandshake(settings, for: .subscriptions)
     #expect(handshake.steps.map(\.command).last == ["PUBLISH", "semel:invalidate", ""])
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func `another epoch says once that records are gone`() {
+  @Test func `another epoch is reported once as a loss of records`() {
     let epoch = RedisEpoch()
     #expect(epoch.lost(by: "a") == nil)
     #expect(epoch.lost(by: "a") == nil)
@@ -79,7 +79,7 @@ import Testing
     #expect(RedisEpoch.made() != RedisEpoch.made())
   }
 
-  @Test func `a refused login ends the connection with what to do`() {
+  @Test func `a refused login ends the connection with a remedy`() {
     var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
     settings.login.password = "wrong"
     var handshake = RedisHandshake(settings, for: .subscriptions)
@@ -106,13 +106,13 @@ import Testing
     ("MASTERDOWN Link with MASTER is down", "lost its master"),
     ("ERR something new", "Redis refused the command (ERR something new)"),
   ])
-  func `an error of Redis' says what to do`(_ text: String, _ advice: String) {
-    guard case .unavailable(let told) = RedisRefusal.error(text) else {
+  func `an error of Redis' names the remedy`(_ text: String, _ advice: String) {
+    guard case .unavailable(let reason) = RedisRefusal.error(text) else {
       Issue.record("not unavailable")
       return
     }
-    #expect(told.contains(advice))
-    #expect(told.contains(text))
+    #expect(reason.contains(advice))
+    #expect(reason.contains(text))
   }
 
   @Test func `the estimate of the store's clock is never ahead`() {

@@ -6,7 +6,7 @@ import Testing
 
 /// Settings that were checked at the handshake and change on a live Redis.
 @Suite struct RedisInspectionTests {
-  @Test func `a node that may not publish passes its cache by, and says so, until it may`() async throws {
+  @Test func `a node that may not publish bypasses its cache, and logs it, until it may`() async throws {
     let server = try await RedisServer(arguments: [
       "--user", "quiet", "on", ">word", "~*", "&*", "+@all", "-publish",
     ])
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func `a durable Redis that is made to forget is warned of, and refused where it must be durable`()
+  @Test func `a Redis that loses durability is warned of, and refused with require_durable`()
     async throws
   {
     let server = try await RedisServer(arguments: ["--maxmemory", "100mb"], appendOnly: true)

@@ -11,7 +11,7 @@ import Testing
     return text.withUTF8 { RedisRecord(UnsafeRawBufferPointer($0)) }
   }
 
-  @Test func `every part of a record is read`() throws {
+  @Test func `every part of a record is parsed`() throws {
     let record = try #require(
       Self.record("1 ab completed 3 100 200 50 7 9 uk fp 1;auto;i=/a%20b 201 /orders/7 and more"))
     #expect(record.state == .completed)
@@ -32,7 +32,7 @@ import Testing
     "1 ab in_flight 1 1 1 1 1 1 - fp",
     "1 ab in_flight 99999999999999999999 1 1 1 1 1 - fp r", "1 ab completed 1 1 1 1 1 1 - fp r",
   ])
-  func `what this version does not write is not read`(_ text: String) {
+  func `a record of an unknown format is refused`(_ text: String) {
     #expect(Self.record(text) == nil)
   }
 
@@ -47,7 +47,7 @@ import Testing
     ("forgotten", 100, 50, 120, .absent),
     ("completed", 100, 50, 150, .expired(attempt: 2)),
   ])
-  func `a record stands where the time puts it`(
+  func `a record's standing follows from the time`(
     _ state: String, _ since: Int64, _ span: Int64, _ now: Int64, _ standing: Standing
   ) throws {
     let record = try #require(Self.record("1 ab \(state) 2 1 \(since) \(span) 1000 9 - fp r 201"))
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func `an answer comes back from its form`() throws {
+  @Test func `a response is read back from its form`() throws {
     let response = RecordedResponse(
       status: 204, fields: ByteBuffer(string: "A: b\r\n"), body: ByteBuffer(bytes: 0...255),
       trailers: ByteBuffer(string: "T: u\r\n"))

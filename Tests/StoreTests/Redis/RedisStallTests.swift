@@ -17,7 +17,7 @@ import Testing
   /// Twice the time of a call.
   private static let stall: UInt32 = 800_000
 
-  @Test func `a reply that came during a stall counts`() async throws {
+  @Test func `a reply that arrived during a stall counts`() async throws {
     let server = try await RedisServer()
     try await RedisNode.run(.on(server, timeout: Self.timeout), group: Self.group) { node in
       try await node.store.eventually()
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func `a command that a stall kept from being written is asked anew`() async throws {
+  @Test func `a command that a stall kept from being written is written again`() async throws {
     let server = try await SharedRedis.server
     try await RedisNode.run(.on(server, timeout: Self.timeout), group: Self.group) { node in
       try await node.store.eventually()
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func `a pong that came during a stall counts`() async throws {
+  @Test func `a pong that arrived during a stall counts`() async throws {
     let server = try await SharedRedis.server
     let context = EventLoopContext(loop: Self.group.next())
     let log = LogRecorder()

@@ -62,16 +62,16 @@ import Testing
     }
   }
 
-  @Test func `a completion tells the record that others now find, and only where it made it`() async throws {
+  @Test func `a completion returns the record only if it wrote it`() async throws {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let claim = try await node.store.granted(Samples.request())
       let reply = try await node.store.complete(claim, with: Samples.completion())
       #expect(reply.outcome == .done)
       let found = try #require(try await node.store.find(claim.id).completedRecord)
-      let told = try #require(reply.record)
-      #expect(told.remaining >= found.remaining)
-      #expect(told.outcome == found.outcome && told.attempt == found.attempt)
-      #expect(told.recordedAt == found.recordedAt && told.expiresAt == found.expiresAt)
+      let returned = try #require(reply.record)
+      #expect(returned.remaining >= found.remaining)
+      #expect(returned.outcome == found.outcome && returned.attempt == found.attempt)
+      #expect(returned.recordedAt == found.recordedAt && returned.expiresAt == found.expiresAt)
       let again = try await node.store.complete(claim, with: Samples.completion(retention: 1))
       #expect(again == CompletionReply(outcome: .done, record: nil))
     }
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test func `an unreadable answer is an error, and so is a key that holds something else`() async throws {
+  @Test func `an unreadable response is an error, and so is a key of another type`() async throws {
     let server = try await SharedRedis.server
     try await RedisNode.run(.on(server)) { node in
       let claim = try await node.store.completed(with: Samples.completion(remember: .seconds(700)))
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func `an older copy of a claim does not take back what its owner gave up`() async throws {
+  @Test func `an older copy of a claim does not reclaim a released record`() async throws {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let claim = try await node.store.granted(Samples.request())
       #expect(try await node.store.release(claim, .remembered) == .done)
@@ -190,7 +190,7 @@ import Testing
     }
   }
 
-  @Test func `an outcome that a claim is told of stands in the cache`() async throws {
+  @Test func `an outcome that a claim returns is cached`() async throws {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let claim = try await node.store.completed()
       let store = node.store.store
@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  @Test func `a durable Redis is not warned of, and one that must be and is not grants no claim`()
+  @Test func `a durable Redis is not warned of, and another grants no claim with require_durable`()
     async throws
   {
     let durable = try await RedisServer(arguments: ["--maxmemory", "100mb"], appendOnly: true)
@@ -229,7 +229,7 @@ import Testing
     }
   }
 
-  @Test func `a Redis that does not let itself be asked is warned of`() async throws {
+  @Test func `a Redis that cannot be inspected is warned of`() async throws {
     let server = try await RedisServer(arguments: ["--rename-command", "INFO", ""])
     try await RedisNode.run(.on(server)) { node in
       _ = try await node.store.granted(Samples.request())

@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test func `after a resubscription every watcher is woken, and hears what comes`() async throws {
+  @Test func `after a resubscription every watcher is woken, and receives messages`() async throws {
     let server = try await RedisServer()
     try await RedisNode.run(.on(server)) { node in
       let claim = try await node.store.granted(Samples.request())
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test func `what is forgotten or resolved is told to every cache, and so is a gap`() async throws {
+  @Test func `every cache is notified of forgotten and resolved records, and of a gap`() async throws {
     let server = try await RedisServer()
     try await RedisNode.run(.on(server)) { node in
       try await RedisNode.run(node.settings) { other in
@@ -115,7 +115,7 @@ import Testing
     await relay.close()
   }
 
-  @Test func `an end is told also where Semel may not publish`() async throws {
+  @Test func `an owner records its outcome even without the rights on channels`() async throws {
     let server = try await RedisServer(arguments: [
       "--user", "mute", "on", ">word", "~*", "resetchannels", "+@all",
     ])

@@ -13,7 +13,7 @@ import Testing
 
   private func search() -> SentinelDiscovery { SentinelDiscovery(sentinels: sentinels, name: "orders") }
 
-  @Test func `the next Sentinel is asked after one that fails or knows nothing`() {
+  @Test func `the next Sentinel is queried after one that fails or knows nothing`() {
     var search = search()
     #expect(search.sentinel == sentinels[0])
     #expect(search.failed("connection refused") == .query(sentinels[1]))
@@ -27,7 +27,7 @@ import Testing
     #expect(search.received(named("b", 8)) == .use(b))
   }
 
-  @Test func `after a round in vain each Sentinel's failure is reported`() {
+  @Test func `after a failed round each Sentinel's failure is reported`() {
     var search = search()
     _ = search.failed("connection refused")
     _ = search.received(.null)
@@ -43,7 +43,7 @@ import Testing
     #expect(search.failed("again") == .query(sentinels[1]))
   }
 
-  @Test func `a master that is none is looked for at the next Sentinel`() {
+  @Test func `a master that turns out to be none is looked up at the next Sentinel`() {
     var search = search()
     #expect(search.received(named("a", 7)) == .use(a))
     #expect(search.refuted(b, "old news") == .wait)
@@ -77,7 +77,7 @@ import Testing
     RedisValue.array([]), .array([.text("h"), .text("0")]), .array([.text(""), .text("1")]), .integer(1),
     .text("x"),
   ])
-  func `a response that is no address is passed over`(_ reply: RedisValue) {
+  func `a reply that is not an address is skipped`(_ reply: RedisValue) {
     var search = search()
     #expect(search.received(reply) == .query(sentinels[1]))
   }

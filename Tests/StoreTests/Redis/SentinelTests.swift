@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func `Sentinels that are dead, hang, lie or know nothing are passed over`() async throws {
+  @Test func `Sentinels that are dead, hang, lie or know nothing are skipped`() async throws {
     let trio = try await Trio()
     let frozen = try await RedisServer(sentinelOf: "orders", master: trio.master.port)
     frozen.freeze()
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func `a Sentinel behind TLS is asked, and a foreign one is not believed`() async throws {
+  @Test func `a Sentinel behind TLS is queried, and a foreign one is not trusted`() async throws {
     let certificates = try await Certificates()
     let foreign = try await Certificates()
     let master = try await RedisServer()

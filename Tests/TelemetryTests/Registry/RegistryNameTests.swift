@@ -2,7 +2,7 @@ import CoreMetrics
 import Telemetry
 import Testing
 
-@Suite struct `A name told through swift-metrics` {
+@Suite struct `A name given to swift-metrics` {
   private let registry = MetricRegistry()
 
   @Test(arguments: [
@@ -13,7 +13,7 @@ import Testing
   func `becomes one of Prometheus's`(label: String, name: String) async {
     Counter(label: label, factory: registry).increment()
     let page = await RegistryPage(registry)
-    #expect(page.told == ["\(name) 1"])
+    #expect(page.samples == ["\(name) 1"])
     page.expectIsValid()
   }
 
@@ -32,17 +32,17 @@ import Testing
   ) async {
     Meter(label: "m", dimensions: dimensions, factory: registry).set(1)
     let page = await RegistryPage(registry)
-    #expect(page.told == ["m\(labels) 1"])
+    #expect(page.samples == ["m\(labels) 1"])
     page.expectIsValid()
   }
 
-  @Test func `is told in its help as it was, on one line`() async {
+  @Test func `stands unchanged in its help, on one line`() async {
     Counter(label: "a\nb\\c", factory: registry).increment()
     #expect(
       await RegistryPage(registry).text.contains(#"# HELP a_b_c_total From swift-metrics: a\nb\\c."# + "\n"))
   }
 
-  @Test func `that is Semel's own is not taken over`() async {
+  @Test func `is refused if it is Semel's own`() async {
     let own = Counters(registry: registry)
     own.add(.connections)
     Counter(label: "semel_connections_total", factory: registry).increment(by: 40)
@@ -53,13 +53,13 @@ import Testing
     Meter(label: "semel_request_duration_seconds_count", factory: registry).set(40)
     Recorder(label: "semel_connections_total", factory: registry).record(40)
     let page = await RegistryPage(registry)
-    #expect(page.told.isEmpty)
+    #expect(page.samples.isEmpty)
     #expect(page.text.contains("\nsemel_connections_total 1\n"))
     #expect(page.dropped == "7")
     page.expectIsValid()
   }
 
-  @Test func `stays with the kind that had it first`() async {
+  @Test func `stays with its first kind`() async {
     Meter(label: "a_total", factory: registry).set(1)
     Counter(label: "a", factory: registry).increment(by: 2)
     Timer(label: "b", factory: registry).recordSeconds(3)
@@ -68,8 +68,8 @@ import Testing
     Meter(label: "c_sum", factory: registry).set(5)
     Recorder(label: "c", dimensions: [("a", "b")], factory: registry).record(6)
     let page = await RegistryPage(registry)
-    let told = page.told.filter { !$0.hasPrefix("b_seconds_bucket") }
-    #expect(told == ["a_total 1", "b_seconds_sum 3", "b_seconds_count 1", "c_sum 5"])
+    let samples = page.samples.filter { !$0.hasPrefix("b_seconds_bucket") }
+    #expect(samples == ["a_total 1", "b_seconds_sum 3", "b_seconds_count 1", "c_sum 5"])
     #expect(page.dropped == "4")
     page.expectIsValid()
   }

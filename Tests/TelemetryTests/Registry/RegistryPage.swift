@@ -12,7 +12,7 @@ struct RegistryPage {
   }
 
   /// The metrics of libraries, without their HELP and TYPE lines.
-  var told: [String] {
+  var samples: [String] {
     guard let last = lines.lastIndex(where: { $0.hasPrefix("semel_process_") }) else { return [] }
     return lines[(last + 1)...].filter { !$0.hasPrefix("#") }
   }

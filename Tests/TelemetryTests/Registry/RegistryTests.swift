@@ -2,7 +2,7 @@ import CoreMetrics
 import Telemetry
 import Testing
 
-@Suite struct `What is told through swift-metrics` {
+@Suite struct `A metric of swift-metrics` {
   private let registry = MetricRegistry()
 
   @Test func `is on the page, with help, kind and labels`() async {
@@ -25,13 +25,13 @@ import Testing
     fractions.increment(by: 0.5)
     whole.increment(by: -7)
     for amount in [-1, Double.nan, .infinity] { fractions.increment(by: amount) }
-    #expect(await RegistryPage(registry).told == ["sent_total 1.5"])
+    #expect(await RegistryPage(registry).samples == ["sent_total 1.5"])
     fractions.reset()
     whole.increment(by: 2)
-    #expect(await RegistryPage(registry).told == ["sent_total 2"])
+    #expect(await RegistryPage(registry).samples == ["sent_total 2"])
   }
 
-  @Test func `is a gauge where it is set`() async {
+  @Test func `is a gauge if it is set`() async {
     let meter = Meter(label: "depth", factory: registry)
     meter.set(5)
     meter.increment(by: 2.5)
@@ -41,13 +41,13 @@ import Testing
     Gauge(label: "unknown", factory: registry).record(Double.nan)
     Meter(label: "bound", factory: registry).set(-Double.infinity)
     let page = await RegistryPage(registry)
-    #expect(page.told == ["bound -Inf", "depth 6.5", "temperature -3.25", "unknown NaN"])
+    #expect(page.samples == ["bound -Inf", "depth 6.5", "temperature -3.25", "unknown NaN"])
     #expect(page.text.contains("# TYPE depth gauge\n"))
     #expect(page.text.contains("# TYPE temperature gauge\n"))
     page.expectIsValid()
   }
 
-  @Test func `is a histogram of seconds where it is timed`() async {
+  @Test func `is a histogram of seconds if it is timed`() async {
     let timer = Timer(
       label: "http.server.request.duration", dimensions: [("le", "x")], preferredDisplayUnit: .milliseconds,
       factory: registry)
@@ -61,23 +61,23 @@ import Testing
     #expect(page.text.contains("# TYPE \(name) histogram\n"))
     let counts = [("0.000025", 2), ("0.00005", 3), ("0.0005", 3), ("0.001", 4), ("60", 4), ("+Inf", 5)]
     for (bound, count) in counts {
-      #expect(page.told.contains(#"\#(name)_bucket{le_="x",le="\#(bound)"} \#(count)"#), "\(bound)")
+      #expect(page.samples.contains(#"\#(name)_bucket{le_="x",le="\#(bound)"} \#(count)"#), "\(bound)")
     }
-    #expect(page.told.contains(#"\#(name)_sum{le_="x"} 70.001050001"#))
-    #expect(page.told.contains(#"\#(name)_count{le_="x"} 5"#))
+    #expect(page.samples.contains(#"\#(name)_sum{le_="x"} 70.001050001"#))
+    #expect(page.samples.contains(#"\#(name)_count{le_="x"} 5"#))
     page.expectIsValid()
   }
 
-  @Test func `is a histogram of its own unit where it is recorded`() async {
+  @Test func `is a histogram of its own unit if it is recorded`() async {
     let recorder = Recorder(label: "body.size", factory: registry)
     for value in [0, 1, 17, 1 << 40] { recorder.record(value) }
     recorder.record(0.25)
     recorder.record(Double.infinity)
     let page = await RegistryPage(registry)
     for (bound, count) in [("1", 3), ("16", 3), ("64", 4), ("1073741824", 4), ("+Inf", 5)] {
-      #expect(page.told.contains(#"body_size_bucket{le="\#(bound)"} \#(count)"#), "\(bound)")
+      #expect(page.samples.contains(#"body_size_bucket{le="\#(bound)"} \#(count)"#), "\(bound)")
     }
-    #expect(page.told.contains("body_size_sum 1099511627794.25"))
+    #expect(page.samples.contains("body_size_sum 1099511627794.25"))
     page.expectIsValid()
   }
 
@@ -92,7 +92,7 @@ import Testing
     #expect(gauge === registry.makeRecorder(label: "g", dimensions: [("none", "")], aggregate: false))
   }
 
-  @Test func `loses nothing when many threads tell it`() async {
+  @Test func `loses nothing when many threads record it`() async {
     let counter = Counter(label: "counted", factory: registry)
     let fractions = FloatingPointCounter(label: "added", factory: registry)
     let meter = Meter(label: "moved", factory: registry)
@@ -109,9 +109,9 @@ import Testing
         }
       }
     }
-    let told = await RegistryPage(registry).told
+    let samples = await RegistryPage(registry).samples
     let counts = ["added_total 80000", "counted_total 160000", "moved 320000", "seen_count 160000"]
-    for line in counts + ["seen_sum 480000"] { #expect(told.contains(line), "\(line)") }
+    for line in counts + ["seen_sum 480000"] { #expect(samples.contains(line), "\(line)") }
   }
 
   @Test func `loses nothing when many threads look it up`() async {
@@ -124,6 +124,6 @@ import Testing
         }
       }
     }
-    #expect(await RegistryPage(registry).told == [#"x_total{a="0"} 4000"#, #"x_total{a="1"} 4000"#])
+    #expect(await RegistryPage(registry).samples == [#"x_total{a="0"} 4000"#, #"x_total{a="1"} 4000"#])
   }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Wire
 
-@Suite struct `The head of an answer of HTTP 2` {
+@Suite struct `The response head of HTTP 2` {
   private static func head(
     _ fields: [(String, String)], isEnd: Bool = false, to method: MessageHead.Method = .get
   ) throws(WireError) -> ResponseHead {
@@ -11,7 +11,7 @@ import Testing
       http2: fields.map { (name: $0.0, value: $0.1) }, isEnd: isEnd, method: method, limits: HeadLimits())
   }
 
-  @Test func `it reads as one of HTTP 1`() throws {
+  @Test func `a response reads as one of HTTP 1`() throws {
     let answer = try Self.head([(":status", "201"), ("content-length", "5"), ("x-a", " b\t")])
     #expect(answer.head.status == 201)
     #expect(answer.framing == .length(5))
@@ -25,7 +25,7 @@ import Testing
     ("204", .get, .none),
     ("304", .get, .none), ("103", .get, .none),
   ])
-  func `its body ends with the stream`(
+  func `a response's body ends with the stream`(
     status: String, method: MessageHead.Method, framing: ResponseHead.Framing
   ) throws {
     #expect(try Self.head([(":status", status)], to: method).framing == framing)
@@ -42,15 +42,15 @@ import Testing
   ]
 
   @Test(arguments: refused.indices)
-  func `what could be read in two ways is refused`(index: Int) {
+  func `an ambiguous response is refused`(index: Int) {
     #expect(throws: WireError.self) { try Self.head(Self.refused[index]) }
   }
 
-  @Test func `an interim one does not end the stream`() {
+  @Test func `an interim response does not end the stream`() {
     #expect(throws: WireError.badStatusLine) { try Self.head([(":status", "103")], isEnd: true) }
   }
 
-  @Test func `trailers keep to the rules of those of HTTP 1`() throws {
+  @Test func `trailers follow the rules of HTTP 1`() throws {
     let lines = try HTTP2Trailers.responseLines(
       [
         (name: "grpc-status", value: "0"), (name: "set-cookie", value: "a=b"),

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Transport
 
-@Suite struct `What is an answer` {
+@Suite struct `The bytes of a response` {
   /// Sends one request and has it answered with these bytes; the server closes after them where it is told to.
   private func exchange(
     _ method: String = "GET", answeredBy bytes: String, closing: Bool = false
@@ -58,12 +58,12 @@ import Wire
   ]
 
   @Test(arguments: whole.indices)
-  func `an answer is whole by its framing`(index: Int) async throws {
+  func `a response is whole by its framing`(index: Int) async throws {
     let (bytes, expected) = Self.whole[index]
     #expect(try await exchange(answeredBy: bytes).get() == expected)
   }
 
-  @Test func `an answer to HEAD has no body whatever its fields say`() async throws {
+  @Test func `a response to HEAD has no body whatever its fields state`() async throws {
     for fields in ["Content-Length: 500\r\n", "Transfer-Encoding: chunked\r\n", ""] {
       let answer = try await exchange("HEAD", answeredBy: "HTTP/1.1 200 OK\r\n\(fields)\r\n").get()
       #expect(answer == Answer(status: 200, body: ""))
@@ -87,7 +87,7 @@ import Wire
   ]
 
   @Test(arguments: broken)
-  func `what is cut or garbage is an answer lost`(bytes: String) async throws {
+  func `a cut or invalid response is lost`(bytes: String) async throws {
     let result = try await exchange(answeredBy: bytes, closing: true)
     guard case .failure(let failure) = result else {
       Issue.record("\(bytes.debugDescription) passed as \(result)")
@@ -96,7 +96,7 @@ import Wire
     #expect(failure.isAnswerLost, "\(bytes.debugDescription): \(failure)")
   }
 
-  @Test func `an answer that ends with its connection says so`() async throws {
+  @Test func `a response that ends with its connection is marked as such`() async throws {
     let server = try RawServer { connection in
       try connection.readRequest()
       try connection.write("HTTP/1.1 200 OK\r\nX: 1\r\n\r\nto the end")
@@ -110,7 +110,7 @@ import Wire
     }
   }
 
-  @Test func `a body that breaks off is thrown by read, after what came of it`() async throws {
+  @Test func `read throws for a body that breaks off, after the bytes that arrived`() async throws {
     let gate = ScriptGate()
     let server = try RawServer { connection in
       try connection.readRequest()
@@ -130,7 +130,7 @@ import Wire
     }
   }
 
-  @Test func `collect needs no head before it, and takeReady tells the end`() async throws {
+  @Test func `collect needs no head before it, and takeReady reports the end`() async throws {
     let server = try RawServer { connection in
       while true {
         try connection.readRequest()

@@ -26,7 +26,7 @@ extension Settings {
       RouteReader(
         upstreams: upstreams, upstreamNames: upstreamNames, bodyMemory: limits.bodyMemory,
         storeTimeout: store.timeout, underscores: underscores,
-        asksForCertificates: listen.contains { $0.tls?.clientCA != nil }
+        requestsCertificates: listen.contains { $0.tls?.clientCA != nil }
       ).read(document)
     warn(document)
   }

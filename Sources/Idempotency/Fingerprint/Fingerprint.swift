@@ -51,7 +51,7 @@ private struct RecipeOne {
     method.withUnsafeReadableBytes { hash.frame($0) }
     path.withUnsafeReadableBytes { hash.frame($0) }
     (query ?? ByteBuffer()).withUnsafeReadableBytes {
-      FormPairs.write($0, as: .normalised, tellsMissing: true, to: &hash)
+      FormPairs.write($0, as: .normalised, marksMissing: true, to: &hash)
     }
     writeMediaType(to: &hash)
     writeHeaders(to: &hash)
@@ -107,7 +107,7 @@ private struct RecipeOne {
       return
     case .urlencoded:
       hash.byte(Form.urlencoded.rawValue)
-      FormPairs.write(body, as: .form, tellsMissing: false, to: &hash)
+      FormPairs.write(body, as: .form, marksMissing: false, to: &hash)
       return
     case .multipart:
       guard let boundary = type.boundary(in: head), let multipart = Multipart(body, boundary: boundary) else {

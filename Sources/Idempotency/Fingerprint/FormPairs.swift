@@ -49,9 +49,9 @@ struct FormPairs: Sequence, IteratorProtocol {
 extension FormPairs {
   /// Writes the pairs sorted by their decoded names. Pairs with the same name stay in their order.
   ///
-  /// - Parameter tellsMissing: Whether `a` and `a=` are different pairs.
+  /// - Parameter marksMissing: Whether `a` and `a=` are different pairs.
   static func write(
-    _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading, tellsMissing: Bool,
+    _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading, marksMissing: Bool,
     to hash: inout FramedHash
   ) {
     guard text.count > 0 else {
@@ -68,7 +68,7 @@ extension FormPairs {
           let entry = order[place]
           let pair = Pair(payload: entry.payload)
           hash.frame(UnsafeRawBufferPointer(rebasing: decoded[entry.range]))
-          if tellsMissing { hash.byte(pair.hasValue ? 1 : 0) }
+          if marksMissing { hash.byte(pair.hasValue ? 1 : 0) }
           hash.frame(UnsafeRawBufferPointer(rebasing: text[pair.value]), as: reading)
         }
       }

@@ -81,16 +81,16 @@ enum WitnessPath {
 
   /// The possible numbers of segments in the paths; `nil` if no path matches both patterns.
   private static func counts(_ first: Shape, _ second: Shape, longest: Int) -> ClosedRange<Int>? {
-    let least = max(first.literals.count, second.literals.count)
+    let minCount = max(first.literals.count, second.literals.count)
     let both = zip(first.literals, second.literals)
     let agree = both.allSatisfy { own, other in
       guard let own, let other else { return true }
       return own.map(ASCII.lowercased) == other.map(ASCII.lowercased)
     }
-    guard agree, first.matchesRest || first.literals.count == least,
-      second.matchesRest || second.literals.count == least
+    guard agree, first.matchesRest || first.literals.count == minCount,
+      second.matchesRest || second.literals.count == minCount
     else { return nil }
-    return least...(first.matchesRest && second.matchesRest ? max(least, longest + 1) : least)
+    return minCount...(first.matchesRest && second.matchesRest ? max(minCount, longest + 1) : minCount)
   }
 
   private static func joined(_ segments: [[UInt8]]) -> [UInt8] {

@@ -8,7 +8,7 @@ extension MessageHead {
 
   /// Whether another protocol is wanted. An offer of `h2c` is left alone, as RFC 9113 has it: some clients make it
   /// with every first request.
-  var asksForUpgrade: Bool {
+  var requestsUpgrade: Bool {
     guard names.contains(.upgrade) else { return false }
     return fields.contains { field in
       field.name == .upgrade && !withBytes(field.valueRange) { ASCII.equalsIgnoringCase($0, "h2c") }

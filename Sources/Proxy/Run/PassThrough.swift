@@ -59,7 +59,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   /// The protocols that the client wants to switch to. A request with content would have to be read first, by HTTP/1.1.
   /// Another form of HTTP is not forwarded: whatever it carried would pass every route unseen.
   private var upgrade: ByteBuffer? {
-    guard head.asksForUpgrade, head.connectionNames("upgrade"), delivery.request.framing.isEmpty,
+    guard head.requestsUpgrade, head.connectionNames("upgrade"), delivery.request.framing.isEmpty,
       head.minorVersion == 1, head.upgradesLeaveHTTP
     else { return nil }
     return head.first(.upgrade).map { head.slice($0.valueRange) }

@@ -113,7 +113,7 @@ extension RequestRunner {
 
   /// Refuses requests that no record can stand for, and those that would hide the key or the caller from the backend.
   private func refuseUnprotectable(_ route: Route) throws(Problem) {
-    guard !head.asksForUpgrade else { throw .notImplemented }
+    guard !head.requestsUpgrade else { throw .notImplemented }
     guard !head.isGRPC else { throw .grpcNotProtected }
     guard head.first(.connection) != nil else { return }
     for name in route.identifyingFields where head.connectionNames(name) {

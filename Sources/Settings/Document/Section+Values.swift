@@ -18,13 +18,13 @@ extension Section {
   }
 
   func duration(
-    _ name: String, into target: inout Milliseconds, atLeast least: Milliseconds = 0,
-    atMost most: Milliseconds = TimeSpan.most
+    _ name: String, into target: inout Milliseconds, atLeast min: Milliseconds = 0,
+    atMost max: Milliseconds = TimeSpan.max
   ) {
     let parsed = member(name)?.parsed("a duration such as 30s") { text throws(Refusal) in
       let span = try TimeSpan.parse(text)
-      guard span >= least else { throw Refusal("must be at least \(TimeSpan.text(least))") }
-      guard span <= most else { throw Refusal("must be at most \(TimeSpan.text(most))") }
+      guard span >= min else { throw Refusal("must be at least \(TimeSpan.text(min))") }
+      guard span <= max else { throw Refusal("must be at most \(TimeSpan.text(max))") }
       return span
     }
     if let parsed { target = parsed }

@@ -18,7 +18,7 @@ enum TimeSpan {
     ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
   ]
   /// The maximum span, a hundred years, which is far from an overflow of a clock or of a store's expiry.
-  static let most: Milliseconds = .seconds(36_500 * 86_400)
+  static let max: Milliseconds = .seconds(36_500 * 86_400)
 
   static func parse(_ text: String) throws(Refusal) -> Milliseconds {
     let (count, unit) = Quantity.split(text)
@@ -27,7 +27,7 @@ enum TimeSpan {
       throw Refusal("must be a whole number and a unit, which is ms, s, m, h or d")
     }
     let (product, overflow) = count.multipliedReportingOverflow(by: factor)
-    guard !overflow, product <= most.count else { throw Refusal("must be at most \(Self.text(most))") }
+    guard !overflow, product <= max.count else { throw Refusal("must be at most \(Self.text(max))") }
     return Milliseconds(product)
   }
 

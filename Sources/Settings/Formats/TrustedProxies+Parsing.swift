@@ -8,16 +8,18 @@ extension AddressBlock {
       throw Refusal(
         "must be an address or a block of addresses, such as 10.0.0.0/8 or 2001:db8::/32, or unix")
     }
-    let most = address.isIPv4 && !first.contains(":") ? 32 : 128
-    guard parts.count == 2 else { return try block(address, most, of: most) }
+    let maxBits = address.isIPv4 && !first.contains(":") ? 32 : 128
+    guard parts.count == 2 else { return try block(address, maxBits, of: maxBits) }
     guard !parts[1].isEmpty, parts[1].utf8.count <= 3, parts[1].utf8.allSatisfy(ASCII.isDigit),
-      let bits = Int(parts[1]), bits <= most
-    else { throw Refusal("must have a prefix from 0 to \(most) behind the /") }
-    return try block(address, bits, of: most)
+      let bits = Int(parts[1]), bits <= maxBits
+    else { throw Refusal("must have a prefix from 0 to \(maxBits) behind the /") }
+    return try block(address, bits, of: maxBits)
   }
 
-  private static func block(_ address: IPAddress, _ bits: Int, of most: Int) throws(Refusal) -> AddressBlock {
-    let prefix = bits + 128 - most
+  private static func block(_ address: IPAddress, _ bits: Int, of maxBits: Int) throws(Refusal)
+    -> AddressBlock
+  {
+    let prefix = bits + 128 - maxBits
     guard let block = AddressBlock(address, prefix: prefix) else {
       throw Refusal("has bits behind its prefix: write \(AddressBlock.masked(address, prefix).text)/\(bits)")
     }

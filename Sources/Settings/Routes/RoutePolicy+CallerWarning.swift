@@ -3,8 +3,8 @@ import Idempotency
 extension RoutePolicy {
   /// The doubts about the route's caller.
   ///
-  /// - Parameter asksForCertificates: Whether a listener asks for client certificates.
-  func callerWarnings(asksForCertificates: Bool) -> [String] {
+  /// - Parameter requestsCertificates: Whether a listener asks for client certificates.
+  func callerWarnings(requestsCertificates: Bool) -> [String] {
     guard idempotency != .off, let parts = caller?.parts else { return [] }
     var warnings: [String] = []
     if parts.count == 1, let part = parts.first {
@@ -13,7 +13,7 @@ extension RoutePolicy {
         warnings.append(Self.keyWarning(part))
       }
     }
-    if !asksForCertificates, parts.contains(where: \.isCertificate) {
+    if !requestsCertificates, parts.contains(where: \.isCertificate) {
       warnings.append(
         "names the client's certificate, but no listener has a client_ca that asks for one: every request is "
           + "refused, or anonymous")

@@ -10,7 +10,7 @@ struct RouteReader {
   let storeTimeout: Milliseconds?
   let underscores: Underscores
   /// Whether a listener asks for client certificates.
-  let asksForCertificates: Bool
+  let requestsCertificates: Bool
 
   /// Reads `defaults`, then `routes`.
   func read(_ document: Section) -> [RoutePolicy] {
@@ -28,7 +28,7 @@ struct RouteReader {
     for item in items {
       item.section { section in
         let policy = self.read(section, over: defaults, lines: &lines)
-        let warnings = policy.callerWarnings(asksForCertificates: asksForCertificates)
+        let warnings = policy.callerWarnings(requestsCertificates: requestsCertificates)
         if !warnings.isEmpty {
           let caller = section["caller"] ?? callerOfDefaults
           for warning in warnings { caller?.warn(warning) }

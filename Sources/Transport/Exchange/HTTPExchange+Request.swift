@@ -33,11 +33,11 @@ extension HTTPExchange {
       while left != 0, let piece = try await nextPiece(of: stream) {
         guard isRunning(on: carrier) else { return }
         guard piece.readableBytes > 0 else { continue }
-        if let most = left {
-          guard piece.readableBytes <= most else {
+        if let remaining = left {
+          guard piece.readableBytes <= remaining else {
             return fail(.requestBody("the request's body is longer than its length"))
           }
-          left = most - piece.readableBytes
+          left = remaining - piece.readableBytes
         }
         carrier.write(piece, of: self)
         while !carrier.isWritable, isRunning(on: carrier) { _ = await room.wait() }

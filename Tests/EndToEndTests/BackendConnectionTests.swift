@@ -37,7 +37,7 @@ struct BackendConnectionTests {
     }
   }
 
-  /// Answers every request and ends the connection in the same segment, without having said that it would.
+  /// Responds to every request and ends the connection in the same segment, without Connection: close.
   ///
   /// - Parameter ended: how many of them it has ended.
   private static func hasty(_ address: RawServer.Address, ended: Watched<Int> = Watched(0)) throws

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Nobody is answered with another caller's record.
+/// No caller gets another caller's record.
 struct CallerTests {
   @Test func `a key that is repeated under another caller is counted`() async throws {
     try await Rig.run { rig in

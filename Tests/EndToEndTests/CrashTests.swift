@@ -52,7 +52,7 @@ struct CrashTests {
     try await Rig.run(Configuration(store: store, isAppendOnly: true)) { rig in
       var answered: [String: Answer] = [:]
       for round in 0..<3 {
-        // Killed in the middle of a load, of which whatever was answered has to be there again.
+        // Killed during a load: every response that a client got must be replayed.
         let burst = await withTaskGroup(of: (String, Answer?).self) { group in
           for number in 0..<20 {
             group.addTask {

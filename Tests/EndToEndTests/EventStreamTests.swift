@@ -3,8 +3,8 @@ import Testing
 
 /// Responses without an end in sight: each piece reaches the client before the next one is made.
 struct EventStreamTests {
-  /// Answers each request with a head and an event, then one more event for each pass of the gate, three in all, and
-  /// after one more pass the end.
+  /// Responds to each request with a head and an event, then one more event for each pass of the gate, three in all,
+  /// and after one more pass with the end.
   private func backend(_ gate: ScriptGate, _ framing: Framing = .chunked) throws -> RawServer {
     try RawServer { connection in
       try connection.readRequest()

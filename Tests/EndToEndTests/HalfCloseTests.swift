@@ -1,8 +1,8 @@
 import TestSupport
 import Testing
 
-/// Clients that send nothing more and read on (a FIN of TCP): what they asked whole is answered, and what they left
-/// unfinished ends at once, not after `body_timeout`.
+/// Clients that send nothing more and continue to read (a FIN of TCP): their whole requests get responses, and their
+/// unfinished ones end at once, not after `body_timeout`.
 struct HalfCloseTests {
   @Test(arguments: StoreKind.allCases)
   func `an unfinished order of HTTP 2 ends at once, and the others get their responses`(store: StoreKind)
@@ -109,7 +109,7 @@ struct HalfCloseTests {
       let texts = keys.map { Rig.orderText($0, path: $0 == nil ? "/open" : "/v1/orders") }
       try await client.send(Rig.orderText("s", path: "/v1/slow") + texts.joined() + rest)
       try await client.closeSending()
-      // By the time that this one is answered the end has come, too.
+      // The end has arrived before the response to this request.
       expectExecuted(try await rig.order("other"))
       gate.open()
       #expect(try await client.answer().text == "slow")

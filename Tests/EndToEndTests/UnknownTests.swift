@@ -132,7 +132,7 @@ struct UnknownTests {
 
   @Test func `a complete response counts although the request was not read`() async throws {
     try await Rig.run { rig in
-      // The backend answers at the head, and its client is to stop sending (a megabyte does not fit the socket).
+      // The backend responds at the head, and its client must stop sending (a megabyte does not fit the socket).
       rig.backend.onHead("/v1/orders") { _ in Reply(422, body: "no") }
       let first = try await rig.order("k", body: String(repeating: "x", count: 1 << 20))
       expectExecuted(first, 422)

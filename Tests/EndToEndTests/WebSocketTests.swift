@@ -98,7 +98,7 @@ struct WebSocketTests {
       let bytes = try connection.read(5)
       try connection.write(bytes.reversed())
       connection.readToEnd()
-      // The client is heard to the end, and answered after it.
+      // The client is read to the end, and gets its response after it.
       try connection.write("bye")
     }
     let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])

@@ -47,7 +47,7 @@ class Stream:
         self.connection.h2.send_headers(self.number, fields)
 
     def begin_within(self, answer, luck):
-        """An answer's head, and of its body a part that every window lets through."""
+        """Sends the head of a response, and a part of its body that fits every window."""
         self.begin(answer)
         part = answer.body[: int(luck * min(len(answer.body), 4096))]
         room = self.connection.h2.local_flow_control_window(self.number)
@@ -145,7 +145,7 @@ class Connection(asyncio.Protocol):
             self.greatest = max(self.greatest, stream.number)
 
     def send(self, stream):
-        """As much of its answer as its window lets through."""
+        """Sends as much of the response as the window allows."""
         while stream.unsent and not stream.is_gone:
             room = min(self.h2.local_flow_control_window(stream.number), self.h2.max_outbound_frame_size)
             if room <= 0:
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
             self.transport.write(data)
 
     def leave(self, last):
-        """GOAWAY. h2 itself would end the streams that are still to be answered."""
+        """Sends GOAWAY. h2 itself would end the streams that have no response yet."""
         if self.is_mute:
             return
         self.flush()

@@ -7,7 +7,7 @@ import json
 import backend
 import http1
 
-# Fields that say how an answer was come by, not what it is.
+# Fields about the origin of a response, not its content.
 STEERING = ("idempotency-status", "idempotent-replayed", "idempotency-recorded-at", "idempotency-expires")
 NOT_RECORDED = ("date", "connection", "keep-alive", "transfer-encoding", "content-length")
 

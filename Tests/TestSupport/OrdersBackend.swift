@@ -2,9 +2,9 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// A real HTTP/1.1 backend inside the tests that keeps every request it ran, and answers as a test says.
+/// A real HTTP/1.1 backend inside the tests that keeps every request it ran, and responds as a test scripts.
 ///
-/// Unless told otherwise it makes an order: 201 with the number of the request, so that no two runs answer alike.
+/// By default it creates an order: 201 with the number of the request, so that no two runs respond alike.
 package final class OrdersBackend: Sendable {
   /// The requests that it has seen.
   package struct Log: Sendable {
@@ -18,7 +18,7 @@ package final class OrdersBackend: Sendable {
   package typealias Script = @Sendable (BackendRequest) -> Reply
 
   package let log = Watched(Log())
-  /// Answers by path; the script's request has its number, and its body where it is not answered at its head.
+  /// The scripts by path; the script's request has its number, and its body unless it responds at the head.
   private let scripts = Watched<[String: Script]>([:])
   private let earlyScripts = Watched<[String: Script]>([:])
   package let port: Int
@@ -71,17 +71,17 @@ package final class OrdersBackend: Sendable {
     for channel in open.value.values { try? await channel.close() }
   }
 
-  /// Says how requests to `path` are answered from now on.
+  /// Sets the script of requests to `path`.
   package func on(_ path: String, _ script: @escaping Script) {
     scripts.withValue { $0[path] = script }
   }
 
-  /// As `on`, but answers at the request's head, before its body was read.
+  /// As `on`, but responds at the request's head, before its body was read.
   package func onHead(_ path: String, _ script: @escaping Script) {
     earlyScripts.withValue { $0[path] = script }
   }
 
-  /// Answers to `path` with each of these in turn, the last of them from then on.
+  /// Responds to `path` with each of these in turn, and then with the last of them.
   package func on(_ path: String, inTurn replies: [Reply]) {
     let next = Watched(0)
     on(path) { _ in

@@ -21,7 +21,7 @@ package final class RedisServer: @unchecked Sendable {
     }
   }()
 
-  /// Starts a server and waits until it answers.
+  /// Starts a server and waits until it replies.
   ///
   /// - Parameters:
   ///   - arguments: further options, such as `["--requirepass", "secret"]`; the last one of a name counts.
@@ -60,7 +60,7 @@ package final class RedisServer: @unchecked Sendable {
     arguments.firstIndex(of: "--cluster-port").flatMap { Int(arguments[$0 + 1]) }
   }
 
-  /// Starts a Sentinel and waits until it answers.
+  /// Starts a Sentinel and waits until it replies.
   ///
   /// - Parameters:
   ///   - name: the name of the master.
@@ -106,7 +106,7 @@ package final class RedisServer: @unchecked Sendable {
     try await start()
   }
 
-  /// Starts it after `kill` or `stop`, and waits until it answers.
+  /// Starts it after `kill` or `stop`, and waits until it replies.
   package func start() async throws {
     precondition(process == 0, "RedisServer: started twice")
     process = try Self.spawn(["redis-server"] + arguments)
@@ -120,7 +120,7 @@ package final class RedisServer: @unchecked Sendable {
       }
       try await Task.sleep(for: .milliseconds(5))
     }
-    throw StartError.cannotStart("redis-server does not answer")
+    throw StartError.cannotStart("redis-server does not reply")
   }
 
   private func signal(_ number: Int32) {

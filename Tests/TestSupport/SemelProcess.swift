@@ -79,12 +79,12 @@ package final class SemelProcess: Sendable {
     return process
   }
 
-  /// The status of a page of the admin listener, `nil` where nobody answers.
+  /// The status of a page of the admin listener; `nil` without a response.
   package func status(of page: String) async -> Int? {
     try? await admin.send("GET", page, within: .seconds(2)).status
   }
 
-  /// Waits until a page of the admin listener has this status; `nil`: until nobody answers.
+  /// Waits until a page of the admin listener has this status; `nil` waits until there is no response.
   package func page(_ page: String, becomes status: Int?, within span: Duration = .seconds(20)) async throws {
     let deadline = ContinuousClock.now + span
     while await self.status(of: page) != status {

@@ -6,7 +6,7 @@ import Testing
 @testable import Transport
 
 @Suite struct `A request is sent once` {
-  /// Answers the first request, then takes the second on the same connection and closes without a response.
+  /// Responds to the first request, then takes the second on the same connection and closes without a response.
   private static func trap() throws -> RawServer {
     try RawServer { connection in
       try connection.readRequest()

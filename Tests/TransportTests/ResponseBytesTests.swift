@@ -7,7 +7,7 @@ import Wire
 @testable import Transport
 
 @Suite struct `The bytes of a response` {
-  /// Sends one request and has it answered with these bytes; the server closes after them where it is told to.
+  /// Sends one request, to which the server responds with these bytes, and after which it closes if `closing` is true.
   private func exchange(
     _ method: String = "GET", answeredBy bytes: String, closing: Bool = false
   ) async throws -> Result<Answer, UpstreamFailure> {

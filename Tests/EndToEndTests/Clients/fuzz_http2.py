@@ -94,7 +94,7 @@ def stray(dice):
 def connection(identity, dice):
     """All bytes of a client's side of a connection, and how many streams it opens."""
     requests = [request(stream, identity, dice) for stream in range(1, 1 + 2 * dice.choice([1, 1, 2, 4]), 2)]
-    # Now and then no more than a byte of each answer is taken.
+    # Sometimes at most one byte of each response is accepted.
     streams = len(requests)
     frames = [frame(SETTINGS, 0, 0, b"" if dice.random() < 0.98 else b"\x00\x04\x00\x00\x00\x01")]
     begun = 0

@@ -116,7 +116,7 @@ def read_request(stream):
 
 
 def answer(method, said, dice):
-    """An answer that says what was asked, framed in one of the ways there are."""
+    """Returns a response that echoes the request, in a random framing."""
     interim = dice.choice([b"", b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"])
     if method == b"HEAD":
         return b"HTTP/1.1 200 OK\r\nX-Said: %s\r\nContent-Length: 7\r\n\r\n" % said, False

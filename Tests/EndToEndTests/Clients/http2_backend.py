@@ -105,7 +105,7 @@ class Connection:
         self.silent = True
 
     def do_slow(self, stream, request):
-        """Is answered at the second PING."""
+        """Responds at the second PING."""
         self.slow = stream, request
 
     def later(self, stream, target, path):
@@ -138,11 +138,11 @@ class Connection:
         self.cut()
 
     def do_held(self, stream, request):
-        """Is answered with the next "gone" of its connection."""
+        """Responds with the next "gone" of its connection."""
         self.held = stream, request
 
     def do_gone(self, stream, request):
-        """Takes no more streams, and answers those that it has. h2 itself would end them."""
+        """Takes no more streams, and responds to those that it has. h2 itself would end them."""
         self.flush()
         self.socket.sendall(b"\x00\x00\x08\x07\x00" + bytes(4) + stream.to_bytes(4, "big") + bytes(4))
         self.do_order(*self.held)
@@ -173,7 +173,7 @@ class Connection:
         self.h2.reset_stream(stream, h2.errors.ErrorCodes.REFUSED_STREAM)
 
     def do_contradicted(self, stream, request):
-        """It began to answer, and then says that it took nothing."""
+        """Begins a response, and then states that it processed nothing."""
         self.head(stream, 200)
         self.do_refused(stream, request)
 
@@ -205,7 +205,7 @@ class Connection:
         self.cut()
 
     def do_leaving(self, stream, request):
-        """Answers, and says that it takes no more."""
+        """Responds, and sends GOAWAY."""
         self.do_order(stream, request)
         self.h2.close_connection(h2.errors.ErrorCodes.NO_ERROR, last_stream_id=stream)
         self.cut()
@@ -229,7 +229,7 @@ class Connection:
         self.h2.send_data(stream, b"ok", end_stream=True)
 
     def early_early(self, stream):
-        """The whole answer, while the request is still coming."""
+        """Sends the whole response while the request is still arriving."""
         self.head(stream, 200, ("content-type", "text/plain"))
         self.h2.send_data(stream, b"early")
         self.h2.send_headers(stream, [("x-sum", "early")], end_stream=True)

@@ -13,7 +13,7 @@ REQUEST = b"GET /v1/orders HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 def answer(connection):
-    """Reads one answer by its length, and gives its status."""
+    """Reads one response by its length, and returns its status."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(4096)
@@ -28,7 +28,7 @@ def answer(connection):
 
 
 def ask_all(connections):
-    """Sends in portions, so that the wait for one answer is the wait for many."""
+    """Sends in portions, so that the wait for one response is the wait for many."""
     for start in range(0, len(connections), 200):
         portion = connections[start : start + 200]
         for connection in portion:

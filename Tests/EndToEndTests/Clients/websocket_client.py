@@ -41,7 +41,7 @@ def leave(connection):
 
 
 def cut(connection):
-    """Goes away without a word once the server has answered."""
+    """Closes the connection without a close frame once the server has replied."""
     connection.send("hello")
     connection.recv(timeout=PATIENCE)
     os._exit(0)

@@ -76,7 +76,7 @@ import Testing
   @Test func `a fill that was overtaken by an invalidation is dropped`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
     let ticket = cache.ticket(for: id, now: Self.start)
-    // The store answers `completed`; before that response is here, the record is forgotten.
+    // The store replies `completed`; before that reply arrives, the record is forgotten.
     cache.invalidate(id)
     cache.fill(id, fingerprint, record(), with: ticket)
     #expect(cache.outcome(id, fingerprint, now: Self.start) == nil)

@@ -11,7 +11,7 @@ extension Target {
     _ = Recipe(text: String(decoding: bytes, as: UTF8.self))
     let response = RedisResponse.read(ByteBuffer(bytes: bytes))
     if let response {
-      guard RedisResponse.length(response) == bytes.count else { return "an answer of another length" }
+      guard RedisResponse.length(response) == bytes.count else { return "a response of another length" }
       _ = response.location
     }
     guard let record = bytes.withUnsafeBytes({ RedisRecord($0) }) else { return nil }

@@ -1,7 +1,7 @@
 @testable import Settings
 
 extension Target {
-  /// A configuration file: whatever is wrong with it is told with a place that the file has, in the file's order.
+  /// A configuration file: every fault in it is reported with a place that the file has, in the file's order.
   static func settingsFault(in bytes: [UInt8]) -> String? {
     guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
     let result = Settings.load(text: text, file: "f", environment: ["NAME": "value", "EMPTY": ""])

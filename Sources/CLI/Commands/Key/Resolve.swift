@@ -5,7 +5,7 @@ extension Key {
   /// `semel key resolve`: an operator's statement about an unknown outcome.
   struct Resolve: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Say what became of a request whose outcome is unknown.",
+      abstract: "State the outcome of a request for which it is unknown.",
       discussion: """
         --applied: the backend did run it, and later deliveries get a response with this status, these headers and \
         this body. --not-applied: it did not, and the next delivery runs.
@@ -17,7 +17,7 @@ extension Key {
     @Flag(help: "The backend did not run it.")
     var notApplied = false
 
-    @Flag(help: "Correct what an operator said before; also what is still unknown.")
+    @Flag(help: "Correct an earlier resolution; an outcome that is still unknown may be resolved, too.")
     var amend = false
 
     @Option(help: "The status of the response.")

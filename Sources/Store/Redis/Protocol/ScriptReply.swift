@@ -1,7 +1,7 @@
 import Idempotency
 import NIOCore
 
-/// The result of one copy of a command.
+/// The result of one copy of a script's command.
 struct ScriptReply {
   enum Ending {
     /// The script succeeded.

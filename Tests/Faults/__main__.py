@@ -75,7 +75,7 @@ def row(options, counts, violations):
     return "| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else cell for cell in cells) + " |"
 
 
-def tell(options, journal):
+def report_on(options, journal):
     report = checker.check(journal)
     print(row(options, report.counts, len(report.violations)))
     for excuse, count in report.excused.items():
@@ -95,12 +95,12 @@ def note(options, report):
 def main():
     options = arguments()
     if options.check:
-        return 1 if tell(options, Journal.read(options.check)).violations else 0
+        return 1 if report_on(options, Journal.read(options.check)).violations else 0
     options.binary = os.path.abspath(options.binary)
     directory = tempfile.mkdtemp(prefix="semel-faults-")
     start = time.monotonic()
     journal = asyncio.run(run(options, directory))
-    report = tell(options, journal)
+    report = report_on(options, journal)
     print(f"  {time.monotonic() - start:.0f} s, seed {options.seed}")
     if options.results:
         note(options, report)

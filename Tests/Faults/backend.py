@@ -26,36 +26,36 @@ HEALTHY = {"busy": 2, "rejected": 1, "failed": 2, "slow": 5, "chunked": 5, "larg
 SICK = HEALTHY | {
     "unread": 4,
     "cut after": 4,
-    "cut in answer": 4,
+    "cut in response": 4,
     "late": 3,
     "late busy": 1,
     "stalled": 2,
     "gateway": 3,
     "late rejected": 1,
-    "said twice": 2,
+    "sent twice": 2,
     "farewell": 2,
 }
 # Over HTTP/2 many requests share a connection: most faults are a stream's own, and a cut affects others, too.
 SICK2 = SICK | {
     "unread": 1,
     "cut after": 1,
-    "cut in answer": 1,
-    "said twice": 0,
+    "cut in response": 1,
+    "sent twice": 0,
     "farewell": 0,
     "refused": 4,
     "turned away": 1,
     "leaving": 1,
     "reset after": 3,
-    "reset in answer": 3,
+    "reset in response": 3,
 }
 # Unrequested bytes, which may reach nobody; and nothing may be held as unknown.
-UNASKED = HEALTHY | {"said twice": 15, "farewell": 15}
+UNASKED = HEALTHY | {"sent twice": 15, "farewell": 15}
 # Refusals, whose outcome is known: nothing may be held as unknown.
 REFUSING = {"refused": 15, "turned away": 3, "leaving": 3}
 # The kinds that are not run.
 NOT_RUN = {"unread": "cut", "refused": "refuse", "turned away": "turn_away"}
 # The kinds that are run, and whose response is lost.
-LOST = ("cut after", "cut in answer", "stalled", "reset after", "reset in answer")
+LOST = ("cut after", "cut in response", "stalled", "reset after", "reset in response")
 # The status and the class of each kind's outcome.
 STATUS = {
     "busy": (503, "retry"),
@@ -75,7 +75,7 @@ class Request:
 
 
 @dataclasses.dataclass
-class Answer:
+class Response:
     status: int
     fields: dict
     body: bytes
@@ -83,10 +83,10 @@ class Answer:
 
 
 # Of a run that there never was: whoever is given it was given another's.
-STRAY = http1.answer(201, {"X-Run": -1}, b'{"serial": -1, "print": "", "caller": "", "attempt": 1}')
-# On an idle connection that is closed. Where a request is on its way meanwhile, nobody can tell it from the request's
-# response: it says itself that nothing is known. The request is not run.
-FAREWELL = http1.answer(502, {"Connection": "close"}, b"{}")
+STRAY = http1.response(201, {"X-Run": -1}, b'{"serial": -1, "print": "", "caller": "", "attempt": 1}')
+# Sent on an idle connection that is closed. If a request is on its way meanwhile, this cannot be distinguished from its
+# response, and states by itself that the outcome is unknown. The request is not run.
+FAREWELL = http1.response(502, {"Connection": "close"}, b"{}")
 
 
 class Connection(asyncio.Protocol):
@@ -121,22 +121,23 @@ class Connection(asyncio.Protocol):
     def cut(self):
         self.transport.abort()
 
-    def finish(self, answer, _serial):
+    def finish(self, response, _serial):
         self.is_busy = False
-        self.transport.write(http1.answer(answer.status, answer.fields, answer.body, answer.is_chunked))
+        self.transport.write(http1.response(response.status, response.fields, response.body, response.is_chunked))
 
-    def say_twice(self, answer):
+    def send_twice(self, response):
         """One more behind it, in one piece with it."""
         self.is_busy = False
-        self.transport.write(http1.answer(answer.status, answer.fields, answer.body, answer.is_chunked) + STRAY)
+        whole = http1.response(response.status, response.fields, response.body, response.is_chunked)
+        self.transport.write(whole + STRAY)
 
     def bid_farewell(self):
         if not (self.is_gone or self.is_busy or self.message.buffer or self.message.start):
             self.transport.write(FAREWELL)
             self.transport.close()
 
-    def cut_within(self, answer, luck):
-        whole = http1.answer(answer.status, answer.fields, answer.body, answer.is_chunked)
+    def cut_within(self, response, luck):
+        whole = http1.response(response.status, response.fields, response.body, response.is_chunked)
         self.transport.write(whole[: 1 + int(luck * (len(whole) - 2))])
         asyncio.get_running_loop().call_later(luck * 0.05, self.transport.close)
 
@@ -149,7 +150,7 @@ class Backend:
     def __init__(self, seed, journal, time_out):
         self.seed = seed
         self.journal = journal
-        self.time_out = time_out  # After which Semel no longer waits for an answer.
+        self.time_out = time_out  # After which Semel no longer waits for a response.
         self.shares = HEALTHY
         self.connections = set()
         self.serial = 0
@@ -193,41 +194,41 @@ class Backend:
         )
         body = json.dumps({"serial": serial, "print": print_, "caller": caller, "attempt": attempt}).encode()
         body += b" " * int(200_000 * luck if kind == "large" else 600 * luck)
-        self.answer(exchange, kind, luck, serial, Answer(status, {"X-Run": serial}, body, kind == "chunked"))
+        self.response(exchange, kind, luck, serial, Response(status, {"X-Run": serial}, body, kind == "chunked"))
         return None
 
-    def answer(self, exchange, kind, luck, serial, answer):
+    def response(self, exchange, kind, luck, serial, response):
         later = asyncio.get_running_loop().call_later
         match kind:
             case "cut after":
                 later(luck * 0.05, exchange.cut)
-            case "cut in answer":
-                exchange.cut_within(answer, luck)
+            case "cut in response":
+                exchange.cut_within(response, luck)
             case "reset after":
                 later(luck * 0.05, exchange.reset)
-            case "reset in answer":
-                exchange.reset_within(answer, luck)
+            case "reset in response":
+                exchange.reset_within(response, luck)
             case "late" | "late busy" | "late rejected":
-                later(self.time_out * (1.05 + luck * 0.7), self.finish, exchange, serial, answer)
+                later(self.time_out * (1.05 + luck * 0.7), self.finish, exchange, serial, response)
             case "slow":
-                later(luck * self.time_out * 0.9, self.finish, exchange, serial, answer)
+                later(luck * self.time_out * 0.9, self.finish, exchange, serial, response)
             case "stalled":
                 pass
-            case "said twice":
-                self.journal.add("answered", serial=serial)
-                exchange.say_twice(answer)
+            case "sent twice":
+                self.journal.add("responded", serial=serial)
+                exchange.send_twice(response)
             case "farewell":
-                self.finish(exchange, serial, answer)
+                self.finish(exchange, serial, response)
                 later(luck * 0.3, exchange.bid_farewell)
             case _:
                 if kind == "leaving":
                     exchange.leave()
-                later(luck * 0.02, self.finish, exchange, serial, answer)
+                later(luck * 0.02, self.finish, exchange, serial, response)
 
-    def finish(self, exchange, serial, answer):
+    def finish(self, exchange, serial, response):
         if not exchange.is_gone:
-            self.journal.add("answered", serial=serial)
-            exchange.finish(answer, serial)
+            self.journal.add("responded", serial=serial)
+            exchange.finish(response, serial)
 
 
 def record(caller, path, key):

@@ -23,7 +23,7 @@ class Stream:
         self.number = number
         self.fields = fields
         self.body = bytearray()
-        self.unsent = b""  # Of the answer: what its window does not let through.
+        self.unsent = b""  # Of the response: what its window does not let through.
         self.is_gone = False
 
     def whole(self):
@@ -33,35 +33,35 @@ class Stream:
     def cut(self):
         self.connection.cut()
 
-    def finish(self, answer, serial):
-        self.connection.answered.append((asyncio.get_running_loop().time(), serial))
-        self.begin(answer)
-        self.unsent = answer.body
+    def finish(self, response, serial):
+        self.connection.responded.append((asyncio.get_running_loop().time(), serial))
+        self.begin(response)
+        self.unsent = response.body
         self.connection.send(self)
 
-    def begin(self, answer):
-        fields = [(":status", str(answer.status)), ("content-type", "application/json")]
-        fields += [(name.lower(), str(value)) for name, value in answer.fields.items()]
-        if not answer.is_chunked:
-            fields.append(("content-length", str(len(answer.body))))
+    def begin(self, response):
+        fields = [(":status", str(response.status)), ("content-type", "application/json")]
+        fields += [(name.lower(), str(value)) for name, value in response.fields.items()]
+        if not response.is_chunked:
+            fields.append(("content-length", str(len(response.body))))
         self.connection.h2.send_headers(self.number, fields)
 
-    def begin_within(self, answer, luck):
+    def begin_within(self, response, luck):
         """Sends the head of a response, and a part of its body that fits every window."""
-        self.begin(answer)
-        part = answer.body[: int(luck * min(len(answer.body), 4096))]
+        self.begin(response)
+        part = response.body[: int(luck * min(len(response.body), 4096))]
         room = self.connection.h2.local_flow_control_window(self.number)
         self.connection.h2.send_data(self.number, part[: max(room, 0)])
 
-    def cut_within(self, answer, luck):
+    def cut_within(self, response, luck):
         if not self.is_gone:
             self.connection.flush()
-            self.begin_within(answer, luck)
+            self.begin_within(response, luck)
             self.connection.cut_within(luck)
 
-    def reset_within(self, answer, luck):
+    def reset_within(self, response, luck):
         if not self.is_gone:
-            self.begin_within(answer, luck)
+            self.begin_within(response, luck)
             self.connection.flush()
             asyncio.get_running_loop().call_later(luck * 0.05, self.reset)
 
@@ -72,7 +72,7 @@ class Stream:
             self.connection.flush()
 
     def refuse(self):
-        """Says that it was not taken, which is true."""
+        """Refuses the stream, which was indeed not run."""
         self.reset(h2.errors.ErrorCodes.REFUSED_STREAM)
 
     def turn_away(self):
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
         self.streams = {}
         self.greatest = 0  # The number of the greatest stream that was run.
         self.last = float("inf")  # That of the greatest that will be.
-        self.answered = collections.deque(maxlen=500)
+        self.responded = collections.deque(maxlen=500)
         self.is_mute = False  # In the middle of a frame, or gone.
 
     def connection_made(self, transport):
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
                 self.streams[event.stream_id].body += event.data
                 self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             case h2.events.StreamEnded():
-                # Of one that was turned away nothing more is said.
+                # Nothing more is sent on a stream that was turned away.
                 if event.stream_id <= self.last and not self.is_mute:
                     self.take(self.streams[event.stream_id])
             case h2.events.StreamReset():
@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
         """Notes that the other streams' requests and responses on this connection are lost, too."""
         self.backend.journal.add("fault", name="backend: cuts a connection")
         now = asyncio.get_running_loop().time()
-        for at, serial in self.answered:
+        for at, serial in self.responded:
             if now - at < IN_FLIGHT:
                 self.backend.journal.add("lost", serial=serial)
 

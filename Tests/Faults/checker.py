@@ -1,7 +1,7 @@
-"""Reads a journal and tells what in it Semel must not have done.
+"""Reads a journal and reports the violations of the contract in it.
 
-It knows the contract and nothing of Semel's insides. What the contract excepts is excused by what the journal says
-was broken meanwhile, each kind of excuse counted, so that a run which excuses much shows it.
+It knows the contract, and nothing of Semel's implementation. The contract's exceptions are excused by the faults that
+the journal holds, each kind of excuse counted, so that a run which excuses much shows it.
 """
 
 import collections
@@ -30,7 +30,7 @@ class Report:
 
 
 class Record:
-    """All that the journal says of one record."""
+    """The journal's entries about one record."""
 
     def __init__(self, name, rule):
         self.name = name
@@ -71,7 +71,7 @@ class Checker:
         self.report = Report()
         self.records = {}
         self.ids = {}
-        self.answered = {}
+        self.responded = {}
         self.lost = set()
         self.faults = collections.defaultdict(list)
         self.forgets = collections.defaultdict(list)
@@ -99,8 +99,8 @@ class Checker:
         if other != entry["record"]:
             self.report.violation(4, entry["record"], f"its id is that of {other}, too")
 
-    def read_answered(self, entry):
-        self.answered[entry["serial"]] = entry["at"]
+    def read_responded(self, entry):
+        self.responded[entry["serial"]] = entry["at"]
 
     def read_lost(self, entry):
         self.lost.add(entry["serial"])
@@ -172,23 +172,23 @@ class Checker:
     # 6: what was forgotten
 
     def check_forgotten(self, record):
-        """Whoever comes after a forget is told of no run that was sent before it."""
+        """A delivery after a forget gets no outcome of a run that was sent before it."""
         for forget in self.forgets[record.name]:
             if forget["status"] != 200:
                 continue
             for each in record.outcomes():
                 ran = self.serials.get(each.get("serial"))
                 if ran and each["begun"] > forget["at"] + SLACK and self.sent_at(record, ran) < forget["begun"]:
-                    self.check_told_late(record, forget, each)
+                    self.check_late_outcome(record, forget, each)
 
-    def check_told_late(self, record, forget, told):
+    def check_late_outcome(self, record, forget, outcome):
         cuts = [name for name in self.faults if name.startswith("redis relay")]
         names = [*cuts, "freeze", "thaw", "pause", "kill", "reload", "drain"]
-        is_soon = told["begun"] < forget["at"] + CACHE_LATE
-        if is_soon and self.happened(names, forget["begun"] - CACHE_LATE, told["at"]):
-            self.report.excused["told from a cache that the forget had not reached"] += 1
+        is_soon = outcome["begun"] < forget["at"] + CACHE_LATE
+        if is_soon and self.happened(names, forget["begun"] - CACHE_LATE, outcome["at"]):
+            self.report.excused["replayed from a cache that the forget had not reached"] += 1
         else:
-            self.report.violation(6, record.name, f"run {told['serial']} was told after it had been forgotten")
+            self.report.violation(6, record.name, f"run {outcome['serial']} was replayed after it had been forgotten")
 
     @staticmethod
     def sent_at(record, ran):
@@ -234,7 +234,7 @@ class Checker:
                 1, record.name, f"attempt {after['attempt']} was sent after attempt {before['attempt']}"
             )
         ended = self.refusal(record, before, after["at"]) or any(
-            ran["outcome"] in ("retry", "rejected") and self.answered.get(ran["serial"], after["at"]) < after["at"]
+            ran["outcome"] in ("retry", "rejected") and self.responded.get(ran["serial"], after["at"]) < after["at"]
             for ran in runs
         )
         gap = after["at"] - before["at"]
@@ -243,19 +243,19 @@ class Checker:
                 1, record.name, f"attempt {after['attempt']} was sent {gap:.3f} s after one that was not over"
             )
 
-    # 2 and 4: what was told
+    # 2 and 4: the outcomes that clients got
 
     def check_answers(self, record):
         outcomes = record.outcomes()
-        if len({each["answer"] for each in outcomes}) > 1:
-            told = {(each["serial"], each["answer"]) for each in outcomes}
-            self.report.violation(2, record.name, f"was told two outcomes: {sorted(told)}")
+        if len({each["response"] for each in outcomes}) > 1:
+            found = {(each["serial"], each["response"]) for each in outcomes}
+            self.report.violation(2, record.name, f"got two outcomes: {sorted(found)}")
         for each in record.deliveries:
             if "serial" not in each:
                 continue
             ran = self.serials.get(each["serial"])
             if ran is None or ran["record"] != record.name or not record.name.startswith(each["caller"] + "|"):
-                self.report.violation(4, record.name, f"was told of run {each['serial']}, which is another's")
+                self.report.violation(4, record.name, f"got the outcome of run {each['serial']}, which is another's")
             elif ran["print"] != each["print"]:
                 self.report.violation(4, record.name, f"run {each['serial']} had another payload than its delivery")
 
@@ -273,7 +273,7 @@ class Checker:
         elif outcomes:
             self.check_lost(record, outcomes)
         elif record.rule == "retry":
-            self.report.violation(3, record.name, "is held as unknown, where its rule says retry")
+            self.report.violation(3, record.name, "is held as unknown, although its rule is retry")
         elif not self.is_in_doubt(record):
             self.check_without_doubt(record)
 
@@ -283,13 +283,13 @@ class Checker:
             self.report.violation(3, record.name, f"did not end: {last['status']} {last['word']}")
 
     def check_lost(self, record, outcomes):
-        """Only where the store had failed may an outcome be told that is not stored, and only a node's end lose it."""
+        """An outcome may be given unstored only if the store had failed, and only a node's end may lose it."""
         at = outcomes[0]["at"]
         ended = self.happened(["kill", "drain"], at - 4, at + 30)
         if self.has_store_failed(at) and ended:
-            self.report.excused["told while the store was down, and its node ended"] += 1
+            self.report.excused["an outcome given while the store was down, and its node ended"] += 1
         else:
-            self.report.violation(5, record.name, "was told an outcome that is now unknown")
+            self.report.violation(5, record.name, "got an outcome that is now unknown")
 
     def has_store_failed(self, at):
         names = [name for name in self.faults if name.startswith("redis relay")]
@@ -308,7 +308,7 @@ class Checker:
 
     def is_heard(self, ran, sent):
         is_lost = ran["serial"] in self.lost
-        return not is_lost and self.answered.get(ran["serial"], float("inf")) < sent["at"] + HEARD
+        return not is_lost and self.responded.get(ran["serial"], float("inf")) < sent["at"] + HEARD
 
     @staticmethod
     def sendings(record):
@@ -332,7 +332,7 @@ class Checker:
         at = min(at, self.calm_at)
         cuts = [name for name in self.faults if name.startswith(("backend relay", "backend: "))]
         if self.happened(["kill", "drain"], begun - SLACK, at):
-            self.report.excused["its node ended before it had sent it, or had the answer"] += 1
+            self.report.excused["its node ended before it had sent it, or had the response"] += 1
         elif self.happened(cuts, begun - SLACK, at):
             self.report.excused["cut off before it had reached the relay, or on the way back"] += 1
         else:

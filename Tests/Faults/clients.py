@@ -16,28 +16,28 @@ class Connection(asyncio.Protocol):
     def __init__(self):
         self.transport = None
         self.message = None
-        self.answer = None
+        self.response = None
 
     def connection_made(self, transport):
         self.transport = transport
 
-    def ask(self, data):
+    def request(self, data):
         self.message = http1.Message(is_answer=True)
-        self.answer = asyncio.get_running_loop().create_future()
+        self.response = asyncio.get_running_loop().create_future()
         self.transport.write(data)
-        return self.answer
+        return self.response
 
     def data_received(self, data):
-        if not self.answer or self.answer.done():
+        if not self.response or self.response.done():
             return self.transport.abort()
         self.message.feed(data)
         if self.message.is_whole:
-            self.answer.set_result(self.message)
+            self.response.set_result(self.message)
         return None
 
     def connection_lost(self, error):
-        if self.answer and not self.answer.done():
-            self.answer.set_result(None)
+        if self.response and not self.response.done():
+            self.response.set_result(None)
 
 
 class Gateway:
@@ -56,8 +56,8 @@ class Gateway:
         _, connection = await loop.create_connection(Connection, "127.0.0.1", self.port)
         return connection
 
-    def give_back(self, connection, answer):
-        if answer.fields.get("connection") == "close" or len(self.idle) >= 64:
+    def give_back(self, connection, response):
+        if response.fields.get("connection") == "close" or len(self.idle) >= 64:
             connection.transport.abort()
         else:
             self.idle.append(connection)
@@ -85,12 +85,12 @@ class Clients:
         self.phase = "storm"
 
     async def deliver(self, intent, body=0, time_out=3.0, hang_up=None):
-        """One delivery. Returns `(retryable, word)`: whether to come again, and what it was told."""
+        """One delivery. Returns `(retryable, word)`: whether to come again, and the word of its response."""
         number = intent.deliveries
         intent.deliveries += 1
         node = self.dice.randrange(len(self.gateways))
         begun = asyncio.get_running_loop().time()
-        answer = await self.exchange(self.gateways[node], intent, intent.bodies[body], time_out, hang_up)
+        response = await self.exchange(self.gateways[node], intent, intent.bodies[body], time_out, hang_up)
         entry = self.journal.add(
             "delivery",
             intent=intent.number,
@@ -100,7 +100,7 @@ class Clients:
             phase=self.phase,
             print=hashlib.sha256(intent.bodies[body]).hexdigest()[:16],
             begun=begun,
-            **self.told(answer),
+            **self.findings(response),
         )
         return entry["retryable"], entry["word"]
 
@@ -120,42 +120,43 @@ class Clients:
             return None
         if hang_up is not None:
             # In the middle of its request, or while it waits.
-            connection.ask(data[: max(1, int(len(data) * min(1, hang_up * 2)))])
+            connection.request(data[: max(1, int(len(data) * min(1, hang_up * 2)))])
             await asyncio.sleep(hang_up * 0.05)
             connection.transport.abort()
             return None
         try:
-            answer = await asyncio.wait_for(connection.ask(data), time_out)
+            response = await asyncio.wait_for(connection.request(data), time_out)
         except asyncio.TimeoutError:
-            answer = None
-        if answer is None:
+            response = None
+        if response is None:
             connection.transport.abort()
         else:
-            gateway.give_back(connection, answer)
-        return answer
+            gateway.give_back(connection, response)
+        return response
 
     @staticmethod
-    def told(answer):
+    def findings(response):
         """Returns the response's findings for the journal."""
-        if answer is None:
+        if response is None:
             return {"status": 0, "word": "none", "retryable": True}
-        told = {"status": answer.status, "word": answer.fields.get("idempotency-status", "?"), "retryable": False}
-        if answer.fields.get("content-type") == "application/problem+json":
-            problem = json.loads(answer.body)
-            return told | {"word": problem["code"], "retryable": problem["retryable"]}
-        if told["word"] in ("not-stored", "unknown"):
-            told["retryable"] = True
+        word = response.fields.get("idempotency-status", "?")
+        findings = {"status": response.status, "word": word, "retryable": False}
+        if response.fields.get("content-type") == "application/problem+json":
+            problem = json.loads(response.body)
+            return findings | {"word": problem["code"], "retryable": problem["retryable"]}
+        if findings["word"] in ("not-stored", "unknown"):
+            findings["retryable"] = True
         fields = sorted(
             f"{name}: {value}"
-            for name, value in answer.fields.items()
+            for name, value in response.fields.items()
             if name not in STEERING and name not in NOT_RECORDED
         )
-        content = json.loads(answer.body)
+        content = json.loads(response.body)
         if not content:
-            return told  # A farewell: of no run.
-        text = f"{answer.status} {fields} ".encode() + answer.body
-        return told | {
-            "answer": hashlib.sha256(text).hexdigest()[:16],
+            return findings  # A farewell: of no run.
+        text = f"{response.status} {fields} ".encode() + response.body
+        return findings | {
+            "response": hashlib.sha256(text).hexdigest()[:16],
             "serial": content["serial"],
             "ran_print": content["print"],
             "caller": content["caller"],
@@ -173,8 +174,8 @@ class Clients:
             if dice.random() < 0.1:
                 # A double tap; one in three through another payload, where there is one.
                 deliveries.append(self.deliver(intent, dice.randrange(len(intent.bodies)), dice.uniform(0.3, 3)))
-            told = await asyncio.gather(*deliveries)
-            if not all(retryable for retryable, _ in told):
+            outcomes = await asyncio.gather(*deliveries)
+            if not all(retryable for retryable, _ in outcomes):
                 break
             await asyncio.sleep(dice.uniform(0, pause))
             pause = min(1, pause * 2)

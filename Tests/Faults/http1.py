@@ -73,7 +73,7 @@ def request(path, fields, body):
     return "\r\n".join(lines).encode() + HEAD_END + body
 
 
-def answer(status, fields, body, is_chunked=False):
+def response(status, fields, body, is_chunked=False):
     framing = "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {len(body)}"
     lines = [f"HTTP/1.1 {status} Scripted", framing, "Content-Type: application/json"]
     lines += [f"{name}: {value}" for name, value in fields.items()]

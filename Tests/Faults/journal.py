@@ -11,9 +11,9 @@ class Journal:
     delivery   one delivery of it: from `begun` to `at`; what came of it
     sent       a node's request came to the relay before the backend: from here on it may run
     ran        the backend ran it: `serial` names the run, `outcome` its class
-    answered   the backend has written the run's whole answer
-    lost       it cut the connection so soon after that the answer may be lost
-    refused    the backend told the node that it has not taken what was sent
+    responded  the backend has written the run's whole response
+    lost       it cut the connection so soon after that the response may be lost
+    refused    the backend stated that it has not taken what was sent
     forgotten  an operator's wish to forget a record was under way from `begun` to `at`; `status` is its response
     fault      something was broken or mended
     calm       no more faults; every intent has to end now

@@ -190,7 +190,7 @@ class Rig:
         await asyncio.sleep(settings.LONGEST_FLIGHT)
 
     async def end(self, intents):
-        """Every intent has to end, and what was told has to stand. `within` is for a busy machine alone."""
+        """Ends every intent; the outcomes that clients got must stand. `within` is for a busy machine alone."""
         self.clients.phase = "calm"
         places = asyncio.Semaphore(48)
 

@@ -28,7 +28,7 @@ BINARY = sys.argv.pop() if len(sys.argv) > 1 and not sys.argv[-1].startswith("-"
 
 
 class MadeUp(unittest.TestCase):
-    """One intent under rule `hold`, which ran once and was told so, and what a journal of worse looks like."""
+    """One intent under rule `hold`, which ran once and got its outcome, and journals with violations."""
 
     def setUp(self):
         self.journal = Journal()
@@ -48,21 +48,21 @@ class MadeUp(unittest.TestCase):
             outcome=outcome,
         )  # fmt: skip
 
-    def tell(self, word="executed", serial=1, print_="p", answer="x", caller="a", **fields):
-        told = {"serial": serial, "ran_print": "p", "caller": caller, "answer": answer} if serial else {}
+    def deliver(self, word="executed", serial=1, print_="p", response="x", caller="a", **fields):
+        findings = {"serial": serial, "ran_print": "p", "caller": caller, "response": response} if serial else {}
         self.add(
             "delivery", 0.1, intent=0, record="a|/hold|k", number=0, node=0, print=print_, begun=self.at - 0.2,
-            word=word, **{"status": 201, "retryable": False, "phase": "storm", **told, **fields},
+            word=word, **{"status": 201, "retryable": False, "phase": "storm", **findings, **fields},
         )  # fmt: skip
 
     def once(self):
         self.send()
         self.run_()
-        self.tell()
+        self.deliver()
 
     def calm(self, **fields):
         self.add("calm", 0.1)
-        self.tell(**{"word": "replayed", "phase": "calm", **fields})
+        self.deliver(**{"word": "replayed", "phase": "calm", **fields})
 
     def rules(self):
         return {rule for rule, _, _ in checker.check(self.journal).violations}
@@ -88,10 +88,10 @@ class MadeUp(unittest.TestCase):
     def test_a_run_again_after_a_retryable_outcome_is_all_right(self):
         self.send()
         self.run_(outcome="retry")
-        self.add("answered", 0.01, serial=1)
+        self.add("responded", 0.01, serial=1)
         self.send(2)
         self.run_(2, 2)
-        self.tell(serial=2)
+        self.deliver(serial=2)
         self.calm(serial=2)
         self.assertEqual(self.rules(), set())
 
@@ -100,23 +100,23 @@ class MadeUp(unittest.TestCase):
         self.run_(outcome="retry")
         self.send(2)
         self.run_(2, 2)
-        self.tell(serial=2)
+        self.deliver(serial=2)
         self.calm(serial=2)
         self.assertEqual(self.rules(), {1})
 
     def test_an_attempt_that_does_not_grow_is_found(self):
         self.send()
         self.run_(outcome="retry")
-        self.add("answered", 0.01, serial=1)
+        self.add("responded", 0.01, serial=1)
         self.send(1)
         self.run_(2, 1)
-        self.tell(serial=2)
+        self.deliver(serial=2)
         self.calm(serial=2)
         self.assertEqual(self.rules(), {1})
 
     def test_two_outcomes_are_found(self):
         self.once()
-        self.tell("replayed", answer="y")
+        self.deliver("replayed", response="y")
         self.calm()
         self.assertEqual(self.rules(), {2})
 
@@ -128,13 +128,13 @@ class MadeUp(unittest.TestCase):
         self.calm(word="outcome_unknown", serial=None, status=409)
         self.assertEqual(self.rules(), {3})
 
-    def test_what_was_answered_in_time_and_may_be_retried_is_not_held_as_unknown(self):
+    def test_a_retryable_response_in_time_is_not_held_as_unknown(self):
         for after, rules in [(0.1, {3}), (2, set())]:
             with self.subTest(after):
                 self.setUp()
                 self.send()
                 self.run_(outcome="retry")
-                self.add("answered", after, serial=1)
+                self.add("responded", after, serial=1)
                 self.calm(word="outcome_unknown", serial=None, status=409)
                 self.assertEqual(self.rules(), rules)
 
@@ -144,7 +144,7 @@ class MadeUp(unittest.TestCase):
                 self.setUp()
                 self.send()
                 self.run_(outcome="rejected")
-                self.add("answered", 0.1, serial=1)
+                self.add("responded", 0.1, serial=1)
                 self.send(attempt)
                 self.calm(word="outcome_unknown", serial=None, status=409)
                 self.assertEqual(self.rules(), set())
@@ -162,7 +162,7 @@ class MadeUp(unittest.TestCase):
         self.refuse()
         self.send(2, after=0.01)
         self.run_(2, 2)
-        self.tell(serial=2)
+        self.deliver(serial=2)
         self.calm(serial=2)
         self.assertEqual(self.rules(), set())
 
@@ -170,7 +170,7 @@ class MadeUp(unittest.TestCase):
         self.send()
         self.run_()
         self.refuse()
-        self.tell()
+        self.deliver()
         self.calm()
         self.assertEqual(self.rules(), {1})
 
@@ -186,7 +186,7 @@ class MadeUp(unittest.TestCase):
     def test_an_answer_that_may_be_lost_leaves_it_in_doubt(self):
         self.send()
         self.run_(outcome="retry")
-        self.add("answered", 0.1, serial=1)
+        self.add("responded", 0.1, serial=1)
         self.add("lost", 0.1, serial=1)
         self.calm(word="outcome_unknown", serial=None, status=409)
         self.assertEqual(self.rules(), set())
@@ -194,16 +194,16 @@ class MadeUp(unittest.TestCase):
     def test_another_payload_that_ran_is_found(self):
         self.send()
         self.run_(outcome="retry", print_="q")
-        self.add("answered", 0.01, serial=1)
+        self.add("responded", 0.01, serial=1)
         self.send(2)
         self.run_(2, 2)
-        self.tell(serial=2)
+        self.deliver(serial=2)
         self.calm(serial=2)
         self.assertEqual(self.rules(), {4})
 
     def test_an_answer_to_another_payload_is_found(self):
         self.once()
-        self.tell("replayed", print_="q")
+        self.deliver("replayed", print_="q")
         self.calm()
         self.assertEqual(self.rules(), {4})
 
@@ -222,8 +222,8 @@ class MadeUp(unittest.TestCase):
         self.forget()
         self.send(2)
         self.run_(2, 2)
-        self.tell(serial=2, answer="y")
-        self.calm(serial=2, answer="y")
+        self.deliver(serial=2, response="y")
+        self.calm(serial=2, response="y")
         self.assertEqual(self.rules(), set())
 
     def test_what_was_forgotten_under_way_may_run_again_at_once(self):
@@ -242,11 +242,11 @@ class MadeUp(unittest.TestCase):
         for serial in (2, 3):
             self.send(serial, after=1)
             self.run_(serial, serial)
-        self.tell(serial=2)
+        self.deliver(serial=2)
         self.calm(serial=2)
         self.assertEqual(self.rules(), {1})
 
-    def test_a_forgotten_outcome_that_is_told_is_found(self):
+    def test_a_replay_of_a_forgotten_outcome_is_found(self):
         for status, rules in [(200, {6}), (0, set())]:
             with self.subTest(status):
                 self.setUp()
@@ -256,7 +256,7 @@ class MadeUp(unittest.TestCase):
                 self.calm()
                 self.assertEqual(self.rules(), rules)
 
-    def test_an_outcome_that_was_told_and_lost_is_found(self):
+    def test_an_outcome_that_was_given_and_lost_is_found(self):
         self.once()
         self.calm(word="outcome_unknown", serial=None, status=409)
         self.assertEqual(self.rules(), {5})

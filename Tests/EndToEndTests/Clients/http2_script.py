@@ -1,4 +1,4 @@
-"""A client of HTTP/2 that does what a test says, step by step, and prints what it was told, as JSON.
+"""An HTTP/2 client that follows a test's script step by step, and prints the frames it received as JSON.
 
 Arguments: where to connect (host:port, or host:port:CA for TLS), and the steps, a JSON list of lists.
 """

@@ -49,7 +49,7 @@ struct HTTP2Script {
     var last: Int
   }
 
-  /// All that the client was told.
+  /// The client's findings.
   struct Report: Decodable {
     var streams: [String: Stream]
     var goaways: [GoAway]

@@ -132,39 +132,47 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     while true {
       switch action {
       case .forward(let claim):
-        countSighting(claim, of: call)
         wait?.end()
         wait = nil
-        try reserveCapture(call, orGiveBack: claim)
-        guard await OwnedRun.run(call, owning: claim, by: self) == .becomeDuplicate else { return }
+        guard try await run(call, owning: claim) == .becomeDuplicate else { return }
         request = request.changed(owner: worker.newOwner())
       case .replay(let record):
         return replay(record, from: wait == nil ? .store : .wait)
       case .compare(let recipe):
         request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
       case .wait(let leaseLeft):
-        // Only an owner needs it, and many may wait.
-        delivery.releaseCapture()
-        guard try await waitForChange(&wait, for: call, leaseLeft) else {
-          throw duplicate(call.lifecycle.gaveUpWaiting())
-        }
+        try await waitForChange(&wait, for: call, leaseLeft)
         guard delivery.isConnected else { return }
-      case .refuse(let problem):
-        throw duplicate(problem)
-      case .giveBack(let problem):
-        worker.giveBack(request)
-        throw duplicate(problem)
-      case .giveBackGrant(let claim, let problem):
-        worker.giveBack(granted: claim)
-        throw duplicate(problem)
-      case .markGrantUnknown(let claim, let problem):
-        await worker.markUnknown(unused: claim)
+      case .refuse(let problem), .giveBack(let problem), .giveBackGrant(_, let problem),
+        .markGrantUnknown(_, let problem):
+        await undoClaim(action, request)
         throw duplicate(problem)
       case .forwardUnprotected(let mayOwn):
         return try await PassThrough(runner: self, label: .unprotected)
           .run(call, without: request, mayOwn: mayOwn)
       }
       action = await claim(request, of: call)
+    }
+  }
+
+  /// Runs the request as the record's owner.
+  @inline(never)
+  private func run(
+    _ call: KeyedCall, owning claim: Claim
+  ) async throws(Problem) -> OwnedRun<Store, Backend>.End {
+    countSighting(claim, of: call)
+    try reserveCapture(call, orGiveBack: claim)
+    return await OwnedRun.run(call, owning: claim, by: self)
+  }
+
+  /// Undoes what the store may hold of the claim of a delivery that is refused.
+  @inline(never)
+  private func undoClaim(_ action: ClaimLifecycle.ClaimedAction, _ request: ClaimRequest) async {
+    switch action {
+    case .giveBack: worker.giveBack(request)
+    case .giveBackGrant(let claim, _): worker.giveBack(granted: claim)
+    case .markGrantUnknown(let claim, _): await worker.markUnknown(unused: claim)
+    default: break
     }
   }
 
@@ -188,16 +196,23 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   }
 
   /// Subscribes to the record's ends at the first call, and waits until the record may have changed at each later one.
-  /// False if the delivery may not wait, or has waited long enough.
+  /// Throws if the delivery may not wait, or has waited long enough.
   ///
   /// The claim after the first call finds an end that came before the subscription.
   @inline(never)
   private func waitForChange(
     _ wait: inout DuplicateWait<Store>?, for call: KeyedCall, _ leaseLeft: Milliseconds
-  ) async throws(Problem) -> Bool {
-    if let wait { return await wait.changed(leaseLeft: leaseLeft) }
-    wait = try await DuplicateWait(for: call, of: self)
-    return wait != nil
+  ) async throws(Problem) {
+    // Only an owner needs it, and many may wait.
+    delivery.releaseCapture()
+    let mayGoOn: Bool
+    if let wait {
+      mayGoOn = await wait.changed(leaseLeft: leaseLeft)
+    } else {
+      wait = try await DuplicateWait(for: call, of: self)
+      mayGoOn = wait != nil
+    }
+    guard mayGoOn else { throw duplicate(call.lifecycle.gaveUpWaiting()) }
   }
 
   /// A refusal because of the record's state, which another delivery of the key has caused unless the store has

@@ -13,57 +13,29 @@ enum UpstreamFields {
   /// Fields that are made anew.
   private static let remade = FieldNameSet(.contentLength, .expect, .host)
 
-  /// The client's end-to-end fields, then those of the proxy.
+  /// Returns the client's end-to-end fields, then those of the proxy.
   ///
   /// - Parameters:
-  ///   - id: of the record, where the request has a key; also while the store is away.
-  ///   - attempt: of a claimed request.
-  ///   - contentCoding: of a claimed request's route.
+  ///   - id: The ID of the record if the request has a key, also while the store is away.
+  ///   - attempt: The attempt of a claimed request.
+  ///   - contentCoding: The setting of a claimed request's route.
   static func make(
     for delivery: Delivery, _ target: RequestTarget, to upstream: UpstreamSettings, id: RecordID?,
     attempt: Int? = nil, contentCoding: RoutePolicy.ContentCoding = .pass
   ) -> ByteBuffer {
     let head = delivery.request.head
-    var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 256)
     let host = target.authority ?? head.first(.host).map { head.slice($0.valueRange) }
-    out.writeStaticString("Host: ")
-    switch (upstream.host, host) {
-    case (.preserve, let host?): out.writeImmutableBuffer(host)
-    case (.preserve, nil), (.upstream, _): out.writeString(upstream.authority)
-    case (.name(let name), _): out.writeString(name)
-    }
-    out.writeStaticString("\r\n")
-    let refusesCoding = contentCoding == .identity
-    let untrue = delivery.peer.isTrusted ? own : own.union(hearsay)
-    var dropped = untrue.union(remade)
-    if refusesCoding { dropped.insert(FieldNameSet(.acceptEncoding)) }
-    let underscored: UnderscoredFields =
-      delivery.configuration.passesUnderscores ? .kept(except: untrue.union(.methodOverrides)) : .dropped
-    if let trace = delivery.logEntry.trace, trace.isExported {
-      head.copyFields(
-        into: &out, omitting: dropped.union(FieldNameSet(.traceparent)), underscored: underscored)
-      out.writeStaticString("traceparent: ")
-      out.writeString(trace.context.speaking(as: trace.forwardSpan).text)
-      out.writeStaticString("\r\n")
-    } else {
-      head.copyFields(into: &out, omitting: dropped, underscored: underscored)
-    }
+    var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 256)
+    out.writeHost(host, for: upstream)
+    copyFields(of: delivery, refusesCoding: contentCoding == .identity, to: &out)
     out.writeString(delivery.peer.forwardedLines)
-    if let host = delivery.peer.forwardedHost {
-      out.writeStaticString("X-Forwarded-Host: ")
-      out.writeString(host)
-      out.writeStaticString("\r\n")
-    } else if let host {
-      out.writeStaticString("X-Forwarded-Host: ")
-      out.writeImmutableBuffer(host)
-      out.writeStaticString("\r\n")
-    }
+    out.writeForwardedHost(delivery.peer.forwardedHost, else: host)
     out.writeStaticString(delivery.peer.via(head))
     // gRPC backends send trailers only after `TE: trailers`.
     if upstream.http2 != .off, head.list(.te, contains: "trailers") {
       out.writeStaticString("TE: trailers\r\n")
     }
-    if refusesCoding { out.writeStaticString("Accept-Encoding: identity\r\n") }
+    if contentCoding == .identity { out.writeStaticString("Accept-Encoding: identity\r\n") }
     if let id {
       out.writeStaticString("Idempotency-Request-Id: ")
       out.writeDigest(id.digest)
@@ -76,9 +48,45 @@ enum UpstreamFields {
     }
     return out
   }
+
+  /// Copies the client's fields, except those that the proxy makes itself or does not accept from this client.
+  private static func copyFields(of delivery: Delivery, refusesCoding: Bool, to out: inout ByteBuffer) {
+    let untrue = delivery.peer.isTrusted ? own : own.union(hearsay)
+    var dropped = untrue.union(remade)
+    if refusesCoding { dropped.insert(FieldNameSet(.acceptEncoding)) }
+    let underscored: UnderscoredFields =
+      delivery.configuration.passesUnderscores ? .kept(except: untrue.union(.methodOverrides)) : .dropped
+    let trace = delivery.logEntry.trace.flatMap { $0.isExported ? $0 : nil }
+    if trace != nil { dropped.insert(FieldNameSet(.traceparent)) }
+    delivery.request.head.copyFields(into: &out, omitting: dropped, underscored: underscored)
+    if let trace {
+      out.writeStaticString("traceparent: ")
+      out.writeString(trace.context.speaking(as: trace.forwardSpan).text)
+      out.writeStaticString("\r\n")
+    }
+  }
 }
 
 extension ByteBuffer {
+  /// Writes the `Host` field that the upstream's `host` setting asks for.
+  fileprivate mutating func writeHost(_ host: ByteBuffer?, for upstream: UpstreamSettings) {
+    writeStaticString("Host: ")
+    switch (upstream.host, host) {
+    case (.preserve, let host?): writeImmutableBuffer(host)
+    case (.preserve, nil), (.upstream, _): writeString(upstream.authority)
+    case (.name(let name), _): writeString(name)
+    }
+    writeStaticString("\r\n")
+  }
+
+  /// Writes `X-Forwarded-Host`: the host that a trusted proxy has named, else the request's own.
+  fileprivate mutating func writeForwardedHost(_ forwarded: String?, else host: ByteBuffer?) {
+    guard forwarded != nil || host != nil else { return }
+    writeStaticString("X-Forwarded-Host: ")
+    if let forwarded { writeString(forwarded) } else if let host { writeImmutableBuffer(host) }
+    writeStaticString("\r\n")
+  }
+
   /// Writes the 43 characters of base64url.
   mutating func writeDigest(_ digest: Digest256) {
     writeWithUnsafeMutableBytes(minimumWritableBytes: Digest256.textLength) { bytes in

@@ -17,23 +17,7 @@ extension IdentityChange {
           "is another than in \(subject)\(requests), so that a retry would find no record and run again; "
             + Self.remedy)
       }
-    case .unprotected(let index):
-      if let own = new.firstIndex(where: { $0.name == before.name && $0.match != before.match }), own != index
-      {
-        return [
-          ReloadPlan.Reason(
-            "routes[\(own)].match",
-            "leaves requests that \(subject) protects (\(before.match.summary)) to \(new[index].name), which does "
-              + "not protect them, so that a retry would run again; " + Self.remedy)
-        ]
-      }
-      let member = new[index].name == before.name ? "idempotency" : "match"
-      return [
-        ReloadPlan.Reason(
-          "routes[\(index)].\(member)",
-          "takes requests that \(subject) protects (\(before.match.summary)) and leaves them unprotected, so that "
-            + "a retry would run again; " + Self.remedy)
-      ]
+    case .unprotected(let index): return [unprotected(by: index, before, subject, new)]
     case .unmatched:
       let member = new.firstIndex { $0.name == before.name }.map { "routes[\($0)].match" } ?? "routes"
       return [
@@ -43,6 +27,24 @@ extension IdentityChange {
             + "again, unprotected; " + Self.remedy)
       ]
     }
+  }
+
+  /// The reason where the route at `index` takes requests of the old route and does not protect them.
+  private func unprotected(
+    by index: Int, _ before: RoutePolicy, _ subject: String, _ new: [RoutePolicy]
+  ) -> ReloadPlan.Reason {
+    let own = new.firstIndex { $0.name == before.name && $0.match != before.match }
+    if let own, own != index {
+      return ReloadPlan.Reason(
+        "routes[\(own)].match",
+        "leaves requests that \(subject) protects (\(before.match.summary)) to \(new[index].name), which does "
+          + "not protect them, so that a retry would run again; " + Self.remedy)
+    }
+    let member = new[index].name == before.name ? "idempotency" : "match"
+    return ReloadPlan.Reason(
+      "routes[\(index)].\(member)",
+      "takes requests that \(subject) protects (\(before.match.summary)) and leaves them unprotected, so that "
+        + "a retry would run again; " + Self.remedy)
   }
 
   static let remedy = "write allow_identity_change: true to accept that"

@@ -28,19 +28,7 @@ final class FileLock: Sendable {
   init(of path: String, refusesLoss: Bool = false) throws(EmbeddedStoreError) {
     let wasThere = FilePresence.length(of: path) > 0
     let hadSide = FileStatus(path: path + ".lock") != nil
-    let side = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard side >= 0 else {
-      throw errno == ENOENT
-        ? .noDirectory(path: path) : .cannotOpen(path: path, reason: "its lock file: " + Self.reason())
-    }
-    guard flock(side, LOCK_EX | LOCK_NB) == 0 else {
-      let error: EmbeddedStoreError =
-        errno == EWOULDBLOCK
-        ? .inUse(path: path, owner: Self.owner(side))
-        : .cannotOpen(path: path, reason: "its lock file: " + Self.reason())
-      _ = close(side)
-      throw error
-    }
+    let side = try Self.lockSide(path)
     isDatabaseGone = hadSide && !wasThere
     let descriptor: Int32
     do throws(EmbeddedStoreError) {
@@ -58,6 +46,24 @@ final class FileLock: Sendable {
     let text = Array("\(getpid())\n".utf8)
     // Only for the error message of a second process: a failure to write it does not affect the lock.
     if ftruncate(side, 0) == 0 { _ = pwrite(side, text, text.count, 0) }
+  }
+
+  /// Opens and locks the file beside the database, whose lock outlasts a replacement of the database.
+  private static func lockSide(_ path: String) throws(EmbeddedStoreError) -> Int32 {
+    let side = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard side >= 0 else {
+      throw errno == ENOENT
+        ? .noDirectory(path: path) : .cannotOpen(path: path, reason: "its lock file: " + reason())
+    }
+    guard flock(side, LOCK_EX | LOCK_NB) == 0 else {
+      let error: EmbeddedStoreError =
+        errno == EWOULDBLOCK
+        ? .inUse(path: path, owner: owner(side))
+        : .cannotOpen(path: path, reason: "its lock file: " + reason())
+      _ = close(side)
+      throw error
+    }
+    return side
   }
 
   deinit { release() }

@@ -58,6 +58,11 @@ extension RecordTable {
       }
     }
     rows.reset()
+    return listed(open, now: now, next: count < limit ? nil : last?.text)
+  }
+
+  /// Returns the records of the given IDs that are open.
+  private func listed(_ open: [Digest256], now: StoreInstant, next: String?) -> OpenRecords {
     var records: [OpenRecord] = []
     var unreadable: [RecordID] = []
     for id in open.map(RecordID.init) {
@@ -72,6 +77,6 @@ extension RecordTable {
         unreadable.append(id)
       }
     }
-    return OpenRecords(records: records, unreadable: unreadable, next: count < limit ? nil : last?.text)
+    return OpenRecords(records: records, unreadable: unreadable, next: next)
   }
 }

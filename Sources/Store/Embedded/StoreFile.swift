@@ -70,15 +70,7 @@ enum StoreFile {
   }
 
   private static func prepare(_ database: Database, path: String) throws {
-    let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-    let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
-    let isEmpty = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") == 0
-    guard application == applicationID || (application == 0 && found == 0 && isEmpty) else {
-      throw EmbeddedStoreError.foreignDatabase(path: path)
-    }
-    guard found <= format else {
-      throw EmbeddedStoreError.newerFormat(path: path, found: found, known: format)
-    }
+    let (found, isEmpty) = try checkFormat(database, path: path)
     // Takes effect only in a file without tables, before its first page is written.
     if isEmpty { try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL") }
     guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
@@ -88,6 +80,28 @@ enum StoreFile {
     try database.execute(sql: "PRAGMA synchronous = FULL")
     // 16 MiB of pages, because IDs are random and every command needs another page.
     try database.execute(sql: "PRAGMA cache_size = -16384")
+    try createTables(database, found: found)
+  }
+
+  /// Returns the format of the file, 0 for none, and whether it has no tables. Throws if it is not a store that this
+  /// version can read.
+  private static func checkFormat(
+    _ database: Database, path: String
+  ) throws -> (found: Int, isEmpty: Bool) {
+    let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+    let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+    let isEmpty = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") == 0
+    guard application == applicationID || (application == 0 && found == 0 && isEmpty) else {
+      throw EmbeddedStoreError.foreignDatabase(path: path)
+    }
+    guard found <= format else {
+      throw EmbeddedStoreError.newerFormat(path: path, found: found, known: format)
+    }
+    return (found, isEmpty)
+  }
+
+  /// Creates the tables that a file of format `found` lacks.
+  private static func createTables(_ database: Database, found: Int) throws {
     if found < format {
       try database.inTransaction(.immediate) {
         try database.execute(sql: schema)

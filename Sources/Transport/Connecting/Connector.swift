@@ -13,10 +13,29 @@ enum BackendConnection: Sendable {
 /// The steps that establish a connection to a backend. Its name is resolved anew for each connection.
 enum Connector {
   static func connect(for pool: ConnectionPool) -> EventLoopFuture<BackendConnection> {
-    let loop = pool.upstream.context.loop
     let settings = pool.settings
-    let bootstrap = ClientBootstrap(group: loop)
-      .connectTimeout(.milliseconds(max(1, settings.connectTimeout.count)))
+    let bootstrap = bootstrap(for: pool)
+    let channel: EventLoopFuture<any Channel>
+    switch settings.address {
+    case .tcp(let host, let port):
+      channel = bootstrap.channelOption(.tcpOption(.tcp_nodelay), value: 1)
+        .channelOption(.tcpOption(userTimeout), value: silence(of: settings))
+        .connect(host: host, port: port)
+    case .unix(let path):
+      do { channel = bootstrap.withConnectedSocket(try UnixSocket.connect(to: path)) } catch {
+        return pool.upstream.context.loop.makeFailedFuture(error)
+      }
+    }
+    let outcome = limited(channel.flatMap(whenGreeted), to: settings.connectTimeout)
+    // Covers a backend that accepts the connection but never completes the handshake, and one whose name took too long
+    // to resolve.
+    channel.whenSuccess { channel in outcome.whenFailure { _ in channel.close(promise: nil) } }
+    return outcome
+  }
+
+  private static func bootstrap(for pool: ConnectionPool) -> ClientBootstrap {
+    ClientBootstrap(group: pool.upstream.context.loop)
+      .connectTimeout(.milliseconds(max(1, pool.settings.connectTimeout.count)))
       // A second read would usually find nothing.
       .channelOption(.maxMessagesPerRead, value: 1)
       // Most responses fit in the minimum, which the allocator keeps in its cache of small blocks (up to 1032 bytes).
@@ -36,22 +55,6 @@ enum Connector {
           try channel.pipeline.syncOperations.addHandlers([records, try tls.handler(), greeting])
         }
       }
-    let channel: EventLoopFuture<any Channel>
-    switch settings.address {
-    case .tcp(let host, let port):
-      channel = bootstrap.channelOption(.tcpOption(.tcp_nodelay), value: 1)
-        .channelOption(.tcpOption(userTimeout), value: silence(of: settings))
-        .connect(host: host, port: port)
-    case .unix(let path):
-      do { channel = bootstrap.withConnectedSocket(try UnixSocket.connect(to: path)) } catch {
-        return loop.makeFailedFuture(error)
-      }
-    }
-    let outcome = limited(channel.flatMap(whenGreeted), to: settings.connectTimeout)
-    // Covers a backend that accepts the connection but never completes the handshake, and one whose name took too long
-    // to resolve.
-    channel.whenSuccess { channel in outcome.whenFailure { _ in channel.close(promise: nil) } }
-    return outcome
   }
 
   /// The Linux socket option `TCP_USER_TIMEOUT`: the maximum time that sent data may stay unacknowledged, in

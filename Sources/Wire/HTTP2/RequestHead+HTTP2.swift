@@ -15,19 +15,9 @@ extension RequestHead {
     try HTTP2Fields.checkSize(fields, limits: limits)
     let pseudo = try PseudoFields(fields)
     var head = try MessageHead(method: pseudo.method, target: pseudo.target)
-    var host: String?
     var cookies: [String] = []
     head.fields.reserveCapacity(fields.count)
-    for (name, value) in fields.dropFirst(pseudo.count) where name == "host" {
-      guard host == nil else { throw .repeatedHost }
-      host = value
-    }
-    // If the two differ, readers of one and readers of the other see different hosts.
-    if let host, let authority = pseudo.authority, host.lowercased() != authority.lowercased() {
-      throw .badHost
-    }
-    guard let host = pseudo.authority ?? host else { throw .missingHost }
-    head.append("Host", host, as: .host)
+    head.append("Host", try pseudo.host(with: fields), as: .host)
     for (name, value) in fields.dropFirst(pseudo.count) {
       try HTTP2Fields.check(name: name, value: value)
       switch name {
@@ -45,11 +35,11 @@ extension RequestHead {
       try FramingFields(head.fields, in: bytes)
     }
     let framing: BodyFraming
-    switch fields.contentLength {
-    case .some(let length):
+    if let length = fields.contentLength {
       guard length == 0 || !isEnd else { throw .badContentLength }
       framing = .length(length)
-    case nil: framing = isEnd ? .none : .chunked
+    } else {
+      framing = isEnd ? .none : .chunked
     }
     self.init(
       head: head, framing: framing, keepAlive: true, expectsContinue: fields.expectsContinue && !isEnd)
@@ -63,6 +53,21 @@ private struct PseudoFields {
   let authority: String?
   /// The number of pseudo-header fields. The other fields follow them.
   let count: Int
+
+  /// Returns the request's host: `:authority`, else the `host` field.
+  ///
+  /// - Parameter fields: All fields of the request.
+  func host(with fields: [(name: String, value: String)]) throws(WireError) -> String {
+    var host: String?
+    for (name, value) in fields.dropFirst(count) where name == "host" {
+      guard host == nil else { throw .repeatedHost }
+      host = value
+    }
+    // If the two differ, readers of one and readers of the other see different hosts.
+    if let host, let authority, host.lowercased() != authority.lowercased() { throw .badHost }
+    guard let host = authority ?? host else { throw .missingHost }
+    return host
+  }
 
   init(_ fields: [(name: String, value: String)]) throws(WireError) {
     var method: String?

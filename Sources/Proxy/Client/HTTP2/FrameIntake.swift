@@ -58,31 +58,33 @@ struct FrameIntake {
         let count = min(skipped, bytes.writerIndex - at)
         skipped -= count
         at += count
-      } else if let frame = Frame(bytes, at: at) {
-        if pingCredit > 0, hasBegun, !isInBlock, frame.isPing {
-          guard bytes.writerIndex - at >= Self.pingBytes else { break }
-          Self.pass(bytes, upTo: at, to: &passed)
-          if let ping = bytes.getSlice(at: at + Self.headBytes, length: 8) { passed.pings.append(ping) }
-          at += Self.pingBytes
-          bytes.moveReaderIndex(to: at)
-          pingCredit -= 1
-        } else if budget.take(frame.kind, now: now) {
-          passed.frames += 1
-          begin(frame)
-        } else {
-          Self.pass(bytes, upTo: at, to: &passed)
-          passed.isFlood = true
-          return passed
-        }
+        continue
+      }
+      guard let frame = Frame(bytes, at: at) else { break }
+      if pingCredit > 0, hasBegun, !isInBlock, frame.isPing {
+        guard bytes.writerIndex - at >= Self.pingBytes else { break }
+        takePing(from: &bytes, at: &at, to: &passed)
+      } else if budget.take(frame.kind, now: now) {
+        passed.frames += 1
+        begin(frame)
       } else {
-        break
+        Self.pass(bytes, upTo: at, to: &passed)
+        passed.isFlood = true
+        return passed
       }
     }
     Self.pass(bytes, upTo: at, to: &passed)
-    if at < bytes.writerIndex, let rest = bytes.getSlice(at: at, length: bytes.writerIndex - at) {
-      held = rest
-    }
+    if at < bytes.writerIndex { held = bytes.getSlice(at: at, length: bytes.writerIndex - at) ?? held }
     return passed
+  }
+
+  /// Takes a whole PING frame out of the bytes, which is replied to here.
+  private mutating func takePing(from bytes: inout ByteBuffer, at: inout Int, to passed: inout Passed) {
+    Self.pass(bytes, upTo: at, to: &passed)
+    if let ping = bytes.getSlice(at: at + Self.headBytes, length: 8) { passed.pings.append(ping) }
+    at += Self.pingBytes
+    bytes.moveReaderIndex(to: at)
+    pingCredit -= 1
   }
 
   private mutating func begin(_ frame: Frame) {

@@ -15,6 +15,17 @@ struct RedisRights {
   init(namespace: String, user: String?, topology: RedisEndpointSettings.Topology) {
     self.namespace = namespace
     self.user = user ?? "default"
+    // The last ones, since a subscribed connection takes no other commands.
+    all =
+      Self.commands(namespace, topology) + [
+        Right(rule: "+subscribe", command: ["SUBSCRIBE", "\(namespace):{check}"]),
+        Right(rule: "+unsubscribe", command: ["UNSUBSCRIBE", "\(namespace):{check}"]),
+      ]
+  }
+
+  private static func commands(
+    _ namespace: String, _ topology: RedisEndpointSettings.Topology
+  ) -> [Right] {
     let key = "\(namespace):{check}"
     var all = [
       Right(rule: "+ping", command: ["PING"]), Right(rule: "+select", command: ["SELECT", "0"]),
@@ -46,12 +57,7 @@ struct RedisRights {
         Right(rule: "+asking", command: ["ASKING"]),
       ]
     }
-    // The last ones, since a subscribed connection takes no other commands.
-    all += [
-      Right(rule: "+subscribe", command: ["SUBSCRIBE", "\(namespace):{check}"]),
-      Right(rule: "+unsubscribe", command: ["UNSUBSCRIBE", "\(namespace):{check}"]),
-    ]
-    self.all = all
+    return all
   }
 
   /// The line of an ACL file for a user with these rights and no others.

@@ -1,0 +1,149 @@
+import ArgumentParser
+import Idempotency
+import Logging
+import Platform
+import ServiceLifecycle
+import Settings
+import Store
+import Telemetry
+
+/// Builds the whole program from its settings, and runs it.
+///
+/// This and `ProgramServices` are the only types that know every module.
+struct Assembly {
+  private let settings: Settings
+  /// The configuration file; `nil` if there is none, and no reload.
+  private let file: ConfigurationFile?
+  /// Called once every listener accepts connections.
+  private let onListening: @Sendable () -> Void
+  private let log: ProgramLog
+  private var logger: Logger { log.logger }
+
+  init(
+    settings: Settings, file: ConfigurationFile? = nil, onListening: @escaping @Sendable () -> Void = {}
+  ) {
+    self.settings = settings
+    self.file = file
+    self.onListening = onListening
+    log = ProgramLog(settings)
+  }
+
+  /// Runs until a signal ends the program, together with the given services.
+  ///
+  /// - Throws: `ExitCode`, once the log and the standard error name the reason.
+  func run(beside services: [any Service] = []) async throws {
+    for warning in settings.warnings { logger.warning("\(warning)") }
+    defer { log.close() }
+    do throws(any Error) {
+      let parts = ProcessParts(settings, log)
+      switch settings.store.place {
+      case .embedded(let path): try await run(path, parts, beside: services)
+      case .redis(let redis): try await run(redis, parts, beside: services)
+      }
+    } catch let refusal as IdentityRefusal {
+      for reason in refusal.reasons { StandardError.print("semel: \(reason)") }
+      logger.critical("semel stops: \(IdentityRefusal.summary)", metadata: ["reasons": "\(refusal.reasons)"])
+      throw ExitCode.badConfiguration
+    } catch {
+      logger.critical("semel stops", metadata: ["error": "\(error)"])
+      log.flush()
+      StandardError.print("semel: \(error)")
+      throw ExitCode.failure
+    }
+    logger.info("semel has stopped")
+  }
+
+  /// Runs the program on the embedded store in the file at `path`.
+  private func run(_ path: String, _ parts: ProcessParts, beside services: [any Service]) async throws {
+    let store = try EmbeddedStore(
+      path: path, timeout: settings.store.timeout, requiresDurable: settings.store.requireDurable,
+      isWallTrusted: settings.store.trustsClock, logger: logger)
+    let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
+    parts.metrics.addSource(store)
+    parts.metrics.addSource(cache)
+    let namespace = NamespaceGuard(settings, facts: store, isShared: false, logger: logger)
+    // No later comparison follows: the store belongs to this process alone, and is as reachable now as it will be.
+    try await Self.untilReached { try await Self.compare(namespace) }
+    let assembled = AssembledStore(
+      records: parts.records(over: parts.contexts.map { _ in store }, cache), facts: store,
+      namespace: namespace, readiness: StoreReadiness(of: settings.store, [store.monitor]),
+      enter: {
+        try await Self.untilReached {
+          if case .pending(let reason) = try await Self.begin(namespace) { reason } else { nil }
+        }
+      })
+    try await serve(assembled, parts, beside: services)
+    await store.close()
+  }
+
+  /// Runs the program on Redis.
+  private func run(_ redis: RedisSettings, _ parts: ProcessParts, beside services: [any Service]) async throws
+  {
+    var endpoint = try RedisEndpointSettings(redis, in: settings.store)
+    endpoint.awaitsAdmission = true
+    // The cache is bypassed until the subscription is established.
+    let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
+    let subscriber = RedisSubscriber(context: parts.contexts[0], settings: endpoint, logger: logger)
+    subscriber.observe { cache.follow($0) }
+    let stores = parts.contexts.map {
+      RedisStore(context: $0, settings: endpoint, logger: logger, subscriber: subscriber)
+    }
+    parts.metrics.addSource(cache)
+    parts.metrics.addSource(stores.map(\.counters))
+    parts.metrics.addSource(subscriber)
+    let namespace = NamespaceGuard(
+      settings, facts: stores[0].facts, directory: RedisDirectory(stores[0]), isShared: true, logger: logger)
+    let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
+    _ = try await Self.compare(namespace)
+    let assembled = AssembledStore(
+      records: parts.records(over: stores, cache), facts: stores[0].facts, namespace: namespace,
+      readiness: StoreReadiness(of: settings.store, stores.map(\.counters.monitor)), services: [watch],
+      board: RedisCensus(stores[0]), invalidations: RedisInvalidations(stores[0]),
+      enter: { watch.follow(try await Self.begin(namespace)) })
+    try await serve(assembled, parts, beside: services)
+    subscriber.close()
+  }
+
+  private func serve<Records: RecordStore>(
+    _ store: AssembledStore<Records>, _ parts: ProcessParts, beside services: [any Service]
+  ) async throws {
+    try await ProgramServices(
+      settings: settings, file: file, log: log, parts: parts, store: store, onListening: onListening
+    ).run(beside: services)
+  }
+}
+
+extension Assembly {
+  /// The time for which a start repeats a step on an embedded store that does not reply: a slow disk, or a previous
+  /// process that is about to end, must not fail it.
+  private static let patience = Duration.seconds(10)
+
+  /// Repeats a step until it reaches the embedded store.
+  ///
+  /// - Parameter step: Returns the reason why it has not reached the store.
+  /// - Throws: `NamespaceUnreadable` after `patience`.
+  private static func untilReached(_ step: () async throws -> String?) async throws {
+    let end = ContinuousClock.now + patience
+    while let reason = try await step() {
+      guard ContinuousClock.now < end else { throw NamespaceUnreadable(reason: reason) }
+      try await Task.sleep(for: .milliseconds(100))
+    }
+  }
+
+  /// Compares the configuration with its namespace before any listener opens. Returns the reason if the store cannot be
+  /// reached.
+  private static func compare(_ namespace: NamespaceGuard) async throws -> String? {
+    switch await namespace.compare() {
+    case .accepted: return nil
+    case .unreached(let reason): return reason
+    case .refused(let reasons): throw IdentityRefusal(reasons: reasons)
+    }
+  }
+
+  /// Enters the configuration in its namespace, if the store can be reached.
+  private static func begin(_ namespace: NamespaceGuard) async throws -> NamespaceGuard.Standing {
+    let standing = await namespace.begin()
+    if case .refused(let reasons) = standing { throw IdentityRefusal(reasons: reasons) }
+    return standing
+  }
+}

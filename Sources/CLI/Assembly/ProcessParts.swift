@@ -1,0 +1,96 @@
+import Admin
+import CoreMetrics
+import Idempotency
+import Logging
+import NIOCore
+import NIOPosix
+import Platform
+import Proxy
+import ServiceLifecycle
+import Settings
+import Store
+import Telemetry
+
+/// The log and the traces of the program.
+struct ProgramLog {
+  let sink: LogSink
+  /// The level from which entries are written. A reload may change it.
+  let threshold: LogThreshold
+  let logger: Logger
+  let tracer: Tracer?
+
+  init(_ settings: Settings) {
+    let format = LogFormat(settings.log.format)
+    let (sink, threshold) = (LogSink(format: format), LogThreshold(Logger.Level(settings.log.level)))
+    self.sink = sink
+    self.threshold = threshold
+    tracer = settings.tracing.map(Tracer.init)
+    logger = Logger(label: "semel") {
+      StructuredLogHandler(label: $0, threshold: threshold, format: format, sink: sink)
+    }
+  }
+
+  /// Writes the entries that wait to be written.
+  func flush() { sink.flush() }
+
+  /// Sends the spans that wait to be sent, and writes the entries that wait to be written.
+  func close() {
+    tracer?.close()
+    sink.flush()
+  }
+}
+
+/// The parts of the process that do not depend on its store.
+struct ProcessParts {
+  let group: MultiThreadedEventLoopGroup
+  /// The event loops of `group`.
+  let contexts: [EventLoopContext]
+  let metrics: Metrics
+  let known = KnownRecords()
+  private let failures: StoreFailureLog
+
+  /// Creates the parts, and warns of too few file descriptors. A process has one instance, since a metrics system can
+  /// be set only once.
+  init(_ settings: Settings, _ log: ProgramLog) {
+    group = MultiThreadedEventLoopGroup(
+      numberOfThreads: settings.workers > 0 ? settings.workers : System.coreCount)
+    contexts = group.makeIterator().map { EventLoopContext(loop: $0) }
+    let descriptors = DescriptorLimit.raise()
+    if let warning = DescriptorLimit.warning(of: settings, loops: contexts.count, limit: descriptors) {
+      log.logger.warning("\(warning)")
+    }
+    metrics = Metrics(loops: contexts.count)
+    // Before any library creates a metric.
+    MetricsSystem.bootstrap(metrics.registry)
+    metrics.addSource(log.sink)
+    metrics.addSource(log.tracer)
+    failures = StoreFailureLog(logger: log.logger)
+  }
+
+  /// Returns the record stores of the event loops: the given ones, measured, behind the process's one cache.
+  func records<Records: RecordStore>(
+    over stores: [Records], _ cache: LocalCache
+  ) -> [CachedStore<MeasuredStore<Records>>] {
+    stores.enumerated().map { index, store in
+      CachedStore(MeasuredStore(store, metrics: metrics.loops[index], failures: failures), cache: cache)
+    }
+  }
+}
+
+/// A store, and everything that the other parts of the program need of it.
+struct AssembledStore<Records: RecordStore> {
+  /// The store as each event loop uses it.
+  let records: [Records]
+  let facts: any NamespaceFacts
+  /// The comparison of the configuration with the store's namespace.
+  let namespace: NamespaceGuard
+  let readiness: StoreReadiness
+  /// The services of the store, which run beside the proxy.
+  var services: [any Service] = []
+  /// The place where nodes share their counts of open records; `nil` if the store belongs to this process alone.
+  var board: (any CensusBoard)?
+  /// The way to the caches of other nodes; `nil` if the store belongs to this process alone.
+  var invalidations: (any CacheInvalidations)?
+  /// Enters the configuration in its namespace. Called once every address is bound.
+  let enter: @Sendable () async throws -> Void
+}

@@ -1,0 +1,156 @@
+import Admin
+import Idempotency
+import Logging
+import Platform
+import Proxy
+import ServiceLifecycle
+import Settings
+import Store
+import Telemetry
+import Transport
+import UnixSignals
+
+/// The services of the program on one store: the proxy, the admin listener, reloads, and what they share.
+struct ProgramServices<Records: RecordStore> {
+  typealias Server = ProxyServer<Records, HTTPUpstream>
+
+  let settings: Settings
+  let file: ConfigurationFile?
+  let log: ProgramLog
+  let parts: ProcessParts
+  let store: AssembledStore<Records>
+  let onListening: @Sendable () -> Void
+
+  private var metrics: Metrics { parts.metrics }
+  private var logger: Logger { log.logger }
+  private var identityKey: IdentityKey? { settings.store.idSecret.map(IdentityKey.init) }
+
+  /// Runs all services, and those given, until a signal ends the program or one of them fails.
+  func run(beside others: [any Service]) async throws {
+    metrics.addSource(store.namespace)
+    let digests = LogDigests(secret: settings.store.idSecret)
+    let server = server(digests)
+    let adminStands = OperatorGate(isNeeded: settings.admin != nil)
+    let proxy = try proxy(server, after: adminStands)
+    let reload = file.map { reload(of: $0, server, proxy) }
+    var all = others + store.services
+    if !digests.isShared { all.append(LogSecretService(facts: store.facts, digests: digests)) }
+    all += try adminServices(proxy, reload, adminStands)
+    if let reload {
+      all.append(ReloadService(signals: await UnixSignalsSequence(trapping: .sighup), reload: reload))
+    }
+    // Services stop in reverse order: the proxy first, so that the probes report its stop.
+    all.append(proxy)
+    try await ServiceGroup(
+      configuration: .init(
+        services: all.map { .init(service: $0, successTerminationBehavior: .gracefullyShutdownGroup) },
+        gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet)
+    ).run()
+  }
+
+  /// The logger of the service lifecycle. Its own entries are about services and signals, and repeat the error that
+  /// ends the process.
+  private var quiet: Logger {
+    var quiet = logger
+    quiet.logLevel = .critical
+    return quiet
+  }
+}
+
+// The proxy.
+extension ProgramServices {
+  private func server(_ digests: LogDigests) -> Server {
+    let environment = ProxyEnvironment(
+      counters: metrics.counters, tracer: log.tracer, identityKey: identityKey, digests: digests,
+      known: parts.known, logger: logger)
+    let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
+    let backends = parts.contexts.map {
+      HTTPUpstream(context: $0, loops: parts.contexts.count, logger: logger, strayBytes: strayBytes)
+    }
+    metrics.addSource(strayBytes)
+    metrics.addSource(Array(zip(parts.contexts, backends)))
+    let snapshot = snapshot(of: settings)
+    let workers = parts.contexts.indices.map { index in
+      Worker(
+        context: parts.contexts[index], store: store.records[index], backend: backends[index],
+        environment: environment, configuration: snapshot, metrics: metrics.loops[index])
+    }
+    return ProxyServer(workers: workers, environment: environment, group: parts.group)
+  }
+
+  private func proxy(
+    _ server: Server, after adminStands: OperatorGate
+  ) throws -> ProxyService<Records, HTTPUpstream> {
+    ProxyService(
+      server: server, listeners: try settings.listen.map(Listener.init), patience: ProxyPatience(settings),
+      onBound: { [enter = store.enter] in
+        try await adminStands.opened()
+        try await enter()
+      }, onListening: onListening, logger: logger)
+  }
+
+  private func reload(
+    of file: ConfigurationFile, _ server: Server, _ proxy: ProxyService<Records, HTTPUpstream>
+  ) -> ConfigurationReload {
+    ConfigurationReload(
+      of: file, counters: metrics.counters, logger: logger,
+      check: { [namespace = store.namespace] in await namespace.adopt($0) }
+    ) { [self] settings in
+      await server.adopt(snapshot(of: settings))
+      server.reloadCertificates()
+      proxy.adopt(ProxyPatience(settings))
+      log.threshold.level = Logger.Level(settings.log.level)
+    }
+  }
+
+  /// Returns the configuration snapshot for the event loops, at start and at each reload.
+  private func snapshot(of settings: Settings) -> ConfigurationSnapshot {
+    ConfigurationSnapshot(
+      routes: RouteTable(settings.routes, number: metrics.number(ofRoute:)), fallback: settings.onlyUpstream,
+      limits: settings.limits,
+      accessLog: AccessLog(
+        sink: log.sink, format: LogFormat(settings.log.format),
+        isEnabled: settings.log.access && Logger.Level(settings.log.level) <= .info,
+        replaySample: settings.log.replaySample),
+      trustedProxies: settings.trustedProxies, unmatchedKeys: settings.unmatchedKeys,
+      passesUnderscores: settings.underscores == .pass)
+  }
+}
+
+// The admin listener.
+extension ProgramServices {
+  /// Returns the admin listener and the count of open records that its metrics page shows; none without `admin`.
+  private func adminServices(
+    _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: OperatorGate
+  ) throws -> [any Service] {
+    guard let admin = settings.admin else { return [] }
+    let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
+    let recordAdmin = RecordAdmin(
+      store: store.records[0], context: parts.contexts[0], invalidations: store.invalidations,
+      identityKey: identityKey, routes: { await live().routes },
+      onFreed: { [known = parts.known] in known.remove($0) }, logger: logger)
+    let census = RecordCensus(recordAdmin: recordAdmin, board: store.board)
+    metrics.source { census.figures }
+    let server = AdminServer(
+      host: admin.host, port: admin.port, names: admin.hosts,
+      token: try admin.tokenFile.map(ConfigurationFile.secret(at:)), metrics: metrics,
+      readiness: readiness(of: proxy, live), configuration: { await reload?.standing },
+      surroundings: { [store = store.readiness] in
+        [store.line] + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
+      }, recordAdmin: recordAdmin, settings: { await live().shownJSON },
+      onListening: { stands.open() }, logger: logger)
+    return [census, server]
+  }
+
+  /// Returns the readiness that `/readyz` reports: of the proxy, then of the store, then of the namespace.
+  private func readiness(
+    of proxy: ProxyService<Records, HTTPUpstream>, _ live: @escaping @Sendable () async -> Settings
+  ) -> @Sendable () async -> Readiness {
+    { [store = store.readiness, namespace = store.namespace] in
+      let own = await proxy.readiness
+      guard own == .ready else { return own }
+      let verdict = store.verdict(await live().readiness)
+      return verdict == .ready ? namespace.readiness : verdict
+    }
+  }
+}

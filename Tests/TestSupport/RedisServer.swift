@@ -144,22 +144,7 @@ package final class RedisServer: @unchecked Sendable {
   }
 
   private static func spawn(_ arguments: [String]) throws -> pid_t {
-    var pointers: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) }
-    pointers.append(nil)
-    defer { for pointer in pointers { free(pointer) } }
-    // A thread of the concurrency pool blocks most signals, and its children would with it.
-    var attributes = posix_spawnattr_t()
-    var blocked = sigset_t()
-    sigemptyset(&blocked)
-    posix_spawnattr_init(&attributes)
-    posix_spawnattr_setsigmask(&attributes, &blocked)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-    defer { posix_spawnattr_destroy(&attributes) }
-    var process: pid_t = 0
-    let code = posix_spawnp(&process, arguments[0], nil, &attributes, pointers, environ)
-    guard code == 0 else {
-      throw StartError.cannotStart("\(arguments[0]): \(String(cString: strerror(code)))")
-    }
+    let process = try Spawner.start(arguments)
     _ = killsAtExit
     running.withLock { _ = $0.insert(process) }
     return process

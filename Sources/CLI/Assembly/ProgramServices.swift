@@ -29,10 +29,10 @@ struct ProgramServices<Records: RecordStore> {
   func run(beside others: [any Service]) async throws {
     metrics.addSource(store.namespace)
     let digests = LogDigests(secret: settings.store.idSecret)
-    let server = server(digests)
+    let server = makeServer(digests)
     let adminStands = OperatorGate(isNeeded: settings.admin != nil)
-    let proxy = try proxy(server, after: adminStands)
-    let reload = file.map { reload(of: $0, server, proxy) }
+    let proxy = try makeProxy(server, after: adminStands)
+    let reload = file.map { makeReload(of: $0, server, proxy) }
     var all = others + store.services
     if !digests.isShared { all.append(LogSecretService(facts: store.facts, digests: digests)) }
     all += try adminServices(proxy, reload, adminStands)
@@ -59,7 +59,7 @@ struct ProgramServices<Records: RecordStore> {
 
 // The proxy.
 extension ProgramServices {
-  private func server(_ digests: LogDigests) -> Server {
+  private func makeServer(_ digests: LogDigests) -> Server {
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: log.tracer, identityKey: identityKey, digests: digests,
       known: parts.known, logger: logger)
@@ -69,7 +69,7 @@ extension ProgramServices {
     }
     metrics.addSource(strayBytes)
     metrics.addSource(Array(zip(parts.contexts, backends)))
-    let snapshot = snapshot(of: settings)
+    let snapshot = makeSnapshot(of: settings)
     let workers = parts.contexts.indices.map { index in
       Worker(
         context: parts.contexts[index], store: store.records[index], backend: backends[index],
@@ -78,7 +78,7 @@ extension ProgramServices {
     return ProxyServer(workers: workers, environment: environment, group: parts.group)
   }
 
-  private func proxy(
+  private func makeProxy(
     _ server: Server, after adminStands: OperatorGate
   ) throws -> ProxyService<Records, HTTPUpstream> {
     ProxyService(
@@ -89,14 +89,14 @@ extension ProgramServices {
       }, onListening: onListening, logger: logger)
   }
 
-  private func reload(
+  private func makeReload(
     of file: ConfigurationFile, _ server: Server, _ proxy: ProxyService<Records, HTTPUpstream>
   ) -> ConfigurationReload {
     ConfigurationReload(
       of: file, counters: metrics.counters, logger: logger,
       check: { [namespace = store.namespace] in await namespace.adopt($0) }
     ) { [self] settings in
-      await server.adopt(snapshot(of: settings))
+      await server.adopt(makeSnapshot(of: settings))
       server.reloadCertificates()
       proxy.adopt(ProxyPatience(settings))
       log.threshold.level = Logger.Level(settings.log.level)
@@ -104,7 +104,7 @@ extension ProgramServices {
   }
 
   /// Returns the configuration snapshot for the event loops, at start and at each reload.
-  private func snapshot(of settings: Settings) -> ConfigurationSnapshot {
+  private func makeSnapshot(of settings: Settings) -> ConfigurationSnapshot {
     ConfigurationSnapshot(
       routes: RouteTable(settings.routes, number: metrics.number(ofRoute:)), fallback: settings.onlyUpstream,
       limits: settings.limits,
@@ -134,7 +134,7 @@ extension ProgramServices {
     let server = AdminServer(
       host: admin.host, port: admin.port, names: admin.hosts,
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)), metrics: metrics,
-      readiness: readiness(of: proxy, live), configuration: { await reload?.standing },
+      readiness: makeReadiness(of: proxy, live), configuration: { await reload?.standing },
       surroundings: { [store = store.readiness] in
         [store.line] + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
       }, recordAdmin: recordAdmin, settings: { await live().shownJSON },
@@ -143,7 +143,7 @@ extension ProgramServices {
   }
 
   /// Returns the readiness that `/readyz` reports: of the proxy, then of the store, then of the namespace.
-  private func readiness(
+  private func makeReadiness(
     of proxy: ProxyService<Records, HTTPUpstream>, _ live: @escaping @Sendable () async -> Settings
   ) -> @Sendable () async -> Readiness {
     { [store = store.readiness, namespace = store.namespace] in

@@ -13,6 +13,8 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
   public let loop: any EventLoop
   /// Jobs that became ready on the loop and have not run yet. Accessed on the loop only.
   private var ready: [UnownedJob] = []
+  /// Calls that are due in the same turn. Accessed on the loop only.
+  private var calls: [() -> Void] = []
   private var isDraining = false
   private var isScheduled = false
 
@@ -35,13 +37,21 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
     }
   }
 
-  /// Runs the jobs that are ready, and those that become ready meanwhile, up to a limit.
+  /// Makes a call at the end of the loop's turn, before the jobs that are ready then. Call it on the loop.
+  public func perform(_ call: @escaping () -> Void) {
+    loop.assertInEventLoop()
+    calls.append(call)
+    if !isDraining { schedule() }
+  }
+
+  /// Makes the calls that are due, and runs the jobs that are ready and those that become ready meanwhile, up to a limit.
   ///
   /// Call it on the loop. Inside a job it does nothing.
   public func drain() {
     loop.assertInEventLoop()
-    guard !isDraining, !ready.isEmpty else { return }
+    guard !isDraining, !ready.isEmpty || !calls.isEmpty else { return }
     isDraining = true
+    makeCalls()
     var index = 0
     while index < min(ready.count, Self.turnLimit) {
       let job = ready[index]
@@ -49,11 +59,21 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
       job.runSynchronously(on: asUnownedTaskExecutor())
     }
     isDraining = false
+    if !calls.isEmpty { schedule() }
     if index == ready.count {
       ready.removeAll(keepingCapacity: true)
     } else {
       ready.removeFirst(index)
       schedule()
+    }
+  }
+
+  private func makeCalls() {
+    while !calls.isEmpty {
+      // Calls that these cause are made in the next round, into an array of its own.
+      let due = calls
+      calls.removeAll(keepingCapacity: true)
+      for call in due { call() }
     }
   }
 

@@ -17,7 +17,7 @@ public final class LoopTimers: @unchecked Sendable {
   private static let catchingUp: TimeAmount = .milliseconds(20)
 
   private let loop: any EventLoop
-  private let executor: LoopExecutor
+  let executor: LoopExecutor
   private var wheel: TimerWheel<() -> Void>
   private var isTurning = false
   /// The time of the wheel's next turn.

@@ -1,13 +1,19 @@
-/// A wake-up for one waiting task of a loop: it may be set any number of times, and has at most one waiter at a time.
+/// A wake-up for one waiter of a loop, a task or a call: it may be set any number of times, and has at most one waiter at
+/// a time.
 ///
 /// Confined to its loop. Setting it while nobody waits is remembered: the next wait returns at once.
 public final class Signal: @unchecked Sendable {
   /// The end of a wait.
   public enum Ending: Sendable { case signalled, timedOut }
 
+  private enum Waiter {
+    case task(UnsafeContinuation<Ending, Never>)
+    case call((Ending) -> Void)
+  }
+
   private let timers: LoopTimers
   private var isSet = false
-  private var waiter: UnsafeContinuation<Ending, Never>?
+  private var waiter: Waiter?
   private var timer: LoopTimers.Token?
 
   public init(timers: LoopTimers) { self.timers = timers }
@@ -30,23 +36,39 @@ public final class Signal: @unchecked Sendable {
       return .signalled
     }
     if let milliseconds, milliseconds <= 0 { return .timedOut }
-    return await withUnsafeContinuation { continuation in
-      precondition(waiter == nil, "Signal: a second task waits while one does")
-      waiter = continuation
-      if let milliseconds {
-        timer = timers.start(milliseconds: milliseconds) { [self] in
-          timer = nil
-          end(.timedOut)
-        }
-      }
+    return await withUnsafeContinuation { continuation in begin(.task(continuation), milliseconds) }
+  }
+
+  /// Calls `act` once, at the next `set` or after the given time. Like a task that waits, it runs at the end of the
+  /// loop's turn.
+  public func whenSet(milliseconds: Int64, _ act: @escaping (Ending) -> Void) {
+    timers.assertOnLoop()
+    begin(.call(act), milliseconds)
+    if isSet {
+      isSet = false
+      end(.signalled)
+    }
+  }
+
+  private func begin(_ next: Waiter, _ milliseconds: Int64?) {
+    precondition(waiter == nil, "Signal: a second waiter while there is one")
+    waiter = next
+    guard let milliseconds else { return }
+    timer = timers.start(milliseconds: milliseconds) { [self] in
+      timer = nil
+      end(.timedOut)
     }
   }
 
   private func end(_ ending: Ending) {
     if let timer { timers.stop(timer) }
     timer = nil
-    let continuation = waiter
+    let ended = waiter
     waiter = nil
-    continuation?.resume(returning: ending)
+    switch ended {
+    case .task(let continuation): continuation.resume(returning: ending)
+    case .call(let act): timers.executor.perform { act(ending) }
+    case nil: break
+    }
   }
 }

@@ -92,6 +92,11 @@ public protocol UpstreamExchange: Sendable {
   /// - Parameter span: The time limit, which begins with the request's last byte, or with this call if that was sent
   ///   before. After it, the method throws `timedOut` and may be called again.
   func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead
+  /// Calls `act` once, on the loop: when the head has arrived, when the exchange has failed, or at the end of the time
+  /// limit, which counts as for `head`. A call of `head` that follows waits no longer than the rest of that time.
+  func whenReady(within span: Milliseconds, _ act: @escaping @Sendable () -> Void)
+  /// The final head of the response, if it has arrived.
+  var readyHead: UpstreamHead? { get }
   /// Waits until the response is complete, or more than `limit` bytes of its body have arrived. May be called again
   /// after a time-out.
   ///

@@ -14,27 +14,76 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   private var delivery: Delivery { runner.delivery }
   private var head: MessageHead { runner.head }
 
+  /// Forwards the request, and gives the client the response as it comes. A task is made only for a response that does
+  /// not arrive whole, which most do.
+  ///
+  /// - Parameter finish: Called at the end.
+  @inline(never)
+  func start(
+    _ target: RequestTarget, by route: Route?, finish: @escaping @Sendable () -> Void
+  ) throws(Problem) {
+    // A client that has gone already would hold the backend until it responds, and its response would be lost.
+    guard delivery.isConnected else { return finish() }
+    let (exchange, span) = try send(target, by: route)
+    let sentAt = didSend()
+    exchange.whenReady(within: span) {
+      var begun: ResponseRelay?
+      if let head = exchange.readyHead, head.head.status != 101 {
+        begun = begin(exchange, head)
+        guard begun != nil else {
+          end(exchange, sentAt)
+          return finish()
+        }
+      }
+      worker.context.task { [begun] in
+        do throws(Problem) {
+          _ = try await rest(of: exchange, begun, within: span, sentAt)
+        } catch {
+          runner.refuse(error)
+        }
+        finish()
+      }
+    }
+  }
+
   /// Forwards the request, and gives the client the response as it comes.
   ///
-  /// - Parameter id: The id of the record that the request would have on a protected route, while the store is away.
+  /// - Parameter id: The ID of the record that the request would have on a protected route, while the store is away.
   /// - Returns: The response's head; `nil` if the client went away before the response was whole.
   @discardableResult @inline(never)
   func run(
     _ target: RequestTarget, by route: Route?, id: RecordID? = nil
   ) async throws(Problem) -> MessageHead? {
-    // A client that has gone already would hold the backend until it responds, and its response would be lost.
     guard delivery.isConnected else { return nil }
-    let sentAt = NIODeadline.now()
     let (exchange, span) = try send(target, by: route, id)
+    return try await rest(of: exchange, nil, within: span, didSend())
+  }
+
+  private func didSend() -> NIODeadline {
+    let sentAt = NIODeadline.now()
     delivery.logEntry.outcome = RequestOutcome(label)
     delivery.logEntry.trace?.forwardAt = sentAt.uptimeNanoseconds
-    defer {
-      delivery.whenDisconnected = nil
-      delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: sentAt)
-      exchange.close()
-    }
-    do {
-      return try await relay(exchange, within: span)
+    return sentAt
+  }
+
+  private func end(_ exchange: Backend.Exchange, _ sentAt: NIODeadline) {
+    delivery.whenDisconnected = nil
+    delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: sentAt)
+    exchange.close()
+  }
+
+  /// Gives the client the rest of the response.
+  ///
+  /// - Parameter begun: The relay of a response whose beginning was sent.
+  @inline(never)
+  private func rest(
+    of exchange: Backend.Exchange, _ begun: ResponseRelay?, within span: Milliseconds, _ sentAt: NIODeadline
+  ) async throws(Problem) -> MessageHead? {
+    defer { end(exchange, sentAt) }
+    do throws(UpstreamFailure) {
+      guard let begun else { return try await relay(exchange, within: span) }
+      _ = try await passOn(exchange, by: begun)
+      return nil
     } catch {
       throw problem(of: error)
     }
@@ -43,7 +92,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   /// Begins an exchange with the backend, whose response is to begin within the span.
   @inline(never)
   private func send(
-    _ target: RequestTarget, by route: Route?, _ id: RecordID?
+    _ target: RequestTarget, by route: Route?, _ id: RecordID? = nil
   ) throws(Problem) -> (Backend.Exchange, Milliseconds) {
     guard let upstream = route?.policy.upstream ?? delivery.configuration.fallback else { throw .noRoute }
     let exchange = worker.backend.begin(

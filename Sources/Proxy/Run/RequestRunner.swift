@@ -24,15 +24,23 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       guard !environment.isDraining else { throw .overloaded(.draining, retryAfter: 1000) }
       guard inFlight <= configuration.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
       if let failure = delivery.bodyFailure { throw failure }
-      let subject = try identify(body: delivery.wholeBody)
-      guard case .keyed(let call) = subject else {
-        return continueInTask { () throws(Problem) in try await run(subject) }
+      switch try identify(body: delivery.wholeBody) {
+      case .keyed(let call): return try claim(call)
+      case .passed(let target, let route, let label): return try passThrough(target, by: route, label)
+      case let subject: return continueInTask { () throws(Problem) in try await run(subject) }
       }
-      return try claim(call)
     } catch {
       refuse(error)
     }
     finish()
+  }
+
+  @inline(never)
+  private func passThrough(
+    _ target: RequestTarget, by route: Route?, _ label: ResponseLabel?
+  ) throws(Problem) {
+    try refuseWithoutMemory()
+    try PassThrough(runner: self, label: label).start(target, by: route) { finish() }
   }
 
   /// Runs the rest of the delivery in a task.

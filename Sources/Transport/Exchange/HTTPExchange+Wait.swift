@@ -12,9 +12,24 @@ extension HTTPExchange {
   }
 
   public func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead {
-    try await wait(for: .head, within: span)
-    guard let head else { preconditionFailure("HTTPExchange: waited for a head, and has none") }
-    return UpstreamHead(head: head.head, isDelimitedByClose: head.framing == .untilClose)
+    let called = calledAt
+    calledAt = nil
+    try await wait(for: .head, within: span, since: called)
+    guard let head = readyHead else { preconditionFailure("HTTPExchange: waited for a head, and has none") }
+    return head
+  }
+
+  public var readyHead: UpstreamHead? {
+    head.map { UpstreamHead(head: $0.head, isDelimitedByClose: $0.framing == .untilClose) }
+  }
+
+  public func whenReady(within span: Milliseconds, _ act: @escaping @Sendable () -> Void) {
+    if calledAt == nil { calledAt = .now() }
+    signal.whenSet(milliseconds: span.count) { [self] ending in
+      // The signal is also set when the request's last byte was sent, from which the time limit counts.
+      let isOnlySent = ending == .signalled && head == nil && failure == nil
+      if isOnlySent { whenReady(within: span, act) } else { act() }
+    }
   }
 
   public func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
@@ -56,11 +71,15 @@ extension HTTPExchange {
 
   /// Waits until a part of the response has arrived.
   ///
-  /// The time-out counts from the request's last byte, or from this call if that was sent before. It also passes if the
+  /// The time-out counts from the request's last byte, or from the call if that was sent before. It also passes if the
   /// backend takes no part of the request for its whole duration.
-  private func wait(for awaited: Awaited, within span: Milliseconds?) async throws(UpstreamFailure) {
+  ///
+  /// - Parameter earlier: The time of the call, if the part was awaited before.
+  private func wait(
+    for awaited: Awaited, within span: Milliseconds?, since earlier: NIODeadline? = nil
+  ) async throws(UpstreamFailure) {
     if isThere(awaited) { return }
-    let called = NIODeadline.now()
+    let called = earlier ?? .now()
     var hasHadGrace = false
     while !isThere(awaited) {
       if let failure { throw failure }

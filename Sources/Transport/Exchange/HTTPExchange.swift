@@ -40,6 +40,8 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   public internal(set) var sentAt: NIODeadline?
   /// The time when the backend last took a part of the request, or the client supplied one; `nil` before.
   var takenAt: NIODeadline?
+  /// The time of the first call that awaits the head.
+  var calledAt: NIODeadline?
   /// Whether the exchange waits for the client's body.
   var isStarving = false
   /// Whether the request was sent a second time.

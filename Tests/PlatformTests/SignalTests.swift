@@ -54,3 +54,49 @@ import Testing
     }
   }
 }
+
+/// A wake-up for a call.
+@Suite struct SignalCallTests {
+  @Test func `a call comes at the end of the turn in which the signal was given`() async throws {
+    try await onLoop { context in
+      let signal = Signal(timers: context.timers)
+      let ended = Signal(timers: context.timers)
+      let steps = Steps()
+      signal.whenSet(milliseconds: 60_000) { ending in
+        steps.all.append("called, \(ending)")
+        ended.set()
+      }
+      signal.set()
+      steps.all.append("set")
+      _ = await ended.wait()
+      #expect(steps.all == ["set", "called, signalled"])
+    }
+  }
+
+  @Test func `a signal given before is a call's own`() async throws {
+    try await onLoop { context in
+      let signal = Signal(timers: context.timers)
+      signal.set()
+      let ending = await withUnsafeContinuation { continuation in
+        signal.whenSet(milliseconds: 60_000) { continuation.resume(returning: $0) }
+      }
+      #expect(ending == .signalled)
+      #expect(await signal.wait(milliseconds: 1) == .timedOut)
+    }
+  }
+
+  @Test func `a call comes after its time without a signal`() async throws {
+    try await onLoop { context in
+      let signal = Signal(timers: context.timers)
+      let ending = await withUnsafeContinuation { continuation in
+        signal.whenSet(milliseconds: 5) { continuation.resume(returning: $0) }
+      }
+      #expect(ending == .timedOut)
+    }
+  }
+
+  /// The steps of a test, in their order. Used on one loop.
+  private final class Steps: @unchecked Sendable {
+    var all: [String] = []
+  }
+}

@@ -113,7 +113,7 @@ async def pause_redis(rig):
         else:
             span = rig.dice.randrange(50, 1500)
             rig.log("pause", rig.redis)
-            await rig.redis.command("CLIENT", "PAUSE", str(span), rig.dice.choice(["ALL", "WRITE"]))
+            await rig.redis.query("CLIENT", "PAUSE", str(span), rig.dice.choice(["ALL", "WRITE"]))
             await asyncio.sleep(span / 1000)
         rig.log("goes on", rig.redis)
 

@@ -135,7 +135,7 @@ class Redis(Process):
         command += ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
         super().__init__("redis", command, directory)
 
-    async def command(self, *words):
+    async def query(self, *words):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write((" ".join(words) + "\r\n").encode())
         try:
@@ -145,7 +145,7 @@ class Redis(Process):
 
     async def is_up(self):
         try:
-            return b"PONG" in await self.command("PING")
+            return b"PONG" in await self.query("PING")
         except (OSError, asyncio.TimeoutError):
             return False
 

@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -118,6 +119,117 @@ struct HalfCloseTests {
       #expect(statuses == ["executed", nil, "executed", "replayed", "replayed"])
       #expect(try await client.closedByPeer() == [])
       #expect(rig.backend.requests.count == 5)
+    }
+  }
+
+  /// What a backend does before it falls silent for good.
+  enum Silence: CaseIterable, Sendable { case atOnce, withinResponse, inTunnel }
+
+  /// A backend that falls silent on `/quiet`, answers anything else, and has one connection.
+  private func quietBackend(
+    _ silence: Silence, until end: ScriptGate = ScriptGate()
+  ) throws -> (RawServer, Configuration) {
+    let backend = try RawServer { connection in
+      while !(try connection.readRequest().contains(" /quiet ")) {
+        try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      }
+      switch silence {
+      case .atOnce: break
+      case .withinResponse:
+        try connection.write(
+          "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n:ok\r\n"
+        )
+      case .inTunnel:
+        try connection.write(
+          "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n:ok")
+      }
+      connection.readToEnd()
+      // The end of a tunnel's one side is not that of the other.
+      if silence == .inTunnel { end.pass() }
+    }
+    let configuration = Configuration(
+      top: ["workers": "1", "limits": "{idle_timeout: 500ms}"],
+      upstream: [
+        "url": "'http://127.0.0.1:\(backend.port)'", "max_connections": "1", "connect_timeout": "8s",
+      ])
+    return (backend, configuration)
+  }
+
+  @Test(arguments: Silence.allCases)
+  func `who may be gone keeps no connection to a silent backend`(silence: Silence) async throws {
+    let end = ScriptGate()
+    let (backend, configuration) = try quietBackend(silence, until: end)
+    defer { end.open() }
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      let upgrade = silence == .inTunnel ? [("Connection", "Upgrade"), ("Upgrade", "echo")] : []
+      try await client.send(HTTPClient.request("GET", "/quiet", upgrade))
+      if silence == .atOnce {
+        await backend.reached { $0.requests == 1 }
+      } else {
+        try await client.inbox.until("its first bytes") { $0.bytes.has(":ok") }
+      }
+      try await client.closeSending()
+      if silence == .atOnce {
+        #expect(try await client.answer(to: "GET").problem?.code == "outcome_unknown")
+      }
+      try await client.closedByPeer()
+      #expect(try await rig.semel.client.send("GET", "/next").status == 200)
+      #expect(backend.tally.requests == 2)
+    }
+  }
+
+  @Test func `nor does a stream of HTTP 2`() async throws {
+    let (backend, configuration) = try quietBackend(.withinResponse)
+    try await Rig.run(configuration) { rig in
+      let report = try await HTTP2Script.run(
+        rig,
+        [
+          ["open", 1, HTTP2Script.order(path: "/quiet", method: "GET"), true], ["bytes", 1, 3],
+          ["half_close"], ["end"],
+        ])
+      #expect(report.closed)
+      #expect(try await rig.semel.client.send("GET", "/next").status == 200)
+      #expect(backend.tally.requests == 2)
+    }
+  }
+
+  @Test func `a backend that goes on to speak is listened to for longer`() async throws {
+    let backend = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+      for _ in 0..<6 {
+        // Six of these are longer than the limit, one is not.
+        usleep(500_000)
+        try connection.write("1\r\n.\r\n")
+      }
+      try connection.write("0\r\n\r\n")
+      connection.readToEnd()
+    }
+    let configuration = Configuration(
+      top: ["limits": "{idle_timeout: 2s}"], upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(HTTPClient.request("GET", "/open"))
+      try await client.closeSending()
+      #expect(try await client.answer(to: "GET").text == "......")
+    }
+  }
+
+  @Test func `a protected request is run to its end for a client that may be gone`() async throws {
+    try await Rig.run(Configuration(top: ["limits": "{idle_timeout: 200ms}"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(201, body: "whole", gate: gate) }
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(Rig.orderText("k"))
+      try await client.closeSending()
+      try await rig.backend.arrived(1)
+      // Longer than the limit.
+      try await Task.sleep(for: .milliseconds(700))
+      gate.open()
+      let answer = try await client.answer()
+      expectExecuted(answer)
+      expectReplayed(try await rig.order("k"), of: answer)
     }
   }
 

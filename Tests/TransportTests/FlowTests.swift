@@ -56,6 +56,47 @@ import Wire
     }
   }
 
+  @Test func `a quarter of the connections is left to protected requests`() async throws {
+    let server = try RawServer { connection in
+      while try connection.readRequest().hasPrefix("POST") {
+        try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      }
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      var upstream = UpstreamSettings.loopback(server.port)
+      upstream.maxConnections = 4
+      let silent = (0..<4).map { [upstream] _ in harness.upstream.begin(.to(upstream)) }
+      await server.reached { $0.requests == 3 }
+      for number in 1...2 {
+        let keyed = harness.upstream.begin(.to(upstream, "POST", permit: .fresh()))
+        #expect(try await keyed.finish().status == 200)
+        #expect(server.tally.requests == 3 + number)
+      }
+      // The end of one makes room for the one that waits.
+      silent[0].close()
+      await server.reached { $0.requests == 6 }
+      for exchange in silent { exchange.close() }
+    }
+  }
+
+  @Test func `a backend may be silent for no longer than the limit`() async throws {
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      let exchange = harness.upstream.begin(.to(server))
+      _ = try await exchange.head(within: nil)
+      #expect(try await exchange.read(within: nil).map { String(buffer: $0) } == "abc")
+      exchange.limitSilence(to: 20)
+      await #expect(throws: UpstreamFailure.timedOut) { try await exchange.read(within: .seconds(10)) }
+      await #expect(throws: UpstreamFailure.timedOut) { try await exchange.read(within: nil) }
+      exchange.close()
+    }
+  }
+
   @Test func `an idle connection past idle_timeout is not reused`() async throws {
     let server = try RawServer(script: Self.echo)
     try await Harness.run { harness async throws in

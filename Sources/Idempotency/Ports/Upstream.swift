@@ -22,11 +22,14 @@ public final class UpstreamRequest: Sendable {
   public let upgrade: ByteBuffer?
   /// Whether the request authenticates its connection (RFC 4559), on which no other client's request may follow.
   public let bindsConnection: Bool
+  /// Whether the request is one of a protected route. A part of the upstream's connections is for these alone.
+  public let isProtected: Bool
 
   public init(
     upstream: UpstreamSettings, method: String, target: String, fields: ByteBuffer, body: RequestBody,
-    permit: SendPermit?, interim: (any InterimReceiver)? = nil, upgrade: ByteBuffer? = nil,
-    bindsConnection: Bool = false
+    permit: SendPermit?, memory: (any ResponseMemory)? = nil, interim: (any InterimReceiver)? = nil,
+    upgrade: ByteBuffer? = nil,
+    bindsConnection: Bool = false, isProtected: Bool? = nil
   ) {
     self.upstream = upstream
     self.method = method
@@ -37,6 +40,7 @@ public final class UpstreamRequest: Sendable {
     self.interim = interim
     self.upgrade = upgrade
     self.bindsConnection = bindsConnection
+    self.isProtected = isProtected ?? (permit != nil)
   }
 }
 
@@ -111,6 +115,9 @@ public protocol UpstreamExchange: Sendable {
   var sentAt: NIODeadline? { get }
   /// The trailer lines, each ended by CRLF; complete once the body has ended.
   var trailers: ByteBuffer { get }
+  /// Limits the time for which the backend may send nothing, from now to the exchange's end. A wait in which it passes
+  /// throws `timedOut`. The time in which the caller reads nothing does not count.
+  func limitSilence(to span: Milliseconds)
   /// Sends these bytes as they arrive, after a head of 101, while `read` returns the backend's bytes until their end.
   func tunnel(_ bytes: any RequestBodyStream)
   /// Returns the connection to the pool, or closes it if the response is not complete.

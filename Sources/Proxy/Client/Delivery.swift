@@ -29,6 +29,11 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var isStarted = false
   /// Called when the client goes away.
   var whenDisconnected: (() -> Void)?
+  /// Whether the client has ended its sending side. It reads on, or has closed its socket and is gone: TCP shows no
+  /// difference before something is written to it.
+  private(set) var isHalfClosed = false
+  /// Called when the client ends its sending side.
+  var whenHalfClosed: (() -> Void)?
   /// Called when nothing runs for it any more, which may be long after the client went away.
   var whenRunEnds: (() -> Void)?
 
@@ -119,6 +124,13 @@ extension Delivery {
   }
 
   func becameWritable() { writability.set() }
+
+  /// The client has ended its sending side.
+  func halfClosed() {
+    isHalfClosed = true
+    whenHalfClosed?()
+    whenHalfClosed = nil
+  }
 
   func disconnected() {
     channel = nil

@@ -68,6 +68,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
 
   private func end(_ exchange: Backend.Exchange, _ sentAt: NIODeadline) {
     delivery.whenDisconnected = nil
+    delivery.whenHalfClosed = nil
     delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: sentAt)
     exchange.close()
   }
@@ -102,7 +103,19 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
         permit: nil, interim: delivery, upgrade: upgrade, bindsConnection: head.bindsConnection))
     // Otherwise a backend that has nothing to say would be waited for, without a client.
     delivery.whenDisconnected = { [context = worker.context] in context.task { exchange.close() } }
+    if id == nil { limitSilenceOnceHalfClosed(exchange) }
     return (exchange, route?.policy.timeToResponse ?? upstream.responseTimeout)
+  }
+
+  /// Limits the backend's silence once the client has ended its sending side. Such a client may be gone, and a silent
+  /// backend would leave nothing to write to it that shows this: its exchange would keep a connection for ever.
+  private func limitSilenceOnceHalfClosed(_ exchange: Backend.Exchange) {
+    let span = delivery.configuration.limits.idleTimeout
+    if delivery.isHalfClosed {
+      exchange.limitSilence(to: span)
+    } else {
+      delivery.whenHalfClosed = { exchange.limitSilence(to: span) }
+    }
   }
 
   /// The protocols that the client wants to switch to. A request with content would have to be read first, by HTTP/1.1.

@@ -26,8 +26,9 @@ extension HTTPExchange {
   public func whenReady(within span: Milliseconds, _ act: @escaping @Sendable () -> Void) {
     if calledAt == nil { calledAt = .now() }
     signal.whenSet(milliseconds: span.count) { [self] ending in
-      // The signal is also set when the request's last byte was sent, from which the time limit counts.
-      let isOnlySent = ending == .signalled && head == nil && failure == nil
+      // The signal is also set when the request's last byte was sent, from which the time limit counts. A limit of the
+      // backend's silence is for the caller's next wait.
+      let isOnlySent = ending == .signalled && head == nil && failure == nil && silence == nil
       if isOnlySent { whenReady(within: span, act) } else { act() }
     }
   }
@@ -83,18 +84,10 @@ extension HTTPExchange {
     var hasHadGrace = false
     while !isThere(awaited) {
       if let failure { throw failure }
-      guard let span else {
-        _ = await signal.wait()
-        continue
-      }
-      guard let start = waitsSince(called) else {
-        _ = await signal.wait(milliseconds: span.count)
-        continue
-      }
-      let left = span.count - (NIODeadline.now() - start).nanoseconds / 1_000_000
-      if left > 0 {
-        _ = await signal.wait(milliseconds: left)
-      } else if left < -Lateness.tolerance, !hasHadGrace {
+      let rest = left(of: span, since: called)
+      if rest.map({ $0 > 0 }) ?? true {
+        _ = await signal.wait(milliseconds: rest)
+      } else if let rest, rest < -Lateness.tolerance, !hasHadGrace {
         // The process stood still, and the response may have arrived unread.
         hasHadGrace = true
         _ = await signal.wait(milliseconds: Lateness.replyGrace)
@@ -103,6 +96,17 @@ extension HTTPExchange {
         throw .timedOut
       }
     }
+  }
+
+  /// The time that is left of a wait, in milliseconds: of its span, and of the time for which the backend may send
+  /// nothing. `nil` if neither is limited.
+  private func left(of span: Milliseconds?, since called: NIODeadline) -> Int64? {
+    guard let start = waitsSince(called) else { return span?.count ?? silence?.limit.count }
+    let now = NIODeadline.now()
+    let leftOfSpan = span.map { $0.count - (now - start).nanoseconds / 1_000_000 }
+    guard let silence else { return leftOfSpan }
+    let left = silence.limit.count - (now - max(start, silence.since)).nanoseconds / 1_000_000
+    return min(left, leftOfSpan ?? left)
   }
 
   /// The time since which the backend is awaited. `nil` while the exchange waits for the client, or for a connection,

@@ -14,6 +14,14 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
     case backingOff(LoopTimers.Token)
     case running(any Carrier)
     case ended
+
+    /// The number of connections that the exchange takes up, or shares.
+    fileprivate var takesConnection: Int {
+      switch self {
+      case .connecting, .running: 1
+      case .waiting, .backingOff, .ended: 0
+      }
+    }
   }
 
   let request: UpstreamRequest
@@ -21,7 +29,11 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   let context: EventLoopContext
   /// Set whenever more of the response has arrived, or the exchange has failed.
   let signal: Signal
-  var stage = Stage.ended
+  var stage = Stage.ended {
+    didSet {
+      if !request.isProtected { pool.passagesChanged(by: stage.takesConnection - oldValue.takesConnection) }
+    }
+  }
   var gate: SendGate
   var backoff: ConnectBackoff
 
@@ -42,6 +54,8 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   var takenAt: NIODeadline?
   /// The time of the first call that awaits the head.
   var calledAt: NIODeadline?
+  /// The time for which the backend may send nothing, and the time since which it counts; `nil` for no limit.
+  private(set) var silence: (limit: Milliseconds, since: NIODeadline)?
   /// Whether the exchange waits for the client's body.
   var isStarving = false
   /// Whether the request was sent a second time.
@@ -62,6 +76,11 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
     if failure == nil, !isWhole { failure = gate.failure("the exchange was closed") }
     if case .ended = stage { return }
     leaveStage()
+    signal.set()
+  }
+
+  public func limitSilence(to span: Milliseconds) {
+    silence = (span, .now())
     signal.set()
   }
 }
@@ -96,6 +115,12 @@ extension HTTPExchange {
   /// Whether the whole request was passed to the kernel, or will be before anything else.
   var isSent: Bool { sentAt != nil }
 
+  /// Handles an interim response other than 100, which the backend sends of its own accord.
+  func received(interim head: MessageHead) {
+    silence?.since = .now()
+    request.interim?.received(interim: head)
+  }
+
   func received(_ head: ResponseHead) {
     self.head = head
     if case .length(let length) = head.framing, length > Self.defaultRead {
@@ -105,6 +130,7 @@ extension HTTPExchange {
   }
 
   func received(_ piece: ByteBuffer) {
+    silence?.since = .now()
     if body.capacity == 0 { body = piece } else { body.writeImmutableBuffer(piece) }
     if body.readableBytes >= pauseAt { updateReading() }
     signal.set()

@@ -250,7 +250,7 @@ extension HTTP1Connection {
 
   private func received(_ head: ResponseHead, for exchange: HTTPExchange) throws {
     if head.isInterim {
-      if head.head.status != 100 { exchange.request.interim?.received(interim: head.head) }
+      if head.head.status != 100 { exchange.received(interim: head.head) }
       return
     }
     guard head.head.status != 101 else { return try switchProtocols(head, for: exchange) }

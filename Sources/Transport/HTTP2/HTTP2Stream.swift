@@ -128,7 +128,7 @@ extension HTTP2Stream {
   private func begin(_ fields: [(name: String, value: String)], isEnd: Bool) throws(WireError) {
     let head = try ResponseHead(http2: fields, isEnd: isEnd, method: method, limits: Self.limits)
     guard !head.isInterim else {
-      if head.head.status != 100 { exchange.request.interim?.received(interim: head.head) }
+      if head.head.status != 100 { exchange.received(interim: head.head) }
       return
     }
     if head.head.bindsConnection { connection.bind() }

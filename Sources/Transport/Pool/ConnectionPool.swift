@@ -16,6 +16,11 @@ final class ConnectionPool: @unchecked Sendable {
   let tls: BackendTLS?
   let upstream: HTTPUpstream
   private let limit: Int
+  /// The number of HTTP/1.1 connections that requests of no protected route may take up together. They leave a quarter
+  /// to the others: a tunnel or an event stream keeps its connection for as long as its client wants.
+  private let maxPassages: Int
+  /// The number of exchanges without protection that are connecting or running.
+  private var passages = 0
   /// The number of connections, including those that are being established.
   private var count = 0
   /// The number of connections that are being established.
@@ -27,7 +32,7 @@ final class ConnectionPool: @unchecked Sendable {
   private var idle: [HTTP1Connection] = []
   /// The HTTP/2 connections that take exchanges. The first one with room is used, for the same reason.
   private var shared: [HTTP2Connection] = []
-  private var waiting = CircularBuffer<HTTPExchange>(initialCapacity: 4)
+  private var waiting = WaitingExchanges()
   private var timer: LoopTimers.Token?
   private var isShutDown = false
 
@@ -37,6 +42,7 @@ final class ConnectionPool: @unchecked Sendable {
     self.upstream = upstream
     tls = settings.tls.map { BackendTLS($0, of: settings.address, protocols: versions.protocols) }
     limit = max(1, settings.maxConnections / max(1, loops))
+    maxPassages = limit - limit / 4
     isSharing = versions != .http1
   }
 
@@ -62,6 +68,15 @@ final class ConnectionPool: @unchecked Sendable {
     }
     guard mayConnect(for: exchange) else { return wait(exchange) }
     connect(for: exchange)
+  }
+
+  /// Whether an exchange of no protected route may take up a connection now. Streams of HTTP/2 share theirs.
+  private var admitsPassages: Bool { passages < maxPassages || isSharing }
+
+  /// Handles exchanges without protection that take up a connection, or no longer do.
+  func passagesChanged(by change: Int) {
+    guard change != 0 else { return }
+    passages += change
   }
 
   private func wait(_ exchange: HTTPExchange) {
@@ -161,7 +176,7 @@ final class ConnectionPool: @unchecked Sendable {
   /// Handles a shared connection that takes more exchanges than before, or has none.
   func hasRoom(_ connection: HTTP2Connection) {
     while let next = firstWaiting(), !next.request.bindsConnection, connection.hasRoom(for: next) {
-      waiting.removeFirst()
+      waiting.removeFirst(next)
       connection.open(next)
     }
     guard connection.isResting else { return }
@@ -188,32 +203,24 @@ final class ConnectionPool: @unchecked Sendable {
     isShutDown = true
     if let timer { upstream.context.timers.stop(timer) }
     timer = nil
-    let waiting = waiting
-    self.waiting.removeAll()
-    for exchange in waiting { exchange.fail(Self.ending) }
+    for exchange in waiting.removeAll() { exchange.fail(Self.ending) }
     for connection in Array(connections.values) { connection.close() }
   }
 
   private func startNext() {
     while let next = firstWaiting(), mayConnect(for: next) {
-      waiting.removeFirst()
+      waiting.removeFirst(next)
       connect(for: next)
     }
   }
 
-  /// The first exchange in the queue that still waits.
-  private func firstWaiting() -> HTTPExchange? {
-    while let exchange = waiting.first {
-      if exchange.isWaiting { return exchange }
-      waiting.removeFirst()
-    }
-    return nil
-  }
+  /// The first exchange in the queue that still waits and may take up a connection.
+  private func firstWaiting() -> HTTPExchange? { waiting.first(admitsPassages: admitsPassages) }
 
-  /// Removes and returns the first exchange in the queue that still waits.
+  /// Removes and returns the first exchange in the queue that still waits and may take up a connection.
   private func nextWaiting() -> HTTPExchange? {
     guard let exchange = firstWaiting() else { return nil }
-    waiting.removeFirst()
+    waiting.removeFirst(exchange)
     return exchange
   }
 

@@ -232,6 +232,22 @@ struct HTTP1ConnectionMachineTests {
     #expect(tunnel.bytesAction == .drop)
   }
 
+  @Test func `the end of the client's side stays over all its requests`() {
+    var machine = HTTP1ConnectionMachine()
+    #expect(machine.hasInputEnded == false)
+    machine.didDecodeHead(hasBody: false)
+    #expect(machine.hasInputEnded == false)
+    _ = machine.inputEnded()
+    #expect(machine.hasInputEnded == true)
+    _ = machine.responseBegins(isPersistent: true, isDelimitedByClose: false)
+    _ = machine.responseEnded(hasUndecoded: true)
+    #expect(machine.hasInputEnded == true)
+    machine.didDecodeHead(hasBody: false)
+    #expect(machine.hasInputEnded == true)
+    _ = machine.protocolsSwitch()
+    #expect(machine.hasInputEnded == true)
+  }
+
   private static func apply(_ event: Event, to machine: inout HTTP1ConnectionMachine) -> String {
     switch event {
     case .head(let hasBody): machine.didDecodeHead(hasBody: hasBody)

@@ -144,6 +144,7 @@ extension ClientConnection {
     case .endTunnelBody: delivery?.bodyEnded()
     case .nothing: break
     }
+    delivery?.halfClosed()
   }
 
   /// Decodes as far as the delivery under way allows.
@@ -190,6 +191,7 @@ extension ClientConnection {
       if !head.hasBody { _ = try decoder.next(&inbound) }
       machine.didDecodeHead(hasBody: head.hasBody)
       delivery = Delivery(request: head, channel: self, memory: memory, peer: peer, on: downstream)
+      if machine.hasInputEnded { delivery?.halfClosed() }
     case .body(let piece):
       delivery?.received(piece)
     case .end(let trailers):

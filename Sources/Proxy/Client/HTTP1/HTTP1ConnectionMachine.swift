@@ -176,6 +176,17 @@ extension HTTP1ConnectionMachine {
     }
   }
 
+  /// Whether the client has ended its sending side.
+  var hasInputEnded: Bool {
+    switch state {
+    case .idle(let input, _): input == .ended
+    case .exchange(let exchange): exchange.input == .ended
+    case .tunnel(let input, _): input == .ended
+    case .closing: false
+    case .closed: false
+    }
+  }
+
   enum InputEndedAction { case decode, endTunnelBody, nothing }
 
   /// The client has ended its sending side.

@@ -148,6 +148,7 @@ extension ClientStream {
   func inputClosed() {
     setReading(true)
     if machine.inputClosed() { delivery?.bodyFailed(.badRequest(.malformed)) }
+    delivery?.halfClosed()
   }
 
   func resumeBody() { setReading(true) }

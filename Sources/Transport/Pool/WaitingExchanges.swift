@@ -1,0 +1,52 @@
+import Idempotency
+import NIOCore
+
+/// The exchanges that wait for a connection, in the order of their arrival.
+///
+/// Those of no protected route have a queue of their own: while they may take up no further connection, the others
+/// overtake them.
+struct WaitingExchanges {
+  private typealias Queue = CircularBuffer<(number: Int, exchange: HTTPExchange)>
+
+  private var protected = Queue(initialCapacity: 4)
+  private var passages = Queue(initialCapacity: 4)
+  private var appended = 0
+
+  mutating func append(_ exchange: HTTPExchange) {
+    appended += 1
+    if exchange.request.isProtected {
+      protected.append((appended, exchange))
+    } else {
+      passages.append((appended, exchange))
+    }
+  }
+
+  /// Returns the first exchange that still waits.
+  ///
+  /// - Parameter admitsPassages: Whether one of no protected route counts.
+  mutating func first(admitsPassages: Bool) -> HTTPExchange? {
+    Self.dropEnded(&protected)
+    Self.dropEnded(&passages)
+    guard admitsPassages, let passage = passages.first else { return protected.first?.exchange }
+    guard let first = protected.first, first.number < passage.number else { return passage.exchange }
+    return first.exchange
+  }
+
+  /// Removes an exchange that `first` has returned.
+  mutating func removeFirst(_ exchange: HTTPExchange) {
+    if exchange.request.isProtected { protected.removeFirst() } else { passages.removeFirst() }
+  }
+
+  /// Whether no exchange waits.
+  var isEmpty: Bool { protected.isEmpty && passages.isEmpty }
+
+  /// Removes and returns all exchanges.
+  mutating func removeAll() -> [HTTPExchange] {
+    defer { self = WaitingExchanges() }
+    return (Array(protected) + Array(passages)).map { $0.exchange }
+  }
+
+  private static func dropEnded(_ queue: inout Queue) {
+    while let first = queue.first, !first.exchange.isWaiting { queue.removeFirst() }
+  }
+}

@@ -79,7 +79,7 @@ let package = Package(
     module("Wire", [nioCore]),
     module("Idempotency", ["Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
     module("Platform", ["Idempotency", "Wire", nioCore]),
-    module("TLS", ["Idempotency", "Platform", asn1, nioSSL, x509]),
+    module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
     module("Settings", ["Idempotency", "Platform", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
     module("Telemetry", ["Platform", "Wire", coreMetrics, logging]),
     module(
@@ -92,7 +92,8 @@ let package = Package(
     module(
       "Transport",
       [
-        "Idempotency", "Platform", "Wire", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP2, nioHPACK, logging,
+        "Idempotency", "Platform", "TLS", "Wire", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP2, nioHPACK,
+        logging,
       ]),
     module("Calls", ["CCurl"]),
     module(
@@ -151,6 +152,7 @@ let package = Package(
     tests("WireTests", ["TestSupport", "Wire", "WireOracle", nioCore]),
     tests("IdempotencyTests", ["Idempotency", "TestSupport", "Wire", nioCore, crypto]),
     tests("PlatformTests", ["Platform", "TestSupport", nioCore, nioPosix]),
+    tests("TLSTests", ["TLS", asn1, x509]),
     tests(
       "SettingsTests",
       ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", .product(name: "Yams", package: "Yams")]),

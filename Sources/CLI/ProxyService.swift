@@ -24,6 +24,7 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private let patience: Mutex<ProxyPatience>
   private let onBound: @Sendable () async throws -> Void
   private let onListening: @Sendable () -> Void
+  private let renewFiles: @Sendable () -> Void
   private let logger: Logger
   private let stage = Mutex(Stage.starting)
 
@@ -36,17 +37,19 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   ///   - onBound: Called once every address is bound, before a connection is accepted. An error that it throws ends the
   ///     start.
   ///   - onListening: Called once every listener accepts connections.
+  ///   - renewFiles: Called every few seconds: takes changed files into use, besides those of the listeners.
   ///   - logger: The logger of the service.
   init(
     server: ProxyServer<Store, Backend>, listeners: [Listener], patience: ProxyPatience,
     onBound: @escaping @Sendable () async throws -> Void,
-    onListening: @escaping @Sendable () -> Void, logger: Logger
+    onListening: @escaping @Sendable () -> Void, renewFiles: @escaping @Sendable () -> Void, logger: Logger
   ) {
     self.server = server
     self.listeners = listeners
     self.patience = Mutex(patience)
     self.onBound = onBound
     self.onListening = onListening
+    self.renewFiles = renewFiles
     self.logger = logger
   }
 
@@ -101,11 +104,12 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
 
   /// Serves until the stop is requested. Meanwhile, renewed certificates are taken into use.
   private func serve() async {
-    let renewal = Task {
+    let renewal = Task { [server, renewFiles] in
       while !Task.isCancelled {
         // Checking a few files is cheap, and a renewal need not take effect at once.
         try? await Task.sleep(for: .seconds(3))
         server.reloadCertificates(onlyChanged: true)
+        renewFiles()
       }
     }
     try? await gracefulShutdown()

@@ -131,7 +131,7 @@ extension ClientTLSFiles {
       }
       guard !value.hasFault else { return }
       do throws(TLSFault) {
-        _ = try ClientTLS(read)
+        _ = try read.context()
         files = read
       } catch {
         (section[error.file.rawValue] ?? value).refuse(error.message)

@@ -1,5 +1,4 @@
 import Idempotency
-import Platform
 import TLS
 import Wire
 
@@ -29,31 +28,12 @@ extension UpstreamSettings {
   /// - Parameter isSecure: Whether the address is an `https` one; `nil` if it is missing or invalid.
   private mutating func readTLS(_ section: Section, isSecure: Bool?) {
     if isSecure == true { tls = TLS() }
-    section.section("tls") { member in
-      var read = TLS()
-      read.ca = member.file("ca")
-      read.certificate = member.file("certificate")
-      read.key = member.file("key")
-      read.serverName = member.member("server_name")?.parsed("a host name") { text throws(Refusal) in
-        try HostPort.parse(text, port: 443).host
-      }
-      if (member["certificate"] == nil) != (member["key"] == nil) {
-        member.value.refuse("must have both certificate and key, or neither")
-      }
-      if isSecure == false { member.value.refuse("is for https:// alone; take it out") }
-      tls = read
-    }
-  }
-}
-
-extension Section {
-  /// The path of a readable file.
-  fileprivate func file(_ name: String) -> String? {
-    let wanted = "the path of a PEM file"
-    return member(name)?.parsed(wanted) { text throws(Refusal) in
-      guard FileStatus(readable: text) != nil else { throw Refusal("cannot be read; give \(wanted)") }
-      return text
-    }
+    guard let member = section.member("tls"), let files = ClientTLSFiles.read(member) else { return }
+    if isSecure == false { member.refuse("is for https:// alone; take it out") }
+    var read = TLS()
+    (read.ca, read.certificate, read.key) = (files.ca, files.certificate, files.key)
+    read.serverName = files.serverName
+    tls = read
   }
 }
 

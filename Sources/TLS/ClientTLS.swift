@@ -2,52 +2,76 @@ import NIOCore
 import NIOSSL
 import Platform
 import Synchronization
+import Wire
 
 /// The TLS client of connections to one service, renewed from its files when they change. Safe from any thread.
 public final class ClientTLS: Sendable {
   private struct State {
     var context: NIOSSLContext
-    /// The files' stamps when they were last read.
+    /// The files' stamps when they were last read, for good or bad.
     var stamps: [FileStatus?]
   }
 
   public let files: ClientTLSFiles
+  /// The protocols that are offered by ALPN.
+  private let protocols: [String]
   private let state: Mutex<State>
+  private let renewals = Atomic(0)
 
   /// Reads the files, so that unusable ones are reported before the first connection.
-  public init(_ files: ClientTLSFiles) throws(TLSFault) {
+  public init(_ files: ClientTLSFiles, protocols: [String] = []) throws(TLSFault) {
     self.files = files
+    self.protocols = protocols
+    // The stamps are taken before the files are read, so that a change in between is noticed at the next look.
     let stamps = Self.stamps(of: files)
-    state = Mutex(State(context: try files.context(), stamps: stamps))
+    state = Mutex(State(context: try files.context(protocols: protocols), stamps: stamps))
   }
 
-  /// Returns the TLS handler of a new connection, which uses the files as they are now. While they cannot be used, for
-  /// example because they are being replaced, the earlier ones stay in use.
+  /// The number of times that renewed files were taken into use. Connections that were made under a lower number have
+  /// verified the server by earlier files, or shown it an earlier certificate.
+  public var generation: Int { renewals.load(ordering: .acquiring) }
+
+  /// Returns the TLS handler of a new connection.
   ///
   /// - Parameter host: The host of the address, a name or an IP address; `nil` on a Unix socket.
   public func handler(for host: String?) throws -> NIOSSLClientHandler {
-    try NIOSSLClientHandler(context: current(), serverHostname: Self.name(files.serverName ?? host))
-  }
-
-  /// The name to send and to verify. `nil` for an IP address, which is verified as the peer's, but never sent as a name
-  /// (RFC 6066, section 3).
-  private static func name(_ host: String?) -> String? {
-    guard let host, (try? SocketAddress(ipAddress: host, port: 0)) == nil else { return nil }
-    return host
-  }
-
-  private func current() -> NIOSSLContext {
-    let stamps = Self.stamps(of: files)
-    if let context = state.withLock({ $0.stamps == stamps ? $0.context : nil }) { return context }
-    // A pair that is replaced file by file does not fit for a moment; its next change is read again.
-    let renewed = try? files.context()
-    return state.withLock { state in
-      if let renewed {
-        state.context = renewed
-        state.stamps = stamps
+    guard let host = files.serverName ?? host else { throw ServerIdentityMismatch() }
+    let identity = ServerIdentity(host)
+    // An IP address is never sent as a name (RFC 6066, section 3).
+    let name: String? = if case .name = identity { host } else { nil }
+    // NIO's public hooks replace the verification of the chain, or come when data may have been sent.
+    return try NIOSSLClientHandler._makeSSLClientHandler(
+      context: state.withLock { $0.context }, serverHostname: name
+    ) { certificate, channel in
+      guard identity.isProven(by: certificate) else {
+        return channel.eventLoop.makeFailedFuture(ServerIdentityMismatch())
       }
-      return state.context
+      return channel.eventLoop.makeSucceededVoidFuture()
     }
+  }
+
+  /// As `handler`, with the files as they are now, if these can be used.
+  public func renewedHandler(for host: String?) throws -> NIOSSLClientHandler {
+    _ = try? renewIfChanged()
+    return try handler(for: host)
+  }
+
+  /// Reads the files again if they have changed, for good or bad, since they were last read. While they cannot be used,
+  /// for example because they are being replaced one by one, the earlier ones stay in use.
+  ///
+  /// - Returns: True if they were taken into use.
+  @discardableResult
+  public func renewIfChanged() throws(TLSFault) -> Bool {
+    let stamps = Self.stamps(of: files)
+    let hasChanged = state.withLock { state in
+      defer { state.stamps = stamps }
+      return state.stamps != stamps
+    }
+    guard hasChanged else { return false }
+    let context = try files.context(protocols: protocols)
+    state.withLock { $0.context = context }
+    renewals.add(1, ordering: .releasing)
+    return true
   }
 
   private static func stamps(of files: ClientTLSFiles) -> [FileStatus?] {
@@ -56,11 +80,13 @@ public final class ClientTLS: Sendable {
 }
 
 extension ClientTLSFiles {
-  /// Reads the files and creates the TLS context for connections: TLS 1.2 or later, with the server's certificate and
-  /// name verified.
-  func context() throws(TLSFault) -> NIOSSLContext {
+  /// Reads the files and creates the TLS context for connections: TLS 1.2 or later, with the server's certificate
+  /// verified. `ClientTLS` verifies its name.
+  public func context(protocols: [String] = []) throws(TLSFault) -> NIOSSLContext {
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.minimumTLSVersion = .tlsv12
+    configuration.applicationProtocols = protocols
+    configuration.certificateVerification = .noHostnameVerification
     if let ca { configuration.trustRoots = .certificates(try TLSFiles.certificates(at: ca, .ca)) }
     if let certificate, let key {
       let chain = try TLSFiles.certificates(at: certificate, .certificate)

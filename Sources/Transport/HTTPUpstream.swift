@@ -12,6 +12,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   private let logger: Logger
   private let loops: Int
   private let strayBytes: StrayBytes
+  let tls: BackendTLS
   private var pools: [ConnectionPool] = []
   private var isShutDown = false
   /// The totals of this transport. Read them on its loop.
@@ -24,9 +25,12 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   ///   - loops: The number of event loops. Each gets its share of an upstream's `maxConnections`.
   ///   - logger: The logger of repeated attempts to connect, and of stray bytes.
   ///   - strayBytes: The counts of stray bytes, shared with the other loops.
+  ///   - tls: The TLS clients, shared with the other loops.
   public init(
-    context: EventLoopContext, loops: Int, logger: Logger, strayBytes: StrayBytes = StrayBytes()
+    context: EventLoopContext, loops: Int, logger: Logger, strayBytes: StrayBytes = StrayBytes(),
+    tls: BackendTLS = BackendTLS()
   ) {
+    self.tls = tls
     self.strayBytes = strayBytes
     self.context = context
     self.loops = loops

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -73,6 +74,10 @@ struct SecureBackendTests {
 
   enum Doubt: CaseIterable, Sendable {
     case unknownAuthority, otherAuthority, otherName, otherAddress, expired, selfSigned
+    /// The certificate has the address that the name leads to, or that the URL has where `server_name` differs.
+    case addressForName, addressForServerName, nameForServerAddress
+    /// The name stands in the subject alone.
+    case commonName
   }
 
   @Test(arguments: Doubt.allCases, ["off", "auto"])
@@ -93,6 +98,15 @@ struct SecureBackendTests {
       pair = try await backend.certificates.issue(
         "o", subject: "/CN=localhost", names: ["DNS:localhost"], days: -1)
     case .selfSigned: pair = stranger.itself
+    case .addressForName:
+      pair = try await backend.certificates.issue("o", subject: "/CN=localhost", names: ["IP:127.0.0.1"])
+    case .addressForServerName:
+      (backend.host, backend.tls) = ("127.0.0.1", "server_name: orders.internal")
+      pair = try await backend.certificates.issue("o", subject: "/CN=o", names: ["IP:127.0.0.1"])
+    case .nameForServerAddress:
+      backend.tls = "server_name: 127.0.0.2"
+      pair = try await backend.certificates.server()
+    case .commonName: pair = try await backend.certificates.issue("o", subject: "/CN=localhost")
     }
     try await backend.run(pair) { rig in
       expectRefused(try await rig.order("k"), 502, "upstream_unreachable", retryable: true)
@@ -117,6 +131,34 @@ struct SecureBackendTests {
     try await backend.run { rig in
       expectExecuted(try await rig.order("k"))
       #expect(rig.backend.requests.map { $0["X-Client"] } == ["CN=semel"])
+    }
+  }
+
+  @Test(arguments: ["off", "auto"])
+  func `a connection that showed a certificate since replaced takes no more requests`(http2: String)
+    async throws
+  {
+    var backend = try await SecureBackend()
+    backend.http2 = http2
+    let certificates = backend.certificates
+    let client = try await certificates.issue("client", subject: "/CN=before")
+    backend.tls = "certificate: \(client.certificate), key: \(client.key)"
+    backend.directives = "ssl_client_certificate \(certificates.authority); ssl_verify_client on;"
+    // One loop has one connection, which would be kept for longer than the test takes.
+    let configuration = Configuration(top: ["workers": "1"], upstream: ["idle_timeout": "60s"])
+    try await backend.run(nil, configuration) { rig in
+      for key in ["k1", "k2"] { expectExecuted(try await rig.order(key)) }
+      try await certificates.issue("client", subject: "/CN=after")
+      try await rig.semel.process.line(containing: "the TLS files of a backend were read again")
+      for key in ["k3", "k4"] { expectExecuted(try await rig.order(key)) }
+      #expect(
+        rig.backend.requests.map { $0["X-Client"] } == ["CN=before", "CN=before", "CN=after", "CN=after"])
+      #expect(Set(rig.backend.requests.map { $0["X-Connection"] }).count == 2)
+      // Files that cannot be used change nothing.
+      try "nonsense".write(toFile: client.certificate, atomically: true, encoding: .utf8)
+      try await rig.semel.process.line(containing: "the TLS files of a backend could not be read again")
+      expectExecuted(try await rig.order("k5"))
+      #expect(rig.backend.requests.last?["X-Client"] == "CN=after")
     }
   }
 

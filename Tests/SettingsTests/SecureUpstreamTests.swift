@@ -1,4 +1,5 @@
 import Idempotency
+import TestSupport
 import Testing
 import Wire
 
@@ -15,13 +16,43 @@ import Wire
     #expect(settings.tls == UpstreamSettings.TLS())
   }
 
-  @Test func `files and the server's name are read`() throws {
+  @Test func `files and the server's name are read`() async throws {
+    let certificates = try await Certificates()
+    let own = try await certificates.issue("own", subject: "/CN=semel")
     let settings = try upstream(
-      "url: \"https://10.0.0.1\", tls: {ca: /dev/null, certificate: /dev/null, key: /dev/null, server_name: x.example}"
-    )
+      "url: \"https://10.0.0.1\", tls: {ca: \(certificates.authority), certificate: \(own.certificate), "
+        + "key: \(own.key), server_name: x.example}")
     let tls = try #require(settings?.tls)
-    #expect(tls.ca == "/dev/null" && tls.certificate == "/dev/null" && tls.key == "/dev/null")
+    #expect(tls.ca == certificates.authority && tls.certificate == own.certificate && tls.key == own.key)
     #expect(tls.serverName == "x.example")
+  }
+
+  @Test func `files that cannot be used are refused`() async throws {
+    let certificates = try await Certificates()
+    let own = try await certificates.issue("own", subject: "/CN=semel")
+    let other = try await certificates.issue("other", subject: "/CN=semel")
+    func messages(ca: String, certificate: String, key: String) -> [String] {
+      issues(
+        "upstreams: {a: {url: \"https://h\", tls: {ca: \(ca), certificate: \(certificate), key: \(key)}}}"
+      ).map { String($0.drop { $0 != "u" }) }
+    }
+    let ca = certificates.authority
+    #expect(messages(ca: ca, certificate: own.certificate, key: own.key) == [])
+    #expect(
+      messages(ca: own.key, certificate: own.certificate, key: own.key)
+        == ["upstreams.a.tls.ca: holds no certificate in PEM"])
+    #expect(
+      messages(ca: ca, certificate: "/dev/null", key: own.key)
+        == ["upstreams.a.tls.certificate: holds no certificate in PEM"])
+    #expect(
+      messages(ca: ca, certificate: own.certificate, key: "/nowhere")
+        == ["upstreams.a.tls.key: cannot be read; give the path of a PEM file"])
+    #expect(
+      messages(ca: ca, certificate: own.certificate, key: own.certificate)
+        == ["upstreams.a.tls.key: holds no private key in PEM, or one with a passphrase"])
+    #expect(
+      messages(ca: ca, certificate: own.certificate, key: other.key)
+        == ["upstreams.a.tls.key: does not belong to the certificate"])
   }
 
   @Test(arguments: [

@@ -6,6 +6,7 @@ import Settings
 import Store
 import TLS
 import Telemetry
+import Transport
 import Wire
 
 extension Listener {
@@ -15,6 +16,31 @@ extension Listener {
     if let files = settings.tls { certificate = try ServerCertificate(files) }
     self.init(
       settings.address, mode: settings.mode, certificate: certificate, proxyProtocol: settings.proxyProtocol)
+  }
+}
+
+extension BackendTLS {
+  /// Takes changed files into use, and logs what came of it.
+  func renew(logger: Logger) {
+    for renewal in renew() {
+      switch renewal {
+      case .renewed(let files):
+        logger.info("the TLS files of a backend were read again", metadata: files.metadata)
+      case .failed(let files, let fault):
+        logger.error(
+          "the TLS files of a backend could not be read again; the ones before stay in use",
+          metadata: files.metadata.merging(["error": "\(fault)"]) { _, new in new })
+      }
+    }
+  }
+}
+
+extension ClientTLSFiles {
+  fileprivate var metadata: Logger.Metadata {
+    var metadata: Logger.Metadata = [:]
+    if let ca { metadata["ca"] = "\(ca)" }
+    if let certificate { metadata["certificate"] = "\(certificate)" }
+    return metadata
   }
 }
 

@@ -20,6 +20,7 @@ struct ProgramServices<Records: RecordStore> {
   let parts: ProcessParts
   let store: AssembledStore<Records>
   let onListening: @Sendable () -> Void
+  private let backendTLS = BackendTLS()
 
   private var metrics: Metrics { parts.metrics }
   private var logger: Logger { log.logger }
@@ -65,7 +66,8 @@ extension ProgramServices {
       known: parts.known, logger: logger)
     let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
-      HTTPUpstream(context: $0, loops: parts.contexts.count, logger: logger, strayBytes: strayBytes)
+      HTTPUpstream(
+        context: $0, loops: parts.contexts.count, logger: logger, strayBytes: strayBytes, tls: backendTLS)
     }
     metrics.addSource(strayBytes)
     metrics.addSource(Array(zip(parts.contexts, backends)))
@@ -86,7 +88,8 @@ extension ProgramServices {
       onBound: { [enter = store.enter] in
         try await adminStands.opened()
         try await enter()
-      }, onListening: onListening, logger: logger)
+      }, onListening: onListening,
+      renewFiles: { [backendTLS, logger] in backendTLS.renew(logger: logger) }, logger: logger)
   }
 
   private func makeReload(
@@ -98,6 +101,7 @@ extension ProgramServices {
     ) { [self] settings in
       await server.adopt(makeSnapshot(of: settings))
       server.reloadCertificates()
+      backendTLS.renew(logger: logger)
       proxy.adopt(ProxyPatience(settings))
       log.threshold.level = Logger.Level(settings.log.level)
     }

@@ -1,61 +1,58 @@
 import Idempotency
-import NIOCore
-import NIOSSL
-import Wire
+import Synchronization
+import TLS
 
-/// The TLS client settings for one backend. Confined to its loop.
-final class BackendTLS {
-  /// The maximum age of a TLS context, after which changed certificate files take effect. Reading them for each
-  /// connection would cost more than the handshake.
-  private static let age = TimeAmount.minutes(10)
-
-  private let configuration: TLSConfiguration
-  private let settings: UpstreamSettings.TLS
-  /// The server name that is sent to the backend and verified. `nil` for an IP address, which is verified as such but
-  /// never sent as a name (RFC 6066, section 3).
-  private let name: String?
-  private var context: (made: NIODeadline, context: NIOSSLContext)?
-
-  /// Creates the settings of a backend.
-  ///
-  /// - Parameter protocols: The protocols that are offered by ALPN.
-  init(_ settings: UpstreamSettings.TLS, of address: ServerAddress, protocols: [String]) {
-    self.settings = settings
-    var configuration = TLSConfiguration.makeClientConfiguration()
-    configuration.minimumTLSVersion = .tlsv12
-    configuration.applicationProtocols = protocols
-    self.configuration = configuration
-    var name = settings.serverName
-    if name == nil, case .tcp(let host, _) = address { name = host }
-    let isAddress = name.map { (try? SocketAddress(ipAddress: $0, port: 0)) != nil } ?? true
-    self.name = isAddress ? nil : name
+/// The TLS clients of all backends, which the event loops share. Safe from any thread.
+public final class BackendTLS: Sendable {
+  private struct Key: Hashable {
+    var files: ClientTLSFiles
+    var protocols: [String]
   }
 
-  func handler() throws -> NIOSSLClientHandler {
-    try NIOSSLClientHandler(context: try current(), serverHostname: name)
+  /// A look at the files of one client that was not in vain.
+  public enum Renewal: Sendable {
+    case renewed(ClientTLSFiles)
+    /// The files cannot be used; the earlier ones stay in use.
+    case failed(ClientTLSFiles, TLSFault)
   }
 
-  private func current() throws -> NIOSSLContext {
-    let now = NIODeadline.now()
-    if let context, now - context.made < Self.age { return context.context }
-    do {
-      let made = try make()
-      context = (now, made)
-      return made
-    } catch {
-      // The files may just be being replaced; the earlier context is still valid.
-      guard let context else { throw error }
-      return context.context
+  private let clients = Mutex<[Key: ClientTLS]>([:])
+
+  public init() {}
+
+  /// The client of the settings' files. Reads them if no other event loop has.
+  func client(of settings: UpstreamSettings.TLS, protocols: [String]) throws(TLSFault) -> ClientTLS {
+    let key = Key(files: ClientTLSFiles(settings), protocols: protocols)
+    return try clients.withLock { clients throws(TLSFault) in
+      if let client = clients[key] { return client }
+      let client = try ClientTLS(key.files, protocols: protocols)
+      clients[key] = client
+      return client
     }
   }
 
-  private func make() throws -> NIOSSLContext {
-    var configuration = configuration
-    if let ca = settings.ca { configuration.trustRoots = .file(ca) }
-    if let certificate = settings.certificate, let key = settings.key {
-      configuration.certificateChain = try NIOSSLCertificate.fromPEMFile(certificate).map { .certificate($0) }
-      configuration.privateKey = .privateKey(try NIOSSLPrivateKey(file: key, format: .pem))
+  /// Takes files into use that have changed. Connections that were made with the earlier ones take no further requests.
+  public func renew() -> [Renewal] {
+    let all = clients.withLock { clients in
+      // What no pool uses any more belongs to an earlier configuration.
+      for key in Array(clients.keys) {
+        if isKnownUniquelyReferenced(&clients[key]) { clients[key] = nil }
+      }
+      return Array(clients.values)
     }
-    return try NIOSSLContext(configuration: configuration)
+    return all.compactMap { client in
+      do throws(TLSFault) {
+        return try client.renewIfChanged() ? .renewed(client.files) : nil
+      } catch {
+        return .failed(client.files, error)
+      }
+    }
+  }
+}
+
+extension ClientTLSFiles {
+  fileprivate init(_ settings: UpstreamSettings.TLS) {
+    self.init(
+      ca: settings.ca, certificate: settings.certificate, key: settings.key, serverName: settings.serverName)
   }
 }

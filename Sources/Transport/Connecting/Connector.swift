@@ -2,6 +2,7 @@ import Idempotency
 import NIOCore
 import NIOPosix
 import Platform
+import TLS
 import Wire
 
 /// An established connection, with the protocol that the backend agreed to.
@@ -14,7 +15,11 @@ enum BackendConnection: Sendable {
 enum Connector {
   static func connect(for pool: ConnectionPool) -> EventLoopFuture<BackendConnection> {
     let settings = pool.settings
-    let bootstrap = bootstrap(for: pool)
+    let tls: ClientTLS?
+    do { tls = try pool.client() } catch {
+      return pool.upstream.context.loop.makeFailedFuture(error)
+    }
+    let bootstrap = bootstrap(for: pool, tls)
     let channel: EventLoopFuture<any Channel>
     switch settings.address {
     case .tcp(let host, let port):
@@ -33,7 +38,7 @@ enum Connector {
     return outcome
   }
 
-  private static func bootstrap(for pool: ConnectionPool) -> ClientBootstrap {
+  private static func bootstrap(for pool: ConnectionPool, _ tls: ClientTLS?) -> ClientBootstrap {
     ClientBootstrap(group: pool.upstream.context.loop)
       .connectTimeout(.milliseconds(max(1, pool.settings.connectTimeout.count)))
       // A second read would usually find nothing.
@@ -44,17 +49,24 @@ enum Connector {
         value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: 64 << 10)
       )
       .channelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture {
-          guard let tls = pool.tls else {
-            return try start(on: channel, choice: nil, of: pool, nil)
-          }
-          let records = TLSRecords()
-          let greeting = BackendHandshake { channel, choice in
-            try start(on: channel, choice: choice, of: pool, records)
-          }
-          try channel.pipeline.syncOperations.addHandlers([records, try tls.handler(), greeting])
-        }
+        channel.eventLoop.makeCompletedFuture { try addHandlers(to: channel, of: pool, tls) }
       }
+  }
+
+  /// Adds the handlers of a new connection: those of TLS, if there is any, until the backend is verified.
+  private static func addHandlers(to channel: any Channel, of pool: ConnectionPool, _ tls: ClientTLS?) throws
+  {
+    guard let tls else {
+      return try start(on: channel, choice: nil, of: pool, try BackendSocket(below: channel, records: nil))
+    }
+    let records = TLSRecords()
+    // The generation is read before the files that it counts.
+    let socket = try BackendSocket(below: channel, records: records, generation: tls.generation)
+    let greeting = BackendHandshake { channel, choice in
+      try start(on: channel, choice: choice, of: pool, socket)
+    }
+    let handler = try tls.handler(for: pool.settings.address.host)
+    try channel.pipeline.syncOperations.addHandlers([records, handler, greeting])
   }
 
   /// The Linux socket option `TCP_USER_TIMEOUT`: the maximum time that sent data may stay unacknowledged, in
@@ -72,9 +84,8 @@ enum Connector {
   /// - Parameter choice: The protocol that the backend has chosen by ALPN. With prior knowledge of HTTP/2, none is
   ///   needed.
   private static func start(
-    on channel: any Channel, choice: String?, of pool: ConnectionPool, _ records: TLSRecords?
+    on channel: any Channel, choice: String?, of pool: ConnectionPool, _ socket: BackendSocket
   ) throws {
-    let socket = try BackendSocket(below: channel, records: records)
     if pool.versions == .http2 && choice ?? "h2" == "h2" || pool.versions == .negotiated && choice == "h2" {
       try HTTP2Connection.start(on: channel, of: pool, socket)
     } else {

@@ -49,7 +49,7 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
-    writer = SocketWriter(below: context.channel, isPlain: pool.tls == nil)
+    writer = SocketWriter(below: context.channel, isPlain: !socket.isEncrypted)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -104,6 +104,8 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
 // The pool's view of the connection.
 extension HTTP1Connection: PooledConnection {
+  var generation: Int { socket.generation }
+
   var isOpen: Bool { !isClosing && context?.channel.isActive == true }
 
   /// Whether a request may be sent now. Without TLS, unread bytes were sent unasked and mean the end; under TLS they

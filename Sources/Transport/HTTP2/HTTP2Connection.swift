@@ -150,6 +150,8 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
 // The pool's view of the connection.
 extension HTTP2Connection: PooledConnection {
+  var generation: Int { socket.generation }
+
   var isOpen: Bool { context?.channel.isActive == true }
 
   var isResting: Bool { streams == 0 }
@@ -157,7 +159,7 @@ extension HTTP2Connection: PooledConnection {
   /// Whether one more exchange may be opened. If the output buffer is not empty, the pool is notified later.
   private var hasRoom: Bool {
     guard isOpen, !isLeaving, streams < maxStreams, opened < Self.lastOpened else { return false }
-    guard !isUnread, !liveness.isPinging else { return false }
+    guard !isUnread, !liveness.isPinging, !pool.isOutdated(self) else { return false }
     guard !isResting || !hasAged(.now()) else { return false }
     if isClear { return true }
     lookAgain()
@@ -285,7 +287,8 @@ extension HTTP2Connection {
     pool.hasRoom(self)
   }
 
-  private func leave() {
+  /// Takes no more streams. The connection closes when its last one ends.
+  func leave() {
     guard !isLeaving else { return }
     isLeaving = true
     pool.left(self)

@@ -29,6 +29,8 @@ protocol Carrier: AnyObject, Sendable {
 /// A connection in a pool, with either version of HTTP.
 protocol PooledConnection: AnyObject {
   var isOpen: Bool { get }
+  /// The generation of the TLS files by which the connection was made.
+  var generation: Int { get }
   /// The idle time that is left, since the last use.
   func timeLeft(_ now: NIODeadline) -> Milliseconds
   func close()

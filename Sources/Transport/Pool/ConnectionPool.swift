@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Platform
+import TLS
 
 /// The connections of one backend on one event loop: those in use, those kept for the next exchange, and the exchanges
 /// that wait for one.
@@ -12,8 +13,10 @@ final class ConnectionPool: @unchecked Sendable {
 
   let settings: UpstreamSettings
   let versions: HTTPVersions
-  /// The TLS settings; `nil` if the backend is not `https`.
-  let tls: BackendTLS?
+  /// The TLS client; `nil` if the backend is not `https`, and before the first connection.
+  private var tls: ClientTLS?
+  /// The generation of the TLS files that the pool has seen.
+  private var generation = 0
   let upstream: HTTPUpstream
   private let limit: Int
   /// The number of HTTP/1.1 connections that requests of no protected route may take up together. They leave a quarter
@@ -40,7 +43,6 @@ final class ConnectionPool: @unchecked Sendable {
     self.settings = settings
     self.versions = versions
     self.upstream = upstream
-    tls = settings.tls.map { BackendTLS($0, of: settings.address, protocols: versions.protocols) }
     limit = max(1, settings.maxConnections / max(1, loops))
     maxPassages = limit - limit / 4
     isSharing = versions != .http1
@@ -55,6 +57,8 @@ final class ConnectionPool: @unchecked Sendable {
   ///   in any case.
   func start(_ exchange: HTTPExchange, isFresh: Bool = false) {
     guard !isShutDown else { return exchange.fail(Self.ending) }
+    retireOutdated()
+    guard exchange.request.isProtected || admitsPassages else { return wait(exchange) }
     while !isFresh, let connection = idle.popLast() {
       switch connection.hasAged(.now()) ? .ended : connection.standing {
       case .quiet: return exchange.run(on: connection)
@@ -97,6 +101,29 @@ final class ConnectionPool: @unchecked Sendable {
     connection.whenQuiet { isQuiet in
       if isQuiet { self.release(connection) }
     }
+  }
+
+  /// The TLS client for a new connection; `nil` if the backend is not `https`.
+  func client() throws(TLSFault) -> ClientTLS? {
+    guard let settings = settings.tls else { return nil }
+    if let tls { return tls }
+    let tls = try upstream.tls.client(of: settings, protocols: versions.protocols)
+    generation = tls.generation
+    self.tls = tls
+    return tls
+  }
+
+  /// Whether the connection was made with TLS files that have been replaced since.
+  func isOutdated(_ connection: any PooledConnection) -> Bool {
+    tls.map { $0.generation != connection.generation } ?? false
+  }
+
+  /// Takes no more requests on the connections that replaced TLS files have made outdated.
+  private func retireOutdated() {
+    guard let current = tls?.generation, current != generation else { return }
+    generation = current
+    for connection in idle where isOutdated(connection) { connection.close() }
+    for connection in shared where isOutdated(connection) { connection.leave() }
   }
 
   private func connect(for exchange: HTTPExchange) {
@@ -159,11 +186,12 @@ final class ConnectionPool: @unchecked Sendable {
 
   /// Takes back a free connection: the next exchange in the queue uses it, or it is kept for a while.
   func release(_ connection: HTTP1Connection) {
+    // Its end makes room for another.
+    guard !isOutdated(connection) else { return connection.close() }
     if firstWaiting() != nil {
       switch connection.standing {
       case .quiet: if let next = nextWaiting() { return next.run(on: connection) }
       case .unread: return settle(connection)
-      // Its end makes room for another.
       case .ended: return connection.closeUnusable()
       }
     }
@@ -175,6 +203,7 @@ final class ConnectionPool: @unchecked Sendable {
 
   /// Handles a shared connection that takes more exchanges than before, or has none.
   func hasRoom(_ connection: HTTP2Connection) {
+    guard !isOutdated(connection) else { return connection.leave() }
     while let next = firstWaiting(), !next.request.bindsConnection, connection.hasRoom(for: next) {
       waiting.removeFirst(next)
       connection.open(next)

@@ -34,6 +34,18 @@ public struct IPAddress: Hashable, Sendable {
     }
   }
 
+  /// The address of 4 or 16 bytes in network order; `nil` for any other number.
+  public init?(packed bytes: some Collection<UInt8>) {
+    switch bytes.count {
+    case 4: self.init(high: 0, low: 0xFFFF << 32 | bytes.reduce(0) { $0 << 8 | UInt64($1) })
+    case 16:
+      self.init(
+        high: bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) },
+        low: bytes.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) })
+    default: return nil
+    }
+  }
+
   /// The canonical text of the address, for comparing and writing: dotted for IPv4, else as in RFC 5952.
   public var text: String {
     if isIPv4 {

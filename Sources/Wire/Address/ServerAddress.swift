@@ -4,6 +4,11 @@ public enum ServerAddress: Hashable, Sendable, CustomStringConvertible {
   case tcp(host: String, port: Int)
   case unix(path: String)
 
+  /// The name or IP address; `nil` for a Unix socket.
+  public var host: String? {
+    if case .tcp(let host, _) = self { host } else { nil }
+  }
+
   /// The address as in the configuration: `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`.
   public var description: String {
     switch self {

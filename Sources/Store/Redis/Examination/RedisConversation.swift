@@ -34,7 +34,7 @@ struct RedisConversation {
     let bootstrap = ClientBootstrap(group: loop).connectTimeout(.seconds(2)).channelInitializer { channel in
       channel.eventLoop.makeCompletedFuture {
         let handlers = channel.pipeline.syncOperations
-        if let tls = login.tls { try handlers.addHandler(tls.handler(for: address.host)) }
+        if let tls = login.tls { try handlers.addHandler(tls.renewedHandler(for: address.host)) }
         try handlers.addHandler(ReplyCollector(commands: commands, promise: promise))
       }
     }

@@ -208,7 +208,7 @@ extension RedisLink {
   ) throws {
     let handlers = channel.pipeline.syncOperations
     // Writes wait in the TLS handler until the server's certificate is verified.
-    if let tls = settings.login.tls { try handlers.addHandler(tls.handler(for: address.host)) }
+    if let tls = settings.login.tls { try handlers.addHandler(tls.renewedHandler(for: address.host)) }
     try handlers.addHandler(
       RedisChannelHandler(link: self, attempt: attempt, isPlain: settings.login.tls == nil))
   }

@@ -13,6 +13,7 @@ struct ProxyHeaderTests {
   @Test(arguments: [
     ("PROXY TCP4 192.0.2.1 198.51.100.7 51200 443\r\n", ProxyHeader.client(address: "192.0.2.1")),
     ("PROXY TCP6 2001:DB8::0:1 ::1 1 65535\r\n", .client(address: "2001:db8::1")),
+    ("PROXY TCP6 ::ffff:192.0.2.1 ::1 1 2\r\n", .client(address: "192.0.2.1")),
     ("PROXY UNKNOWN\r\n", .unknown), ("PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", .unknown),
   ]) func `a line names the client`(line: String, expected: ProxyHeader) throws {
     var bytes = ByteBuffer(string: line + "GET / ")
@@ -31,6 +32,19 @@ struct ProxyHeaderTests {
     (binary(0x21, 0x31, Array(repeating: 0, count: 216)), .client(address: "")),
     (binary(0x20, 0x00, []), .local),
     (binary(0x20, 0x11, [192, 0, 2, 1, 198, 51, 100, 7] + ports), .local),
+    // Of a local connection everything else is ignored.
+    (binary(0x20, 0xFF, [4, 0, 9]), .local),
+    // Datagrams are valid, and not supported.
+    (binary(0x21, 0x12, [192, 0, 2, 1, 198, 51, 100, 7] + ports), .unknown),
+    (binary(0x21, 0x22, Array(repeating: 1, count: 36)), .unknown),
+    (binary(0x21, 0x32, Array(repeating: 1, count: 216)), .unknown),
+    // An IPv4 client on an IPv6 socket.
+    (
+      binary(
+        0x21, 0x21,
+        Array(repeating: 0, count: 10) + [255, 255, 192, 0, 2, 1] + Array(repeating: 9, count: 16) + ports),
+      .client(address: "192.0.2.1")
+    ),
     (binary(0x21, 0x00, [1, 2, 3]), .unknown),
     // With two extensions behind the addresses.
     (
@@ -65,6 +79,9 @@ struct ProxyHeaderTests {
     "PROXY TCP6 1.2.3.4 5.6.7.8 1 2\r\n", "PROXY TCP4 1.2.3 5.6.7.8 1 2\r\n",
     "PROXY TCP4 host 5.6.7.8 1 2\r\n",
     "PROXY TCP4 1.2.3.4 5.6.7.8 65536 2\r\n", "PROXY TCP4 1.2.3.4 5.6.7.8 1 -2\r\n", "proxy UNKNOWN\r\n",
+    "PROXY TCP6 fe80::1%lo ::1 1 2\r\n", "PROXY TCP6 ::1 fe80::1%1 1 2\r\n",
+    "PROXY TCP4 1.2.3.4\u{0} 5.6.7.8 1 2\r\n", "PROXY TCP4 1.2.3.4 5.6.7.8 +1 2\r\n",
+    "PROXY TCP4 1.2.3.4 5.6.7.8 01 2\r\n", "PROXY TCP4 01.2.3.4 5.6.7.8 1 2\r\n",
     "PROXY UDP4 1.2.3.4 5.6.7.8 1 2\r\n", "PROXY UNKNOWN " + String(repeating: "x", count: 100),
   ]) func `an invalid line is refused`(line: String) {
     var bytes = ByteBuffer(string: line)
@@ -75,7 +92,18 @@ struct ProxyHeaderTests {
     [13, 10, 13, 11], binary(0x11, 0x11, Array(repeating: 0, count: 12)),
     binary(0x22, 0x11, Array(repeating: 0, count: 12)), binary(0x21, 0x11, Array(repeating: 0, count: 11)),
     binary(0x21, 0x21, Array(repeating: 0, count: 35)), binary(0x21, 0x31, Array(repeating: 0, count: 215)),
-    binary(0x21, 0x41, Array(repeating: 0, count: 12)), signature + [0x21, 0x11, 0xFF, 0xFF],
+    binary(0x21, 0x41, Array(repeating: 0, count: 12)),
+    // Families and protocols that are none.
+    binary(0x21, 0x10, Array(repeating: 0, count: 12)), binary(0x21, 0x13, Array(repeating: 0, count: 12)),
+    binary(0x21, 0x1F, Array(repeating: 0, count: 12)), binary(0x21, 0x20, Array(repeating: 0, count: 36)),
+    binary(0x21, 0x01, []), binary(0x21, 0x02, []), binary(0x21, 0x30, Array(repeating: 0, count: 216)),
+    // Extensions that end within the length, and that are longer than the header.
+    binary(0x21, 0x11, Array(repeating: 0, count: 13)),
+    binary(0x21, 0x11, Array(repeating: 0, count: 12) + [4, 0]),
+    binary(0x21, 0x11, Array(repeating: 0, count: 12) + [4, 0, 1]),
+    binary(0x21, 0x11, Array(repeating: 0, count: 12) + [4, 0, 0, 3, 0, 4, 1, 2, 3]),
+    binary(0x21, 0x21, Array(repeating: 0, count: 36) + [1, 255, 255, 0]),
+    binary(0x21, 0x31, Array(repeating: 0, count: 216) + [1]), signature + [0x21, 0x11, 0xFF, 0xFF],
   ]) func `an invalid binary header is refused`(header: [UInt8]) {
     var bytes = ByteBuffer(bytes: header)
     #expect(throws: ProxyHeader.Malformed.self) { try ProxyHeader.read(&bytes) }

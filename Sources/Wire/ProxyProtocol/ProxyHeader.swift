@@ -38,29 +38,22 @@ extension ProxyHeader {
     guard words.count >= 2, words[0] == "PROXY" else { throw Malformed() }
     // Anything after UNKNOWN is ignored, as the protocol requires.
     if words[1] == "UNKNOWN" { return .unknown }
-    guard words.count == 6, let family = family(words[1]), UInt16(words[4]) != nil, UInt16(words[5]) != nil
-    else { throw Malformed() }
-    _ = try address(String(words[3]), family)
-    return .client(address: try address(String(words[2]), family))
+    guard words.count == 6, isPort(words[4]), isPort(words[5]) else { throw Malformed() }
+    _ = try address(words[3], words[1])
+    return .client(address: try address(words[2], words[1]))
   }
 
-  private static func family(_ word: Substring) -> NIOBSDSocket.ProtocolFamily? {
-    switch word {
-    case "TCP4": .inet
-    case "TCP6": .inet6
-    default: nil
+  /// The address in canonical text, so that one client has one spelling. The protocol knows no zone (`%eth0`).
+  private static func address(_ text: Substring, _ family: Substring) throws(Malformed) -> String {
+    let isVersion6 = text.utf8.contains(UInt8(ascii: ":"))
+    guard family == (isVersion6 ? "TCP6" : "TCP4"), let address = IPAddress(String(text)) else {
+      throw Malformed()
     }
+    return address.text
   }
 
-  /// The address in the system's spelling, so that one client has one spelling.
-  private static func address(
-    _ text: String, _ family: NIOBSDSocket.ProtocolFamily
-  ) throws(Malformed) -> String {
-    guard let parsed = try? SocketAddress(ipAddress: text, port: 0), parsed.protocol == family,
-      let address = parsed.ipAddress
-    else { throw Malformed() }
-    return address
-  }
+  /// Whether the word is a decimal number up to 65535 without a sign and without leading zeros.
+  private static func isPort(_ word: Substring) -> Bool { UInt16(word).map { String($0) == word } ?? false }
 }
 
 // Version 2: a signature, a command, a family, a length, addresses and extensions.
@@ -71,6 +64,8 @@ extension ProxyHeader {
   /// The maximum length of addresses and extensions, in bytes. Addresses take at most 216; the longest extension that
   /// load balancers add is a client's certificate.
   private static let longestRest = 4096
+  /// The length of a Unix socket's two addresses, in bytes.
+  private static let unixAddresses = 216
 
   private static func readBinary(_ input: inout ByteBuffer) throws(Malformed) -> ProxyHeader? {
     let start = input.readerIndex
@@ -82,26 +77,42 @@ extension ProxyHeader {
     guard command == 0x20 || command == 0x21, length <= longestRest else { throw Malformed() }
     guard var rest = input.getSlice(at: start + 16, length: Int(length)) else { return nil }
     input.moveReaderIndex(forwardBy: 16 + Int(length))
-    return command == 0x20 ? .local : try client(family: family >> 4, &rest)
+    // Whatever a local connection's header says besides is to be ignored.
+    return command == 0x20 ? .local : try client(family, &rest)
   }
 
-  private static func client(family: UInt8, _ rest: inout ByteBuffer) throws(Malformed) -> ProxyHeader {
+  /// The client by the address family and the transport protocol, each four bits.
+  private static func client(_ family: UInt8, _ rest: inout ByteBuffer) throws(Malformed) -> ProxyHeader {
     switch family {
-    case 0: return .unknown
-    case 1: return .client(address: try packed(4, &rest))
-    case 2: return .client(address: try packed(16, &rest))
-    case 3:
-      guard rest.readableBytes >= 216 else { throw Malformed() }
+    case 0x00: return .unknown
+    case 0x11: return .client(address: try source(addressBytes: 4, &rest).text)
+    case 0x21: return .client(address: try source(addressBytes: 16, &rest).text)
+    case 0x31:
+      guard rest.readSlice(length: unixAddresses) != nil else { throw Malformed() }
+      try skipExtensions(&rest)
       return .client(address: "")
+    // Who sends datagrams has not opened this connection. The protocol lets a receiver take what it does not support for
+    // unspecified.
+    case 0x12, 0x22, 0x32: return .unknown
     default: throw Malformed()
     }
   }
 
-  /// The first of two addresses of `size` bytes each, which are followed by two ports.
-  private static func packed(_ size: Int, _ rest: inout ByteBuffer) throws(Malformed) -> String {
-    guard rest.readableBytes >= 2 * size + 4, let bytes = rest.readSlice(length: size),
-      let address = try? SocketAddress(packedIPAddress: bytes, port: 0).ipAddress
+  /// The first of two addresses, which are followed by two ports and by extensions.
+  private static func source(addressBytes: Int, _ rest: inout ByteBuffer) throws(Malformed) -> IPAddress {
+    guard let bytes = rest.readSlice(length: 2 * addressBytes + 4),
+      let address = IPAddress(packed: bytes.readableBytesView.prefix(addressBytes))
     else { throw Malformed() }
+    try skipExtensions(&rest)
     return address
+  }
+
+  /// Skips the extensions, each a type, a length of two bytes and a value: they fill the header exactly.
+  private static func skipExtensions(_ rest: inout ByteBuffer) throws(Malformed) {
+    while rest.readableBytes > 0 {
+      guard rest.readInteger(as: UInt8.self) != nil, let length = rest.readInteger(as: UInt16.self),
+        rest.readSlice(length: Int(length)) != nil
+      else { throw Malformed() }
+    }
   }
 }

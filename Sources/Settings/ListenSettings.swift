@@ -56,11 +56,15 @@ extension TLSFiles {
       let certificate = section.text("certificate", "the path of a PEM file")
       let key = section.text("key", "the path of a PEM file")
       let clientCA = section.text("client_ca", "the path of a PEM file")
+      let clientCAName = section.member("client_ca_name")?.parsed("a name", Identifier.parse)
+      if section["client_ca"] == nil {
+        section["client_ca_name"]?.refuse("names the client_ca, which is missing beside it")
+      }
       for name in ["certificate", "key"] where section[name] == nil {
         section.refuseMissing(name, "is missing: write the path of a PEM file")
       }
-      guard let certificate, let key, section.isSound("client_ca") else { return }
-      let read = TLSFiles(certificate: certificate, key: key, clientCA: clientCA)
+      guard let certificate, let key, section.isSound("client_ca", "client_ca_name") else { return }
+      let read = TLSFiles(certificate: certificate, key: key, clientCA: clientCA, clientCAName: clientCAName)
       do throws(TLSFault) {
         _ = try read.context()
         files = read
@@ -82,6 +86,7 @@ extension ListenSettings {
         [
           "certificate": .text(files.certificate), "key": .text(files.key),
           "client_ca": files.clientCA.map(Shown.text),
+          "client_ca_name": files.clientCAName.map(Shown.text),
         ]
       },
       "proxy_protocol": .flag(proxyProtocol),

@@ -5,7 +5,7 @@ import Wire
 extension Settings {
   /// Reads all members of the document.
   mutating func read(_ document: Section) {
-    readListeners(document)
+    let listeners = readListeners(document)
     // The limit is higher than the number of any machine's cores, and each loop costs descriptors and memory.
     document.integer("workers", into: &workers, in: 0...1024)
     document.duration("drain_delay", into: &drainDelay)
@@ -28,10 +28,13 @@ extension Settings {
         storeTimeout: store.timeout, underscores: underscores,
         requestsCertificates: listen.contains { $0.tls?.clientCA != nil }
       ).read(document)
+    refuseMixedAuthorities(listeners)
     warn(document)
   }
 
-  private mutating func readListeners(_ document: Section) {
+  /// Reads the listeners. Returns the TLS sections of those that were read, in the order of `listen`.
+  private mutating func readListeners(_ document: Section) -> [Value?] {
+    var secured: [Value?] = []
     var taken: [ServerAddress: String] = [:]
     if let items = document.member("listen")?.items("a list such as [{address: \"127.0.0.1:8080\"}]") {
       if items.isEmpty {
@@ -41,6 +44,7 @@ extension Settings {
         var settings: ListenSettings?
         item.section { section in
           settings = ListenSettings.read(section)
+          if settings != nil { secured.append(section["tls"]) }
           guard let settings, let address = section["address"] else { return }
           Self.refuseTaken(settings.address, address, &taken)
         }
@@ -53,6 +57,24 @@ extension Settings {
       admin = AdminSettings.read(section)
       guard let admin, let address = section["address"] else { return }
       Self.refuseTaken(.tcp(host: admin.host, port: admin.port), address, &taken)
+    }
+    return secured
+  }
+
+  /// Refuses listeners with different authorities that have no name, where callers are known by their certificates: two
+  /// clients with the same name, each certified by one of the authorities, would be one caller.
+  private func refuseMixedAuthorities(_ secured: [Value?]) {
+    guard routes.contains(where: { $0.idempotency != .off && $0.countsCertificates }) else { return }
+    var first: (authority: String, path: String)?
+    for (listener, section) in zip(listen, secured) {
+      guard let files = listener.tls, let authority = files.clientCA, files.clientCAName == nil, let section
+      else { continue }
+      if first == nil { first = (authority, section.path) }
+      guard let first, first.authority != authority else { continue }
+      section.refuse(
+        "has another client_ca than \(first.path), and a route knows callers by their certificates: who gets the same "
+          + "name from both authorities would be one caller; write a client_ca_name of its own, which makes its clients "
+          + "new callers, or the same one in both")
     }
   }
 
@@ -104,5 +126,8 @@ extension Settings {
 }
 
 extension RoutePolicy {
+  /// Whether a client's certificate is a part of its caller.
+  var countsCertificates: Bool { caller?.parts.contains { $0.isCertificate } ?? false }
+
   fileprivate var takesEveryRequest: Bool { match == RouteMatch() && methods == .all }
 }

@@ -5,14 +5,16 @@ import X509
 
 extension CertificateIdentity {
   /// Reads the identity in a certificate whose signature has been checked; `nil` if it is not unambiguous.
-  public init?(_ certificate: NIOSSLCertificate) {
+  ///
+  /// - Parameter authority: The name of the listener's authority; `nil` if it has none.
+  public init?(_ certificate: NIOSSLCertificate, authority: String? = nil) {
     guard let bytes = try? certificate.toDERBytes(), let parsed = try? Certificate(derEncoded: bytes),
       let alternatives = try? parsed.extensions.subjectAlternativeNames ?? SubjectAlternativeNames()
     else { return nil }
     let names = Self.names(alternatives)
     // C code would take a NUL for the end of the name.
     guard names.allSatisfy({ !$0.utf8.contains(0) }) else { return nil }
-    self.init(subject: parsed.subject.description, names: names)
+    self.init(subject: parsed.subject.description, names: names, authority: authority)
   }
 
   private static func names(_ all: SubjectAlternativeNames) -> [String] {

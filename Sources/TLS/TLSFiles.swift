@@ -8,11 +8,14 @@ public struct TLSFiles: Hashable, Sendable {
   public var key: String
   /// The root certificates for clients' certificates; `nil` if no certificate is requested.
   public var clientCA: String?
+  /// The name of `clientCA` in the callers that it certifies; `nil` if they are known by their own names alone.
+  public var clientCAName: String?
 
-  public init(certificate: String, key: String, clientCA: String? = nil) {
+  public init(certificate: String, key: String, clientCA: String? = nil, clientCAName: String? = nil) {
     self.certificate = certificate
     self.key = key
     self.clientCA = clientCA
+    self.clientCAName = clientCAName
   }
 }
 

@@ -136,6 +136,30 @@ struct TLSTests {
     }
   }
 
+  @Test func `one name from two authorities is two callers`() async throws {
+    let (ours, theirs) = (try await Certificates(), try await Certificates())
+    let server = try await ours.server()
+    let ports = [FreePort.find(), FreePort.find()]
+    let tls = "certificate: \(server.certificate), key: \(server.key)"
+    let configuration = Configuration(
+      top: [
+        "listen": "[{address: '127.0.0.1:\(ports[0])', tls: {\(tls), client_ca: \(ours.authority)}}, "
+          + "{address: '127.0.0.1:\(ports[1])', tls: {\(tls), client_ca: \(theirs.authority), client_ca_name: theirs}}]"
+      ], route: ["caller": "{parts: [client_certificate]}"])
+    try await Rig.run(configuration) { rig in
+      for (port, authority) in zip(ports, [ours, theirs]) {
+        let alice = try await authority.issue("alice", subject: "/CN=a", names: ["DNS:alice"])
+        let secure = SecureRig(rig: rig, certificates: ours, server: server, port: port)
+        for status in ["executed", "replayed"] {
+          let answer = try await secure.order("k", as: alice)
+          #expect(answer.lowercased().contains("idempotency-status: \(status)"), "\(answer)")
+        }
+      }
+      #expect(rig.backend.requests.count == 2)
+      withExtendedLifetime(theirs) {}
+    }
+  }
+
   @Test func `a client without a certificate may be an empty caller`() async throws {
     let configuration = Configuration(
       route: ["caller": "{parts: ['client_certificate:subject'], anonymous: allow}"])

@@ -1,5 +1,6 @@
 import Foundation
 import Settings
+import TestSupport
 import Testing
 
 /// The configurations that a namespace takes for one service's.
@@ -90,6 +91,33 @@ struct NamespaceRegisterTests {
       let judgement = try Self.judge(second, after: [first])
       #expect(judgement.changes.count { $0.member == "trusted_proxies" } == count)
     }
+  }
+
+  @Test func `another name of an authority makes other callers`() async throws {
+    let certificates = try await Certificates()
+    let server = try await certificates.server()
+    func configuration(_ name: String?, port: Int = 8443, caller: String = "client_certificate") throws
+      -> KnownConfiguration
+    {
+      let tls =
+        "certificate: \"\(server.certificate)\", key: \"\(server.key)\", client_ca: \"\(certificates.authority)\""
+      let named = name.map { ", client_ca_name: \($0)" } ?? ""
+      return try Self.configuration(
+        "/a", caller: caller, "listen: [{address: \"127.0.0.1:\(port)\", tls: {\(tls)\(named)}}]")
+    }
+    let steps: [(String?, String?, Int)] = [
+      (nil, nil, 0), ("a", "a", 0), (nil, "a", 1), ("a", nil, 1), ("a", "b", 1),
+    ]
+    for (before, after, count) in steps {
+      let judgement = try Self.judge(try configuration(after), after: [try configuration(before)])
+      #expect(judgement.changes.map(\.member) == Array(repeating: "listen", count: count))
+    }
+    // A new listener has no callers yet, and certificates that no route looks at make none.
+    #expect(
+      try Self.judge(try configuration("b", port: 9443), after: [try configuration("a")]).changes.isEmpty)
+    let unlooked = try Self.judge(
+      try configuration("b", caller: "header:x"), after: [try configuration("a", caller: "header:x")])
+    #expect(unlooked.changes.isEmpty)
   }
 
   @Test func `a configuration that this version cannot read is reported, and stays`() throws {

@@ -189,6 +189,33 @@ struct WarningTests {
     )
   }
 
+  @Test func `authorities whose callers would be one are refused`() async throws {
+    let certificates = try await Certificates()
+    let server = try await certificates.server()
+    let other = try await Certificates()
+    func found(_ names: [String?], caller: String = "client_certificate", sharing: Bool = false) -> [String] {
+      let listeners = names.enumerated().map { index, name in
+        let authority = index == 0 || sharing ? certificates.authority : other.authority
+        let named = name.map { ", client_ca_name: \($0)" } ?? ""
+        return "{address: \"127.0.0.1:\(index + 1)\", tls: {certificate: \"\(server.certificate)\", "
+          + "key: \"\(server.key)\", client_ca: \"\(authority)\"\(named)}}"
+      }
+      return issues(
+        upstream + "routes: [{name: r, caller: {parts: [\"\(caller)\"]}}]\n"
+          + "listen: [\(listeners.joined(separator: ", "))]\n")
+    }
+    let refused = found([nil, nil])
+    #expect(refused.count == 1)
+    #expect(refused.first?.contains("listen[1].tls: has another client_ca than listen[0].tls") == true)
+    #expect(found([nil, "partners"]).isEmpty)
+    #expect(found(["own", "partners"]).isEmpty)
+    #expect(found(["all", "all"]).isEmpty)
+    #expect(found([nil, nil], sharing: true).isEmpty)
+    #expect(found([nil, nil], caller: "header:x").isEmpty)
+    #expect(found([nil, "'a b'"]).count == 1)
+    withExtendedLifetime(other) {}
+  }
+
   private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }
 
   @Test func `a body larger than the memory for its kind is warned of`() throws {

@@ -18,10 +18,14 @@ public struct CertificateIdentity: Hashable, Sendable {
   /// The subject's alternative names of the first kind present, each with its kind before it: `uri:`, `dns:` or
   /// `email:`. They are sorted, and none contains a NUL.
   public var names: [String]
+  /// The configured name of the authority that the certificate was verified by; `nil` if it has none. Two authorities
+  /// may give the same names to different clients.
+  public var authority: String?
 
-  public init(subject: String, names: [String]) {
+  public init(subject: String, names: [String], authority: String? = nil) {
     self.subject = subject
     self.names = names
+    self.authority = authority
   }
 
   /// The certificate's value for a part of the caller; `nil` if the certificate has none.

@@ -42,7 +42,8 @@ extension CallerPolicy {
       return add(part, .address, name: "", text: peer.address.isEmpty ? nil : peer.address, to: &builder)
     case .clientCertificate(let wanted):
       let text = peer.certificate?.value(wanted)
-      return add(part, .clientCertificate, name: wanted.rawValue, text: text, to: &builder)
+      let name = wanted.name(under: text == nil ? nil : peer.certificate?.authority)
+      return add(part, .clientCertificate, name: name, text: text, to: &builder)
     }
   }
 

@@ -1,4 +1,7 @@
 extension CallerPart {
+  /// The name by which an operator gives the authority of a client's certificate, besides the parts.
+  static let authority = "client_ca_name"
+
   /// The part's name in the configuration and in an operator's request.
   public var text: String {
     switch self {
@@ -23,6 +26,7 @@ extension CallerPolicy {
   /// - Parameter values: The values by the parts' texts in lower case.
   public func caller(values: [String: String]) throws(ValueFault) -> Caller {
     var left = values
+    let authority = parts.contains { $0.isCertificate } ? left.removeValue(forKey: CallerPart.authority) : nil
     var builder = Caller.Builder()
     for part in parts {
       var value = left.removeValue(forKey: part.text.lowercased())
@@ -31,7 +35,9 @@ extension CallerPolicy {
       case .header(let name): Self.add(.header, name, &value, to: &builder)
       case .cookie(let name): Self.add(.cookie, name, &value, to: &builder)
       case .address: Self.add(.address, "", &value, to: &builder)
-      case .clientCertificate(let part): Self.add(.clientCertificate, part.rawValue, &value, to: &builder)
+      case .clientCertificate(let part):
+        let name = part.name(under: value?.isEmpty ?? true ? nil : authority)
+        Self.add(.clientCertificate, name, &value, to: &builder)
       }
     }
     if let more = left.keys.min() { throw .unknown(more) }

@@ -64,6 +64,16 @@ public enum CallerPart: Hashable, Sendable {
     /// The alternative names, or the subject if there are none.
     case identity = ""
     case subject, san
+
+    /// The part's name in a caller, with that of the authority if it has one.
+    func name(under authority: String?) -> String {
+      authority.map { $0.isEmpty ? rawValue : "\(rawValue)@\($0)" } ?? rawValue
+    }
+  }
+
+  /// Whether the part is one of the client's certificate.
+  public var isCertificate: Bool {
+    if case .clientCertificate = self { true } else { false }
   }
 }
 

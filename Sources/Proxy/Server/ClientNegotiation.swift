@@ -18,6 +18,8 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
 
   private let downstream: Downstream
   private let isSecure: Bool
+  /// The name of the listener's authority for client certificates.
+  private let authority: String?
   private var awaitsHeader: Bool
   private var awaitsHandshake: Bool
   private var address: String
@@ -31,6 +33,7 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
     self.downstream = downstream
     self.address = address
     isSecure = listener.certificate != nil
+    authority = listener.certificate?.files.clientCAName
     awaitsHandshake = isSecure
     awaitsHeader = listener.proxyProtocol
   }
@@ -125,6 +128,6 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
     guard isSecure, let shown = try? context.pipeline.syncOperations.nioSSL_peerCertificate() else {
       return nil
     }
-    return CertificateIdentity(shown)
+    return CertificateIdentity(shown, authority: authority)
   }
 }

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Idempotency
+import TLS
 import Wire
 
 /// The members of a configuration that identify its requests, in the form that a namespace remembers.
@@ -26,6 +27,9 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
   /// A digest of what a client's address depends on, `trusted_proxies` and the listeners' `proxy_protocol`, if an address
   /// is part of any caller.
   var proxies: String?
+  /// The names of the listeners' authorities for client certificates by address, empty for one without a name, if a
+  /// certificate is part of any caller.
+  var authorities: [String: String]?
   /// The first 32 bits of a digest of the secret for ids, if there is one: enough to notice another secret.
   var idSecret: String?
   /// All routes, since one that protects nothing may take requests from a later one.
@@ -38,6 +42,12 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
       uniquingKeysWith: { first, _ in first })
     let countsAddresses = protected.contains { $0.caller?.parts.contains(.address) ?? false }
     proxies = countsAddresses ? settings.trustedProxies.identityText(behind: settings.listen) : nil
+    if protected.contains(where: \.countsCertificates) {
+      let secured = settings.listen.filter { $0.tls?.clientCA != nil }
+      authorities = Dictionary(
+        secured.map { ($0.address.description, $0.tls?.clientCAName ?? "") },
+        uniquingKeysWith: { first, _ in first })
+    }
     idSecret = settings.store.idSecret.map { secret in
       String(Digest256.sha256(of: Array("semel id secret \(secret.revealed)".utf8)).hexText.prefix(8))
     }
@@ -58,6 +68,16 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
       preconditionFailure("KnownConfiguration: not encodable")
     }
     return String(Digest256.sha256(of: Array(data)).hexText.prefix(32))
+  }
+
+  /// Whether clients' certificates were verified at one of the listeners before, under another name. Versions that knew no
+  /// names remember no listeners.
+  func renamesAuthorities(of known: KnownConfiguration) -> Bool {
+    let knew = known.routes.contains { ($0.caller ?? []).contains { $0.hasPrefix("client_certificate") } }
+    guard knew, let authorities else { return false }
+    return authorities.contains { address, name in
+      known.authorities.map { $0[address] ?? name } ?? "" != name
+    }
   }
 
   var protectsNothing: Bool { routes.allSatisfy { $0.caller == nil } }

@@ -112,6 +112,7 @@ private struct Relation {
       }
       if known.idSecret != own.idSecret, !known.protectsNothing { changes.append(Self.secret) }
       if let before = known.proxies, let now = own.proxies, before != now { changes.append(Self.addresses) }
+      if own.renamesAuthorities(of: known) { changes.append(Self.authorities) }
     }
     if isShared { foreign = Self.foreign(own, known, common, follows: follows) }
   }
@@ -134,6 +135,11 @@ private struct Relation {
     "trusted_proxies",
     "or a listener's proxy_protocol is another than in the configuration that used this namespace before, so that a caller's address may be another "
       + "one and a retry run again; " + IdentityChange.remedy)
+
+  private static let authorities = ReloadPlan.Reason(
+    "listen",
+    "gives a client_ca another client_ca_name than the configuration that used this namespace before, so that its "
+      + "clients are other callers and a retry would run again; " + IdentityChange.remedy)
 
   private static let secret = ReloadPlan.Reason(
     "store.id_secret_file",

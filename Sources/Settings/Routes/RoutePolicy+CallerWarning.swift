@@ -45,8 +45,4 @@ extension CallerPart {
     case .address, .clientCertificate: false
     }
   }
-
-  fileprivate var isCertificate: Bool {
-    if case .clientCertificate = self { true } else { false }
-  }
 }

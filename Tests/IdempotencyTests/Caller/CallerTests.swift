@@ -174,6 +174,27 @@ struct CallerTests {
     #expect(try caller(parts, [], certificate: unnamed) != caller(parts, [], certificate: posing))
   }
 
+  @Test(arguments: CallerPart.CertificatePart.allCases)
+  func `names of authorities that are told apart are other callers`(part: CallerPart.CertificatePart) throws {
+    let parts = [CallerPart.clientCertificate(part)]
+    let callers = try [nil, "a", "b", "@a"].map { authority in
+      let shown = CertificateIdentity(subject: "CN=x", names: ["dns:x"], authority: authority)
+      let caller = try caller(parts, [], certificate: shown)
+      // An operator finds the same.
+      let value = part == .subject ? "CN=x" : "dns:x"
+      var values = [parts[0].text: value]
+      values["client_ca_name"] = authority
+      #expect(try CallerPolicy(parts: parts).caller(values: values) == caller)
+      return caller
+    }
+    #expect(Set(callers).count == callers.count)
+    // Nobody is certified by nobody.
+    let nobody = try caller(parts, [], anonymous: .allow)
+    var policy = CallerPolicy(parts: parts)
+    policy.anonymous = .allow
+    #expect(try policy.caller(values: ["client_ca_name": "a"]) == nobody)
+  }
+
   @Test func `a certificate's subject and its names are parts of their own`() throws {
     let one = CertificateIdentity(subject: "CN=a", names: ["dns:a", "dns:b"])
     let other = CertificateIdentity(subject: "CN=a", names: ["dns:a"])

@@ -190,8 +190,3 @@ public struct RecordAdmin: Sendable {
     }
   }
 }
-
-extension RoutePolicy {
-  /// The time from a claim until its exchange can have no more effect on the record.
-  fileprivate var longestExchange: Milliseconds { timeToResponse + upstream.settle + lease }
-}

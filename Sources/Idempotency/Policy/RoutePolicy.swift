@@ -90,6 +90,11 @@ public struct RoutePolicy: Hashable, Sendable {
   /// Whether the route's requests are recorded and replayed.
   public var isProtected: Bool { idempotency != .off }
 
+  /// The maximum time from a claim until its exchange can have no more effect on the record.
+  public var longestExchange: Milliseconds {
+    lease + upstream.longestConnecting + timeToResponse + upstream.settle
+  }
+
   /// The time limit for the backend's response.
   public var timeToResponse: Milliseconds { responseTimeout ?? upstream.responseTimeout }
 }

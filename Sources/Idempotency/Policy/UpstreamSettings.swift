@@ -52,6 +52,16 @@ public struct UpstreamSettings: Hashable, Sendable {
   /// The maximum number of connections over all event loops together.
   public var maxConnections = 256
 
+  /// The maximum pause before another attempt to connect.
+  public static let maxConnectPause: Milliseconds = 500
+
+  /// The maximum time until a connection is established, or given up. Each attempt waits for a free connection first, if
+  /// all are in use.
+  public var longestConnecting: Milliseconds {
+    let attempt = connectTimeout + connectTimeout + Self.maxConnectPause
+    return Milliseconds(attempt.count * Int64(connectRetries + 1))
+  }
+
   public init(name: String, address: ServerAddress) {
     self.name = name
     self.address = address

@@ -6,7 +6,7 @@ struct ConnectBackoff {
   /// The first bound, in milliseconds: long enough for a backend's accept queue to drain, and short compared with the
   /// connect time-out.
   private static let first: Int64 = 25
-  private static let cap: Int64 = 500
+  private static let cap = UpstreamSettings.maxConnectPause.count
 
   private let retries: Int
   private(set) var tried = 0

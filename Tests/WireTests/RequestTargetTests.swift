@@ -88,6 +88,15 @@ struct RequestTargetTests {
     #expect(host.port == port)
   }
 
+  @Test(arguments: [
+    ("127.0.0.1", true), ("10.1.2.3:80", true), ("256.0.0.1", true), ("1.2.3.4.", true), ("[::1]", true),
+    ("[2001:db8::1]:443", true), ("1.2.3", false), ("1.2.3.4.5", false), ("1234.1.1.1", false),
+    ("1.2..4", false), ("a.2.3.4", false), ("localhost", false),
+  ])
+  func `an address is told from a name`(text: String, isAddress: Bool) throws {
+    #expect(try RequestHost(ByteBuffer(string: text))?.isAddress == isAddress)
+  }
+
   @Test
   func `a request may have no host`() throws {
     var head = try MessageHead(method: "GET", target: "/")

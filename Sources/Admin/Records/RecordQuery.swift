@@ -35,9 +35,17 @@ struct RecordQuery: Decodable {
         .badRequest, "route \(route) takes no method \(method); give one of its methods, in capitals")
     }
     return .make(
-      caller: try caller(callerPolicy), upstream: policy.upstream.name, host: ByteBuffer(string: host ?? ""),
+      caller: try caller(callerPolicy), upstream: policy.upstream.name, host: try requestHost(),
       method: ByteBuffer(string: method), place: try place(policy, method), key: try key(policy),
       under: identityKey)
+  }
+
+  private func requestHost() throws(AdminError) -> RequestHost? {
+    do {
+      return try RequestHost(ByteBuffer(string: host ?? ""))
+    } catch {
+      throw AdminError(.badRequest, "the host is not one that a request can have")
+    }
   }
 
   private func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {

@@ -26,11 +26,10 @@ extension RecordID {
   ///
   /// - Parameters:
   ///   - upstream: The configured name of the upstream.
-  ///   - host: The host as in `Host` or `:authority`. Its letter case and port make no difference, and an IP literal
-  ///     counts as none.
+  ///   - host: The request's host, `nil` for none. Its port makes no difference, and an address counts as none.
   ///   - identityKey: The key that makes the id an HMAC; `nil` for a SHA-256 digest.
   public static func make(
-    caller: Caller, upstream: String, host: ByteBuffer, method: ByteBuffer, place: EndpointPlace,
+    caller: Caller, upstream: String, host: RequestHost?, method: ByteBuffer, place: EndpointPlace,
     key: IdempotencyKey, under identityKey: IdentityKey? = nil
   ) -> RecordID {
     RecordID(
@@ -40,7 +39,8 @@ extension RecordID {
         hash.number(1)
         caller.framed.withUnsafeBytes { hash.frame($0) }
         hash.frame(upstream)
-        host.withUnsafeReadableBytes { hash.frameLowercased(HostName.identity(of: $0)) }
+        let name = host.map { $0.isAddress ? ByteBuffer() : $0.name } ?? ByteBuffer()
+        name.withUnsafeReadableBytes { hash.frame($0) }
         method.withUnsafeReadableBytes { hash.frame($0) }
         switch place {
         case .path(let path):
@@ -58,32 +58,5 @@ extension RecordID {
   public init?(text: String) {
     guard let digest = Digest256(text: text) else { return nil }
     self.init(digest)
-  }
-}
-
-/// The part of a host that distinguishes endpoints.
-enum HostName {
-  /// The host without port and without the root's dot. It is empty for an IP literal, since an address names a machine
-  /// and not a service.
-  static func identity(of host: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-    guard host.first != UInt8(ascii: "[") else { return UnsafeRawBufferPointer(rebasing: host[..<0]) }
-    var name = host[..<(host.firstIndex(of: ASCII.colon) ?? host.count)]
-    if name.last == UInt8(ascii: ".") { name.removeLast() }
-    return UnsafeRawBufferPointer(rebasing: isIPv4(name) ? name[..<0] : name)
-  }
-
-  /// Whether the bytes are four numbers of one to three digits.
-  private static func isIPv4(_ name: Slice<UnsafeRawBufferPointer>) -> Bool {
-    var (parts, digits) = (1, 0)
-    for byte in name {
-      if byte == UInt8(ascii: ".") {
-        guard digits > 0 else { return false }
-        (parts, digits) = (parts + 1, 0)
-      } else {
-        guard 0x30...0x39 ~= byte, digits < 3 else { return false }
-        digits += 1
-      }
-    }
-    return parts == 4 && digits > 0
   }
 }

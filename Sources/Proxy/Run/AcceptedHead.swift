@@ -9,7 +9,7 @@ struct AcceptedHead: Sendable {
   let head: MessageHead
   let route: Route
   let target: RequestTarget
-  let host: ByteBuffer
+  let host: RequestHost?
   /// The method that enters the record's id.
   let method: ByteBuffer
   /// The method that enters the fingerprint.

@@ -17,14 +17,14 @@ extension RequestRunner {
   }
 
   /// The path and the host that the request names, in the form in which they are matched.
-  private func addressed() throws(Problem) -> (RequestTarget, ByteBuffer) {
+  private func addressed() throws(Problem) -> (RequestTarget, RequestHost?) {
     do throws(WireError) {
       // An http URI has a host (RFC 9110, section 4.2.1); HTTP/1.0 alone may leave it out.
       guard head.minorVersion == 0 || head.first(.host)?.valueRange.isEmpty != true else {
         throw .badHost
       }
       let target = try RequestTarget(head)
-      return (target, try RequestHost(of: head, target: target)?.name ?? ByteBuffer())
+      return (target, try RequestHost(of: head, target: target))
     } catch {
       throw .unreadable(error)
     }
@@ -34,7 +34,8 @@ extension RequestRunner {
   func identify(body: ByteBuffer?) throws(Problem) -> Subject {
     let (target, host) = try addressed()
     guard target.form != .authority else { throw .notImplemented }
-    let choice = try configuration.routes.choice(for: head, host: host, path: target.path)
+    let choice = try configuration.routes.choice(
+      for: head, host: host?.name ?? ByteBuffer(), path: target.path)
     delivery.logEntry.route = choice.route?.policy.name
     delivery.logEntry.routeNumber = choice.route?.number ?? 0
     guard let route = choice.route, route.policy.isProtected else {

@@ -31,6 +31,26 @@ public struct RequestHost: Sendable, Equatable {
     port = parsed.port
   }
 
+  /// Whether the host is an address, which names a machine and not a service: an IPv6 address, or four numbers of one to
+  /// three digits.
+  public var isAddress: Bool {
+    name.withUnsafeReadableBytes { $0.first == UInt8(ascii: "[") || Self.isIPv4($0) }
+  }
+
+  private static func isIPv4(_ name: UnsafeRawBufferPointer) -> Bool {
+    var (parts, digits) = (1, 0)
+    for byte in name {
+      if byte == UInt8(ascii: ".") {
+        guard digits > 0 else { return false }
+        (parts, digits) = (parts + 1, 0)
+      } else {
+        guard 0x30...0x39 ~= byte, digits < 3 else { return false }
+        digits += 1
+      }
+    }
+    return parts == 4 && digits > 0
+  }
+
   private static func lowercased(_ bytes: ByteBuffer) -> ByteBuffer {
     var lowered = ByteBufferAllocator().buffer(capacity: bytes.readableBytes)
     for byte in bytes.readableBytesView { lowered.writeInteger(ASCII.lowercased(byte)) }

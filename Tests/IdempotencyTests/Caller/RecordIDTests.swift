@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Testing
+import Wire
 
 struct RecordIDTests {
   /// One identity as a test writes it down.
@@ -18,7 +19,8 @@ struct RecordIDTests {
       return RecordID.make(
         caller: try CallerPolicy(parts: [.header("authorization")]).caller(
           head: request.head, peer: CallerPeer(address: "")),
-        upstream: upstream, host: ByteBuffer(string: host), method: ByteBuffer(string: method),
+        upstream: upstream, host: try RequestHost(ByteBuffer(string: host)),
+        method: ByteBuffer(string: method),
         place: route.map { .route($0) } ?? .path(ByteBuffer(string: path)),
         key: try #require(try KeyPolicy().key(head: request.head, query: nil, body: ByteBuffer())),
         under: identityKey)

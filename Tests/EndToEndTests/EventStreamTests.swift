@@ -57,6 +57,27 @@ struct EventStreamTests {
     }
   }
 
+  @Test func `HTTP 1.0 gets each event as well, and the connection's end as that of the response`()
+    async throws
+  {
+    let gate = ScriptGate()
+    let backend = try backend(gate)
+    try await Rig.run(configuration(backend)) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send("GET /events HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n")
+      for number in 1...3 {
+        try await client.inbox.until("event \(number)") { $0.bytes.has("data: \(number)\n\n") }
+        #expect(!client.inbox.value.isClosed)
+        gate.open()
+      }
+      try await client.closedByPeer()
+      let answer = try await client.answer(to: "GET")
+      #expect(answer.text == Framing.chunked.body)
+      #expect(answer["Connection"] == "close")
+      #expect(answer["Transfer-Encoding"] == nil && answer["Content-Length"] == nil)
+    }
+  }
+
   @Test(arguments: ["/v1/events", "/events"])
   func `each event over HTTP 2 reaches the client before the next one is sent`(path: String) async throws {
     let gate = ScriptGate()

@@ -77,6 +77,49 @@ struct OutageTests {
   }
 
   @Test(arguments: StoreOutage.allCases)
+  func `outcomes that wait for the store are kept in bounded memory`(outage: StoreOutage) async throws {
+    let configuration = Configuration(
+      store: outage.store, top: ["limits": "{body_memory: 1MiB}", "workers": "1"],
+      storeMembers: ["timeout": "250ms", "local_cache": "0B"], route: ["lease": "30s"], isAppendOnly: true)
+    try await Rig.run(configuration) { rig in
+      let (gate, size) = (Gate(), 36 << 10)
+      rig.backend.on("/v1/orders") { _ in
+        var reply = Reply(201, [("Location", "/v1/orders/1")], content: .filler(size))
+        reply.gate = gate
+        return reply
+      }
+      let callers = (0..<6).map { "Bearer \($0)" }
+      try await withThrowingTaskGroup(of: Answer.self) { group in
+        for caller in callers { group.addTask { try await rig.order("k", caller: caller) } }
+        try await rig.backend.arrived(callers.count)
+        let end = try await outage.begin(rig)
+        gate.open()
+        // Whatever becomes of its record, each client gets its response.
+        for try await answer in group { #expect(answer.status == 201 && answer.body.count == size) }
+        // An eighth of the memory.
+        let held = try await rig.semel.counter("semel_body_bytes")
+        #expect(held > 3 * size && held <= 128 << 10)
+        try await end()
+      }
+      var codes: [String?] = []
+      for caller in callers {
+        var answer = try await rig.order("k", caller: caller)
+        while ["store_unavailable", "in_flight"].contains(answer.problem?.code) {
+          answer = try await rig.order("k", caller: caller)
+        }
+        if answer.status == 201 { expectReplayed(answer, 201) }
+        codes.append(answer.problem?.code)
+      }
+      // A Redis that stalls still runs what waited in its socket, with the whole response.
+      let whole = codes.count { $0 == nil }
+      #expect(outage == .redisStalled ? whole >= 3 : whole == 3)
+      #expect(codes.count { $0 == "response_not_kept" } == callers.count - whole)
+      #expect(rig.backend.requests.count == callers.count)
+      try await rig.semel.counter("semel_body_bytes", becomes: 0)
+    }
+  }
+
+  @Test(arguments: StoreOutage.allCases)
   func `one delivery of an unknown key runs at a time`(outage: StoreOutage) async throws {
     try await Rig.run(Self.configuration(outage)) { rig in
       let gate = Gate()

@@ -45,6 +45,24 @@ struct CaptureShareTests {
     #expect(Self.grow(captures, 1, caller: 4))
   }
 
+  @Test func `outcomes that wait for the store take half of it`() {
+    let captures = CaptureShare()
+    #expect(captures.keep(Self.share / 2, of: Self.memory))
+    #expect(!captures.keep(1, of: Self.memory))
+    #expect(captures.taken == Self.share / 2)
+    #expect(captures.reserve(of: Self.memory))
+    captures.giveReservation()
+    captures.giveKept(Self.share / 2)
+    #expect(captures.taken == 0)
+    // And no more than there is.
+    #expect(Self.grow(captures, Self.share / 4 * 3, caller: 1))
+    #expect(!captures.keep(Self.share / 2, of: Self.memory))
+    #expect(captures.keep(Self.share / 4, of: Self.memory))
+    captures.giveKept(Self.share / 4)
+    captures.shrink(by: Self.share / 4 * 3, caller: 1)
+    #expect(captures.taken == 0)
+  }
+
   @Test func `one response may be as large as the share`() {
     let captures = CaptureShare()
     #expect(Self.grow(captures, Self.share / 2, caller: 1))

@@ -16,6 +16,8 @@ public final class UpstreamRequest: Sendable {
   public let body: RequestBody
   /// The permission to send a claimed request once; `nil` for a request that is passed through.
   public let permit: SendPermit?
+  /// The memory in which the response waits for its reader; `nil` if it is not counted.
+  public let memory: (any ResponseMemory)?
   /// The receiver of interim responses (1xx) except 100; `nil` if they are ignored.
   public let interim: (any InterimReceiver)?
   /// The protocols that the client wants to switch to, as in its `Upgrade` field. A 101 is then a final response.
@@ -37,6 +39,7 @@ public final class UpstreamRequest: Sendable {
     self.fields = fields
     self.body = body
     self.permit = permit
+    self.memory = memory
     self.interim = interim
     self.upgrade = upgrade
     self.bindsConnection = bindsConnection
@@ -58,6 +61,14 @@ public enum RequestBody: Sendable {
 public protocol RequestBodyStream: Sendable {
   /// The next piece; `nil` at the end. Throws if the client disconnected or violated its framing.
   func next() async throws(UpstreamFailure) -> ByteBuffer?
+}
+
+/// The memory in which a response waits between the backend and its reader. Used on the loop of its exchange.
+public protocol ResponseMemory: AnyObject, Sendable {
+  /// Whether more of the response may be read from the backend while a part of it waits.
+  var mayReadAhead: Bool { get }
+  /// So many more bytes wait than before; fewer if the number is negative.
+  func waitingChanged(by bytes: Int)
 }
 
 /// A receiver of the interim responses to a request, on the loop of its exchange.

@@ -50,6 +50,25 @@ public enum Outcome: Sendable, Equatable {
     case .notKept(let status, _): status
     }
   }
+
+  /// The bytes that it holds.
+  public var size: Int {
+    switch self {
+    case .kept(let response):
+      response.fields.readableBytes + response.body.readableBytes + response.trailers.readableBytes
+    case .notKept(_, let location): location?.utf8.count ?? 0
+    }
+  }
+
+  /// The outcome as it is recorded where there is no room for its response.
+  public var withoutResponse: Outcome {
+    guard case .kept(let response) = self else { return self }
+    var location: String?
+    response.fields.eachFieldLine { name, value in
+      if name == "location" { location = value }
+    }
+    return .notKept(status: response.status, location: location)
+  }
 }
 
 /// A completed record.

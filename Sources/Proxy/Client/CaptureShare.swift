@@ -13,11 +13,15 @@ import Synchronization
 /// capture lasts no longer than its backend sends and the store writes. A connection or a caller that captures more than
 /// an eighth of the share (or one larger response) takes no more than the first half of it. So one client leaves the
 /// second half to the others.
+///
+/// Outcomes that wait for a store that is away take half of the share at most, for as long as that takes.
 public final class CaptureShare: Sendable {
   /// The bytes that each claim reserves. Most responses are no larger.
   public static let reservation = 8 << 10
 
   private let total = Atomic<Int>(0)
+  /// The bytes of outcomes that wait for the store, which belong to `total`.
+  private let waiting = Atomic<Int>(0)
   /// The bytes beyond their reservations, by caller.
   private let callers = Mutex<[Int: Int]>([:])
 
@@ -64,6 +68,22 @@ public final class CaptureShare: Sendable {
       let held = callers[caller, default: 0] - count
       callers[caller] = held > 0 ? held : nil
     }
+  }
+
+  /// Takes room for an outcome that waits for the store; false if there is none. Half of the share stays free, since
+  /// claims go on where the store refuses some writes only.
+  public func keep(_ count: Int, of memory: Int) -> Bool {
+    let size = Self.size(of: memory)
+    guard waiting.add(count, ordering: .relaxed).newValue <= size / 2, add(count, upTo: size) else {
+      waiting.subtract(count, ordering: .relaxed)
+      return false
+    }
+    return true
+  }
+
+  public func giveKept(_ count: Int) {
+    waiting.subtract(count, ordering: .relaxed)
+    total.subtract(count, ordering: .relaxed)
   }
 
   private func add(_ count: Int, upTo limit: Int) -> Bool {

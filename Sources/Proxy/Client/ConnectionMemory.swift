@@ -36,6 +36,9 @@ final class ConnectionMemory {
       && (held + sharedBytes == own || held + sharedBytes < limit / Self.share)
   }
 
+  /// Whether more of a response may be read from its backend while a part of it waits.
+  var mayReadAhead: Bool { counters[.bodyBytes] < limitOfOthers && held + sharedBytes < limit / Self.share }
+
   /// Takes memory for bytes that have arrived; false, and nothing taken, if there is none left.
   ///
   /// - Parameter own: The bytes that their body holds already.

@@ -303,6 +303,14 @@ extension Delivery {
   }
 }
 
+extension Delivery: ResponseMemory {
+  var mayReadAhead: Bool { memory.mayReadAhead }
+
+  func waitingChanged(by bytes: Int) {
+    if bytes > 0 { memory.force(bytes) } else { memory.give(-bytes) }
+  }
+}
+
 extension Delivery: InterimReceiver {
   /// Passes on hints that precede the response. HTTP/1.0 knows none.
   func received(interim head: MessageHead) {

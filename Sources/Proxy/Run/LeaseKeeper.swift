@@ -2,6 +2,7 @@ import Idempotency
 import NIOCore
 import Platform
 import Telemetry
+import Wire
 
 /// The keeper of a claim's lease while its run lives: it renews the lease at a third of its duration, so that a retry
 /// never takes the claim because the backend is slow.
@@ -19,6 +20,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private let metrics: LoopMetrics
   /// The owner's last command, while it is repeated because the store gave no reply; `nil` if there is none.
   var pendingCommand: (@Sendable (Store) async throws(StoreError) -> OwnerOutcome)?
+  /// The memory that is taken for that command, in bytes.
+  var keptBytes = 0
   private var timer: LoopTimers.Token?
   private var isRenewed = true
   /// Whether a renewal was ever requested.
@@ -41,6 +44,9 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
     permit = SendPermit(requestedAt: claim.requestedAt, lease: claim.lease)
     schedule(in: claim.lease / 3)
   }
+
+  /// The bytes that a waiting command holds besides its outcome: the request's head, and some objects.
+  var heldBytes: Int { delivery.request.head.bytes.readableBytes + 1024 }
 
   /// Lets the lease lapse from now on: the record is `unknown`, or has ended.
   func stopRenewing() {

@@ -57,7 +57,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
         fields: UpstreamFields.make(
           for: delivery, call.target, to: policy.upstream, id: call.id, attempt: claim.attempt,
           contentCoding: policy.contentCoding),
-        body: call.upstreamBody(of: delivery), permit: lease.permit,
+        body: call.upstreamBody(of: delivery), permit: lease.permit, memory: delivery,
         bindsConnection: runner.head.bindsConnection))
     capture = ResponseCapture(of: exchange, route: call.route, claim: claim, delivery: delivery)
   }
@@ -192,21 +192,46 @@ extension OwnedRun {
       return call.lifecycle.stored(reply.outcome)
     } catch {
       let action = call.lifecycle.storingFailed(error)
-      if case .refuseAndKeepStoring = action { lease.note(.unknown) } else { lease.note(completion.ownEnd) }
-      keepStoring(completion, after: error)
+      let isKept = keepStoring(completion, after: error)
+      if isKept, case .respondAndKeepStoring = action {
+        lease.note(completion.ownEnd)
+      } else {
+        lease.note(.unknown)
+      }
       return action
     }
   }
 
+  /// Keeps an outcome in memory until the store takes it: without its body if there is no room for that. If there is
+  /// none at all, the lease lapses, and the record is unknown.
+  ///
+  /// - Returns: Whether it is kept.
   @inline(never)
-  private func keepStoring(_ completion: Completion, after error: StoreError) {
+  private func keepStoring(_ completion: Completion, after error: StoreError) -> Bool {
     // The store's failures are logged by `MeasuredStore`, not once a request.
     worker.environment.logger.debug(
       "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
-    let claim = lease.claim
-    worker.repeatInBackground(completion.ownEnd, of: lease) { store throws(StoreError) in
-      try await store.complete(claim, with: completion).outcome
+    // The response is about to go to the client, and its room to the outcome.
+    delivery.releaseCapture()
+    var kept = completion
+    if !worker.takeMemory(toKeep: kept.outcome.size, of: lease) {
+      kept.outcome = kept.outcome.withoutResponse
+      guard worker.takeMemory(toKeep: kept.outcome.size, of: lease) else {
+        endWithoutMemory()
+        return false
+      }
     }
+    worker.repeatInBackground(kept.ownEnd, of: lease) {
+      [claim = lease.claim, kept] store throws(StoreError) in
+      try await store.complete(claim, with: kept).outcome
+    }
+    return true
+  }
+
+  /// Lets the lease lapse because there is no memory for the end of the run.
+  private func endWithoutMemory() {
+    worker.metrics.add(.outcomesLost, route: call.route.number)
+    worker.end(lease)
   }
 
   /// Releases the record, once no copy of its claim can take it again.
@@ -222,6 +247,11 @@ extension OwnedRun {
       worker.countSuperseded(outcome)
       return call.lifecycle.stored(outcome)
     } catch {
+      guard worker.takeMemory(toKeep: 0, of: lease) else {
+        lease.note(.unknown)
+        endWithoutMemory()
+        return call.lifecycle.stored(.done)
+      }
       lease.note(release.ownEnd)
       worker.repeatInBackground(release.ownEnd, of: lease) { store throws(StoreError) in
         try await store.release(claim, release)

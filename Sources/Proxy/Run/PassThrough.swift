@@ -100,7 +100,9 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
       UpstreamRequest(
         upstream: upstream, method: head.methodText, target: target.text,
         fields: UpstreamFields.make(for: delivery, target, to: upstream, id: id), body: body,
-        permit: nil, interim: delivery, upgrade: upgrade, bindsConnection: head.bindsConnection))
+        permit: nil, memory: delivery, interim: delivery, upgrade: upgrade,
+        bindsConnection: head.bindsConnection,
+        isProtected: id != nil))
     // Otherwise a backend that has nothing to say would be waited for, without a client.
     delivery.whenDisconnected = { [context = worker.context] in context.task { exchange.close() } }
     if id == nil { limitSilenceOnceHalfClosed(exchange) }

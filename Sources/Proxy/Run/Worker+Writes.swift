@@ -48,13 +48,31 @@ extension Worker {
     }
   }
 
-  /// Repeats an owner's last command in a task of its own, and ends the lease with it.
+  /// Takes memory for a command that has to wait for the store; false if there is none.
+  ///
+  /// - Parameter content: The bytes of its outcome.
+  func takeMemory(toKeep content: Int, of lease: LeaseKeeper<Store>) -> Bool {
+    let bytes = lease.heldBytes + content
+    guard environment.captures.keep(bytes, of: downstream.limits.bodyMemory) else { return false }
+    environment.counters.change(.bodyBytes, by: bytes)
+    lease.keptBytes = bytes
+    return true
+  }
+
+  private func giveMemory(of lease: LeaseKeeper<Store>) {
+    environment.captures.giveKept(lease.keptBytes)
+    environment.counters.change(.bodyBytes, by: -lease.keptBytes)
+    lease.keptBytes = 0
+  }
+
+  /// Repeats an owner's last command in a task of its own, and ends the lease with it. The caller has taken memory.
   func repeatInBackground(
     _ end: KnownRecord.OwnEnd, of lease: LeaseKeeper<Store>,
     _ command: @escaping @Sendable (Store) async throws(StoreError) -> OwnerOutcome
   ) {
     lease.pendingCommand = command
     context.task { [self] in
+      defer { giveMemory(of: lease) }
       await repeatUntilReply { store throws(StoreError) in
         let outcome = try await command(store)
         lease.note(end, outcome)

@@ -97,5 +97,6 @@ extension HTTPExchange {
     case .running(let carrier): carrier.cut()
     case .connecting, .ended: break
     }
+    countWaiting()
   }
 }

@@ -35,7 +35,8 @@ extension HTTPExchange {
 
   public func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
   {
-    pauseAt = max(Self.highWater, min(limit, .max - 1) + 1)
+    covered = limit
+    pauseAt = max(Self.collectedAhead, min(limit, .max - 1) + 1)
     updateReading()
     try await wait(for: .body(upTo: limit), within: span)
     pauseAt = Self.highWater
@@ -43,6 +44,7 @@ extension HTTPExchange {
   }
 
   public func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer? {
+    covered = 0
     try await wait(for: .piece, within: span)
     guard body.readableBytes > 0 else { return nil }
     let piece = takeBody()
@@ -51,6 +53,7 @@ extension HTTPExchange {
   }
 
   public func takeReady() -> (bytes: ByteBuffer, isEnd: Bool) {
+    covered = 0
     let piece = takeBody()
     updateReading()
     return (piece, isWhole && body.readableBytes == 0)

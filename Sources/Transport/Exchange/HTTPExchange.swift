@@ -43,8 +43,13 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   public private(set) var trailers = ByteBuffer()
   /// The part of the body that has arrived and was not taken yet.
   var body = ByteBuffer()
-  /// The size of `body` at which reading pauses, in bytes. `collect` raises it.
+  /// The size of `body` at which reading pauses, in bytes. `collect` sets another one.
   var pauseAt = highWater
+  /// The number of bytes of `body` for which the caller has memory already.
+  var covered = 0
+  private var isPaused = false
+  /// The number of bytes that are counted as waiting in the request's memory.
+  private var counted = 0
   /// The failure after which no more of the response will arrive.
   var failure: UpstreamFailure?
 
@@ -74,7 +79,8 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
 
   public func close() {
     if failure == nil, !isWhole { failure = gate.failure("the exchange was closed") }
-    if case .ended = stage { return }
+    body = ByteBuffer()
+    if case .ended = stage { return countWaiting() }
     leaveStage()
     signal.set()
   }
@@ -88,11 +94,27 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
 extension HTTPExchange {
   /// The number of body bytes that are read from the backend ahead of the reader.
   static let highWater = 256 << 10
+  /// The same while the body is collected, besides what the caller has memory for: a response that fits one read.
+  static let collectedAhead = 64 << 10
 
-  /// Pauses reading from the backend while the reader lags behind, and resumes it.
+  /// Pauses reading from the backend while the reader lags behind, or memory for more is missing, and resumes it. At
+  /// least one piece is read in any case.
   func updateReading() {
-    guard case .running(let carrier) = stage else { return }
-    carrier.setReading(body.readableBytes < pauseAt)
+    if case .running(let carrier) = stage {
+      let isInMemory = body.readableBytes <= covered || request.memory?.mayReadAhead ?? true
+      isPaused = body.readableBytes >= pauseAt || !isInMemory
+      carrier.setReading(!isPaused)
+    }
+    countWaiting()
+  }
+
+  /// Counts what waits: the body that the caller has no memory for, and what may arrive below it.
+  func countWaiting() {
+    var waiting = max(0, body.readableBytes - covered)
+    if isPaused, case .running(let carrier) = stage { waiting += carrier.bytesAhead }
+    guard waiting != counted else { return }
+    request.memory?.waitingChanged(by: waiting - counted)
+    counted = waiting
   }
 
   /// Whether the request is claimed and has a body. Such a request begins only on a connection where its body can
@@ -132,7 +154,7 @@ extension HTTPExchange {
   func received(_ piece: ByteBuffer) {
     silence?.since = .now()
     if body.capacity == 0 { body = piece } else { body.writeImmutableBuffer(piece) }
-    if body.readableBytes >= pauseAt { updateReading() }
+    if body.readableBytes > covered || body.readableBytes >= pauseAt { updateReading() }
     signal.set()
   }
 
@@ -140,6 +162,7 @@ extension HTTPExchange {
     self.trailers = trailers
     isWhole = true
     stage = .ended
+    countWaiting()
     signal.set()
   }
 

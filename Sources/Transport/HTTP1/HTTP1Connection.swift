@@ -178,6 +178,9 @@ extension HTTP1Connection: PooledConnection {
 extension HTTP1Connection: Carrier {
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
+  /// The kernel's buffer is not Semel's.
+  var bytesAhead: Int { 0 }
+
   func begin(_ exchange: HTTPExchange) {
     var method = exchange.request.method
     expect(exchange, responseTo: method.withUTF8 { MessageHead.Method(UnsafeRawBufferPointer($0)) })

@@ -334,7 +334,7 @@ extension HTTP2Connection {
   /// The maximum size of a response head, as for HTTP/1.1.
   private static let headBytes = 256 << 10
   /// The window of a stream: the bytes that may arrive ahead of its reader.
-  private static let streamWindow = 256 << 10
+  static let streamWindow = 256 << 10
   /// The window of the connection. It opens again as bytes arrive, not as they are read, so that a slow reader does not
   /// delay other streams.
   private static let connectionWindow = 4 << 20

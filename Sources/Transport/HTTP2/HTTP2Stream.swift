@@ -167,6 +167,8 @@ extension HTTP2Stream: Carrier {
 
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
+  var bytesAhead: Int { HTTP2Connection.streamWindow }
+
   func begin(_ exchange: HTTPExchange) {
     stage = .running
     readsBefore = connection.reads

@@ -7,6 +7,8 @@ protocol Carrier: AnyObject, Sendable {
   var wasUsed: Bool { get }
   /// Whether there is room for more of a streamed body.
   var isWritable: Bool { get }
+  /// The number of bytes that may arrive while reading is paused, and wait below the exchange.
+  var bytesAhead: Int { get }
   /// Writes the request's head, and its body unless that is streamed.
   ///
   /// From now on the carrier reports to the exchange the events of the response and, by `wasSent`, the sending of the

@@ -8,6 +8,7 @@ extension RedisSettings {
   /// The members of `store` that belong to Redis alone.
   static let members = [
     "url", "topology", "nodes", "master_name", "username", "password_file", "tls", "sentinel",
+    "replicas", "durable",
   ]
 
   /// Reads the members of `store` for a Redis; `nil` if the servers' addresses are missing or invalid.
@@ -23,6 +24,11 @@ extension RedisSettings {
     var login = settings?.login ?? Login()
     login.read(section, isSecureURL: kind == .standalone && settings != nil ? login.tls != nil : nil)
     settings?.login = login
+    var copies = Copies()
+    // A master has a few replicas. More than all of them would never be reached.
+    section.integer("replicas", into: &copies.replicas, in: 0...16)
+    section.choice("durable", into: &copies.medium)
+    settings?.copies = copies
     return settings
   }
 

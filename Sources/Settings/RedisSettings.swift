@@ -29,7 +29,23 @@ public struct RedisSettings: Hashable, Sendable {
     public init() {}
   }
 
+  /// The copies of a change that must exist before it counts.
+  public struct Copies: Hashable, Sendable {
+    public enum Medium: String, CaseIterable, Sendable { case memory, waitaof }
+
+    /// The minimum of `store.timeout` where anything is waited for.
+    static let minTimeout: Milliseconds = 300
+
+    /// The number of replicas that must have the change.
+    public var replicas = 0
+    /// Whether Redis and these replicas must have it in memory or on disk.
+    public var medium = Medium.memory
+
+    public init() {}
+  }
+
   public var topology: Topology
+  public var copies = Copies()
   public var login = Login()
   /// The login at Sentinels, which do not share the servers' users.
   public var sentinelLogin = Login()
@@ -75,7 +91,9 @@ extension RedisSettings {
     }
     members += login.shownMembers
     if case .sentinel = topology { members.append(.init("sentinel", .members(sentinelLogin.shownMembers))) }
-    return members
+    return members + [
+      .init("replicas", .number(copies.replicas)), .init("durable", .text(copies.medium.rawValue)),
+    ]
   }
 
   /// The URL without user and password, which are members of their own.

@@ -56,12 +56,22 @@ extension StoreSettings {
     }
     // Twice the time-out must fit into a lease, which is 30 s by default.
     section.duration("timeout", into: &timeout, atLeast: 1, atMost: .seconds(10))
-    section.refuseUnsupported("replicas", neutral: "0")
+    refuseHastyWaits(section)
     section.flag("require_durable", into: &requireDurable)
     section.size("local_cache", into: &localCacheBytes, in: 0...1 << 40)
     if let name = section.member("namespace")?.parsed("a name", Identifier.parse) { namespace = name }
     readIDSecret(section)
     section.refuseUnsupported("encryption")
+  }
+
+  /// Refuses a time-out that a single wait for missing replicas uses up.
+  private func refuseHastyWaits(_ section: Section) {
+    guard case .redis(let redis) = place, redis.copies != RedisSettings.Copies(),
+      timeout < RedisSettings.Copies.minTimeout
+    else { return }
+    section["timeout"]?.refuse(
+      "must be at least 300ms with replicas or durable: waitaof, since Redis ends a wait for missing replicas up to "
+        + "100 ms late")
   }
 
   private mutating func readIDSecret(_ section: Section) {

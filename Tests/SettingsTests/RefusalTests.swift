@@ -118,6 +118,19 @@ struct RefusalTests {
       "2:48: routes[0].upstream: names no upstream; write backend"
     ),
     (
+      "store: {kind: redis, url: \"redis://h\", replicas: 17}",
+      "2:50: store.replicas: must be a whole number from 0 to 16"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://h\", durable: disk}",
+      "2:49: store.durable: must be memory or waitaof"
+    ),
+    (
+      "store: {kind: redis, url: \"redis://h\", replicas: 1, timeout: 250ms}",
+      "2:62: store.timeout: must be at least 300ms with replicas or durable: waitaof, since Redis ends a wait for missing replicas up to 100 ms late"
+    ),
+    ("store: {replicas: 1}", "2:9: store.replicas: belongs to kind: redis; write that, or take it out"),
+    (
       "store: {kind: redis}",
       "2:8: store.url: is missing: write redis://host:port/0, rediss://host:port/0 or unix:/path"
     ),

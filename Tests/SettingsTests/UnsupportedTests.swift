@@ -4,7 +4,6 @@ struct UnsupportedTests {
   @Test(arguments: [
     ("jwt: {jwks_file: x}", "2:1: jwt: not supported yet; take it out"),
     ("policy_document: on", "2:1: policy_document: not supported yet; write off, or take it out"),
-    ("store: {replicas: 1}", "2:9: store.replicas: not supported yet; write 0, or take it out"),
     ("store: {encryption: {secret_files: [a]}}", "2:9: store.encryption: not supported yet; take it out"),
   ]) func `a member that this version does not build is refused by name`(text: String, issue: String) {
     #expect(issues(upstream + text) == [issue])
@@ -37,7 +36,7 @@ struct UnsupportedTests {
     _ = try load(
       """
       upstreams: {b: {url: "http://h:1", host: preserve, http2: off}}
-      store: {kind: redis, url: redis://h, topology: standalone, replicas: 0}
+      store: {kind: redis, url: redis://h, topology: standalone}
       policy_document: off
       routes: [{name: r, caller: {parts: [address]}, cors: false, shadow: false}]
       """)

@@ -85,6 +85,15 @@ struct ValueTests {
     #expect(store.namespace == "n")
   }
 
+  @Test func `a change may have to be at replicas and on disk before it counts`() throws {
+    let redis = "store: {kind: redis, url: \"redis://h\""
+    var expected = RedisSettings(address: .tcp(host: "h", port: 6379))
+    #expect(try load(upstream + redis + ", replicas: 0, durable: memory}").store.place == .redis(expected))
+    expected.copies.replicas = 2
+    expected.copies.medium = .waitaof
+    #expect(try load(upstream + redis + ", replicas: 2, durable: waitaof}").store.place == .redis(expected))
+  }
+
   @Test func `a Redis can stand on a socket, and has a port of its own`() throws {
     let socket = try load(upstream + "store: {kind: redis, url: \"unix:/run/redis.sock\"}")
     #expect(socket.store.place == .redis(RedisSettings(address: .unix(path: "/run/redis.sock"))))

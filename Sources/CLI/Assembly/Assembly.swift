@@ -85,8 +85,10 @@ struct Assembly {
     let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
     let subscriber = RedisSubscriber(context: parts.contexts[0], settings: endpoint, logger: logger)
     subscriber.observe { cache.follow($0) }
-    let stores = parts.contexts.map {
-      RedisStore(context: $0, settings: endpoint, logger: logger, subscriber: subscriber)
+    let stores = zip(parts.contexts, parts.metrics.loops).map { context, loop in
+      RedisStore(context: context, settings: endpoint, logger: logger, subscriber: subscriber) {
+        loop.waited(microseconds: $0)
+      }
     }
     parts.metrics.addSource(cache)
     parts.metrics.addSource(stores.map(\.counters))

@@ -77,6 +77,8 @@ extension ReloadPlan {
     }
     if old.login.tls != new.login.tls { names.append("store.tls") }
     if old.login.passwordFile != new.login.passwordFile { names.append("store.password_file") }
+    if old.copies.replicas != new.copies.replicas { names.append("store.replicas") }
+    if old.copies.medium != new.copies.medium { names.append("store.durable") }
     if old.sentinelLogin != new.sentinelLogin { names.append("store.sentinel") }
     return names
   }

@@ -12,10 +12,15 @@ public struct RedisStore: RecordStore {
   let subscriber: RedisSubscriber
 
   /// Creates the store, which begins to connect at once.
+  ///
+  /// - Parameter didWait: Takes the duration of each wait for replicas, in microseconds, on the store's loop.
   public init(
-    context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, subscriber: RedisSubscriber
+    context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, subscriber: RedisSubscriber,
+    didWait: @escaping @Sendable (Int64) -> Void = { _ in }
   ) {
-    let nodes = RedisNodes(context: context, settings: settings, logger: logger, subscriber: subscriber)
+    let nodes = RedisNodes(
+      context: context, settings: settings, logger: logger, subscriber: subscriber,
+      counters: RedisCounters(didWait: didWait))
     self.nodes = nodes
     self.subscriber = subscriber
     subscriber.enlist(nodes)
@@ -67,8 +72,10 @@ public struct RedisStore: RecordStore {
     var copies = copies
     do throws(StoreError) {
       if try copies.ended(reply.ending) {
-        guard reply.needsResponse else { return onReply(.success(try outcome(of: request, reply))) }
-        return readResponse(of: request, reply, onReply)
+        guard reply.needsResponse || reply.shortage != nil else {
+          return onReply(.success(try outcome(of: request, reply)))
+        }
+        return finish(request, reply, onReply)
       }
     } catch {
       return onReply(.failure(error))
@@ -76,13 +83,13 @@ public struct RedisStore: RecordStore {
     continueClaim(request, after: copies, onReply)
   }
 
-  private func readResponse(
-    of request: ClaimRequest, _ reply: ScriptReply, _ onReply: @escaping @Sendable (ClaimReply) -> Void
+  private func finish(
+    _ request: ClaimRequest, _ reply: ScriptReply, _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) {
     nodes.context.task {
       let claimReply: ClaimReply
       do throws(StoreError) {
-        claimReply = .success(try await outcomeWithResponse(of: request, reply))
+        claimReply = .success(try await finished(request, reply))
       } catch {
         claimReply = .failure(error)
       }
@@ -92,9 +99,13 @@ public struct RedisStore: RecordStore {
 
   /// Returns the outcome of a claim, with the response if that stands under a key of its own. If the response cannot be
   /// read now, the claim is refused: the record is known to be completed, so that its request must not run.
-  private func outcomeWithResponse(
-    of request: ClaimRequest, _ reply: ScriptReply
+  private func finished(
+    _ request: ClaimRequest, _ reply: ScriptReply
   ) async throws(StoreError) -> ClaimOutcome {
+    if let shortage = reply.shortage {
+      try await giveBack(try outcome(of: request, reply), because: shortage)
+      throw .refused(shortage)
+    }
     do {
       return try outcome(of: request, try await withResponse(reply, of: request.id))
     } catch {
@@ -151,7 +162,19 @@ public struct RedisStore: RecordStore {
       $0.claim(request, until: $1)
     }
     let isCopied = reply.copiedUntil.nanoseconds > 0
-    return (try await outcomeWithResponse(of: request, reply), isCopied ? reply.copiedUntil : nil)
+    return (try await finished(request, reply), isCopied ? reply.copiedUntil : nil)
+  }
+
+  /// Gives back a claim that too few replicas have, since a failover would let another delivery have it, too. A record
+  /// that it made is deleted: nothing was run. If that fails, the claim counts as one whose reply was lost.
+  private func giveBack(_ outcome: ClaimOutcome, because shortage: String) async throws(StoreError) {
+    guard case .granted(let claim) = outcome else { return }
+    await nodes.outlast(claim.copiedUntil)
+    do throws(StoreError) {
+      _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
+    } catch {
+      throw .fateUnknown(shortage)
+    }
   }
 
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {

@@ -33,6 +33,11 @@ public final class LoopMetrics: @unchecked Sendable {
     own.observe(Int(microseconds), in: .durations, at: LoopLayout.command(command))
   }
 
+  /// Records the duration of a wait for the store's replicas.
+  public func waited(microseconds: Int64) {
+    own.observe(Int(microseconds), in: .durations, at: LoopLayout.wait)
+  }
+
   /// Counts a store command that got no reply.
   public func failed(_ command: StoreCommand, _ failure: StoreFailure) {
     own.add(1, at: LoopLayout.error(command, failure))

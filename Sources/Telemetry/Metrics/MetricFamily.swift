@@ -111,6 +111,10 @@ extension MetricFamily {
     .counter, "store_redirects_total", "Commands that a node of a Redis cluster sent elsewhere or put off.")
   public static let storeFailovers = MetricFamily(
     .counter, "store_failovers_total", "Times that another Redis took over from a master.")
+  public static let storeWait = MetricFamily(
+    .histogram, "store_wait_seconds",
+    "How long a batch of changes waited until enough replicas of Redis had them (store.replicas, store.durable)."
+  )
   public static let storeSwept = MetricFamily(
     .counter, "store_swept_total", "Entries and responses past their time that the embedded store removed.")
   public static let storeSweepFailures = MetricFamily(
@@ -195,7 +199,7 @@ extension MetricFamily {
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller,
     storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeRedirects,
-    storeFailovers, storeSwept,
+    storeFailovers, storeWait, storeSwept,
     storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld, storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,

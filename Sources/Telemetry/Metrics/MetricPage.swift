@@ -163,6 +163,7 @@ extension Metrics {
           .storeErrors, sum(LoopLayout.error(command, failure)), label, (StoreFailure.key, failure.text))
       }
     }
+    page.add(.storeWait, histogram(LoopLayout.wait))
     page.add(.leasesRenewed, sum(LoopLayout.count(.leasesRenewed)))
     page.add(.leasesLapsed, sum(LoopLayout.count(.leasesLapsed)))
     page.add(.claimsLost, sum(LoopLayout.count(.claimsLost)))

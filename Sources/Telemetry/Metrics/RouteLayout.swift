@@ -32,7 +32,8 @@ enum LoopLayout {
   private static let durations = Buckets.durations.cells
   private static let errors = (1 + StoreCommand.allCases.count) * durations
   private static let counts = errors + StoreCommand.allCases.count * StoreFailure.allCases.count
-  static let size = counts + LoopCount.allCases.count
+  static let wait = counts + LoopCount.allCases.count
+  static let size = wait + durations
 
   static let lag = 0
   static func command(_ command: StoreCommand) -> Int { (1 + command.rawValue) * durations }

@@ -41,6 +41,30 @@ import Testing
     server.kill()
   }
 
+  @Test func `replicas that changes wait for are looked for`() async throws {
+    let (server, base) = try await redis()
+    var settings = base
+    settings.demand = ReplicaDemand(replicas: 1)
+    let lonely = await texts(settings)
+    #expect(lonely.contains { $0.hasSuffix(": 0 replicas follow it, fewer than store.replicas (1)") })
+    #expect(lonely.contains { $0.hasPrefix("warning: ") && $0.contains("set min-replicas-to-write 1") })
+    let replica = try await RedisServer(arguments: ["--replicaof", "127.0.0.1", "\(server.port)"])
+    try server.command(["CONFIG", "SET", "min-replicas-to-write", "1"])
+    try await until("the replica follows") {
+      try server.command(["INFO", "replication"])?.contains("state=online") == true
+    }
+    #expect(await texts(settings) == [])
+    try server.command(["ACL", "SETUSER", "semel", "on", ">word", "~semel:*", "&semel:*", "+@all", "-wait"])
+    settings.login.user = "semel"
+    settings.login.password = "word"
+    #expect(await texts(settings).contains { $0.contains("lacks +wait;") })
+    settings.demand = ReplicaDemand(replicas: 0, isOnDisk: true)
+    if try !server.knows("waitaof") {
+      #expect(await texts(settings).contains { $0.contains("this server has no WAITAOF") })
+    }
+    replica.stop()
+  }
+
   @Test func `missing rights are named, and the line for a user who has them is enough`() async throws {
     let (server, base) = try await redis([
       "--user", "semel", "on", ">word", "~semel:*", "+@all", "-evalsha", "-scan",

@@ -286,14 +286,3 @@ extension RedisNode {
     }
   }
 }
-
-extension RedisServer {
-  /// The number of scripts that it has run.
-  fileprivate var scriptCount: Int {
-    get throws {
-      let lines = try command(["INFO", "commandstats"])?.split(whereSeparator: \.isNewline) ?? []
-      let calls = lines.first { $0.hasPrefix("cmdstat_evalsha:calls=") }
-      return calls.flatMap { Int($0.dropFirst(22).prefix(while: \.isNumber)) } ?? 0
-    }
-  }
-}

@@ -10,6 +10,7 @@ import Testing
     settings.login.user = "semel"
     settings.login.password = "word"
     settings.database = 2
+    settings.demand = ReplicaDemand(replicas: 2)
     var handshake = RedisHandshake(settings, for: .records)
     #expect(handshake.steps[0].command == ["AUTH", "semel", "word"])
     #expect(handshake.steps[1].command == ["SELECT", "2"])
@@ -23,6 +24,7 @@ import Testing
         case .clock: handshake.received(.integer(77))
         case .memory: handshake.received(.text("# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"))
         case .persistence: handshake.received(.text("aof_enabled:1\r\n"))
+        case .wait: handshake.received(.integer(0))
         case .makeEpoch: handshake.received(.integer(0))
         case .readEpoch(let key): handshake.received(key == "semel:facts" ? .text("e1") : .null)
         case .authenticate, .select, .role: handshake.received(.text("OK"))
@@ -34,6 +36,34 @@ import Testing
     #expect(greeting.digests == RedisScript.allCases.map { "digest \($0.rawValue)" })
     #expect(greeting.doubts.isEmpty)
     #expect(greeting.epoch == "e1")
+  }
+
+  @Test(arguments: [
+    ("ERR unknown command 'WAITAOF', with args beginning with: '1'", "this server has no WAITAOF"),
+    ("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.", "set appendonly yes"),
+    ("ERR WAIT cannot be used with replica instances. Please also note", "this Redis is a replica"),
+    ("NOPERM this user has no permissions to run the 'wait' command", "widen its ACL"),
+  ])
+  func `a server that cannot wait for copies is refused`(_ error: String, _ advice: String) throws {
+    var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
+    settings.demand = ReplicaDemand(replicas: 1, isOnDisk: true)
+    var handshake = RedisHandshake(settings, for: .records)
+    for step in handshake.steps {
+      var reply = RedisValue.text("1")
+      if case .clock = step { reply = .integer(1) }
+      guard case .wait = step else {
+        _ = handshake.received(reply)
+        continue
+      }
+      #expect(step.command == ["WAITAOF", "1", "0", "1"])
+      guard case .fail(let reason) = handshake.received(.error(error)) else {
+        Issue.record("the connection was accepted")
+        return
+      }
+      #expect(reason.contains(advice), "\(reason)")
+      return
+    }
+    Issue.record("nothing tests whether the server can wait")
   }
 
   @Test func `a subscription connection checks its right to publish`() throws {

@@ -17,7 +17,7 @@ struct RedisNode: Sendable {
   ///   - group: the event loops; those of everybody where none are given.
   init(
     _ settings: RedisEndpointSettings, relayed: Int? = nil,
-    group: MultiThreadedEventLoopGroup? = nil
+    group: MultiThreadedEventLoopGroup? = nil, didWait: @escaping @Sendable (Int64) -> Void = { _ in }
   ) {
     self.settings = settings
     log = LogRecorder()
@@ -30,16 +30,18 @@ struct RedisNode: Sendable {
     var storeSettings = settings
     if let relayed { storeSettings.address = .tcp(host: "127.0.0.1", port: relayed) }
     store = LoopConfined(
-      store: RedisStore(context: context, settings: storeSettings, logger: logger, subscriber: subscriber),
+      store: RedisStore(
+        context: context, settings: storeSettings, logger: logger, subscriber: subscriber, didWait: didWait),
       context: context)
   }
 
   /// Runs a test on a node of its own.
   static func run(
     _ settings: RedisEndpointSettings, relayed: Int? = nil,
-    group: MultiThreadedEventLoopGroup? = nil, _ test: (RedisNode) async throws -> Void
+    group: MultiThreadedEventLoopGroup? = nil, _ test: (RedisNode) async throws -> Void,
+    didWait: @escaping @Sendable (Int64) -> Void = { _ in }
   ) async throws {
-    let node = RedisNode(settings, relayed: relayed, group: group)
+    let node = RedisNode(settings, relayed: relayed, group: group, didWait: didWait)
     do {
       try await test(node)
     } catch {

@@ -90,7 +90,8 @@ public struct RedisExamination: Sendable {
   /// Examines one server that is to hold records.
   private func examine(_ address: Address) async -> [RedisFinding] {
     let rights = RedisRights(
-      namespace: settings.namespace, user: settings.login.user, topology: settings.topology)
+      namespace: settings.namespace, user: settings.login.user, topology: settings.topology,
+      demand: settings.demand)
     var looks = [
       ["INFO", "memory"], ["INFO", "persistence"], ["INFO", "cluster"], ["INFO", "replication"], ["TIME"],
     ]
@@ -132,6 +133,7 @@ public struct RedisExamination: Sendable {
     if replies[3].text?.contains("role:slave") ?? false {
       found.append(.init(isError: true, text: "\(address) is a read-only replica: give the master's address"))
     }
+    found += judge(address, replication: replies[3])
     if case .array(let parts) = replies[4], let seconds = parts.first?.text.flatMap({ Int64($0) }),
       abs(seconds - now()) > Self.maxSkew
     {
@@ -139,6 +141,29 @@ public struct RedisExamination: Sendable {
         .init(
           isError: false,
           text: "\(address): its clock differs from this machine's by \(abs(seconds - now())) s"))
+    }
+    return found
+  }
+
+  /// Judges the replicas of a server on which changes wait for some.
+  private func judge(_ address: Address, replication reply: RedisValue) -> [RedisFinding] {
+    guard let demand = settings.demand, demand.replicas > 0, let text = reply.text else { return [] }
+    let lines = text.split(whereSeparator: \.isNewline)
+    let count = lines.count { $0.hasPrefix("slave") && $0.contains("state=online") }
+    var found: [RedisFinding] = []
+    if count < demand.replicas {
+      found.append(
+        .init(
+          isError: true,
+          text: "\(address): \(count) replicas follow it, fewer than store.replicas (\(demand.replicas))"))
+    }
+    if !lines.contains(where: { $0.hasPrefix("min_slaves_good_slaves:") }) {
+      found.append(
+        .init(
+          isError: false,
+          text:
+            "\(address) takes changes without replicas, which a failover loses: set min-replicas-to-write \(demand.replicas)"
+        ))
     }
     return found
   }

@@ -12,19 +12,21 @@ struct RedisRights {
   private let namespace: String
   private let user: String
 
-  init(namespace: String, user: String?, topology: RedisEndpointSettings.Topology) {
+  init(
+    namespace: String, user: String?, topology: RedisEndpointSettings.Topology, demand: ReplicaDemand? = nil
+  ) {
     self.namespace = namespace
     self.user = user ?? "default"
     // The last ones, since a subscribed connection takes no other commands.
     all =
-      Self.commands(namespace, topology) + [
+      Self.commands(namespace, topology, demand) + [
         Right(rule: "+subscribe", command: ["SUBSCRIBE", "\(namespace):{check}"]),
         Right(rule: "+unsubscribe", command: ["UNSUBSCRIBE", "\(namespace):{check}"]),
       ]
   }
 
   private static func commands(
-    _ namespace: String, _ topology: RedisEndpointSettings.Topology
+    _ namespace: String, _ topology: RedisEndpointSettings.Topology, _ demand: ReplicaDemand?
   ) -> [Right] {
     let key = "\(namespace):{check}"
     var all = [
@@ -47,6 +49,7 @@ struct RedisRights {
       Right(rule: "+info", command: ["INFO", "server"], isOptional: true),
       Right(rule: "+publish", command: ["PUBLISH", "\(namespace):invalidate", ""], isOptional: true),
     ]
+    if let demand { all.append(Right(rule: "+\(demand.command.lowercased())", command: demand.trial)) }
     switch topology {
     case .standalone: break
     case .sentinel: all.append(Right(rule: "+role", command: ["ROLE"]))

@@ -39,6 +39,8 @@ struct RedisHandshake {
     case readEpoch(key: String)
     /// Publishes an empty message, which tests whether Semel may publish.
     case publish(channel: String)
+    /// Tests whether the server can wait for the demanded copies.
+    case wait(ReplicaDemand)
 
     var command: [String] {
       switch self {
@@ -54,6 +56,7 @@ struct RedisHandshake {
       case .makeEpoch(let key, let epoch): ["HSETNX", key, NamespaceFact.epoch.name, epoch]
       case .readEpoch(let key): ["HGET", key, NamespaceFact.epoch.name]
       case .publish(let channel): ["PUBLISH", channel, ""]
+      case .wait(let demand): demand.trial
       }
     }
   }
@@ -86,6 +89,7 @@ struct RedisHandshake {
     case .records:
       steps += RedisScript.allCases.map(Step.load)
       steps += [.clock, .memory, .persistence]
+      if let demand = settings.demand { steps.append(.wait(demand)) }
       let facts = RedisKeys(namespace: settings.namespace).facts
       steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
     case .subscriptions:
@@ -113,6 +117,7 @@ struct RedisHandshake {
       }
     case (.load, .text(let digest)): greeting.digests.append(digest)
     case (.clock, .integer(let now)): greeting.now = StoreInstant(milliseconds: now)
+    case (.wait(let demand), _) where demand.isTrial(reply): break
     case (.authenticate, .text), (.select, .text): break
     default: return .fail("Redis replied to \(step.command[0]) with something other than it should")
     }

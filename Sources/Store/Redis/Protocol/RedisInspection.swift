@@ -22,7 +22,7 @@ struct RedisInspection: Equatable {
     case .persistence: doubts += RedisDurability.doubts(persistence: reply)
     case .publish: if case .error(let text) = reply { publishRefusal = RedisRefusal.advice(text) }
     case .readEpoch: epoch = reply.text
-    case .authenticate, .select, .role, .name, .load, .clock, .makeEpoch: break
+    case .authenticate, .select, .role, .name, .load, .clock, .makeEpoch, .wait: break
     }
   }
 }

@@ -28,6 +28,19 @@ enum RedisRefusal {
 
   private static let advices = [
     (
+      "ERR unknown command 'WAITAOF',",
+      "this server has no WAITAOF, which Redis has from 7.2 on: take durable: waitaof out of the store's settings"
+    ),
+    (
+      "ERR unknown command `WAITAOF`,",
+      "this server has no WAITAOF, which Redis has from 7.2 on: take durable: waitaof out of the store's settings"
+    ),
+    (
+      "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+      "durable: waitaof needs a Redis with a file: set appendonly yes"
+    ),
+    ("ERR WAIT", "this Redis is a replica, which cannot wait for replicas of its own"),
+    (
       "NOAUTH",
       "Redis wants a login: give user and password in the store's url, or username and password_file"
     ),

@@ -28,6 +28,8 @@ struct ScriptReply {
   /// The time until which Redis may still execute an earlier copy that carries a deadline and whose reply was lost; 0
   /// if this is the only copy.
   var copiedUntil = BootInstant(nanoseconds: 0)
+  /// The reason for which the reply does not count: too few replicas have the change. `nil` if it counts.
+  var shortage: String?
   /// The response that was read from a key of its own.
   var response: RecordedResponse?
 }

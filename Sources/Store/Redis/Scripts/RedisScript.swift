@@ -40,6 +40,16 @@ enum RedisScript: Int, CaseIterable {
     }
   }
 
+  /// Whether the script's effect counts only once enough replicas have it.
+  ///
+  /// The loss of a release or of a mark leaves a record in flight whose lease lapses: it ends as unknown.
+  var awaitsReplicas: Bool {
+    switch self {
+    case .claim, .renew, .complete, .forget, .resolve: true
+    case .release, .markUnknown, .find, .list, .fact, .clock: false
+    }
+  }
+
   /// The number of keys, and of further arguments.
   var arguments: (keys: Int, others: Int) {
     switch self {

@@ -8,8 +8,12 @@ public final class RedisCounters: Sendable {
   private let upCount = Atomic<Int>(0)
   private let redirectCounts = Mutex<[ClusterRefusal.Kind: Int]>([:])
   private let moveCount = Atomic<Int>(0)
+  /// Takes the duration of a wait for replicas, in microseconds, on the connection's loop.
+  let didWait: @Sendable (Int64) -> Void
   /// The state of these connections together.
   public let monitor = StoreMonitor(.connecting)
+
+  init(didWait: @escaping @Sendable (Int64) -> Void = { _ in }) { self.didWait = didWait }
 
   /// The number of commands written, including repetitions.
   public var roundTrips: Int { roundTripCount.load(ordering: .relaxed) }

@@ -48,6 +48,8 @@ public struct RedisEndpointSettings: Sendable {
   public var namespace = "semel"
   /// Whether a Redis that may evict or lose records is refused. If not, a warning is logged.
   public var requireDurable = false
+  /// The copies of a change that must exist before it counts; `nil` if Redis' own is enough.
+  public var demand: ReplicaDemand?
   /// Whether no claim is granted before `RedisStore.admit`.
   public var awaitsAdmission = false
   /// The pause between two inspections, which detect settings of a running Redis that let it lose records or keep this

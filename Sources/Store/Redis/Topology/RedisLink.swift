@@ -15,10 +15,16 @@ protocol RedisLinkUser: AnyObject {
   func linkReceived(_ reply: borrowing HiredisReply)
   /// Handles the end of a read: all replies that have arrived were passed on.
   func linkReadAll()
+  /// Handles the imminent writing of all commands that were appended so far. A command that is appended now ends them.
+  func linkWillWrite()
   /// Handles the writing of all commands that were appended so far.
   func linkWrote()
   /// Handles the loss of the connection, or a failed attempt to connect.
   func linkIsDown(_ reason: String)
+}
+
+extension RedisLinkUser {
+  func linkWillWrite() {}
 }
 
 /// One connection to Redis, which is established, greeted, and re-established after a loss. Confined to its loop.
@@ -154,6 +160,7 @@ final class RedisLink: @unchecked Sendable {
   }
 
   private func flush() {
+    if case .up = state { user?.linkWillWrite() }
     isFlushDue = false
     guard case .up(let handler) = state, outbound.readableBytes > 0 else { return }
     send(to: handler)

@@ -62,7 +62,7 @@ extension RedisNodes {
       copies.beginAnew(at: RedisPipeline.now)
       guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, script, &copies)
-      if script == .claim, let refusal = pipeline.hold ?? pipeline.refusal { throw copies.refused(refusal) }
+      if script == .claim, let refusal = pipeline.claimRefusal { throw copies.refused(refusal) }
       // Replies arrive in order, so that this one is there before the script's.
       var refusal: String?
       var reply = await withUnsafeContinuation { waiter in
@@ -75,7 +75,10 @@ extension RedisNodes {
       }
       if let refusal, !pipeline.leads(elsewhere: refusal) { throw RedisRefusal.error(refusal) }
       if copies.lost != nil { reply.copiedUntil = copies.deadline }
-      if try copies.ended(reply.ending) { return reply }
+      guard try copies.ended(reply.ending) else { continue }
+      // A claim is given back first, by whoever understands the reply.
+      if let shortage = reply.shortage, script != .claim { throw .fateUnknown(shortage) }
+      return reply
     }
   }
 
@@ -86,8 +89,8 @@ extension RedisNodes {
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void,
     onReply: @escaping (ScriptReply, RedisCopies) -> Void
   ) -> Bool {
-    guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp, pipeline.refusal == nil,
-      pipeline.hold == nil
+    guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp,
+      pipeline.claimRefusal == nil
     else { return false }
     pipeline.append(script, id, capacity, RedisPipeline.now + settings.timeout, .call(onReply), write)
     return true

@@ -14,7 +14,7 @@ final class RedisNodes: @unchecked Sendable {
   let settings: RedisEndpointSettings
   let keys: RedisKeys
   /// The counters of all connections. Safe from any thread.
-  let counters = RedisCounters()
+  let counters: RedisCounters
   let subscriber: RedisSubscriber
   let logger: Logger
   /// The only connection; `nil` in a cluster.
@@ -39,9 +39,11 @@ final class RedisNodes: @unchecked Sendable {
   var nextStepAt = BootInstant(nanoseconds: 0)
 
   init(
-    context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, subscriber: RedisSubscriber
+    context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, subscriber: RedisSubscriber,
+    counters: RedisCounters
   ) {
     self.context = context
+    self.counters = counters
     self.settings = settings
     self.logger = logger
     self.subscriber = subscriber
@@ -56,7 +58,13 @@ final class RedisNodes: @unchecked Sendable {
         context, settings, at: settings.address, counters, isOnly: true, logger, subscriber)
     }
     single?.didChange = { [self] in changed() }
-    if let single { subscriber.sentinel?.lead(single.link) }
+    if let single, let sentinel = subscriber.sentinel {
+      sentinel.lead(single.link)
+      // The server may be a master of before that has lost sight of the others.
+      single.didFallShort = { [link = single.link] in
+        if let address = link.address { sentinel.masterFailed(address, $0) }
+      }
+    }
   }
 
   private static func pipeline(
@@ -104,6 +112,7 @@ final class RedisNodes: @unchecked Sendable {
     guard !isClosed else { return made }
     made.didChange = { [self] in clusterChanged() }
     made.didRefuse = { [self] in refused($0, by: made) }
+    made.didFallShort = { [self] _ in readMap() }
     made.start()
     return made
   }

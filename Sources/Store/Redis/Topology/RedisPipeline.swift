@@ -5,37 +5,6 @@ import Platform
 /// The commands of one event loop that wait for their replies, in the order in which they were written. Confined to its
 /// loop.
 final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
-  /// The receiver of a copy's result.
-  enum Waiter {
-    case task(UnsafeContinuation<ScriptReply, Never>)
-    case call((ScriptReply, RedisCopies) -> Void)
-    /// The receiver of the reply to a command that is not a script.
-    case plain((RedisPlainCommand.Reply) -> Void)
-    /// The same as a Swift value; `nil` if there is no reply.
-    case value((RedisValue?) -> Void)
-  }
-
-  /// A command without a reply.
-  private struct Pending {
-    /// The receiver; `nil` if nobody waits any more. The reply may still arrive, and then only takes its place in the
-    /// order.
-    var waiter: Waiter?
-    var deadline: BootInstant
-    var sentAt: BootInstant
-    /// Whether the reply is a script's, which has the store's time.
-    var isScript = true
-
-    func finish(with reply: ScriptReply, timeout: Milliseconds) {
-      switch waiter {
-      case .task(let continuation): continuation.resume(returning: reply)
-      case .call(let onReply): onReply(reply, RedisCopies(timeout: timeout, deadline: deadline))
-      case .plain(let onReply): onReply(.lost(reply.lossReason))
-      case .value(let onReply): onReply(nil)
-      case nil: break
-      }
-    }
-  }
-
   /// The time without replies after which a command reads Redis' time. That keeps the estimate of its clock good, and
   /// detects a dead connection.
   private static let keepAlive: TimeAmount = .seconds(10)
@@ -45,6 +14,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   let link: RedisLink
   let keys: RedisKeys
   private let subscriber: RedisSubscriber
+  /// The scripts that wait for replicas; `nil` if a change counts as soon as Redis has it.
+  private let waits: ReplicaWaits?
   private var pending = CircularBuffer<Pending>(initialCapacity: 64)
   /// The number of the last commands that are not written yet.
   private var unwritten = 0
@@ -59,6 +30,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private var receivedAt = BootInstant(nanoseconds: 0)
   /// Called when the connection was established or lost, and when claims are refused or allowed.
   var didChange: () -> Void = {}
+  /// Called when this server has had too few replicas for the time of a call, for the given reason.
+  var didFallShort: (String) -> Void = { _ in }
   /// Called when this node of a cluster has refused a command.
   var didRefuse: (ClusterRefusal) -> Void = { _ in }
   /// The reason for which no claim may be granted on this connection; `nil` if claims may be granted.
@@ -77,7 +50,27 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     settings = link.settings
     keys = RedisKeys(namespace: settings.namespace)
     hold = settings.awaitsAdmission ? "the configuration was not yet compared with its namespace's" : nil
+    waits = settings.demand.map { ReplicaWaits($0, timeout: link.settings.timeout, context: context) }
     link.user = self
+    waits?.didChange = { [unowned self] in shortageChanged() }
+    // An empty write, which the waiting command ends.
+    waits?.needsWrite = { if link.isUp { link.append { _ in } } }
+  }
+
+  /// The reason for which no claim is granted on this connection now; `nil` if claims may be granted.
+  var claimRefusal: String? { hold ?? standingRefusal }
+
+  /// The same, unless it is that the configuration was not compared yet.
+  var standingRefusal: String? { refusal ?? (isAdmissionRefused ? hold : nil) ?? waits?.shortage }
+
+  private func shortageChanged() {
+    if let shortage = waits?.shortage {
+      subscriber.warnings.refuse(named([shortage])[0])
+      didFallShort(shortage)
+    } else if let demand = waits?.demand {
+      subscriber.warnings.accept(after: named([demand.shortage])[0])
+    }
+    publishStatus()
   }
 
   /// Allows claims, or refuses them for the given reason.
@@ -88,7 +81,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   }
 
   private func publishStatus() {
-    if let reason = refusal ?? (isAdmissionRefused ? hold : nil) {
+    if let reason = standingRefusal {
       link.monitor.refuses(reason)
     } else {
       link.monitor.serves()
@@ -105,7 +98,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 
   func close() {
     heartbeat?.cancel()
-    (didChange, didRefuse) = ({}, { _ in })
+    (didChange, didRefuse, didFallShort) = ({}, { _ in }, { _ in })
     link.close()
   }
 
@@ -187,9 +180,27 @@ extension RedisPipeline {
       }
     }
     link.counters.countRoundTrip()
-    pending.append(Pending(waiter: waiter, deadline: deadline, sentAt: now))
+    var command = Pending(waiter: waiter, deadline: deadline, sentAt: now)
+    if let waits, script.awaitsReplicas {
+      command.awaitsReplicas = true
+      waits.wrote()
+    }
+    pending.append(command)
     unwritten += 1
     arm(at: deadline)
+  }
+
+  /// Ends the connection's next write with the command that waits for replicas, if scripts are open.
+  func linkWillWrite() {
+    let now = Self.now
+    guard let waits, let words = waits.command(at: now) else { return }
+    link.append { $0.writeCommand(words) }
+    link.counters.countRoundTrip()
+    // Only the end of the connection ends it: what it covers has deadlines of its own.
+    let never = BootInstant(nanoseconds: .max)
+    pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now, isScript: false))
+    unwritten += 1
+    arm(at: now + waits.patience)
   }
 
   private func beat() {
@@ -210,7 +221,7 @@ extension RedisPipeline {
     if let epoch = greeting.epoch, let loss = subscriber.epoch.lost(by: epoch) { subscriber.report(loss) }
     let doubts = named(greeting.doubts)
     judge(doubts: doubts, loss: subscriber.epoch.loss)
-    if refusal == nil { for doubt in doubts { subscriber.warn(doubt) } }
+    if refusal == nil { for doubt in doubts { subscriber.warnings.warn(doubt) } }
     didChange()
     return refusal
   }
@@ -234,7 +245,7 @@ extension RedisPipeline {
         ?? doubts.first.map { "require_durable is set, and this Redis may lose records: \($0)" }
     }
     refusal = reason
-    if let reason { subscriber.refuse(reason) }
+    if let reason { subscriber.warnings.refuse(reason) }
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {
@@ -245,6 +256,7 @@ extension RedisPipeline {
     switch command.waiter {
     case .plain(let onReply): return onReply(RedisPlainCommand.Reply(reply))
     case .value(let onReply): return onReply(reply.value)
+    case .replicas(let waits): return replicasReplied(reply.value, waits)
     case .task, .call, nil: break
     }
     guard command.isScript else { return }
@@ -253,11 +265,33 @@ extension RedisPipeline {
     if scriptReply.now.milliseconds > 0 { clock.update(to: scriptReply.now, at: receivedAt) }
     if case .refused(let text) = scriptReply.ending, let refusal = refusalToMove(text) {
       scriptReply.ending = refusal
+      if command.awaitsReplicas { waits?.dropped() }
       command.finish(with: scriptReply, timeout: settings.timeout)
       if case .unwritten(let reason) = refusal { link.fail(reason) }
       return
     }
+    if command.awaitsReplicas, isHeld(scriptReply, of: command) { return }
     command.finish(with: scriptReply, timeout: settings.timeout)
+  }
+
+  /// Holds a reply that counts only once replicas have the change. False if it counts now.
+  private func isHeld(_ reply: ScriptReply, of command: Pending) -> Bool {
+    guard let waits else { return false }
+    guard command.waiter != nil else {
+      waits.dropped()
+      return true
+    }
+    return waits.hold(reply, until: command.deadline) { [timeout = settings.timeout] in
+      command.finish(with: $0, timeout: timeout)
+    }
+  }
+
+  private func replicasReplied(_ reply: RedisValue, _ waits: ReplicaWaits) {
+    switch waits.replied(reply, at: receivedAt) {
+    case .success(let microseconds?): link.counters.didWait(microseconds)
+    case .success(nil): break
+    case .failure(let error): link.fail(RedisRefusal.advice(error.text))
+    }
   }
 
   /// The result of a copy that this server refused because another one has the record's key; `nil` for any other error.
@@ -303,6 +337,7 @@ extension RedisPipeline {
     let written = orphans.count - unwritten
     pending.removeAll(keepingCapacity: true)
     unwritten = 0
+    waits?.lost(reason)
     for (index, orphan) in orphans.enumerated() {
       orphan.finish(
         with: ScriptReply(ending: index < written ? .lost(reason) : .unwritten(reason)),
@@ -335,11 +370,11 @@ extension RedisPipeline {
     {
       return arm(at: later)
     }
-    if let first = pending.first, first.sentAt + settings.timeout <= now {
+    if let first = pending.first, first.overdueAt(settings.timeout) <= now {
       for index in pending.indices where pending[index].deadline <= now { timeOut(index) }
       return link.fail("Redis did not reply in \(settings.timeout.count) ms")
     }
-    var next = pending.first.map { $0.sentAt + settings.timeout }
+    var next = pending.first.map { $0.overdueAt(settings.timeout) }
     for index in pending.indices where pending[index].waiter != nil {
       if pending[index].deadline <= now {
         timeOut(index)
@@ -352,7 +387,7 @@ extension RedisPipeline {
 
   private func isOverdue(at now: BootInstant) -> Bool {
     guard let first = pending.first else { return false }
-    if first.sentAt + settings.timeout <= now { return true }
+    if first.overdueAt(settings.timeout) <= now { return true }
     return pending.contains { $0.waiter != nil && $0.deadline <= now }
   }
 

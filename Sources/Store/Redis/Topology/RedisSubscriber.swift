@@ -21,9 +21,6 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   /// The interval of pings. A dead connection is detected within two intervals, during which the cache may replay an
   /// outcome that was forgotten on another node.
   private static let beatInterval: TimeAmount = .seconds(1)
-  /// The minimum time between two equal warnings, which would otherwise come from every loop's connection at each
-  /// reconnection.
-  private static let warningInterval = Milliseconds.seconds(60)
 
   private let context: EventLoopContext
   private let link: RedisLink
@@ -52,13 +49,14 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   private var knowsMasters = false
   private var doubts: [String] = []
   let epoch = RedisEpoch()
+  let warnings: RedisWarnings
   private let doubtCount = Atomic<Int>(0)
-  private let warned = Mutex<[String: BootInstant]>([:])
 
   /// Creates the subscriber, which begins to connect at once.
   public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
     self.context = context
     self.logger = logger
+    warnings = RedisWarnings(logger: logger)
     keys = RedisKeys(namespace: settings.namespace)
     var address: RedisEndpointSettings.Address? = settings.address
     switch settings.topology {
@@ -135,27 +133,6 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
 
   /// The number of times that another server took over from a master. Safe from any thread.
   public var failovers: Int { link.counters.failovers + (sentinel?.failovers ?? 0) }
-
-  /// Logs a warning about a Redis that may lose records. Safe from any thread.
-  func warn(_ doubt: String) {
-    guard isNews(doubt) else { return }
-    logger.warning("REDIS MAY LOSE RECORDS, AND A LOST RECORD LETS A RETRY RUN TWICE: \(doubt)")
-  }
-
-  /// Logs that a Redis is refused. Safe from any thread.
-  func refuse(_ reason: String) {
-    guard isNews(reason) else { return }
-    logger.error("REDIS IS REFUSED, AND NO PROTECTED REQUEST RUNS: \(reason)")
-  }
-
-  private func isNews(_ text: String) -> Bool {
-    let now = BootInstant(nanoseconds: bootTimeNanoseconds())
-    return warned.withLock { warned in
-      if let last = warned[text], now - last < Self.warningInterval { return false }
-      warned[text] = now
-      return true
-    }
-  }
 
   private func start() {
     link.start()
@@ -310,7 +287,6 @@ extension RedisSubscriber {
   }
 
   func linkReadAll() {}
-
   func linkWrote() {}
 
   func linkIsDown(_ reason: String) {
@@ -345,7 +321,7 @@ extension RedisSubscriber {
       logger.notice("Redis keeps its records again", metadata: ["after": "\(doubts.joined(separator: "; "))"])
     }
     if !link.settings.requireDurable {
-      for doubt in inspection.doubts where !doubts.contains(doubt) { warn(doubt) }
+      for doubt in inspection.doubts where !doubts.contains(doubt) { warnings.warn(doubt) }
     }
     doubts = inspection.doubts
     count()

@@ -40,7 +40,7 @@ extension RedisNodes {
 
   /// Reads the slot map, unless a reply is awaited, from a node whose turn it is. A node that has lost the others may
   /// have an old one, so that it is not asked twice in a row.
-  private func readMap() {
+  func readMap() {
     let sources = pipelines.values.filter(\.link.isUp).sorted { $0.name < $1.name }
     guard !isReadingMap, !sources.isEmpty else { return }
     isReadingMap = true
@@ -107,6 +107,8 @@ extension RedisNodes {
       let reasons = all.compactMap { $0.link.outage?.reason }.sorted()
       counters.monitor.fails(
         mapFault ?? reasons.first ?? "no node of the cluster has named the slots' masters yet")
+    } else if let shortage = masters.compactMap(\.standingRefusal).first {
+      counters.monitor.fails(shortage)
     } else if let down = masters.first(where: { !$0.link.isUp }) {
       counters.monitor.fails(down.link.outage?.reason ?? "\(down.name) is not connected yet")
     } else {

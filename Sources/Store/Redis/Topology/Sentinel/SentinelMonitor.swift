@@ -62,7 +62,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   }
 
   /// Takes a connection's failure to use the master. Safe from any thread.
-  private func masterFailed(_ address: RedisEndpointSettings.Address, _ reason: String) {
+  func masterFailed(_ address: RedisEndpointSettings.Address, _ reason: String) {
     context.loop.execute { self.perform(self.machine.refuted(address, reason)) }
   }
 

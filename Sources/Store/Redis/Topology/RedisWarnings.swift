@@ -1,0 +1,43 @@
+import Idempotency
+import Logging
+import Platform
+import Synchronization
+
+/// The log entries about Redis that several connections would repeat. Safe to use from any thread.
+final class RedisWarnings: Sendable {
+  /// The minimum time between two equal entries, which would otherwise come from every loop's connection at each
+  /// reconnection.
+  private static let interval = Milliseconds.seconds(60)
+
+  private let logger: Logger
+  private let written = Mutex<[String: BootInstant]>([:])
+
+  init(logger: Logger) { self.logger = logger }
+
+  /// Logs a warning about a Redis that may lose records.
+  func warn(_ doubt: String) {
+    guard isNews(doubt) else { return }
+    logger.warning("REDIS MAY LOSE RECORDS, AND A LOST RECORD LETS A RETRY RUN TWICE: \(doubt)")
+  }
+
+  /// Logs that a Redis is refused.
+  func refuse(_ reason: String) {
+    guard isNews(reason) else { return }
+    logger.error("REDIS IS REFUSED, AND NO PROTECTED REQUEST RUNS: \(reason)")
+  }
+
+  /// Logs that a reason for which Redis was refused is over.
+  func accept(after reason: String) {
+    guard written.withLock({ $0.removeValue(forKey: reason) }) != nil else { return }
+    logger.notice("Redis is accepted again", metadata: ["after": "\(reason)"])
+  }
+
+  private func isNews(_ text: String) -> Bool {
+    let now = BootInstant(nanoseconds: bootTimeNanoseconds())
+    return written.withLock { written in
+      if let last = written[text], now - last < Self.interval { return false }
+      written[text] = now
+      return true
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import Idempotency
+
+/// The waits of one connection for replicas: they decide when the waiting command is written, which scripts' replies
+/// need one, and when claims are refused without a try. Pure.
+///
+/// `WAIT` covers every change that its connection has made before it, so that one serves all scripts of a batch. One at
+/// a time is under way. Scripts that are written meanwhile are executed after it, and the next one covers them.
+struct ReplicaProof {
+  /// The step after a reply to the waiting command.
+  enum Next: Equatable {
+    /// Write the waiting command again now.
+    case wait
+    /// Write it again after a pause, to learn when the replicas are back.
+    case waitLater
+    /// Write it with the next script.
+    case rest
+  }
+
+  /// The pause between two waits while replicas are missing and no script is open, in which the connection serves
+  /// other commands.
+  static let pause: Milliseconds = 50
+
+  /// The duration after which replicas count as missing: that of a call.
+  private let patience: Milliseconds
+  private var isWaiting = false
+  /// The number of scripts that were written and whose changes are neither proven nor given up.
+  private var openCount = 0
+  /// The time since which no wait was successful; `nil` if the last one was.
+  private var missingSince: BootInstant?
+  private var waitedAt = BootInstant(nanoseconds: 0)
+  /// The store's time of a script all of whose predecessors are proven; `nil` if there is none.
+  private var provenUntil: StoreInstant?
+
+  init(patience: Milliseconds) { self.patience = patience }
+
+  /// Takes a script that was appended to the connection's next write.
+  mutating func wrote() { openCount += 1 }
+
+  /// Takes scripts that were proven, given up, or changed nothing.
+  mutating func settled(_ count: Int = 1) {
+    openCount -= count
+    precondition(openCount >= 0, "ReplicaProof: more scripts settled than were written")
+  }
+
+  /// Whether the waiting command ends the connection's next write. If so, it counts as written.
+  mutating func begins(at now: BootInstant) -> Bool {
+    guard !isWaiting, openCount > 0 || missingSince != nil else { return false }
+    isWaiting = true
+    waitedAt = now
+    return true
+  }
+
+  /// Takes the reply to the waiting command, before the scripts that it covers are settled.
+  ///
+  /// - Parameters:
+  ///   - isMet: Whether enough replicas have everything that was changed before.
+  ///   - last: The store's time in the last reply before it; `nil` if there was none.
+  mutating func waited(isMet: Bool, last: StoreInstant?) {
+    precondition(isWaiting, "ReplicaProof: a reply without a wait")
+    isWaiting = false
+    if isMet {
+      missingSince = nil
+      provenUntil = last ?? provenUntil
+    } else {
+      missingSince = missingSince ?? waitedAt
+    }
+  }
+
+  /// The step after `waited`, once the covered scripts are settled.
+  var next: Next {
+    if openCount > 0 { return .wait }
+    return missingSince == nil ? .rest : .waitLater
+  }
+
+  /// Whether replicas have been missing for as long as a call may take, so that no claim would be granted now.
+  func isShort(at now: BootInstant) -> Bool { missingSince.map { now - $0 >= patience } ?? false }
+
+  /// Whether a script's reply counts only once replicas have what it changed, or what it reports as completed.
+  ///
+  /// A completion that is older than a proven script is proven with it.
+  mutating func isNeeded(by reply: ScriptReply) -> Bool {
+    // The store's clock was set back: what is older by it may still be newer.
+    if let proven = provenUntil, reply.now < proven { provenUntil = nil }
+    switch reply.ending {
+    case .done: return true
+    case .result(let result):
+      switch result.word {
+      case .granted, .again, .erased: return true
+      case .standing:
+        guard let record = result.record, record.state == .completed else { return false }
+        return provenUntil.map { record.since >= $0 } ?? true
+      case .fact, .late, .walked, .mismatch, .none, .recipe, .unreadable: return false
+      }
+    case .refused, .redirected, .lost, .unwritten, .timedOut: return false
+    }
+  }
+
+  /// Takes the loss of the connection. The next one may lead to another server.
+  mutating func lost() { self = ReplicaProof(patience: patience) }
+}

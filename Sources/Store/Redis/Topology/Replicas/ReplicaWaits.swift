@@ -1,0 +1,126 @@
+import Idempotency
+import Platform
+
+/// The replies of one connection that are held until enough replicas have what the scripts changed. Confined to its
+/// loop.
+///
+/// A reply that is held until its call's deadline is passed on with the shortage. If the connection is lost before, the
+/// script counts as lost: it is repeated, or its fate is unknown.
+final class ReplicaWaits {
+  private struct Held {
+    var reply: ScriptReply
+    let deadline: BootInstant
+    let pass: (ScriptReply) -> Void
+  }
+
+  /// The part of a call's time-out for which one command waits. A connection executes nothing else meanwhile, so that
+  /// what must be recorded even without replicas (a completion, a release) does not wait for long. Redis itself ends a
+  /// wait up to 100 ms late.
+  private static let slices: Int64 = 4
+
+  let demand: ReplicaDemand
+  private let timeout: Milliseconds
+  private let context: EventLoopContext
+  private var proof: ReplicaProof
+  private var held: [Held] = []
+  private var waitedAt = BootInstant(nanoseconds: 0)
+  private var timer: LoopTimers.Token?
+  /// The reason for which no claim would be granted now; `nil` if claims may be granted.
+  private(set) var shortage: String?
+  /// Called when `shortage` has changed.
+  var didChange: () -> Void = {}
+  /// Called to have `command` written soon.
+  var needsWrite: () -> Void = {}
+
+  init(_ demand: ReplicaDemand, timeout: Milliseconds, context: EventLoopContext) {
+    self.demand = demand
+    self.timeout = timeout
+    self.context = context
+    proof = ReplicaProof(patience: timeout)
+  }
+
+  /// The maximum time between the waiting command and its reply.
+  var patience: Milliseconds { timeout + .seconds(1) }
+
+  /// Takes a script that was appended to the connection's next write.
+  func wrote() { proof.wrote() }
+
+  /// Takes a script without a reply that could be held.
+  func dropped() { proof.settled() }
+
+  /// The waiting command that ends the connection's next write; `nil` if there is none. It counts as written.
+  func command(at now: BootInstant) -> [String]? {
+    guard proof.begins(at: now) else { return nil }
+    waitedAt = now
+    return demand.words(for: timeout / Self.slices)
+  }
+
+  /// Holds a script's reply, if it counts only with enough replicas. False if it counts as it is.
+  func hold(_ reply: ScriptReply, until deadline: BootInstant, _ pass: @escaping (ScriptReply) -> Void)
+    -> Bool
+  {
+    guard proof.isNeeded(by: reply) else {
+      proof.settled()
+      return false
+    }
+    held.append(Held(reply: reply, deadline: deadline, pass: pass))
+    return true
+  }
+
+  /// Takes the reply to the waiting command.
+  ///
+  /// - Returns: The duration of a successful wait, in microseconds, or the reason for which the connection cannot be
+  ///   used; `nil` if replicas are missing.
+  func replied(_ reply: RedisValue, at now: BootInstant) -> Result<Int64?, RedisProtocolError> {
+    guard let isMet = demand.isMet(by: reply) else {
+      let text =
+        if case .error(let text) = reply { text } else { "ERR an unexpected reply to \(demand.command)" }
+      return .failure(RedisProtocolError(text: text))
+    }
+    proof.waited(isMet: isMet, last: held.last?.reply.now)
+    let ready = isMet ? held : held.filter { $0.deadline <= now }
+    held = isMet ? [] : held.filter { $0.deadline > now }
+    proof.settled(ready.count)
+    publish(at: now)
+    for var entry in ready {
+      if !isMet { entry.reply.shortage = demand.shortage }
+      entry.pass(entry.reply)
+    }
+    scheduleNext()
+    return .success(isMet ? (now.nanoseconds - waitedAt.nanoseconds) / 1000 : nil)
+  }
+
+  private func scheduleNext() {
+    switch proof.next {
+    case .rest: break
+    case .wait: needsWrite()
+    case .waitLater:
+      guard timer == nil else { return }
+      timer = context.timers.start(milliseconds: ReplicaProof.pause.count) { [self] in
+        timer = nil
+        needsWrite()
+      }
+    }
+  }
+
+  private func publish(at now: BootInstant) {
+    let reason = proof.isShort(at: now) ? demand.shortage : nil
+    guard reason != shortage else { return }
+    shortage = reason
+    didChange()
+  }
+
+  /// Takes the loss of the connection.
+  func lost(_ reason: String) {
+    let orphans = held
+    held = []
+    proof.lost()
+    if let timer { context.timers.stop(timer) }
+    timer = nil
+    shortage = nil
+    for var orphan in orphans {
+      orphan.reply.ending = .lost(reason)
+      orphan.pass(orphan.reply)
+    }
+  }
+}

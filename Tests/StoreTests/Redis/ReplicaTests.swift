@@ -1,0 +1,255 @@
+import Idempotency
+import NIOCore
+import Platform
+import Store
+import Synchronization
+import TestSupport
+import Testing
+
+/// Claims and completions that count once a replica has them, on a real master and its replica.
+@Suite(.timeLimit(.minutes(2))) struct ReplicaTests {
+  @Test func `what is granted, completed and renewed is at the replica`() async throws {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings()) { node in
+      for _ in 0..<20 {
+        let claim = try await node.store.granted(Samples.request())
+        #expect(try pair.replica.text(of: claim, node).contains("in_flight"))
+        #expect(try await node.store.renew(claim) == .done)
+        #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
+        #expect(try pair.replica.text(of: claim, node).contains("completed"))
+      }
+    }
+    await pair.close()
+  }
+
+  @Test func `without the replica no claim is granted, and nothing of one stays`() async throws {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings(timeout: 600)) { node in
+      _ = try await node.store.completed()
+      pair.relay.set(.vanish)
+      let request = Samples.request()
+      try await node.expectRefusal(of: request)
+      #expect(try pair.master.command(["EXISTS", node.key(of: request.id)]) == ":0")
+      // From now on it is known.
+      let before = try pair.master.scriptCount
+      let start = bootTimeNanoseconds()
+      for _ in 0..<10 { try await node.expectRefusal(of: Samples.request()) }
+      // A try takes 600 ms.
+      #expect(bootTimeNanoseconds() - start < 3_000_000_000)
+      #expect(try pair.master.scriptCount == before)
+      #expect(!node.store.store.counters.isUsable)
+      pair.restore()
+      try await until("claims are granted again") {
+        (try? await node.store.granted(Samples.request())) != nil
+      }
+      #expect(try await node.store.granted(request).attempt == 1)
+    }
+    await pair.close()
+  }
+
+  @Test func `a stopped replica is missed as well`() async throws {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings(timeout: 600)) { node in
+      _ = try await node.store.completed()
+      pair.replica.kill()
+      try await node.expectRefusal(of: Samples.request())
+      try await pair.replica.start()
+      try await until("claims are granted again") {
+        (try? await node.store.granted(Samples.request())) != nil
+      }
+    }
+    await pair.close()
+  }
+
+  @Test func `an owner's change without the replica is repeated until it is there`() async throws {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings(timeout: 600)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      pair.relay.set(.vanish)
+      let calls: [() async throws -> Void] = [
+        { _ = try await node.store.renew(claim) },
+        { _ = try await node.store.complete(claim, with: Samples.completion()) },
+        { _ = try await node.store.forget(Samples.id(), fence: 0) },
+      ]
+      for call in calls.prefix(2) {
+        let error = await #expect(throws: StoreError.self) { try await call() }
+        guard case .fateUnknown(let reason) = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(reason.contains("fewer than 1 replica of Redis"), "\(reason)")
+      }
+      // There was nothing to forget, so that nothing can be lost.
+      try await calls[2]()
+      pair.restore()
+      try await until("the outcome is stored") {
+        (try? await node.store.complete(claim, with: Samples.completion()))?.outcome == .done
+      }
+      #expect(try pair.replica.text(of: claim, node).contains("completed"))
+    }
+    await pair.close()
+  }
+
+  @Test func `a completed record is replayed once it is at the replica`() async throws {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings(timeout: 600)) { node in
+      let old = try await node.store.completed()
+      let since = try #require(try await node.store.find(old.id).completedRecord?.recordedAt)
+      try await until("the old one is proven with a later one") {
+        try await node.store.granted(Samples.request()).firstSeen > since
+      }
+      let sibling = RedisNode(pair.carefree(node))
+      pair.relay.set(.vanish)
+      let new = try await sibling.store.completed()
+      // Its owner has a reply that counts: this one demands nothing.
+      #expect(try await node.store.claim(Samples.again(old)).taken == .completed)
+      try await node.expectRefusal(of: Samples.again(new))
+      pair.restore()
+      try await until("the new one is replayed, too") {
+        (try? await node.store.claim(Samples.again(new)))?.taken == .completed
+      }
+      sibling.close()
+    }
+    await pair.close()
+  }
+
+  @Test func `a master that dies takes nothing with it that counted`() async throws {
+    let pair = try await ReplicaPair()
+    var settings = pair.settings(timeout: 600)
+    for isDemanding in [true, false] {
+      if !isDemanding { settings.demand = nil }
+      try await RedisNode.run(settings) { node in
+        try await node.reconnected()
+        let granted = Mutex<[Claim]>([])
+        let claim: @Sendable () async -> Void = {
+          guard let claim = try? await node.store.granted(Samples.request()) else { return }
+          let count = granted.withLock { granted in
+            granted.append(claim)
+            return granted.count
+          }
+          // In the midst of the others.
+          if count == 100 { pair.relay.set(.vanish) }
+        }
+        await withTaskGroup { group in for _ in 0..<300 { group.addTask { await claim() } } }
+        for _ in 0..<5 { await claim() }
+        let claims = granted.withLock { $0 }
+        #expect(claims.count >= 100)
+        let lost = try claims.count { try pair.replica.text(of: $0, node).isEmpty }
+        // Else the test shows nothing.
+        if isDemanding { #expect(lost == 0) } else { #expect(lost >= 5 && claims.count == 305) }
+      }
+      pair.restore()
+      try await until("the replica follows") { try pair.isFollowed }
+    }
+    await pair.close()
+  }
+
+  @Test func `one wait serves a batch of claims`() async throws {
+    let pair = try await ReplicaPair()
+    let durations = Mutex<[Int64]>([])
+    try await RedisNode.run(pair.settings()) { node in
+      try await node.reconnected()
+      await withTaskGroup { group in
+        for _ in 0..<500 { group.addTask { _ = try? await node.store.granted(Samples.request()) } }
+      }
+      #expect(try pair.master.calls(of: "evalsha") >= 500)
+      #expect(try pair.master.calls(of: "wait") < 250)
+    } didWait: { microseconds in
+      durations.withLock { $0.append(microseconds) }
+    }
+    #expect(durations.withLock { $0.count } == (try pair.master.calls(of: "wait")) - 1)
+    await pair.close()
+  }
+
+  @Test func `a Redis that cannot wait for its file is named`() async throws {
+    let server = try await RedisServer(appendOnly: true)
+    var settings = RedisEndpointSettings.on(server, timeout: 2000)
+    settings.demand = ReplicaDemand(replicas: 0, isOnDisk: true)
+    let hasWait = try server.command(["COMMAND", "COUNT"]) != nil && server.knows("waitaof")
+    try await RedisNode.run(settings) { node in
+      guard !hasWait else {
+        _ = try await node.store.completed()
+        #expect(try server.calls(of: "waitaof") > 1)
+        return
+      }
+      let error = await #expect(throws: StoreError.self) { try await node.store.granted(Samples.request()) }
+      guard case .unavailable(let reason) = error else { throw Unexpected(what: "\(error as Any)") }
+      #expect(reason.contains("this server has no WAITAOF"), "\(reason)")
+    }
+  }
+}
+
+/// A master, and a replica that follows it through a relay.
+struct ReplicaPair {
+  let master: RedisServer
+  let replica: RedisServer
+  let relay: RedisRelay
+
+  init() async throws {
+    master = try await RedisServer(arguments: ["--repl-diskless-sync-delay", "0"])
+    relay = try await RedisRelay(to: master.port)
+    replica = try await RedisServer(arguments: ["--replicaof", "127.0.0.1", "\(relay.port)"])
+    try await until("the replica follows") { [self] in try isFollowed }
+  }
+
+  /// Whether the master has its replica.
+  var isFollowed: Bool {
+    get throws { try master.command(["INFO", "replication"])?.contains("state=online") == true }
+  }
+
+  /// The settings of a store whose changes count once the replica has them.
+  func settings(timeout: Milliseconds = .seconds(10)) -> RedisEndpointSettings {
+    var settings = RedisEndpointSettings.on(master, timeout: timeout)
+    settings.demand = ReplicaDemand(replicas: 1)
+    return settings
+  }
+
+  /// The settings of a store on a node's records that demands no copies.
+  func carefree(_ node: RedisNode) -> RedisEndpointSettings {
+    var settings = node.settings
+    settings.demand = nil
+    return settings
+  }
+
+  /// Lets the replica follow again after the relay has lost what the master sent.
+  ///
+  /// Nothing may pass on the old connection, whose bytes would not follow those that it has.
+  func restore() {
+    relay.cutAll()
+    relay.set(.pass)
+  }
+
+  func close() async { await relay.close() }
+}
+
+extension RedisNode {
+  /// The key of a record.
+  func key(of id: RecordID) -> String { "\(settings.namespace):{\(id.text)}" }
+
+  /// Expects that a claim is refused because the replica is missing.
+  fileprivate func expectRefusal(of request: ClaimRequest) async throws {
+    let error = await #expect(throws: StoreError.self) { try await store.claim(request) }
+    guard case .refused(let reason) = error else { throw Unexpected(what: "\(error as Any)") }
+    #expect(reason.contains("fewer than 1 replica of Redis"), "\(reason)")
+  }
+}
+
+extension RedisServer {
+  /// The text of a claim's record; empty if there is none.
+  fileprivate func text(of claim: Claim, _ node: RedisNode) throws -> String {
+    try command(["GET", node.key(of: claim.id)]) ?? ""
+  }
+
+  /// The number of times that it has run a command.
+  func calls(of name: String) throws -> Int {
+    let lines = try command(["INFO", "commandstats"])?.split(whereSeparator: \.isNewline) ?? []
+    let prefix = "cmdstat_\(name):calls="
+    let line = lines.first { $0.hasPrefix(prefix) }
+    return line.flatMap { Int($0.dropFirst(prefix.count).prefix(while: \.isNumber)) } ?? 0
+  }
+
+  /// Whether it has a command.
+  func knows(_ name: String) throws -> Bool {
+    try command(["COMMAND", "INFO", name])?.contains(name) == true
+  }
+
+  /// The number of scripts that it has run.
+  var scriptCount: Int { get throws { try calls(of: "evalsha") } }
+}

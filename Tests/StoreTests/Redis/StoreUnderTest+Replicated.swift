@@ -1,0 +1,24 @@
+import Store
+
+extension StoreUnderTest {
+  static let replicated = StoreUnderTest("Redis with a replica") {
+    let node = RedisNode(try await SharedPair.pair.settings())
+    let sibling = node.sibling()
+    return Opened(
+      store: node.store, other: sibling.store, facts: node.store.store.facts,
+      otherFacts: sibling.store.store.facts
+    ) {
+      node.close()
+      sibling.close()
+    }
+  }
+}
+
+/// The master and the replica of all tests that change nothing about them.
+enum SharedPair {
+  private static let started = Task { try await ReplicaPair() }
+
+  static var pair: ReplicaPair {
+    get async throws { try await started.value }
+  }
+}

@@ -1,38 +1,102 @@
 import Idempotency
 import Synchronization
 
-/// Detects that Redis came back without its records, by the namespace's epoch: a random value among its facts, which is
-/// created once and is lost with everything else.
+/// Detects that Redis came back without its records, by the namespace's epoch: a value among its facts, which is created
+/// once and is lost with everything else. A cluster has one for each master.
+///
+/// The text is `GENERATION.RANDOM`, or `RANDOM` in the first generation. A process that finds a loss begins the next
+/// generation, in which the attempt numbers of new records begin higher than any before: they fence the owners of lost
+/// records off, too. A loss while no process lives is not found.
 ///
 /// The process has one for all connections. Safe to use from any thread.
 final class RedisEpoch: Sendable {
+  /// The difference between the first attempt numbers of two generations. No record has as many attempts.
+  static let attemptsPerGeneration = 1_000_000_000
+  /// The maximum generation: attempt numbers have 14 digits at most, which Lua writes exactly.
+  private static let maxGeneration = 9999
+
+  /// The consequences of an epoch that was read.
+  struct Finding: Equatable {
+    /// A sentence if the records are gone, once for each loss.
+    var loss: String?
+    /// The epoch that must replace the one that was read; `nil` if it stays.
+    var successor: String?
+  }
+
   private struct State {
-    var known: String?
+    /// The epoch under each key as last seen, and the one that it has replaced.
+    var known: [String: String] = [:]
+    var replaced: [String: String] = [:]
+    /// The epochs that are not written yet.
+    var successors: [String: String] = [:]
+    var generation = 0
     var lossCount = 0
     var loss: String?
   }
 
   private let state = Mutex(State())
+  private let base = Atomic<Int>(0)
 
-  /// Returns a new epoch.
+  /// Returns a new epoch of the first generation.
   static func made() -> String {
     String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
   }
 
-  /// Compares Redis' epoch with the known one.
-  ///
-  /// - Returns: A sentence if the records are gone, once for each loss; otherwise `nil`.
-  func lost(by epoch: String) -> String? {
+  /// Compares an epoch with the known one.
+  func seen(_ epoch: String, under key: String) -> Finding {
     state.withLock { state in
-      defer { state.known = epoch }
-      guard let known = state.known, known != epoch else { return nil }
+      defer { publish(state) }
+      let generation = Self.generation(of: epoch)
+      guard let known = state.known[key] else {
+        state.known[key] = epoch
+        state.generation = max(state.generation, generation)
+        return Finding()
+      }
+      // A read of before may be evaluated after the replacement.
+      if epoch == state.replaced[key] { return Finding() }
+      if epoch == known { return Finding(successor: state.successors[key]) }
+      state.known[key] = epoch
       state.lossCount += 1
-      state.loss =
+      let loss =
         "Redis came back without the records that it had; restart Semel to go on with the empty store"
-      return state.loss
+      state.loss = loss
+      guard generation <= state.generation else {
+        // Another process has found the same loss before.
+        state.generation = generation
+        state.successors[key] = nil
+        return Finding(loss: loss)
+      }
+      state.generation = min(state.generation + 1, Self.maxGeneration)
+      let successor = "\(state.generation).\(Self.made())"
+      state.successors[key] = successor
+      return Finding(loss: loss, successor: successor)
     }
   }
 
+  /// Takes the replacement of an epoch, by this process or by another one that has found the same loss.
+  func replaced(_ epoch: String, by present: String, under key: String) {
+    state.withLock { state in
+      defer { publish(state) }
+      guard state.known[key] == epoch else { return }
+      state.replaced[key] = epoch
+      state.known[key] = present
+      state.successors[key] = nil
+      state.generation = max(state.generation, Self.generation(of: present))
+    }
+  }
+
+  private func publish(_ state: borrowing State) {
+    base.store(state.generation * Self.attemptsPerGeneration, ordering: .relaxed)
+  }
+
+  private static func generation(of epoch: String) -> Int {
+    let parts = epoch.split(separator: ".")
+    guard parts.count == 2, let generation = Int(parts[0]) else { return 0 }
+    return min(max(generation, 0), maxGeneration)
+  }
+
+  /// The attempt number of a new record's first owner.
+  var firstAttempt: Int { base.load(ordering: .relaxed) + 1 }
   /// A sentence about the latest loss of records that this process has seen; `nil` if there was none.
   var loss: String? { state.withLock { $0.loss } }
   /// The number of losses that were detected.

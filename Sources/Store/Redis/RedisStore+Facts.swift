@@ -21,8 +21,9 @@ public struct RedisFacts: NamespaceFacts {
   private func run(
     _ fact: NamespaceFact, expected: String, value: String
   ) async throws(StoreError) -> String? {
-    try await store.nodes.context.run { [store] () async throws(StoreError) in
-      try await store.fact(fact, expected: expected, value: value)
+    let nodes = store.nodes
+    return try await nodes.context.run { () async throws(StoreError) in
+      try await nodes.fact(fact, under: nodes.keys.facts, expected: expected, value: value)
     }
   }
 }
@@ -30,20 +31,23 @@ public struct RedisFacts: NamespaceFacts {
 extension RedisStore {
   /// The facts of the namespace.
   public var facts: RedisFacts { RedisFacts(store: self) }
+}
 
+extension RedisNodes {
   /// Reads a fact, or sets it if it has the expected value.
   ///
   /// - Parameters:
   ///   - fact: The fact.
+  ///   - key: The key of the facts.
   ///   - expected: The value that the fact must have; empty for none.
   ///   - value: The new value; empty to set nothing.
   /// - Returns: The fact's value afterwards.
-  fileprivate func fact(
-    _ fact: NamespaceFact, expected: String, value: String
+  func fact(
+    _ fact: NamespaceFact, under key: String, expected: String, value: String
   ) async throws(StoreError) -> String? {
-    let words = [keys.facts, fact.name, expected, value]
+    let words = [key, fact.name, expected, value]
     let capacity = words.reduce(0) { $0 + $1.utf8.count + 16 }
-    let reply = try await nodes.run(.fact, .key(keys.facts), capacity: capacity) { writer, _ in
+    let reply = try await run(.fact, .key(key), capacity: capacity) { writer, _ in
       for word in words { writer.argument(word) }
     }
     guard case .result(let result) = reply.ending, let text = result.text else {

@@ -57,7 +57,7 @@ public struct RedisStore: RecordStore {
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     let capacity = RedisCommandWriter.capacity(of: request)
     let isWritten = nodes.runOnce(.claim, request.id, capacity: capacity) {
-      $0.claim(request, until: $1)
+      $0.claim(request, until: $1, firstAttempt: subscriber.epoch.firstAttempt)
     } onReply: { reply, copies in
       received(reply, copies, to: request, onReply)
     }
@@ -159,7 +159,7 @@ public struct RedisStore: RecordStore {
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
     let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
-      $0.claim(request, until: $1)
+      $0.claim(request, until: $1, firstAttempt: subscriber.epoch.firstAttempt)
     }
     let isCopied = reply.copiedUntil.nanoseconds > 0
     return (try await finished(request, reply), isCopied ? reply.copiedUntil : nil)

@@ -99,14 +99,48 @@ import Testing
 
   @Test func `another epoch is reported once as a loss of records`() {
     let epoch = RedisEpoch()
-    #expect(epoch.lost(by: "a") == nil)
-    #expect(epoch.lost(by: "a") == nil)
+    for _ in 0..<2 { #expect(epoch.seen("a", under: "k") == RedisEpoch.Finding()) }
     #expect(epoch.loss == nil)
-    #expect(epoch.lost(by: "b")?.contains("without the records") == true)
-    #expect(epoch.lost(by: "b") == nil)
+    #expect(epoch.firstAttempt == 1)
+    let finding = epoch.seen("b", under: "k")
+    #expect(finding.loss?.contains("without the records") == true)
+    #expect(finding.successor?.hasPrefix("1.") == true)
+    // Not written yet.
+    #expect(epoch.seen("b", under: "k") == RedisEpoch.Finding(successor: finding.successor))
+    #expect(epoch.firstAttempt == 1_000_000_001)
+    epoch.replaced("b", by: finding.successor ?? "", under: "k")
+    // A read of before the replacement, and one of after it.
+    for read in ["b", finding.successor ?? ""] {
+      #expect(epoch.seen(read, under: "k") == RedisEpoch.Finding())
+    }
     #expect(epoch.loss != nil)
     #expect(epoch.lossCount == 1)
     #expect(RedisEpoch.made() != RedisEpoch.made())
+  }
+
+  @Test func `of several processes one begins the next generation`() {
+    let (one, other) = (RedisEpoch(), RedisEpoch())
+    for epoch in [one, other] { _ = epoch.seen("4.a", under: "k") }
+    let first = one.seen("b", under: "k").successor ?? ""
+    #expect(first.hasPrefix("5."))
+    // The other one comes too late with its own.
+    #expect(other.seen("b", under: "k").successor?.hasPrefix("5.") == true)
+    other.replaced("b", by: first, under: "k")
+    #expect(other.seen(first, under: "k") == RedisEpoch.Finding())
+    // A third one sees the replacement alone.
+    let third = RedisEpoch()
+    _ = third.seen("4.a", under: "k")
+    let found = third.seen(first, under: "k")
+    #expect(found.loss != nil && found.successor == nil)
+    for epoch in [one, other, third] { #expect(epoch.firstAttempt == 5_000_000_001) }
+  }
+
+  @Test func `each master of a cluster has an epoch, and the highest generation counts`() {
+    let epoch = RedisEpoch()
+    for key in ["k", "l"] { _ = epoch.seen("a", under: key) }
+    #expect(epoch.seen("b", under: "l").loss != nil)
+    #expect(epoch.seen("a", under: "k") == RedisEpoch.Finding())
+    #expect(epoch.firstAttempt == 1_000_000_001)
   }
 
   @Test func `a refused login ends the connection with a remedy`() {

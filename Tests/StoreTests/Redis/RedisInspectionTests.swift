@@ -82,6 +82,56 @@ import Testing
     }
   }
 
+  @Test func `attempt numbers do not begin again after a loss`() async throws {
+    let server = try await RedisServer()
+    var settings = RedisEndpointSettings.on(server)
+    settings.inspectionInterval = 200
+    try await RedisNode.run(settings) { node in
+      let sibling = node.sibling()
+      try await sibling.store.eventually()
+      let before = try await node.store.granted(Samples.request())
+      #expect(before.attempt == 1)
+      try server.command(["FLUSHALL"])
+      try await until("the loss is seen") {
+        node.subscriber.lossCount == 1 && sibling.subscriber.lossCount == 1
+      }
+      let request = Samples.request()
+      let first = try await node.store.granted(request)
+      #expect(first.attempt == 1_000_000_001)
+      #expect(try await node.store.release(first, .remembered) == .done)
+      let second = try await sibling.store.granted(Samples.again(first))
+      #expect(second.attempt == 1_000_000_002)
+      #expect(try await sibling.store.complete(second, with: Samples.completion()).outcome == .done)
+      try await until("the next generation is written") {
+        try server.command(["HGET", "\(settings.namespace):facts", "epoch"])?.hasPrefix("1.") == true
+      }
+      // A process that starts now goes on from there.
+      let later = node.sibling()
+      try await later.store.eventually()
+      #expect(try await later.store.granted(Samples.request()).attempt == 1_000_000_001)
+      for node in [node, sibling, later] { #expect(node.subscriber.lossCount <= 1) }
+      sibling.close()
+      later.close()
+    }
+  }
+
+  @Test func `a single master of a cluster that forgets is found`() async throws {
+    let cluster = try await RedisCluster()
+    var settings = RedisEndpointSettings.on(cluster.ports)
+    settings.inspectionInterval = 200
+    try await RedisNode.run(settings) { node in
+      _ = try await node.store.completed()
+      for (number, master) in cluster.masters.enumerated() {
+        try await until("the master's epoch is known") { try master.hasEpoch }
+        try master.command(["FLUSHALL"])
+        try await until("the loss is seen") { node.subscriber.lossCount == number + 1 }
+        try await until("claims follow") {
+          try await node.store.granted(Samples.request()).attempt == (number + 1) * 1_000_000_000 + 1
+        }
+      }
+    }
+  }
+
   private func follow(_ event: RedisSubscriber.Event, _ cache: LocalCache) {
     switch event {
     case .up: cache.subscriptionUp()
@@ -102,6 +152,13 @@ extension RedisNode {
     } catch {
       return "\(error)"
     }
+  }
+}
+
+extension RedisServer {
+  /// Whether an inspection has written its epoch.
+  fileprivate var hasEpoch: Bool {
+    get throws { try command(["KEYS", "*}:facts"])?.isEmpty == false }
   }
 }
 

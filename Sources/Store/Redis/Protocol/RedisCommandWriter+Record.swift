@@ -19,7 +19,8 @@ extension RedisCommandWriter {
   /// - Parameters:
   ///   - request: The claim.
   ///   - deadline: The time by the store's clock from which on the claim is refused as late.
-  mutating func claim(_ request: ClaimRequest, until deadline: StoreInstant) {
+  ///   - firstAttempt: The attempt number of a new record's first owner.
+  mutating func claim(_ request: ClaimRequest, until deadline: StoreInstant, firstAttempt: Int) {
     let recipe = request.fingerprint.recipe.text
     token(argument: request.owner)
     argument(deadline.milliseconds)
@@ -40,6 +41,7 @@ extension RedisCommandWriter {
     case .never: argument(-1)
     case .afterSettle(let settle): argument { $0.span(settle) }
     }
+    argument(Int64(firstAttempt))
   }
 
   /// The maximum number of bytes that `claim` writes.

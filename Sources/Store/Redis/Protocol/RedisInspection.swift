@@ -4,15 +4,17 @@ struct RedisInspection: Equatable {
   var doubts: [String] = []
   /// The reason for which Semel may not publish; `nil` if it may.
   var publishRefusal: String?
-  /// The epoch of the namespace; `nil` if it may not be read.
-  var epoch: String?
+  /// The epochs that could be read, by their keys.
+  var epochs: [String: String] = [:]
 
   /// The commands of an inspection. Their replies have a few hundred bytes, and take some ten microseconds of Redis'
   /// time.
-  static func commands(_ keys: RedisKeys) -> [RedisHandshake.Step] {
+  ///
+  /// - Parameter epochKey: The key of the epoch of this server.
+  static func commands(_ keys: RedisKeys, epochKey: String) -> [RedisHandshake.Step] {
     [
       .memory, .persistence, .publish(channel: keys.invalidations),
-      .makeEpoch(key: keys.facts, RedisEpoch.made()), .readEpoch(key: keys.facts),
+      .makeEpoch(key: epochKey, RedisEpoch.made()), .readEpoch(key: epochKey),
     ]
   }
 
@@ -21,26 +23,26 @@ struct RedisInspection: Equatable {
     case .memory: doubts += RedisDurability.doubts(memory: reply)
     case .persistence: doubts += RedisDurability.doubts(persistence: reply)
     case .publish: if case .error(let text) = reply { publishRefusal = RedisRefusal.advice(text) }
-    case .readEpoch: epoch = reply.text
+    case .readEpoch(let key): epochs[key] = reply.text
     case .authenticate, .select, .role, .name, .load, .clock, .makeEpoch, .wait: break
     }
   }
 }
 
 extension RedisInspection {
-  /// The findings on two nodes of a cluster. Only one of them has the epoch.
+  /// The findings on two nodes of a cluster.
   func joined(with other: RedisInspection) -> RedisInspection {
     RedisInspection(
       doubts: doubts + other.doubts, publishRefusal: publishRefusal ?? other.publishRefusal,
-      epoch: epoch ?? other.epoch)
+      epochs: epochs.merging(other.epochs) { own, _ in own })
   }
 }
 
 extension RedisPipeline {
-  /// Inspects Redis over this connection and calls `onFindings` with the findings, or with `nil` if the connection was
-  /// lost meanwhile. Call it on the pipeline's loop.
-  func inspect(_ onFindings: @escaping (RedisInspection?) -> Void) {
-    let steps = RedisInspection.commands(keys)
+  /// Inspects Redis over this connection and calls `onFindings` with the findings, or with `nil` if the connection was lost
+  /// meanwhile. Call it on the pipeline's loop.
+  func inspect(epochKey: String, _ onFindings: @escaping (RedisInspection?) -> Void) {
+    let steps = RedisInspection.commands(keys, epochKey: epochKey)
     var inspection: RedisInspection? = RedisInspection()
     for (index, step) in steps.enumerated() {
       query(step.command) { reply in

@@ -43,6 +43,9 @@ struct RedisKeys {
   /// The key of the hash with the facts of the namespace.
   var facts: String { "\(namespace):facts" }
 
+  /// The key of facts about one master of a cluster, in the slot of a tag.
+  func facts(_ tag: String) -> String { "\(namespace):{\(tag)}:facts" }
+
   /// The key of the last count of open records, and the key of the node whose turn it is to count.
   var census: String { "\(namespace):census" }
   var censusTurn: String { "\(namespace):census:turn" }

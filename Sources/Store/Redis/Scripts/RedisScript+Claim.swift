@@ -1,6 +1,6 @@
 extension RedisScript {
   /// The arguments: 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live, 6 settle
-  /// or -1.
+  /// or -1, 7 the attempt number of a new record's first owner (`RedisEpoch`).
   ///
   /// This is `runClaim` in Tests/Model/claim.pml. After its deadline the script claims nothing, because Semel has given
   /// up by then. Nor does it grant a record to an owner that has already released it: that command is an older copy of
@@ -11,9 +11,10 @@ extension RedisScript {
     if now >= tonumber(ARGV[2]) then return {now, 'late'} end
     local r = redis.call('GET', KEYS[1])
     if not r then
-      redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' in_flight 1 ' .. now .. ' ' .. now .. ' ' .. ARGV[3]
-        .. ' o ' .. ARGV[4], 'PX', ARGV[5])
-      return now
+      r = '1 ' .. ARGV[1] .. ' in_flight ' .. ARGV[7] .. ' ' .. now .. ' ' .. now .. ' ' .. ARGV[3] .. ' o ' .. ARGV[4]
+      redis.call('SET', KEYS[1], r, 'PX', ARGV[5])
+      if ARGV[7] == '1' then return now end
+      return {now, 'granted', r}
     end
     local owner, state, attempt, first, since, span, unknown, remember, flags, print = string.match(r,
       '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+ %S+)')
@@ -34,7 +35,7 @@ extension RedisScript {
     local fenced = fence > now and 'f' .. fence or ''
     if fence > now then live = math.max(live, fence - now) end
     if state == 'forgotten' then
-      attempt, first, flags = attempt + 1, now, 'o' .. fenced
+      attempt, first, flags = math.max(attempt + 1, ARGV[7]), now, 'o' .. fenced
     elseif not (state == 'in_flight' and owner == ARGV[1]) then
       if print ~= ARGV[4] then
         local recipe = '%S+$'

@@ -53,7 +53,7 @@ enum RedisScript: Int, CaseIterable {
   /// The number of keys, and of further arguments.
   var arguments: (keys: Int, others: Int) {
     switch self {
-    case .claim: (1, 6)
+    case .claim: (1, 7)
     case .renew: (1, 4)
     case .complete: (1, 4)
     case .release: (1, 2)

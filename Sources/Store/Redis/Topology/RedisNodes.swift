@@ -29,6 +29,8 @@ final class RedisNodes: @unchecked Sendable {
   var readingTurn = 0
   /// The reason for which no node has named the slots' masters; `nil` if one has, or none was reached.
   var mapFault: String?
+  /// The hash tags of slots, which take a search.
+  private var tags: [Int: String] = [:]
   /// The next reading while something is wrong, and the pause before the one after it, in milliseconds.
   var trouble: Scheduled<Void>?
   var troublePause: Int64 = 250
@@ -124,12 +126,22 @@ final class RedisNodes: @unchecked Sendable {
     guard !nodes.isEmpty else { return onFindings(nil) }
     var (left, all): (Int, RedisInspection?) = (nodes.count, nil)
     for node in nodes {
-      node.inspect { found in
+      node.inspect(epochKey: epochKey(of: node)) { found in
         left -= 1
         if let found { all = all?.joined(with: found) ?? found }
         if left == 0 { onFindings(all) }
       }
     }
+  }
+
+  /// The key of the epoch of a server. It moves with its slot, which the server's others may leave.
+  private func epochKey(of node: RedisPipeline) -> String {
+    guard let map, let slot = map.firstSlots.first(where: { $0.master == node.link.address })?.slot else {
+      return keys.facts
+    }
+    let tag = tags[slot] ?? SlotMap.tag(of: slot)
+    tags[slot] = tag
+    return keys.facts(tag)
   }
 
   /// Takes the findings about the servers together.

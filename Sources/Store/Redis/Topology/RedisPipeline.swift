@@ -218,7 +218,7 @@ extension RedisPipeline {
     clock.reset()
     if let now = greeting.now { clock.update(to: now, at: lastReplyAt) }
     heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
-    if let epoch = greeting.epoch, let loss = subscriber.epoch.lost(by: epoch) { subscriber.report(loss) }
+    if let epoch = greeting.epoch { subscriber.found(epoch, under: keys.facts) }
     let doubts = named(greeting.doubts)
     judge(doubts: doubts, loss: subscriber.epoch.loss)
     if refusal == nil { for doubt in doubts { subscriber.warnings.warn(doubt) } }

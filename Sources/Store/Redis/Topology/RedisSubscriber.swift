@@ -315,7 +315,7 @@ extension RedisSubscriber {
   }
 
   private func take(_ inspection: RedisInspection) {
-    if let found = inspection.epoch, let loss = epoch.lost(by: found) { report(loss) }
+    for (key, epoch) in inspection.epochs { found(epoch, under: key) }
     take(publishRefusal: inspection.publishRefusal)
     if doubts.isEmpty != inspection.doubts.isEmpty, inspection.doubts.isEmpty {
       logger.notice("Redis keeps its records again", metadata: ["after": "\(doubts.joined(separator: "; "))"])
@@ -334,9 +334,24 @@ extension RedisSubscriber {
     for nodes in loops { nodes.context.loop.execute { nodes.judge(doubts: doubts, loss: loss) } }
   }
 
+  /// Takes an epoch that was read. Safe from any thread.
+  func found(_ found: String, under key: String) {
+    let finding = epoch.seen(found, under: key)
+    if let loss = finding.loss { report(loss) }
+    guard let successor = finding.successor else { return }
+    context.loop.execute {
+      guard let nodes = self.loops.first else { return }
+      nodes.context.task { [epoch = self.epoch] in
+        // If it fails, the next inspection finds the same.
+        let present = try? await nodes.fact(.epoch, under: key, expected: found, value: successor)
+        if let present { epoch.replaced(found, by: present, under: key) }
+      }
+    }
+  }
+
   /// Logs that records are gone, empties the caches, and stops claims if `require_durable` is set. Safe from any
   /// thread.
-  func report(_ loss: String) {
+  private func report(_ loss: String) {
     logger.critical(
       "RECORDED OUTCOMES ARE GONE, AND RETRIES OF THEIR REQUESTS RUN AGAIN: the namespace's epoch is another, so Redis was emptied, or came back without its file",
       metadata: ["what": "\(loss)"])

@@ -107,6 +107,13 @@ extension SlotMap {
     return tag.withUnsafeBytes { slot(ofTag: $0) }
   }
 
+  /// Returns a hash tag whose keys are in the slot, by a search of some milliseconds.
+  static func tag(of slot: Int) -> String {
+    var number = 0
+    while self.slot(of: "\(number)") != slot { number += 1 }
+    return "\(number)"
+  }
+
   /// Returns the slot of a record's keys, whose tag is the ID.
   static func slot(of id: RecordID) -> Int {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Digest256.textLength) { text in

@@ -8,7 +8,7 @@ extension RedisSettings {
   /// The members of `store` that belong to Redis alone.
   static let members = [
     "url", "topology", "nodes", "master_name", "username", "password_file", "tls", "sentinel",
-    "replicas", "durable",
+    "replicas", "durable", "failover_grace",
   ]
 
   /// Reads the members of `store` for a Redis; `nil` if the servers' addresses are missing or invalid.
@@ -28,6 +28,10 @@ extension RedisSettings {
     // A master has a few replicas. More than all of them would never be reached.
     section.integer("replicas", into: &copies.replicas, in: 0...16)
     section.choice("durable", into: &copies.medium)
+    section.duration("failover_grace", into: &copies.failoverGrace, atMost: .seconds(60))
+    if copies.replicas == 0, section.isSound("replicas") {
+      section["failover_grace"]?.refuse("needs replicas above 0; take it out")
+    }
     settings?.copies = copies
     return settings
   }

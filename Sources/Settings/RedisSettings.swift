@@ -40,8 +40,13 @@ public struct RedisSettings: Hashable, Sendable {
     public var replicas = 0
     /// Whether Redis and these replicas must have it in memory or on disk.
     public var medium = Medium.memory
+    /// The time for which new claims wait at a promoted server.
+    public var failoverGrace = Milliseconds.seconds(2)
 
     public init() {}
+
+    /// Whether a change counts only once there are copies.
+    var areDemanded: Bool { replicas > 0 || medium == .waitaof }
   }
 
   public var topology: Topology
@@ -93,6 +98,7 @@ extension RedisSettings {
     if case .sentinel = topology { members.append(.init("sentinel", .members(sentinelLogin.shownMembers))) }
     return members + [
       .init("replicas", .number(copies.replicas)), .init("durable", .text(copies.medium.rawValue)),
+      .init("failover_grace", .span(copies.failoverGrace)),
     ]
   }
 

@@ -66,7 +66,7 @@ extension StoreSettings {
 
   /// Refuses a time-out that a single wait for missing replicas uses up.
   private func refuseHastyWaits(_ section: Section) {
-    guard case .redis(let redis) = place, redis.copies != RedisSettings.Copies(),
+    guard case .redis(let redis) = place, redis.copies.areDemanded,
       timeout < RedisSettings.Copies.minTimeout
     else { return }
     section["timeout"]?.refuse(

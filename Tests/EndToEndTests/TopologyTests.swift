@@ -64,18 +64,27 @@ import Testing
     var configuration = Configuration()
     configuration.top["store"] =
       "{kind: redis, topology: sentinel, master_name: orders, nodes: ['127.0.0.1:\(sentinel.port)'], timeout: 10s}"
-    configuration.route["lease"] = "30s"
+    configuration.route["lease"] = "90s"
     try await Rig.run(configuration) { rig in
       let first = try await rig.order("k")
       expectExecuted(first)
       while try sentinel.command(["SENTINEL", "REPLICAS", "orders"])?.contains("\(replica.port)") != true {
         try await Task.sleep(for: .milliseconds(20))
       }
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { Reply(gate: $0["Idempotency-Key"] == "running" ? gate : nil) }
+      async let running = rig.order("running")
+      try await rig.backend.arrived(2)
       try master.command(["WAIT", "1", "5000"])
       master.kill()
       let next = try await rig.order("next") { $0.status == 201 }
       #expect(rig.backend.runs(of: "next") == 1, "\(next.text)")
       expectReplayed(try await rig.order("k"), of: first)
+      // Long before a third of its lease.
+      try await rig.semel.counter("semel_leases_renewed_total", isAtLeast: 1, within: .seconds(5))
+      gate.open()
+      #expect(try await running.status == 201)
+      #expect(try await rig.semel.counter("semel_store_claims_suspect_total") == 0)
     }
   }
 

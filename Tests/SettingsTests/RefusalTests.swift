@@ -129,6 +129,10 @@ struct RefusalTests {
       "store: {kind: redis, url: \"redis://h\", replicas: 1, timeout: 250ms}",
       "2:62: store.timeout: must be at least 300ms with replicas or durable: waitaof, since Redis ends a wait for missing replicas up to 100 ms late"
     ),
+    (
+      "store: {kind: redis, url: \"redis://h\", failover_grace: 1s}",
+      "2:56: store.failover_grace: needs replicas above 0; take it out"
+    ),
     ("store: {replicas: 1}", "2:9: store.replicas: belongs to kind: redis; write that, or take it out"),
     (
       "store: {kind: redis}",

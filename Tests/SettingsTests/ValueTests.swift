@@ -91,7 +91,10 @@ struct ValueTests {
     #expect(try load(upstream + redis + ", replicas: 0, durable: memory}").store.place == .redis(expected))
     expected.copies.replicas = 2
     expected.copies.medium = .waitaof
-    #expect(try load(upstream + redis + ", replicas: 2, durable: waitaof}").store.place == .redis(expected))
+    expected.copies.failoverGrace = 500
+    #expect(
+      try load(upstream + redis + ", replicas: 2, durable: waitaof, failover_grace: 500ms}").store.place
+        == .redis(expected))
   }
 
   @Test func `a Redis can stand on a socket, and has a port of its own`() throws {

@@ -11,6 +11,7 @@ package final class RedisServer: @unchecked Sendable {
   package let socketPath: String
   private let directory = TemporaryDirectory()
   private let arguments: [String]
+  private let clock: SteppedClock?
   private var process: pid_t = 0
 
   /// Servers that nobody has ended; one in a static variable never is.
@@ -26,7 +27,11 @@ package final class RedisServer: @unchecked Sendable {
   /// - Parameters:
   ///   - arguments: further options, such as `["--requirepass", "secret"]`; the last one of a name counts.
   ///   - appendOnly: whether it writes every change to disk at once, so that `kill` and `restart` lose nothing.
-  package init(arguments: [String] = [], appendOnly: Bool = false) async throws {
+  ///   - clock: its clock, if that is not the system's.
+  package init(
+    arguments: [String] = [], appendOnly: Bool = false, clock: SteppedClock? = nil
+  ) async throws {
+    self.clock = clock
     let port = FreePort.find()
     self.port = port
     socketPath = directory.file("redis.sock")
@@ -79,6 +84,7 @@ package final class RedisServer: @unchecked Sendable {
     ]
     try (text + lines + [""]).joined(separator: "\n").write(toFile: file, atomically: true, encoding: .utf8)
     arguments = [file, "--sentinel"]
+    clock = nil
     try await start()
   }
 
@@ -109,7 +115,7 @@ package final class RedisServer: @unchecked Sendable {
   /// Starts it after `kill` or `stop`, and waits until it replies.
   package func start() async throws {
     precondition(process == 0, "RedisServer: started twice")
-    process = try Self.spawn(["redis-server"] + arguments)
+    process = try Self.spawn(["redis-server"] + arguments, clock?.environment ?? [:])
     for _ in 0..<2000 {
       if let answer = try? command(["PING"]), !answer.hasPrefix("-LOADING") { return }
       var status: Int32 = 0
@@ -143,8 +149,8 @@ package final class RedisServer: @unchecked Sendable {
     process = 0
   }
 
-  private static func spawn(_ arguments: [String]) throws -> pid_t {
-    let process = try Spawner.start(arguments)
+  private static func spawn(_ arguments: [String], _ environment: [String: String]) throws -> pid_t {
+    let process = try Spawner.start(arguments, environment: environment)
     _ = killsAtExit
     running.withLock { _ = $0.insert(process) }
     return process

@@ -106,6 +106,7 @@ extension RedisEndpointSettings {
     timeout = store.timeout
     namespace = store.namespace
     requireDurable = store.requireDurable
+    failoverGrace = redis.copies.failoverGrace
     demand = ReplicaDemand(replicas: redis.copies.replicas, isOnDisk: redis.copies.medium == .waitaof)
   }
 }

@@ -101,6 +101,7 @@ struct Assembly {
       records: parts.records(over: stores, cache), facts: stores[0].facts, namespace: namespace,
       readiness: StoreReadiness(of: settings.store, stores.map(\.counters.monitor)), services: [watch],
       board: RedisCensus(stores[0]), invalidations: RedisInvalidations(stores[0]),
+      onAlarm: { subscriber.observeAlarms($0) },
       enter: { watch.follow(try await Self.begin(namespace)) })
     try await serve(assembled, parts, beside: services)
     subscriber.close()

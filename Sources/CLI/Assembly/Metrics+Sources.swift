@@ -35,7 +35,7 @@ extension Metrics {
         MetricFigure(.storeRoundTrips, store.commitCount), MetricFigure(.storeSwept, store.sweptCount),
         MetricFigure(.storeConnections, 1), MetricFigure(.storeReconnects, 0),
         MetricFigure(.storeUp, figures.isAvailable ? 1 : 0), MetricFigure(.storeFailovers, 0),
-        MetricFigure(.storeSweepFailures, figures.sweepFailures),
+        MetricFigure(.storeSuspects, 0), MetricFigure(.storeSweepFailures, figures.sweepFailures),
         MetricFigure(.storeIndexRepairs, figures.indexRepairs),
         MetricFigure(.storeFile, figures.databaseBytes, ("part", "database")),
         MetricFigure(.storeFile, figures.freeBytes, ("part", "free")),
@@ -63,6 +63,7 @@ extension Metrics {
         MetricFigure(.storeConnections, connections.reduce(0) { $0 + $1.connections }),
         MetricFigure(.storeReconnects, connections.reduce(0) { $0 + $1.reconnections }),
         MetricFigure(.storeUp, connections.reduce(0) { $0 + $1.usable }),
+        MetricFigure(.storeSuspects, connections.reduce(0) { $0 + $1.suspects }),
         MetricFigure(.storeSwept, 0),
       ] + Self.redirects(of: connections)
     }

@@ -91,6 +91,8 @@ struct AssembledStore<Records: RecordStore> {
   var board: (any CensusBoard)?
   /// The way to the caches of other nodes; `nil` if the store belongs to this process alone.
   var invalidations: (any CacheInvalidations)?
+  /// Registers a call for each time that all live claims should be renewed at once.
+  var onAlarm: @Sendable (_ alarm: @escaping @Sendable () -> Void) -> Void = { _ in }
   /// Enters the configuration in its namespace. Called once every address is bound.
   let enter: @Sendable () async throws -> Void
 }

@@ -31,6 +31,7 @@ struct ProgramServices<Records: RecordStore> {
     metrics.addSource(store.namespace)
     let digests = LogDigests(secret: settings.store.idSecret)
     let server = makeServer(digests)
+    store.onAlarm { server.renewLeases() }
     let adminStands = OperatorGate(isNeeded: settings.admin != nil)
     let proxy = try makeProxy(server, after: adminStands)
     let reload = file.map { makeReload(of: $0, server, proxy) }

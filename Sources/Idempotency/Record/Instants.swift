@@ -55,6 +55,9 @@ public struct BootInstant: Hashable, Comparable, Sendable, BitwiseCopyable {
     guard !overflow else { return BootInstant(nanoseconds: .max) }
     return BootInstant(nanoseconds: saturatingSum(instant.nanoseconds, nanoseconds))
   }
+  public static func - (instant: BootInstant, span: Milliseconds) -> BootInstant {
+    instant + Milliseconds(-span.count)
+  }
   public static func - (left: BootInstant, right: BootInstant) -> Milliseconds {
     Milliseconds((left.nanoseconds - right.nanoseconds) / 1_000_000)
   }

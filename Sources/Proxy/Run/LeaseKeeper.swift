@@ -24,6 +24,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   var keptBytes = 0
   private var timer: LoopTimers.Token?
   private var isRenewed = true
+  /// Whether a renewal waits for its reply.
+  private var isRenewing = false
   /// Whether a renewal was ever requested.
   private(set) var hasRequestedRenewal = false
   /// The time at which the last acknowledged grant was requested.
@@ -55,6 +57,22 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
     timer = nil
   }
 
+  /// Renews the lease at once: the store may have lost it, or judge it by another time than before.
+  func renewNow() {
+    guard isRenewed, !isRenewing else { return }
+    if let timer { context.timers.stop(timer) }
+    timer = nil
+    beginRenewal()
+  }
+
+  private func beginRenewal() {
+    isRenewing = true
+    context.task { [self] in
+      await renew()
+      isRenewing = false
+    }
+  }
+
   /// Notes the record's end for the time when the store is away.
   ///
   /// - Parameter outcome: The store's reply; `nil` if it gave none.
@@ -65,7 +83,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private func schedule(in span: Milliseconds) {
     timer = context.timers.start(milliseconds: span.count) { [self] in
       timer = nil
-      context.task { await self.renew() }
+      beginRenewal()
     }
   }
 

@@ -27,6 +27,11 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
     self.group = group
   }
 
+  /// Renews the leases of all claims that are held at once. Safe from any thread.
+  public func renewLeases() {
+    for worker in workers { worker.context.loop.execute { worker.renewLeases() } }
+  }
+
   /// Binds the listener's address without accepting connections yet. Throws if the address is not available.
   public func bind(_ listener: Listener) async throws -> any Channel {
     if let certificate = listener.certificate { certificates.withLock { $0.append(certificate) } }

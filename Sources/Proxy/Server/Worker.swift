@@ -59,6 +59,11 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     leases[ObjectIdentifier(lease)] = nil
   }
 
+  /// Renews the leases of all claims that are held at once.
+  func renewLeases() {
+    for lease in leases.values { lease.renewNow() }
+  }
+
   /// Whether no claim is held any more or is being given back, and each client has taken its response.
   public var isIdle: Bool { leases.isEmpty && claimsGivenBack == 0 && !downstream.hasUnread }
 

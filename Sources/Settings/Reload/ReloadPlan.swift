@@ -79,6 +79,7 @@ extension ReloadPlan {
     if old.login.passwordFile != new.login.passwordFile { names.append("store.password_file") }
     if old.copies.replicas != new.copies.replicas { names.append("store.replicas") }
     if old.copies.medium != new.copies.medium { names.append("store.durable") }
+    if old.copies.failoverGrace != new.copies.failoverGrace { names.append("store.failover_grace") }
     if old.sentinelLogin != new.sentinelLogin { names.append("store.sentinel") }
     return names
   }

@@ -6,17 +6,54 @@ import Idempotency
 /// is counted, a thousandth slow: clocks drift apart by less, and NTP adjusts none faster than half of that. After a
 /// long time without replies the estimate lags, a claim is refused as late for that reason, and its reply brings the
 /// time.
+///
+/// Redis' time is wall time, which may be set. A reply bounds its difference to this machine's clock from both sides; a
+/// reply that contradicts the bounds of earlier ones, by more than clocks drift apart, is a step.
 struct RedisClock {
+  /// The bounds of the difference between Redis' clock and this machine's, in milliseconds.
+  private struct Difference {
+    var low: Int64
+    var high: Int64
+    var at: BootInstant
+  }
+
+  /// The smallest step that counts. The margin of the shortest lease is half a second.
+  private static let minStep: Int64 = 100
+
+  private var difference: Difference?
   private var lastTime: StoreInstant?
   private var at = BootInstant(nanoseconds: 0)
 
-  /// Takes the store's time from a reply that was received at `at`.
-  mutating func update(to now: StoreInstant, at: BootInstant) {
+  /// Takes the store's time from a reply.
+  ///
+  /// - Parameters:
+  ///   - sentAt: The time at which the command was written, or earlier.
+  ///   - at: The time at which the reply was received.
+  /// - Returns: The step of the store's clock since earlier replies, also those of an earlier connection; `nil` if there
+  ///   was none.
+  mutating func update(to now: StoreInstant, sentAt: BootInstant, at: BootInstant) -> Milliseconds? {
     lastTime = now
     self.at = at
+    let new = Difference(
+      low: now.milliseconds - at.nanoseconds / 1_000_000 - 1,
+      high: now.milliseconds - sentAt.nanoseconds / 1_000_000 + 1,
+      at: at)
+    guard let old = difference else {
+      difference = new
+      return nil
+    }
+    let drift = (at - old.at).count / 1000 + 1
+    let (low, high) = (old.low - drift, old.high + drift)
+    if new.low > high + Self.minStep || new.high < low - Self.minStep {
+      difference = new
+      return Milliseconds(new.low > high ? new.low - high : new.high - low)
+    }
+    difference = Difference(
+      low: min(max(low, new.low), new.high), high: max(min(high, new.high), new.low), at: at)
+    return nil
   }
 
-  /// Discards the time of an earlier connection, which may have led to another machine.
+  /// Discards the estimate of an earlier connection, which may have led to another machine.
   mutating func reset() { lastTime = nil }
 
   /// Returns the estimate; `nil` before the first reply.

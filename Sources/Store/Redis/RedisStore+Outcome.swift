@@ -19,7 +19,7 @@ extension RedisStore {
         throw .unreadable("the record's fingerprint was made by a recipe that this version does not know")
       }
       return .otherRecipe(recipe)
-    case .standing, .again, .erased, .fact, .late, .mismatch, .none, .unreadable, .walked:
+    case .standing, .again, .created, .erased, .fact, .late, .mismatch, .none, .unreadable, .walked:
       return .taken(standing)
     }
   }
@@ -27,7 +27,9 @@ extension RedisStore {
   /// Returns the outcome of an owner's or an operator's command.
   @inline(never)
   func outcome(of reply: ScriptReply) throws(StoreError) -> OwnerOutcome {
-    guard case .result(let result) = reply.ending, result.word != .again, result.word != .erased else {
+    guard case .result(let result) = reply.ending, result.word != .again, result.word != .created,
+      result.word != .erased
+    else {
       return .done
     }
     return .lost(try result.standing(now: reply.now, response: reply.response))

@@ -185,6 +185,7 @@ public struct RedisStore: RecordStore {
       writer.argument { $0.record(claim, span: claim.lease, recipe: text) }
       writer.timeToLive(claim.lease, claim.unknownRetention, claim.remember, over: claim.fence)
     }
+    note(reply, of: claim)
     return try outcome(of: try await withResponse(reply, of: claim.id))
   }
 
@@ -192,7 +193,8 @@ public struct RedisStore: RecordStore {
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
     let reply = try await write(completion, of: claim)
-    guard case .done = reply.ending else {
+    note(reply, of: claim)
+    guard reply.isFirst else {
       let outcome = try outcome(of: try await withResponse(reply, of: claim.id))
       // Nothing else would delete the response of an owner that was superseded.
       if case .lost = outcome { eraseResponse(of: completion, claim) }
@@ -221,6 +223,13 @@ public struct RedisStore: RecordStore {
       }
       writer.timeToLive(max(completion.retention, completion.remember), over: claim.fence)
     }
+  }
+
+  /// Counts a live claim that Redis had lost.
+  private func note(_ reply: ScriptReply, of claim: Claim) {
+    guard case .result(let result) = reply.ending, result.word == .created else { return }
+    nodes.counters.suspected()
+    subscriber.alarm.logSuspect(claim.id)
   }
 
   private func eraseResponse(of completion: Completion, _ claim: Claim) {

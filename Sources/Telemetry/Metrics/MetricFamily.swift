@@ -115,6 +115,10 @@ extension MetricFamily {
     .histogram, "store_wait_seconds",
     "How long a batch of changes waited until enough replicas of Redis had them (store.replicas, store.durable)."
   )
+  public static let storeSuspects = MetricFamily(
+    .counter, "store_claims_suspect_total",
+    "Claims of running requests that Redis no longer had when their owners renewed or completed them: after a failover, another delivery may have run."
+  )
   public static let storeSwept = MetricFamily(
     .counter, "store_swept_total", "Entries and responses past their time that the embedded store removed.")
   public static let storeSweepFailures = MetricFamily(
@@ -199,7 +203,7 @@ extension MetricFamily {
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller,
     storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeRedirects,
-    storeFailovers, storeWait, storeSwept,
+    storeFailovers, storeWait, storeSuspects, storeSwept,
     storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld, storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,

@@ -71,7 +71,7 @@ import Testing
     target.script { _ in
       copies.withLock { count in
         count += 1
-        return count == 1 ? "" : ":2000\r\n"
+        return count == 1 ? "" : ScriptedNode.time()
       }
     }
     for node in [source, target] { node.map { ScriptedNode.slots(source.port) } }
@@ -109,7 +109,7 @@ import Testing
     source.script { _ in
       left.withLock { left in
         left -= 1
-        return left > 0 ? "-TRYAGAIN Multiple keys request during rehashing of slot\r\n" : ":2000\r\n"
+        return left > 0 ? "-TRYAGAIN Multiple keys request during rehashing of slot\r\n" : ScriptedNode.time()
       }
     }
     source.map { ScriptedNode.slots(source.port) }
@@ -124,7 +124,7 @@ import Testing
 private final class ScriptedNode: Sendable {
   private struct Script {
     var map: @Sendable () -> String = { "*0\r\n" }
-    var evaluate: @Sendable ([String]) -> String = { _ in ":2000\r\n" }
+    var evaluate: @Sendable ([String]) -> String = { _ in ScriptedNode.time() }
   }
 
   private final class Box: Sendable {
@@ -142,7 +142,7 @@ private final class ScriptedNode: Sendable {
       case "CLIENT": "+OK\r\n"
       case "ASKING": "+OK\r\n"
       case "SCRIPT": "$40\r\n\(String(repeating: "a", count: 40))\r\n"
-      case "EVAL": ":1000\r\n"
+      case "EVAL": ScriptedNode.time()
       case "INFO": "$0\r\n\r\n"
       case "HSETNX", "PUBLISH": ":0\r\n"
       case "HGET": "$1\r\ne\r\n"
@@ -165,6 +165,9 @@ private final class ScriptedNode: Sendable {
   func map(_ map: @escaping @Sendable () -> String) { box.script.withLock { $0.map = map } }
 
   func count(of command: String) -> Int { commands.count { $0[0] == command } }
+
+  /// The reply of a script that did what it should: the time.
+  static func time() -> String { ":\(WallClock.milliseconds())\r\n" }
 
   /// The reply to a script's command whose key another node has.
   static func moved(_ words: [String], to port: Int) -> String {

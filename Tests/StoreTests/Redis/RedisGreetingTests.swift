@@ -25,6 +25,7 @@ import Testing
         case .memory: handshake.received(.text("# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"))
         case .persistence: handshake.received(.text("aof_enabled:1\r\n"))
         case .wait: handshake.received(.integer(0))
+        case .history: handshake.received(.text("role:master\r\nmaster_replid:h1\r\nmaster_replid2:0000\r\n"))
         case .makeEpoch: handshake.received(.integer(0))
         case .readEpoch(let key): handshake.received(key == "semel:facts" ? .text("e1") : .null)
         case .authenticate, .select, .role: handshake.received(.text("OK"))
@@ -36,6 +37,7 @@ import Testing
     #expect(greeting.digests == RedisScript.allCases.map { "digest \($0.rawValue)" })
     #expect(greeting.doubts.isEmpty)
     #expect(greeting.epoch == "e1")
+    #expect(greeting.history?.id == "h1" && greeting.history?.formerID == nil)
   }
 
   @Test(arguments: [
@@ -183,12 +185,12 @@ import Testing
     var clock = RedisClock()
     let start = BootInstant(nanoseconds: 1_000_000_000)
     #expect(clock.estimate(at: start) == nil)
-    clock.update(to: StoreInstant(milliseconds: 5000), at: start)
+    _ = clock.update(to: StoreInstant(milliseconds: 5000), sentAt: start, at: start)
     #expect(clock.estimate(at: start) == StoreInstant(milliseconds: 5000))
     #expect(clock.estimate(at: start + 1) == StoreInstant(milliseconds: 5000))
     #expect(clock.estimate(at: start + 1000) == StoreInstant(milliseconds: 5999))
     // A store whose clock was set back is believed at once.
-    clock.update(to: StoreInstant(milliseconds: 100), at: start + 1000)
+    _ = clock.update(to: StoreInstant(milliseconds: 100), sentAt: start + 1000, at: start + 1000)
     #expect(clock.estimate(at: start + 1000) == StoreInstant(milliseconds: 100))
     clock.reset()
     #expect(clock.estimate(at: start + 1000) == nil)

@@ -19,6 +19,7 @@ final class RedisRelay: Sendable {
   private let ghost = Mutex<(way: any Channel, command: ByteBuffer)?>(nil)
   private let connections = Mutex<[any Channel]>([])
   private let vanished = Mutex<Int>(0)
+  private let target: Mutex<Int>
   private let listener: any Channel
 
   var port: Int { listener.localAddress?.port ?? 0 }
@@ -28,18 +29,20 @@ final class RedisRelay: Sendable {
   var isHaunted: Bool { ghost.withLock { $0 != nil } }
 
   init(to port: Int) async throws {
-    final class Target: Sendable {
+    final class Owner: Sendable {
       let relay = Mutex<RedisRelay?>(nil)
     }
-    let target = Target()
+    let owner = Owner()
+    target = Mutex(port)
     listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(.backlog, value: 256)
       .childChannelOption(.autoRead, value: false)
       .childChannelInitializer { client in
-        ClientBootstrap(group: client.eventLoop).channelOption(.autoRead, value: false)
+        let port = owner.relay.withLock { $0 }?.target.withLock { $0 } ?? port
+        return ClientBootstrap(group: client.eventLoop).channelOption(.autoRead, value: false)
           .connect(host: "127.0.0.1", port: port)
           .flatMapThrowing { server in
-            let relay = target.relay.withLock { $0 }
+            let relay = owner.relay.withLock { $0 }
             try client.pipeline.syncOperations.addHandler(
               Pipe(to: server) { relay?.keeps($0, for: server) == true ? (nil, true) : ($0, false) })
             try server.pipeline.syncOperations.addHandler(Pipe(to: client) { relay?.pass($0) ?? ($0, false) })
@@ -49,7 +52,13 @@ final class RedisRelay: Sendable {
           }
       }
       .bind(host: "127.0.0.1", port: 0).get()
-    target.relay.withLock { $0 = self }
+    owner.relay.withLock { $0 = self }
+  }
+
+  /// Leads new connections to another server, and cuts the others.
+  func lead(to port: Int) {
+    target.withLock { $0 = port }
+    cutAll()
   }
 
   func set(_ mode: Mode) { self.mode.withLock { $0 = mode } }

@@ -34,6 +34,8 @@ struct RedisHandshake {
     case clock
     case memory
     case persistence
+    /// Reads whose data the server has.
+    case history
     /// Creates the epoch if there is none; see `RedisEpoch`.
     case makeEpoch(key: String, String)
     case readEpoch(key: String)
@@ -53,6 +55,7 @@ struct RedisHandshake {
       case .clock: ["EVAL", RedisScript.clock.source, "0"]
       case .memory: ["INFO", "memory"]
       case .persistence: ["INFO", "persistence"]
+      case .history: ["INFO", "replication"]
       case .makeEpoch(let key, let epoch): ["HSETNX", key, NamespaceFact.epoch.name, epoch]
       case .readEpoch(let key): ["HGET", key, NamespaceFact.epoch.name]
       case .publish(let channel): ["PUBLISH", channel, ""]
@@ -88,7 +91,7 @@ struct RedisHandshake {
     switch purpose {
     case .records:
       steps += RedisScript.allCases.map(Step.load)
-      steps += [.clock, .memory, .persistence]
+      steps += [.clock, .memory, .persistence, .history]
       if let demand = settings.demand { steps.append(.wait(demand)) }
       let facts = RedisKeys(namespace: settings.namespace).facts
       steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
@@ -110,6 +113,7 @@ struct RedisHandshake {
     case (.publish, _): break
     case (.memory, _): greeting.doubts += RedisDurability.doubts(memory: reply)
     case (.persistence, _): greeting.doubts += RedisDurability.doubts(persistence: reply)
+    case (.history, _): greeting.history = ReplicationHistory(reply)
     case (_, .error(let text)): return .fail(RedisRefusal.advice(text))
     case (.role, .array(let parts)):
       guard parts.first == .text("master") else {
@@ -132,6 +136,8 @@ struct RedisGreeting: Equatable {
   var now: StoreInstant?
   /// The reasons for which this Redis may lose records, one sentence each.
   var doubts: [String] = []
+  /// The history of the server's data; `nil` if it may not be read.
+  var history: ReplicationHistory?
   /// The epoch of the namespace; `nil` if it may not be read.
   var epoch: String?
   /// The reason for which Semel may not publish; `nil` if it may.

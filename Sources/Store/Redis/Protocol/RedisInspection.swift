@@ -4,6 +4,8 @@ struct RedisInspection: Equatable {
   var doubts: [String] = []
   /// The reason for which Semel may not publish; `nil` if it may.
   var publishRefusal: String?
+  /// The history of the server's data; `nil` if it may not be read.
+  var history: ReplicationHistory?
   /// The epochs that could be read, by their keys.
   var epochs: [String: String] = [:]
 
@@ -13,7 +15,7 @@ struct RedisInspection: Equatable {
   /// - Parameter epochKey: The key of the epoch of this server.
   static func commands(_ keys: RedisKeys, epochKey: String) -> [RedisHandshake.Step] {
     [
-      .memory, .persistence, .publish(channel: keys.invalidations),
+      .memory, .persistence, .history, .publish(channel: keys.invalidations),
       .makeEpoch(key: epochKey, RedisEpoch.made()), .readEpoch(key: epochKey),
     ]
   }
@@ -23,6 +25,7 @@ struct RedisInspection: Equatable {
     case .memory: doubts += RedisDurability.doubts(memory: reply)
     case .persistence: doubts += RedisDurability.doubts(persistence: reply)
     case .publish: if case .error(let text) = reply { publishRefusal = RedisRefusal.advice(text) }
+    case .history: history = ReplicationHistory(reply)
     case .readEpoch(let key): epochs[key] = reply.text
     case .authenticate, .select, .role, .name, .load, .clock, .makeEpoch, .wait: break
     }
@@ -48,6 +51,7 @@ extension RedisPipeline {
       query(step.command) { reply in
         if let reply { inspection?.take(reply, to: step) } else { inspection = nil }
         guard index == steps.count - 1 else { return }
+        if let history = inspection?.history { self.met(history) }
         if let doubts = inspection?.doubts { inspection?.doubts = self.named(doubts) }
         onFindings(inspection)
       }

@@ -38,6 +38,8 @@ struct ScriptReply {
 final class ScriptResult: Sendable {
   enum Word: UInt8 {
     case again = 0x61
+    /// The owner's record was missing, and is there again.
+    case created = 0x63
     case erased = 0x65
     case fact = 0x66
     case granted = 0x67
@@ -92,6 +94,15 @@ extension ScriptReply {
     case .redirected: "another node of the cluster has the key"
     case .timedOut: "Redis did not reply in time"
     case .done, .result: "the reply was for nobody"
+    }
+  }
+
+  /// Whether the script has made its change now, not earlier.
+  var isFirst: Bool {
+    switch ending {
+    case .done: true
+    case .result(let result): result.word == .created
+    case .refused, .redirected, .lost, .unwritten, .timedOut: false
     }
   }
 

@@ -53,6 +53,9 @@ struct RedisKeys {
   /// The channel on which the nodes publish the records that caches must drop.
   var invalidations: String { "\(namespace):invalidate" }
 
+  /// The message on that channel by which all owners renew their leases at once.
+  static let renewal = "renew"
+
   /// Returns the beginning of a command, up to the first key, with the digest by which Redis knows the script.
   static func head(_ script: RedisScript, digest: String) -> [UInt8] {
     head(script, "$7\r\nEVALSHA\r\n$\(digest.utf8.count)\r\n\(digest)\r\n")

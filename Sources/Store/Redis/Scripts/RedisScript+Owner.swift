@@ -15,6 +15,7 @@ extension RedisScript {
         redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' in_flight ' .. ARGV[2] .. ' ' .. now .. ' ' .. ARGV[3],
           'PX', ARGV[4])
       end
+      if not r then return {now, 'created'} end
       if state ~= 102 then return now end
     end
     """
@@ -30,7 +31,7 @@ extension RedisScript {
         redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' completed ' .. ARGV[2] .. ' ' .. now .. ' ' .. ARGV[3],
           'PX', ARGV[4])
         redis.pcall('PUBLISH', KEYS[1], '')
-        return now
+        return r and now or {now, 'created'}
       end
     end
     """

@@ -8,6 +8,7 @@ public final class RedisCounters: Sendable {
   private let upCount = Atomic<Int>(0)
   private let redirectCounts = Mutex<[ClusterRefusal.Kind: Int]>([:])
   private let moveCount = Atomic<Int>(0)
+  private let suspectCount = Atomic<Int>(0)
   /// Takes the duration of a wait for replicas, in microseconds, on the connection's loop.
   let didWait: @Sendable (Int64) -> Void
   /// The state of these connections together.
@@ -48,6 +49,11 @@ public final class RedisCounters: Sendable {
   func disconnected() { upCount.wrappingSubtract(1, ordering: .relaxed) }
 
   func redirected(_ kind: ClusterRefusal.Kind) { redirectCounts.withLock { $0[kind, default: 0] += 1 } }
+
+  /// The number of live claims that Redis no longer had when their owners renewed or completed them.
+  public var suspects: Int { suspectCount.load(ordering: .relaxed) }
+
+  func suspected() { suspectCount.wrappingAdd(1, ordering: .relaxed) }
 
   func failedOver() { moveCount.wrappingAdd(1, ordering: .relaxed) }
 }

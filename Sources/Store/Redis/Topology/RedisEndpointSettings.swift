@@ -50,6 +50,8 @@ public struct RedisEndpointSettings: Sendable {
   public var requireDurable = false
   /// The copies of a change that must exist before it counts; `nil` if Redis' own is enough.
   public var demand: ReplicaDemand?
+  /// The time for which new claims wait at a server that has taken over, if replicas are demanded.
+  public var failoverGrace: Milliseconds = 2000
   /// Whether no claim is granted before `RedisStore.admit`.
   public var awaitsAdmission = false
   /// The pause between two inspections, which detect settings of a running Redis that let it lose records or keep this

@@ -50,6 +50,9 @@ extension RedisNodes {
     }
   }
 
+  private static let graceRefusal =
+    "new claims wait a moment, until running requests have renewed theirs at another Redis or by its new time"
+
   @inline(never)
   private func reply(
     to script: RedisScript, _ route: RedisRoute, after copies: inout RedisCopies, capacity: Int,
@@ -62,7 +65,14 @@ extension RedisNodes {
       copies.beginAnew(at: RedisPipeline.now)
       guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, script, &copies)
-      if script == .claim, let refusal = pipeline.claimRefusal { throw copies.refused(refusal) }
+      if script == .claim {
+        if let refusal = pipeline.claimRefusal { throw copies.refused(refusal) }
+        if let left = pipeline.graceLeft {
+          guard RedisPipeline.now + left < copies.deadline else { throw copies.refused(Self.graceRefusal) }
+          await context.sleep(milliseconds: left.count + 1)
+          continue
+        }
+      }
       // Replies arrive in order, so that this one is there before the script's.
       var refusal: String?
       var reply = await withUnsafeContinuation { waiter in
@@ -90,7 +100,7 @@ extension RedisNodes {
     onReply: @escaping (ScriptReply, RedisCopies) -> Void
   ) -> Bool {
     guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp,
-      pipeline.claimRefusal == nil
+      pipeline.claimRefusal == nil, pipeline.graceLeft == nil
     else { return false }
     pipeline.append(script, id, capacity, RedisPipeline.now + settings.timeout, .call(onReply), write)
     return true

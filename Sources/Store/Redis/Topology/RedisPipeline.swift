@@ -13,17 +13,17 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   let settings: RedisEndpointSettings
   let link: RedisLink
   let keys: RedisKeys
-  private let subscriber: RedisSubscriber
+  let subscriber: RedisSubscriber
   /// The scripts that wait for replicas; `nil` if a change counts as soon as Redis has it.
   private let waits: ReplicaWaits?
-  private var pending = CircularBuffer<Pending>(initialCapacity: 64)
+  var pending = CircularBuffer<Pending>(initialCapacity: 64)
   /// The number of the last commands that are not written yet.
   private var unwritten = 0
   private var clock = RedisClock()
   /// The beginning of each script's command, by its case.
   private var heads: [[UInt8]] = []
-  private var timer: (token: LoopTimers.Token, at: BootInstant)?
-  private var patience = RedisPatience()
+  var timer: (token: LoopTimers.Token, at: BootInstant)?
+  var patience = RedisPatience()
   private var heartbeat: RepeatedTask?
   private var lastReplyAt = BootInstant(nanoseconds: 0)
   /// The time of the replies that are being read; 0 before the first of them.
@@ -40,6 +40,10 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   }
   /// The reason for which no claim may be granted yet, whatever the connection; `nil` if claims may be granted.
   private(set) var hold: String?
+  /// The time until which new claims wait, so that live owners reach the server first; 0 if they do not.
+  var graceEnd = BootInstant(nanoseconds: 0)
+  /// Whether the owners know that this connection's server has taken over from another one.
+  var isAlarmed = false
   /// Whether `hold` is final, so that it is reported even while Redis is unreachable.
   private(set) var isAdmissionRefused = false
 
@@ -216,7 +220,9 @@ extension RedisPipeline {
     precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
     lastReplyAt = Self.now
     clock.reset()
-    if let now = greeting.now { clock.update(to: now, at: lastReplyAt) }
+    isAlarmed = false
+    if let now = greeting.now { take(now, sentAt: lastReplyAt - RedisLink.attemptTime) }
+    if let history = greeting.history { met(history) }
     heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
     if let epoch = greeting.epoch { subscriber.found(epoch, under: keys.facts) }
     let doubts = named(greeting.doubts)
@@ -262,7 +268,7 @@ extension RedisPipeline {
     guard command.isScript else { return }
     var scriptReply = ScriptReply(reply)
     scriptReply.sentAt = command.sentAt
-    if scriptReply.now.milliseconds > 0 { clock.update(to: scriptReply.now, at: receivedAt) }
+    if scriptReply.now.milliseconds > 0 { take(scriptReply.now, sentAt: command.sentAt) }
     if case .refused(let text) = scriptReply.ending, let refusal = refusalToMove(text) {
       scriptReply.ending = refusal
       if command.awaitsReplicas { waits?.dropped() }
@@ -272,6 +278,13 @@ extension RedisPipeline {
     }
     if command.awaitsReplicas, isHeld(scriptReply, of: command) { return }
     command.finish(with: scriptReply, timeout: settings.timeout)
+  }
+
+  /// Takes the server's time from a reply.
+  private func take(_ now: StoreInstant, sentAt: BootInstant) {
+    let at = receivedAt.nanoseconds == 0 ? Self.now : receivedAt
+    guard let step = clock.update(to: now, sentAt: sentAt, at: at) else { return }
+    clockStepped(by: step)
   }
 
   /// Holds a reply that counts only once replicas have the change. False if it counts now.
@@ -344,56 +357,5 @@ extension RedisPipeline {
         timeout: settings.timeout)
     }
     didChange()
-  }
-}
-
-extension RedisPipeline {
-  /// Starts the timer, unless it fires earlier already. One timer serves all commands, so that most commands and
-  /// replies leave it unchanged.
-  private func arm(at instant: BootInstant) {
-    if let timer {
-      guard instant < timer.at else { return }
-      context.timers.stop(timer.token)
-    }
-    let span = max(instant - Self.now, 0)
-    timer = (context.timers.start(milliseconds: span.count) { [self] in expire() }, instant)
-  }
-
-  /// Ends the waits whose deadline has passed. If a command had the whole time-out on this connection, the connection
-  /// is given up; if a repeated command had only the rest of it, the connection is kept.
-  private func expire() {
-    let now = Self.now
-    let due = timer?.at ?? now
-    timer = nil
-    if isOverdue(at: now),
-      case .readUntil(let later) = patience.judge(due: due, now: now, hasUnread: link.hasUnread)
-    {
-      return arm(at: later)
-    }
-    if let first = pending.first, first.overdueAt(settings.timeout) <= now {
-      for index in pending.indices where pending[index].deadline <= now { timeOut(index) }
-      return link.fail("Redis did not reply in \(settings.timeout.count) ms")
-    }
-    var next = pending.first.map { $0.overdueAt(settings.timeout) }
-    for index in pending.indices where pending[index].waiter != nil {
-      if pending[index].deadline <= now {
-        timeOut(index)
-      } else {
-        next = min(next ?? pending[index].deadline, pending[index].deadline)
-      }
-    }
-    if let next { arm(at: next) }
-  }
-
-  private func isOverdue(at now: BootInstant) -> Bool {
-    guard let first = pending.first else { return false }
-    if first.overdueAt(settings.timeout) <= now { return true }
-    return pending.contains { $0.waiter != nil && $0.deadline <= now }
-  }
-
-  private func timeOut(_ index: CircularBuffer<Pending>.Index) {
-    let command = pending[index]
-    pending[index].waiter = nil
-    command.finish(with: ScriptReply(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
   }
 }

@@ -50,6 +50,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   private var doubts: [String] = []
   let epoch = RedisEpoch()
   let warnings: RedisWarnings
+  let alarm: RedisAlarm
   private let doubtCount = Atomic<Int>(0)
 
   /// Creates the subscriber, which begins to connect at once.
@@ -57,6 +58,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     self.context = context
     self.logger = logger
     warnings = RedisWarnings(logger: logger)
+    alarm = RedisAlarm(logger: logger)
     keys = RedisKeys(namespace: settings.namespace)
     var address: RedisEndpointSettings.Address? = settings.address
     switch settings.topology {
@@ -91,6 +93,10 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
       if self.isCoherent { observer(.up) }
     }
   }
+
+  /// Calls `observer` whenever the leases of all live claims must be renewed at once: another server has taken over, or
+  /// Redis' clock was set. Safe from any thread.
+  public func observeAlarms(_ observer: @escaping @Sendable () -> Void) { alarm.observe(observer) }
 
   /// Ends the subscriptions. Safe from any thread.
   public func close() {
@@ -248,6 +254,7 @@ extension RedisSubscriber {
 
   private func pushed(_ channel: String, _ payload: String) {
     guard channel != keys.invalidations else {
+      if payload == RedisKeys.renewal { return alarm.renewLeases() }
       guard let digest = Digest256(text: payload) else { return }
       return notify(.invalidated(RecordID(digest)))
     }

@@ -65,6 +65,7 @@ extension RedisNodes {
   }
 
   private func adopt(_ read: SlotMap) {
+    let before = Set(map?.masters ?? [])
     map = read
     mapFault = nil
     let masters = Set(read.masters)
@@ -72,7 +73,11 @@ extension RedisNodes {
       pipelines[address] = nil
       pipeline.close()
     }
-    for master in masters { _ = pipeline(at: master) }
+    for master in masters {
+      let node = pipeline(at: master)
+      // It may have been a replica when it was greeted.
+      if !before.contains(master), node.link.isUp { node.readHistory() }
+    }
     subscriber.learn(read.masters, by: self)
     publishStatus()
     changed()

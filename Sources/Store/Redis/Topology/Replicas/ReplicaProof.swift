@@ -85,7 +85,7 @@ struct ReplicaProof {
     case .done: return true
     case .result(let result):
       switch result.word {
-      case .granted, .again, .erased: return true
+      case .granted, .again, .created, .erased: return true
       case .standing:
         guard let record = result.record, record.state == .completed else { return false }
         return provenUntil.map { record.since >= $0 } ?? true

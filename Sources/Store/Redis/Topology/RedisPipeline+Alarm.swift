@@ -1,0 +1,54 @@
+import Idempotency
+
+/// The server's changes that concern live claims.
+extension RedisPipeline {
+  /// The time for which new claims wait after the server's clock was set, until the owners of all processes have renewed
+  /// their leases: some round trips.
+  private static let clockGrace: Milliseconds = 200
+
+  /// The time after a promotion in which a connection to the server has the leases renewed.
+  private static let promotionTime: Milliseconds = 10_000
+
+  /// Reads the server's history.
+  func readHistory() {
+    query(RedisHandshake.Step.history.command) { [self] reply in
+      if let history = reply.flatMap(ReplicationHistory.init) { met(history) }
+    }
+  }
+
+  /// Takes the server's history.
+  func met(_ history: ReplicationHistory) {
+    let now = Self.now
+    guard let promotion = subscriber.alarm.met(history, of: name, at: now),
+      now - promotion.at < Self.promotionTime
+    else { return }
+    if let demand = settings.demand, demand.replicas > 0 {
+      holdClaims(until: promotion.at + settings.failoverGrace)
+    }
+    if !isAlarmed { renewLeases() }
+    isAlarmed = true
+  }
+
+  /// Takes a step of the server's clock.
+  func clockStepped(by step: Milliseconds) {
+    subscriber.alarm.clockStepped(by: step, of: name)
+    holdClaims(until: Self.now + Self.clockGrace)
+    renewLeases()
+  }
+
+  private func renewLeases() {
+    subscriber.alarm.renewLeases()
+    guard subscriber.alarm.mayAnnounce(at: Self.now) else { return }
+    query(["PUBLISH", keys.invalidations, RedisKeys.renewal]) { _ in }
+  }
+
+  private func holdClaims(until end: BootInstant) { graceEnd = max(graceEnd, end) }
+
+  /// The time for which new claims have to wait; `nil` if they need not.
+  var graceLeft: Milliseconds? {
+    guard graceEnd.nanoseconds > 0 else { return nil }
+    let left = graceEnd - Self.now
+    if left <= 0 { graceEnd = BootInstant(nanoseconds: 0) }
+    return left > 0 ? left : nil
+  }
+}

@@ -1,0 +1,55 @@
+import Idempotency
+import NIOCore
+import Platform
+
+/// The deadlines of the commands that wait for their replies.
+extension RedisPipeline {
+  /// Starts the timer, unless it fires earlier already. One timer serves all commands, so that most commands and
+  /// replies leave it unchanged.
+  func arm(at instant: BootInstant) {
+    if let timer {
+      guard instant < timer.at else { return }
+      context.timers.stop(timer.token)
+    }
+    let span = max(instant - Self.now, 0)
+    timer = (context.timers.start(milliseconds: span.count) { [self] in expire() }, instant)
+  }
+
+  /// Ends the waits whose deadline has passed. If a command had the whole time-out on this connection, the connection
+  /// is given up; if a repeated command had only the rest of it, the connection is kept.
+  private func expire() {
+    let now = Self.now
+    let due = timer?.at ?? now
+    timer = nil
+    if isOverdue(at: now),
+      case .readUntil(let later) = patience.judge(due: due, now: now, hasUnread: link.hasUnread)
+    {
+      return arm(at: later)
+    }
+    if let first = pending.first, first.overdueAt(settings.timeout) <= now {
+      for index in pending.indices where pending[index].deadline <= now { timeOut(index) }
+      return link.fail("Redis did not reply in \(settings.timeout.count) ms")
+    }
+    var next = pending.first.map { $0.overdueAt(settings.timeout) }
+    for index in pending.indices where pending[index].waiter != nil {
+      if pending[index].deadline <= now {
+        timeOut(index)
+      } else {
+        next = min(next ?? pending[index].deadline, pending[index].deadline)
+      }
+    }
+    if let next { arm(at: next) }
+  }
+
+  private func isOverdue(at now: BootInstant) -> Bool {
+    guard let first = pending.first else { return false }
+    if first.overdueAt(settings.timeout) <= now { return true }
+    return pending.contains { $0.waiter != nil && $0.deadline <= now }
+  }
+
+  private func timeOut(_ index: CircularBuffer<Pending>.Index) {
+    let command = pending[index]
+    pending[index].waiter = nil
+    command.finish(with: ScriptReply(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
+  }
+}

@@ -1,0 +1,115 @@
+import Idempotency
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// Another server that takes over from a master.
+@Suite(.timeLimit(.minutes(2))) struct FailoverTests {
+  private let start = BootInstant(nanoseconds: 1_000_000_000)
+
+  private func history(_ id: String, after former: String = String(repeating: "0", count: 40)) throws
+    -> ReplicationHistory
+  {
+    try #require(
+      ReplicationHistory(
+        .text("# Replication\r\nrole:master\r\nmaster_replid:\(id)\r\nmaster_replid2:\(former)\r\n")))
+  }
+
+  @Test func `a server that has followed a known one was promoted`() throws {
+    var lineage = ReplicationLineage()
+    func promotion(_ id: String, after former: String? = nil, at now: BootInstant) throws
+      -> ReplicationLineage.Promotion?
+    {
+      lineage.met(try former.map { try history(id, after: $0) } ?? history(id), at: now)
+    }
+    // The last two restarted without their history, or belong to somebody else.
+    let others = [
+      try promotion("a", at: start), try promotion("a", at: start), try promotion("b", at: start),
+      try promotion("c", after: "x", at: start),
+    ]
+    #expect(others == [nil, nil, nil, nil])
+    let first = try promotion("d", after: "a", at: start)
+    #expect(first == ReplicationLineage.Promotion(at: start, isNew: true))
+    let again = try promotion("d", after: "a", at: start + 5)
+    #expect(again == ReplicationLineage.Promotion(at: start, isNew: false))
+    let second = try promotion("e", after: "d", at: start + 9)
+    #expect(second?.isNew == true)
+    #expect(ReplicationHistory(.error("NOPERM")) == nil)
+  }
+
+  @Test func `claims that a promoted replica lacks are renewed at once, and counted`() async throws {
+    let pair = try await ReplicaPair()
+    let front = try await RedisRelay(to: pair.master.port)
+    var settings = RedisEndpointSettings.on(pair.master)
+    settings.address = .tcp(host: "127.0.0.1", port: front.port)
+    try await RedisNode.run(settings) { node in
+      let alarms = Mutex(0)
+      node.subscriber.observeAlarms { alarms.withLock { $0 += 1 } }
+      let kept = try await node.store.granted(Samples.request())
+      try await until("the replica has it") {
+        try pair.replica.command(["EXISTS", node.key(of: kept.id)]) == ":1"
+      }
+      pair.relay.set(.vanish)
+      let lost = try await node.store.granted(Samples.request())
+      pair.master.kill()
+      try pair.replica.command(["REPLICAOF", "NO", "ONE"])
+      front.lead(to: pair.replica.port)
+      try await until("the owners renew") { alarms.withLock { $0 } > 0 }
+      #expect(try await node.store.renew(kept) == .done)
+      #expect(node.store.store.counters.suspects == 0)
+      #expect(try await node.store.renew(lost) == .done)
+      #expect(node.store.store.counters.suspects == 1)
+      #expect(try await node.store.claim(Samples.again(lost)).taken == .inFlight)
+      #expect(node.log.messages.contains { $0.contains("another Redis has taken over") })
+      #expect(node.log.messages.contains { $0.contains("no longer had a running request's claim") })
+    }
+    await front.close()
+    await pair.close()
+  }
+
+  @Test func `a completion that finds its claim gone is counted, too`() async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      try server.command(["FLUSHALL"])
+      let reply = try await node.store.complete(claim, with: Samples.completion())
+      #expect(reply.outcome == .done && reply.record != nil)
+      #expect(node.store.store.counters.suspects == 1)
+      #expect(try await node.store.claim(Samples.again(claim)).taken == .completed)
+    }
+  }
+
+  @Test func `where replicas are demanded, new claims wait at a promoted one`() async throws {
+    let pair = try await ReplicaPair()
+    let other = try await RedisServer(arguments: ["--replicaof", "127.0.0.1", "\(pair.master.port)"])
+    let front = try await RedisRelay(to: pair.master.port)
+    var settings = pair.settings()
+    settings.address = .tcp(host: "127.0.0.1", port: front.port)
+    settings.failoverGrace = 1500
+    try await RedisNode.run(settings) { node in
+      let claim = try await node.store.granted(Samples.request())
+      let alarmedAt = Mutex<Int64>(0)
+      node.subscriber.observeAlarms { alarmedAt.withLock { if $0 == 0 { $0 = bootTimeNanoseconds() } } }
+      pair.master.kill()
+      try pair.replica.command(["REPLICAOF", "NO", "ONE"])
+      try other.command(["REPLICAOF", "127.0.0.1", "\(pair.replica.port)"])
+      try await until("the other one follows") {
+        try pair.replica.command(["INFO", "replication"])?.contains("state=online") == true
+      }
+      front.lead(to: pair.replica.port)
+      async let granted = node.store.granted(Samples.request())
+      try await until("the owners renew") { alarmedAt.withLock { $0 } > 0 }
+      #expect(try await node.store.renew(claim) == .done)
+      let start = alarmedAt.withLock { $0 }
+      #expect(bootTimeNanoseconds() - start < 1_000_000_000)
+      _ = try await granted
+      #expect(bootTimeNanoseconds() - start > 1_400_000_000)
+      #expect(node.store.store.counters.suspects == 0)
+    }
+    await front.close()
+    await pair.close()
+  }
+}

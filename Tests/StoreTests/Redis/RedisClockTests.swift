@@ -1,0 +1,90 @@
+import Idempotency
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// Steps of Redis' clock.
+@Suite(.timeLimit(.minutes(1))) struct RedisClockTests {
+  private let start = BootInstant(nanoseconds: 50_000_000_000)
+
+  /// The result of a reply of a clock that is `difference` ahead, after `span`, to a command that took `duration`.
+  private func read(
+    _ clock: inout RedisClock, after span: Milliseconds, ahead difference: Int64, duration: Milliseconds = 1
+  ) -> Milliseconds? {
+    let at = start + span
+    return clock.update(
+      to:
+        StoreInstant(milliseconds: at.nanoseconds / 1_000_000 + difference), sentAt: at - duration, at: at)
+  }
+
+  @Test(arguments: [60_000, 150, -150, -60_000] as [Int64])
+  func `a step is found at the first reply, once`(_ step: Int64) throws {
+    var clock = RedisClock()
+    #expect(read(&clock, after: 0, ahead: 7) == nil)
+    #expect(read(&clock, after: 1000, ahead: 7) == nil)
+    let second = read(&clock, after: 2000, ahead: 7 + step)
+    let found = try #require(second)
+    #expect(abs(found.count - step) < 10)
+    #expect(read(&clock, after: 3000, ahead: 7 + step) == nil)
+  }
+
+  @Test func `neither drift nor slow replies are steps`() {
+    var clock = RedisClock()
+    _ = read(&clock, after: 0, ahead: 0)
+    // The reply was in the socket for a minute.
+    let late = start + 70_000
+    let now = StoreInstant(milliseconds: (start + 10_000).nanoseconds / 1_000_000)
+    #expect(clock.update(to: now, sentAt: start + 9999, at: late) == nil)
+    // Half a thousandth ahead, for a day.
+    for second in stride(from: 80 as Int64, to: 86_400, by: 600) {
+      #expect(read(&clock, after: .seconds(second), ahead: second / 2) == nil)
+    }
+  }
+
+  @Test func `a new connection may lead to a server whose clock differs`() {
+    var clock = RedisClock()
+    _ = read(&clock, after: 0, ahead: 0)
+    clock.reset()
+    #expect(clock.estimate(at: start) == nil)
+    #expect(read(&clock, after: 1000, ahead: 60_000, duration: 500) != nil)
+  }
+
+  @Test(.enabled(if: SteppedClock.isAvailable), arguments: [60, -60] as [Int64])
+  func `no live lease lapses because the clock was set, and none lasts longer`(_ seconds: Int64) async throws
+  {
+    let clock = try await SteppedClock()
+    let server = try await RedisServer(clock: clock)
+    try await RedisNode.run(.on(server)) { node in
+      let sibling = node.sibling()
+      let lease = Milliseconds.seconds(30)
+      let live = try await sibling.store.granted(Samples.request().changed(lease: lease))
+      let dead = try await sibling.store.granted(Samples.request().changed(lease: lease))
+      sibling.subscriber.observeAlarms {
+        sibling.store.context.task { _ = try? await sibling.store.store.renew(live) }
+      }
+      try await until("the subscription stands") { sibling.subscriber.counters.isReachable }
+      try clock.set(ahead: seconds)
+      let request = Samples.again(live, takeOver: .afterSettle(0))
+      try await until("the owner has renewed by the new time") {
+        guard case .taken(.inFlight(let left, _)) = try await node.store.claim(request) else {
+          throw Unexpected(what: "the live claim was taken over")
+        }
+        return left <= lease
+      }
+      #expect(node.log.messages.contains { $0.contains("Redis' clock was set") })
+      #expect(try await sibling.store.complete(live, with: Samples.completion()).outcome == .done)
+      // Nobody renews the other one.
+      let outcome = try await node.store.claim(Samples.again(dead, takeOver: .afterSettle(0)))
+      if seconds > 0 {
+        guard case .granted = outcome else { throw Unexpected(what: "\(outcome)") }
+      } else {
+        guard case .taken(.inFlight(let left, _)) = outcome else { throw Unexpected(what: "\(outcome)") }
+        #expect(left > lease && left <= lease + .seconds(60))
+      }
+      sibling.close()
+    }
+  }
+}

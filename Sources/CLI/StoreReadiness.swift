@@ -9,7 +9,14 @@ struct StoreReadiness: Sendable {
   /// The monitors of the store's connections.
   private let monitors: [StoreMonitor]
 
-  init(of settings: StoreSettings, _ monitors: [StoreMonitor]) {
+  /// Returns the servers that hold the records now; `nil` while none is known.
+  private let topology: @Sendable () -> String?
+
+  init(
+    of settings: StoreSettings, _ monitors: [StoreMonitor],
+    topology: @escaping @Sendable () -> String? = { nil }
+  ) {
+    self.topology = topology
     name =
       switch settings.place {
       case .embedded(let path): "embedded \(path)"
@@ -22,6 +29,9 @@ struct StoreReadiness: Sendable {
 
   /// The store and its state, for a person.
   var line: String { "store \(name): \(state.status)" }
+
+  /// The same, and the servers that hold the records now.
+  var lines: [String] { [line] + (topology().map { ["store_topology \($0)"] } ?? []) }
 
   /// Returns the readiness.
   ///

@@ -48,6 +48,14 @@ import Testing
       try await rig.semel.counter("semel_store_failovers_total", becomes: 1)
       let text = try await rig.semel.admin.send("GET", "/readyz").text
       #expect(text.contains("store redis cluster 127.0.0.1:\(cluster.ports[0])"), "\(text)")
+      let line = try #require(
+        text.split(separator: "\n").first { $0.hasPrefix("store_topology cluster, masters ") })
+      let masters = [cluster.masters[0], cluster.masters[2], cluster.replicas[1][0]]
+      for master in masters {
+        #expect(line.contains("127.0.0.1:\(master.port) (up)"), "\(text)")
+        let node = "node=\"127.0.0.1:\(master.port)\""
+        #expect(try await rig.semel.counter("semel_store_node_replies_total", label: node) > 0)
+      }
     }
   }
 

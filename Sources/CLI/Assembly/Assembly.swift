@@ -99,7 +99,9 @@ struct Assembly {
     _ = try await Self.compare(namespace)
     let assembled = AssembledStore(
       records: parts.records(over: stores, cache), facts: stores[0].facts, namespace: namespace,
-      readiness: StoreReadiness(of: settings.store, stores.map(\.counters.monitor)), services: [watch],
+      readiness: StoreReadiness(
+        of: settings.store, stores.map(\.counters.monitor),
+        topology: { [counters = stores[0].counters] in counters.topology }), services: [watch],
       board: RedisCensus(stores[0]), invalidations: RedisInvalidations(stores[0]),
       onAlarm: { subscriber.observeAlarms($0) },
       enter: { watch.follow(try await Self.begin(namespace)) })

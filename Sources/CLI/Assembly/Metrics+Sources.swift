@@ -65,7 +65,7 @@ extension Metrics {
         MetricFigure(.storeUp, connections.reduce(0) { $0 + $1.usable }),
         MetricFigure(.storeSuspects, connections.reduce(0) { $0 + $1.suspects }),
         MetricFigure(.storeSwept, 0),
-      ] + Self.redirects(of: connections)
+      ] + Self.redirects(of: connections) + Self.nodes(of: connections)
     }
   }
 
@@ -73,6 +73,20 @@ extension Metrics {
     var counts: [String: Int] = [:]
     for (kind, count) in connections.flatMap(\.redirects) { counts[kind, default: 0] += count }
     return counts.sorted { $0.key < $1.key }.map { MetricFigure(.storeRedirects, $0.value, ("kind", $0.key)) }
+  }
+
+  private static func nodes(of connections: [RedisCounters]) -> [MetricFigure] {
+    var sums: [String: (replies: Int, seconds: Double)] = [:]
+    for node in connections.flatMap(\.nodes) {
+      let sum = sums[node.name] ?? (0, 0)
+      sums[node.name] = (sum.replies + node.replies, sum.seconds + node.seconds)
+    }
+    return sums.sorted { $0.key < $1.key }.flatMap { name, sum in
+      [
+        MetricFigure(.storeNodeReplies, sum.replies, ("node", name)),
+        MetricFigure(.storeNodeSeconds, sum.seconds, ("node", name)),
+      ]
+    }
   }
 
   func addSource(_ strayBytes: StrayBytes) {

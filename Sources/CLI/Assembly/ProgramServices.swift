@@ -141,7 +141,7 @@ extension ProgramServices {
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)), metrics: metrics,
       readiness: makeReadiness(of: proxy, live), configuration: { await reload?.standing },
       surroundings: { [store = store.readiness] in
-        [store.line] + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
+        store.lines + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
       }, recordAdmin: recordAdmin, settings: { await live().shownJSON },
       onListening: { stands.open() }, logger: logger)
     return [census, server]

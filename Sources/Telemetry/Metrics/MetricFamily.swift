@@ -119,6 +119,10 @@ extension MetricFamily {
     .counter, "store_claims_suspect_total",
     "Claims of running requests that Redis no longer had when their owners renewed or completed them: after a failover, another delivery may have run."
   )
+  public static let storeNodeReplies = MetricFamily(
+    .counter, "store_node_replies_total", "Replies of each Redis to scripts.")
+  public static let storeNodeSeconds = MetricFamily(
+    .counter, "store_node_reply_seconds_total", "The time that each Redis took for them.")
   public static let storeSwept = MetricFamily(
     .counter, "store_swept_total", "Entries and responses past their time that the embedded store removed.")
   public static let storeSweepFailures = MetricFamily(
@@ -203,7 +207,7 @@ extension MetricFamily {
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller,
     storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeRedirects,
-    storeFailovers, storeWait, storeSuspects, storeSwept,
+    storeFailovers, storeWait, storeSuspects, storeNodeReplies, storeNodeSeconds, storeSwept,
     storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld, storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,

@@ -9,6 +9,8 @@ public final class RedisCounters: Sendable {
   private let redirectCounts = Mutex<[ClusterRefusal.Kind: Int]>([:])
   private let moveCount = Atomic<Int>(0)
   private let suspectCount = Atomic<Int>(0)
+  private let nodeFigures = Mutex<[String: RedisNodeFigures]>([:])
+  private let topologyText = Mutex<String?>(nil)
   /// Takes the duration of a wait for replicas, in microseconds, on the connection's loop.
   let didWait: @Sendable (Int64) -> Void
   /// The state of these connections together.
@@ -31,6 +33,23 @@ public final class RedisCounters: Sendable {
   }
   /// The number of times that another server took over from a master.
   public var failovers: Int { moveCount.load(ordering: .relaxed) }
+
+  /// The figures of the servers, in the order of their names.
+  public var nodes: [RedisNodeFigures] { nodeFigures.withLock { $0.values.sorted { $0.name < $1.name } } }
+
+  /// The servers that hold the records now, for a person; `nil` while none is known.
+  public var topology: String? { topologyText.withLock { $0 } }
+
+  func node(_ name: String) -> RedisNodeFigures {
+    nodeFigures.withLock { nodes in
+      if let known = nodes[name] { return known }
+      let made = RedisNodeFigures(name: name)
+      nodes[name] = made
+      return made
+    }
+  }
+
+  func publish(topology: String?) { topologyText.withLock { $0 = topology } }
 
   /// Whether a connection stands and claims may be granted.
   public var isUsable: Bool { isReachable && !monitor.state.isRefused }

@@ -59,7 +59,10 @@ final class RedisNodes: @unchecked Sendable {
       single = Self.pipeline(
         context, settings, at: settings.address, counters, isOnly: true, logger, subscriber)
     }
-    single?.didChange = { [self] in changed() }
+    single?.didChange = { [self] in
+      counters.publish(topology: topologyText)
+      changed()
+    }
     if let single, let sentinel = subscriber.sentinel {
       sentinel.lead(single.link)
       // The server may be a master of before that has lost sight of the others.
@@ -142,6 +145,20 @@ final class RedisNodes: @unchecked Sendable {
     let tag = tags[slot] ?? SlotMap.tag(of: slot)
     tags[slot] = tag
     return keys.facts(tag)
+  }
+
+  /// The servers that hold the records now, for a person; `nil` while none is known.
+  var topologyText: String? {
+    func state(_ node: RedisPipeline) -> String { "\(node.name) (\(node.link.isUp ? "up" : "down"))" }
+    switch settings.topology {
+    case .standalone: return single.map { "standalone, \(state($0))" }
+    case .sentinel: return single.flatMap { $0.link.address == nil ? nil : "sentinel, master \(state($0))" }
+    case .cluster:
+      guard let map else { return nil }
+      let nodes = masters.sorted { $0.name < $1.name }.map(state).joined(separator: ", ")
+      return "cluster, masters \(nodes)"
+        + (map.uncoveredCount > 0 ? ", \(map.uncoveredCount) slots unserved" : "")
+    }
   }
 
   /// Takes the findings about the servers together.

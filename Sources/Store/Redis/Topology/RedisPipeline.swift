@@ -40,6 +40,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   }
   /// The reason for which no claim may be granted yet, whatever the connection; `nil` if claims may be granted.
   private(set) var hold: String?
+  /// The figures of the connected server; `nil` before the first connection.
+  private var figures: RedisNodeFigures?
   /// The time until which new claims wait, so that live owners reach the server first; 0 if they do not.
   var graceEnd = BootInstant(nanoseconds: 0)
   /// Whether the owners know that this connection's server has taken over from another one.
@@ -221,6 +223,7 @@ extension RedisPipeline {
     lastReplyAt = Self.now
     clock.reset()
     isAlarmed = false
+    figures = link.counters.node(name)
     if let now = greeting.now { take(now, sentAt: lastReplyAt - RedisLink.attemptTime) }
     if let history = greeting.history { met(history) }
     heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
@@ -266,6 +269,7 @@ extension RedisPipeline {
     case .task, .call, nil: break
     }
     guard command.isScript else { return }
+    figures?.replied(after: receivedAt.nanoseconds - command.sentAt.nanoseconds)
     var scriptReply = ScriptReply(reply)
     scriptReply.sentAt = command.sentAt
     if scriptReply.now.milliseconds > 0 { take(scriptReply.now, sentAt: command.sentAt) }

@@ -106,6 +106,7 @@ extension RedisNodes {
 
   /// Publishes the state of all connections together.
   private func publishStatus() {
+    counters.publish(topology: topologyText)
     if let refusal = all.compactMap({ $0.refusal ?? ($0.isAdmissionRefused ? $0.hold : nil) }).first {
       counters.monitor.refuses(refusal)
     } else if map == nil {

@@ -97,18 +97,19 @@ def _render(text, scope):
     return "".join(out)
 
 
-def _merged(base, over):
-    merged = dict(base)
+def merged(base, over):
+    """The values of `base`, with those of `over` in their places, mapping by mapping."""
+    result = dict(base)
     for name, value in over.items():
-        both = isinstance(value, dict) and isinstance(merged.get(name), dict)
-        merged[name] = _merged(merged[name], value) if both else value
-    return merged
+        both = isinstance(value, dict) and isinstance(result.get(name), dict)
+        result[name] = merged(result[name], value) if both else value
+    return result
 
 
 def render(folder, over=None, release="orders"):
     """All manifests of the chart in `folder`, as documents."""
     folder = pathlib.Path(folder)
-    values = _merged(yaml.safe_load((folder / "values.yaml").read_text()), over or {})
+    values = merged(yaml.safe_load((folder / "values.yaml").read_text()), over or {})
     scope = {"Values": values, "Release": {"Name": release}}
     manifests = []
     for template in sorted((folder / "templates").glob("*.yaml")):

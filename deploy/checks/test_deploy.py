@@ -39,8 +39,10 @@ def configurations(manifests):
 
 def check_configuration(test, text):
     """The binary itself takes the configuration."""
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write(text)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file, tempfile.NamedTemporaryFile("w") as password:
+        password.write("x")
+        password.flush()
+        file.write(text.replace("/run/secrets/semel/redis-password", password.name))
         file.flush()
         result = subprocess.run(
             [BINARY, "check", file.name], env={**os.environ, "REDIS_PASSWORD": "x"}, capture_output=True, text=True)
@@ -90,6 +92,20 @@ class Kubernetes(unittest.TestCase):
         workload = self.check(manifests)
         self.assertEqual(workload["kind"], "StatefulSet")
         self.assertIn("volumeClaimTemplates", workload["spec"])
+
+    def test_chart_with_sentinel_and_cluster(self):
+        for topology in ("sentinel", "cluster"):
+            values = yaml.safe_load((DEPLOY / f"helm/semel/values-{topology}.yaml").read_text())
+            manifests = chart.render(DEPLOY / "helm/semel", values)
+            workload = self.check(manifests)
+            [text] = configurations(manifests)
+            store = yaml.safe_load(text)["store"]
+            self.assertEqual((store["topology"], store["replicas"]), (topology, 1))
+            self.assertGreaterEqual(len(store["nodes"]), 3)
+            [secrets] = [v for v in workload["spec"]["template"]["spec"]["volumes"] if v["name"] == "secrets"]
+            self.assertIn("redis-password", [item["path"] for item in secrets["secret"]["items"]])
+        with self.assertRaisesRegex(chart.Refused, "standalone, sentinel or cluster"):
+            chart.render(DEPLOY / "helm/semel", {"store": {"redis": {"topology": "ring"}}})
 
     def test_chart_with_names_of_the_admin_listener(self):
         manifests = chart.render(DEPLOY / "helm/semel", {"semel": {"adminHosts": ["semel.internal", "10.0.0.7"]}})
@@ -164,6 +180,29 @@ class Image(unittest.TestCase):
         check_configuration(self, text)
         for host in re.findall(r"(?:http|redis)://([a-z]+)", text):
             self.assertIn(host, services)
+
+    def test_compose_with_sentinel_and_cluster(self):
+        base = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+        for topology, count in (("sentinel", 2), ("cluster", 6)):
+            added = yaml.safe_load((DEPLOY / f"compose/{topology}.yaml").read_text())
+            services = chart.merged(base["services"], added["services"])
+            volumes = base["volumes"].keys() | added["volumes"].keys()
+            servers = [s["command"] for name, s in services.items() if name.startswith("redis")]
+            self.assertEqual(len(servers), count)
+            for command in servers:
+                for option, value in (
+                        ("--appendonly", "yes"), ("--maxmemory-policy", "noeviction"), ("--min-replicas-to-write", "1")):
+                    self.assertEqual(command[command.index(option) + 1], value)
+            for service in services.values():
+                for volume in service.get("volumes", []):
+                    source = volume.split(":")[0]
+                    self.assertTrue(source in volumes or (DEPLOY / source).exists(), volume)
+                self.assertLessEqual(set(service.get("depends_on", {})), set(services))
+            text = (DEPLOY / f"compose/semel-{topology}.yaml").read_text()
+            check_configuration(self, text)
+            store = yaml.safe_load(text)["store"]
+            self.assertEqual(store["topology"], topology)
+            self.assertLessEqual({node.split(":")[0] for node in store["nodes"]}, set(services))
 
 
 @unittest.skipUnless(shutil.which("systemd-analyze"), "no systemd-analyze on this machine")

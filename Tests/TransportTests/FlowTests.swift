@@ -36,7 +36,9 @@ import Wire
       try connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(target.utf8.count)\r\n\r\n\(target)")
     }
     try await Harness.run { harness async throws in
-      let exchanges = (0..<200).map { harness.upstream.begin(.to(server, "GET", "/\($0)")) }
+      var upstream = UpstreamSettings.loopback(server.port)
+      upstream.maxConnections = 300
+      let exchanges = (0..<200).map { [upstream] in harness.upstream.begin(.to(upstream, "GET", "/\($0)")) }
       await server.reached { $0.requests == 200 }
       for _ in exchanges { gate.open() }
       for (index, exchange) in exchanges.enumerated() {

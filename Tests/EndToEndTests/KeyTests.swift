@@ -85,6 +85,52 @@ struct KeyTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `the pages of one snapshot are the same each time`(store: StoreKind) async throws {
+    let pages =
+      "{name: terms, match: {methods: [GET], path: /v1/terms}, idempotency: optional, "
+      + "caller: {parts: [address]}, key: {from: [['query:paging_token', 'query:page']]}}"
+    try await Rig.run(Configuration(store: store, firstRoutes: [pages])) { rig in
+      func get(_ query: String) async throws -> Answer {
+        try await rig.semel.client.send("GET", "/v1/terms?" + query, [])
+      }
+      let first = try await get("paging_token=a&page=1")
+      expectExecuted(first, first.status)
+      expectReplayed(try await get("page=1&paging_token=a"), of: first)
+      let second = try await get("paging_token=a&page=2")
+      expectExecuted(second, second.status)
+      let other = try await get("paging_token=a&page=1&limit=9")
+      expectRefused(other, 409, "payload_mismatch", retryable: false)
+      for _ in 0..<2 { #expect(try await get("paging_token=a").idempotencyStatus == nil) }
+      #expect(rig.backend.requests.count == 4)
+      let texts = [
+        "--route", "terms", "--host", "orders.example", "--caller", "address=127.0.0.1", "--key", "a",
+        "--key",
+      ]
+      #expect(try await rig.key(["show"] + texts + ["2"]).output.contains("completed"))
+      #expect(try await rig.key(["show"] + texts + ["3"]).output.contains("absent"))
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `equal payloads are one intent where the payload is the key`(store: StoreKind) async throws {
+    let key = "{from: ['header:Idempotency-Key', payload]}"
+    try await Rig.run(Configuration(store: store, route: ["key": key])) { rig in
+      let first = try await rig.order(nil)
+      expectExecuted(first)
+      expectReplayed(try await rig.order(nil, body: #"{ "amount": 1999 }"#), of: first)
+      expectExecuted(try await rig.order(nil, body: #"{"amount":2000}"#))
+      expectExecuted(try await rig.order(nil, caller: "Bearer bob"))
+      expectExecuted(try await rig.order("k"))
+      // Larger than what is read on the event loop.
+      let large = #"{"note":"\#(String(repeating: "x", count: 100_000))"}"#
+      expectExecuted(try await rig.order(nil, body: large))
+      expectReplayed(try await rig.order(nil, body: large), 201)
+      #expect(rig.backend.requests.count == 5)
+      #expect(try await rig.semel.counter("semel_keys_under_other_caller_total") == 0)
+    }
+  }
+
   @Test func `an optional key may be missing`() async throws {
     try await Rig.run(Configuration(route: ["idempotency": "optional"])) { rig in
       for _ in 0..<2 {

@@ -46,6 +46,25 @@ struct NamespaceRegisterTests {
   }
 
   @Test(arguments: [
+    ("[payload]", "{body: auto}", true), ("[payload]", "{ignore: [/a]}", false),
+    ("[[\"query:a\", \"json:/b,c\"]]", "{body: auto}", true),
+    ("[[\"query:a\", \"json:/b\"]]", "{body: auto}", false),
+  ]) func `keys of several parts and of payloads are remembered`(
+    key: String, fingerprint: String, isSame: Bool
+  ) throws {
+    func configuration(_ key: String, _ fingerprint: String) throws -> KnownConfiguration {
+      let text = "name: r, caller: {parts: [address]}, key: {from: \(key)}, fingerprint: \(fingerprint)"
+      return KnownConfiguration(
+        try load("upstreams: {app: {url: \"http://10.0.0.1:80\"}}\nroutes: [{\(text)}]"))
+    }
+    let known = key.contains("payload") ? "[payload]" : "[[\"query:a\", \"json:/b,c\"]]"
+    let judgement = try Self.judge(
+      try configuration(key, fingerprint), after: [try configuration(known, "{body: auto}")])
+    #expect(!judgement.isUnreadable)
+    #expect(judgement.changes.isEmpty == isSame)
+  }
+
+  @Test(arguments: [
     // Moved away, at an address that names one service; at a loopback address another sidecar may be there.
     ("10.0.0.1:80", "app", "10.0.0.1:80", true, ["routes[0].match"], 0),
     ("127.0.0.1:80", "app", "127.0.0.1:80", true, [], 1), ("10.0.0.1:80", "app", "10.0.0.2:80", true, [], 1),

@@ -49,6 +49,10 @@ struct ReloadPlanTests {
     // More requests, sources behind the others, and who may come without a key.
     ("match: {path: /v1/orders}", "match: {path: \"/v1/orders/**\"}"),
     ("endpoint: route", "endpoint: route\n    key: {from: [\"header:Idempotency-Key\", \"query:key\"]}"),
+    (
+      "endpoint: route",
+      "endpoint: route\n    key: {from: [\"header:Idempotency-Key\", [\"query:a\", \"query:b\"], payload]}"
+    ),
     ("endpoint: route", "endpoint: route\n    idempotency: optional"),
     // An earlier route that takes requests of a later one, and identifies them likewise.
     (
@@ -125,6 +129,20 @@ struct ReloadPlanTests {
     #expect(Set(reasons.map(\.member)) == [member], "\(reasons)")
     #expect(reasons.allSatisfy { $0.message.contains("allow_identity_change: true") })
     #expect(try plan(old, new, and: "allow_identity_change: true\n") == .apply)
+  }
+
+  @Test func `a recipe is an identity where the payload is the key`() throws {
+    func members(_ old: String, _ new: String) throws -> [String] {
+      let plan = ReloadPlan(from: try load(route(old)), to: try load(route(new)))
+      guard case .refuse(let reasons) = plan else { return [] }
+      return reasons.map(\.member)
+    }
+    let payload = "key: {from: [payload]}"
+    #expect(try members(payload, payload + ", fingerprint: {body: raw}") == ["routes[0].fingerprint"])
+    #expect(try members("retention: 1h", "fingerprint: {body: raw}") == [])
+    let parts = "key: {from: [[\"query:a\", \"query:b\"]]}"
+    #expect(try members(parts, parts.replacing("query:b", with: "query:c")) == ["routes[0].key"])
+    #expect(try members(parts, payload) == ["routes[0].key"])
   }
 
   @Test func `all reasons are reported at once`() throws {

@@ -30,15 +30,44 @@ struct RouteRefusalTests {
     ),
     (
       "key: {from: []}", 12, "key.from",
-      "must name at least one source: header:NAME, query:NAME, json:/pointer or form:NAME"
+      "must name at least one source: header:NAME, query:NAME, json:/pointer, form:NAME or payload"
     ),
     (
-      "key: {from: [X-Key]}", 13, "key.from[0]", "must be header:NAME, query:NAME, json:/pointer or form:NAME"
+      "key: {from: [X-Key]}", 13, "key.from[0]",
+      "must be header:NAME, query:NAME, json:/pointer, form:NAME or payload"
+    ),
+    (
+      "key: {from: [\"query:a\", [\"query:b\", c]]}", 36, "key.from[1][1]",
+      "must be header:NAME, query:NAME, json:/pointer, form:NAME or payload"
+    ),
+    (
+      "key: {from: [[\"query:a\", payload]]}", 25, "key.from[0][1]",
+      "is a key by itself; take it out of this list"
+    ),
+    (
+      "key: {from: [[\"query:a\"]]}", 13, "key.from[0]",
+      "must have two parts or more, which make one key; write a single one without a list"
+    ),
+    (
+      "key: {from: [[]]}", 13, "key.from[0]",
+      "must have two parts or more, which make one key; write a single one without a list"
+    ),
+    (
+      "key: {from: [[\"query:a\", \"query:a\"]]}", 13, "key.from[0]",
+      "names a part twice; take one of them out"
+    ),
+    (
+      "key: {from: [[\"query:a\", [\"query:b\", \"query:c\"]]]}", 25, "key.from[0][1]",
+      "must be a part, not a list"
+    ),
+    (
+      "key: {from: [payload, \"query:a\"]}", 13, "key.from[0]",
+      "yields a key for every request, so that no later source counts; write it last"
     ),
     ("key: {from: [\"header:a b\"]}", 13, "key.from[0]", "must name a header field, such as X-Request-Id"),
     (
       "key: {from: [\"header:\"]}", 13, "key.from[0]",
-      "must be header:NAME, query:NAME, json:/pointer or form:NAME"
+      "must be header:NAME, query:NAME, json:/pointer, form:NAME or payload"
     ),
     (
       "key: {from: [\"json:id\"]}", 13, "key.from[0]",

@@ -12,7 +12,7 @@ struct RouteTests {
             match: {methods: [POST, PATCH], path: "/v1/orders/{id}", host: "*.API.example.com", headers: {X-Api-Version: "2"}}
             upstream: backend
             idempotency: optional
-            key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f"], format: uuid, min_length: 2, max_length: 99}
+            key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f", ["query:a", "json:/b"], payload], format: uuid, min_length: 2, max_length: 99}
             caller: {parts: ["header:Authorization", "header:X-Device-Id", "cookie:Session", address], anonymous: allow, schemes: [GNAP]}
             endpoint: route
             spelling: caseless
@@ -43,7 +43,10 @@ struct RouteTests {
       headers: [RequiredHeader(name: "x-api-version", value: "2")])
     var expected = RoutePolicy(name: "r", match: match, upstream: backend)
     expected.idempotency = .optional
-    expected.key.from = [.header("x-key"), .query("k"), .json("/a/b"), .form("f")]
+    expected.key.from = [
+      .header("x-key"), .query("k"), .json("/a/b"), .form("f"), .composite([.query("a"), .json("/b")]),
+      .payload,
+    ]
     expected.key.format = .uuid
     expected.key.minLength = 2
     expected.key.maxLength = 99
@@ -214,6 +217,13 @@ struct WarningTests {
     #expect(found([nil, nil], caller: "header:x").isEmpty)
     #expect(found([nil, "'a b'"]).count == 1)
     withExtendedLifetime(other) {}
+  }
+
+  @Test func `a payload without a body for the key is warned of`() throws {
+    let key = "key: {from: [payload]}"
+    let found = try warnings(route("\(key), fingerprint: {body: none}"))
+    #expect(found.map { $0.contains("routes[0].key: takes") } == [true])
+    #expect(try warnings(route(key)).isEmpty)
   }
 
   private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }

@@ -6,7 +6,7 @@ import Wire
 /// The description of a record by the parts of its request: route, caller and key.
 struct RecordQuery: Decodable {
   var route: String
-  var key: String
+  var key: KeyTexts
   /// The caller by part, in the notation of the configuration: `{"header:Authorization": "Bearer alice"}`.
   var caller: [String: String]?
   /// The request's target. Not needed if the route identifies requests by its name and not by their paths, or has one
@@ -74,10 +74,27 @@ struct RecordQuery: Decodable {
   }
 
   private func key(_ policy: RoutePolicy) throws(AdminError) -> IdempotencyKey {
+    guard policy.key.from != [.payload] else {
+      throw AdminError(.badRequest, "route \(route) makes its keys of payloads: give the record's id")
+    }
     do {
-      return try policy.key.key(text: key)
+      return try policy.key.key(texts: key.texts)
     } catch {
       throw AdminError(.badRequest, error.detail)
+    }
+  }
+}
+
+/// A key as an operator writes it: a text, or a list with a text for each part of a composite key.
+struct KeyTexts: Decodable {
+  let texts: [String]
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if let text = try? container.decode(String.self) {
+      texts = [text]
+    } else {
+      texts = try container.decode([String].self)
     }
   }
 }

@@ -28,22 +28,24 @@ extension Caller {
 
     mutating func part(_ kind: Kind, name: String, value: UnsafeRawBufferPointer?) {
       framed.append(kind.rawValue)
-      length(name.utf8.count)
+      framed.appendLength(name.utf8.count)
       framed.append(contentsOf: name.utf8)
       framed.append(value == nil ? 0 : 1)
       guard let value else { return }
-      length(value.count)
+      framed.appendLength(value.count)
       framed.append(contentsOf: value)
     }
+  }
+}
 
-    /// Appends a length in seven bits per byte, the lowest first.
-    private mutating func length(_ length: Int) {
-      var rest = UInt64(length)
-      while rest > 0x7F {
-        framed.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-        rest >>= 7
-      }
-      framed.append(UInt8(rest))
+extension [UInt8] {
+  /// Appends a length in seven bits per byte, the lowest first.
+  mutating func appendLength(_ length: Int) {
+    var rest = UInt64(length)
+    while rest > 0x7F {
+      append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
     }
+    append(UInt8(rest))
   }
 }

@@ -5,6 +5,8 @@ public struct RequestIdentity: Hashable, Sendable {
   private let upstream: String
   /// The route's name if it enters the ids; `nil` if the request's path does instead.
   private let name: String?
+  /// The recipe of the fingerprint if that may be the key; `nil` if it enters no id.
+  private let recipe: Recipe?
 
   /// Reads the settings of a route; `nil` if the route makes no records.
   public init?(_ policy: RoutePolicy) {
@@ -13,6 +15,7 @@ public struct RequestIdentity: Hashable, Sendable {
     keys = policy.key.from
     upstream = policy.upstream.name
     name = policy.endpoint == .route ? policy.name : nil
+    recipe = policy.key.from.contains(.payload) ? policy.recipe : nil
   }
 
   /// The route's members that differ between two identities and give requests other ids; empty if all ids stay the
@@ -23,7 +26,11 @@ public struct RequestIdentity: Hashable, Sendable {
   public func changes(to other: RequestIdentity) -> [String] {
     var members: [String] = []
     if callers != other.callers { members.append("caller") }
-    if !other.keys.starts(with: keys) { members.append("key") }
+    if !other.keys.starts(with: keys) {
+      members.append("key")
+    } else if let recipe, recipe != other.recipe {
+      members.append("fingerprint")
+    }
     if upstream != other.upstream { members.append("upstream") }
     if (name == nil) != (other.name == nil) {
       members.append("endpoint")

@@ -1,8 +1,34 @@
-/// A client's name for one operation: visible ASCII bytes that satisfy the rules of a route.
+/// A client's name for one operation: visible ASCII bytes that satisfy the rules of a route, or one that is made from
+/// several values or from the payload.
 public struct IdempotencyKey: Hashable, Sendable {
+  /// The first byte of a key that is made from other values. No client's own key contains it, so that the kinds never
+  /// collide. The numbers enter every record's id and must never change.
+  private enum Kind: UInt8 {
+    case composite = 0
+    case payload = 1
+  }
+
   public let bytes: [UInt8]
 
   init(checked bytes: [UInt8]) { self.bytes = bytes }
+
+  /// Creates the key of several values, each of which follows its length.
+  init(parts: [[UInt8]]) {
+    var bytes = [Kind.composite.rawValue]
+    for part in parts {
+      bytes.appendLength(part.count)
+      bytes += part
+    }
+    self.bytes = bytes
+  }
+
+  /// Creates the key of a payload.
+  init(payload: Fingerprint) {
+    bytes = [Kind.payload.rawValue] + (0..<32).map { payload.digest[$0] }
+  }
+
+  /// Whether the key is the payload's fingerprint, which clients with equal payloads have in common.
+  public var isOfPayload: Bool { bytes.first == Kind.payload.rawValue }
 
   /// A keyed digest of the key, for logs.
   public func digestText(by digests: LogDigests) -> String { digests.text(bytes) }

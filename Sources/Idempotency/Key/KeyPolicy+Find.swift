@@ -8,20 +8,54 @@ extension KeyPolicy {
   /// error, even if a later source has a valid one.
   public func keyBeforeBody(head: MessageHead, query: ByteBuffer?) throws(Problem) -> KeyFinding {
     for source in from {
-      guard let reading = source.readBeforeBody(head: head, query: query) else { return .needsBody }
-      if let key = try key(of: reading) { return .found(key) }
+      guard !source.isInBody else { return .needsBody }
+      if let key = try key(from: source, head: head, query: query) { return .found(key) }
     }
     return .missing
   }
 
   /// The key from any source; `nil` if none yields one.
-  public func key(head: MessageHead, query: ByteBuffer?, body: ByteBuffer) throws(Problem) -> IdempotencyKey?
-  {
+  ///
+  /// - Parameter fingerprint: The request's fingerprint, called only if it is the key.
+  public func key(
+    head: MessageHead, query: ByteBuffer?, body: ByteBuffer, fingerprint: () -> Fingerprint
+  ) throws(Problem) -> IdempotencyKey? {
     for source in from {
-      let reading = source.readBeforeBody(head: head, query: query) ?? source.readBody(body, head: head)
-      if let key = try key(of: reading) { return key }
+      if case .payload = source { return IdempotencyKey(payload: fingerprint()) }
+      if let key = try key(from: source, head: head, query: query, body: body) { return key }
     }
     return nil
+  }
+
+  private func key(
+    from source: KeySource, head: MessageHead, query: ByteBuffer?, body: ByteBuffer = ByteBuffer()
+  ) throws(Problem) -> IdempotencyKey? {
+    guard case .composite(let parts) = source else {
+      return try value(of: source.read(head: head, query: query, body: body))
+        .map { IdempotencyKey(checked: $0) }
+    }
+    var values: [[UInt8]] = []
+    for part in parts {
+      guard let value = try value(of: part.read(head: head, query: query, body: body)) else { return nil }
+      values.append(value)
+    }
+    return IdempotencyKey(parts: values)
+  }
+
+  /// The key from an operator's texts: one, or one for each part of a composite key.
+  public func key(texts: [String]) throws(Problem) -> IdempotencyKey {
+    if texts.count == 1, from.contains(where: \.takesText) { return try key(text: texts[0]) }
+    guard from.contains(where: { $0.parts.count == texts.count && $0.takesTexts }) else {
+      throw .keyMissing(self)
+    }
+    var values: [[UInt8]] = []
+    for text in texts {
+      guard let value = try value(of: text.isEmpty ? .none : .key(Array(text.utf8))) else {
+        throw .keyMissing(self)
+      }
+      values.append(value)
+    }
+    return IdempotencyKey(parts: values)
   }
 
   /// The key from an operator's text, checked against the same rules.
@@ -34,17 +68,18 @@ extension KeyPolicy {
     if from.contains(where: \.isHeader), bytes.first == UInt8(ascii: "\"") || from.allSatisfy(\.isHeader) {
       reading = bytes.withUnsafeBytes { HeaderKey.read($0) }
     }
-    guard let key = try key(of: reading) else { throw .keyMissing(self) }
-    return key
+    guard let value = try value(of: reading) else { throw .keyMissing(self) }
+    return IdempotencyKey(checked: value)
   }
 
-  private func key(of reading: KeyReading) throws(Problem) -> IdempotencyKey? {
+  /// A value that satisfies the route's rules; `nil` if there is none.
+  private func value(of reading: KeyReading) throws(Problem) -> [UInt8]? {
     switch reading {
     case .none: return nil
     case .fault(let fault): throw .keyInvalid(fault, policy: self)
     case .key(let bytes):
       if let fault = fault(in: bytes) { throw .keyInvalid(fault, policy: self) }
-      return IdempotencyKey(checked: bytes)
+      return bytes
     }
   }
 
@@ -68,5 +103,20 @@ extension KeyPolicy {
       }
     }
     return true
+  }
+}
+
+extension KeySource {
+  /// Whether one text of an operator may be its key.
+  fileprivate var takesText: Bool {
+    switch self {
+    case .header, .query, .json, .form: true
+    case .payload, .composite: false
+    }
+  }
+
+  /// Whether several texts of an operator, one for each part, may be its key.
+  fileprivate var takesTexts: Bool {
+    if case .composite = self { true } else { false }
   }
 }

@@ -2,32 +2,33 @@ import NIOCore
 import Wire
 
 extension KeySource {
-  /// The result of reading the source; `nil` if the source is in the body.
-  func readBeforeBody(head: MessageHead, query: ByteBuffer?) -> KeyReading? {
+  /// The result of reading one value. The sources that make a key from other values have none of their own.
+  func read(head: MessageHead, query: ByteBuffer?, body: ByteBuffer) -> KeyReading {
     switch self {
     case .header(let name):
       switch head.find(name) {
-      case .absent: KeyReading.none
+      case .absent: .none
       case .repeated: .fault(.repeated)
       case .once(let value): head.withBytes(value) { HeaderKey.read($0) }
       }
     case .query(let name): Self.readQuery(name, in: query)
-    case .json, .form: nil
+    case .json, .form: readBody(body, head: head)
+    case .payload, .composite: .none
     }
   }
 
   /// The result of reading a source in the body. A body of another kind than the source's, or with a content coding,
   /// has no key.
-  func readBody(_ body: ByteBuffer, head: MessageHead) -> KeyReading {
+  private func readBody(_ body: ByteBuffer, head: MessageHead) -> KeyReading {
     guard !head.hasContentCoding else { return .none }
     return switch self {
-    case .header, .query: .none
+    case .header, .query, .payload, .composite: .none
     case .json(let pointer): body.withUnsafeReadableBytes { Self.readJSON(pointer, in: $0) }
     case .form(let name): body.withUnsafeReadableBytes { Self.readForm(name, in: $0, head: head) }
     }
   }
 
-  private static func readQuery(_ name: String, in query: ByteBuffer?) -> KeyReading {
+  static func readQuery(_ name: String, in query: ByteBuffer?) -> KeyReading {
     guard let query, query.readableBytes > 0 else { return .none }
     return query.withUnsafeReadableBytes { pairs(name, in: $0, as: .decoded) }
   }
@@ -49,7 +50,7 @@ extension KeySource {
     }
   }
 
-  private static func readJSON(_ pointer: String, in body: UnsafeRawBufferPointer) -> KeyReading {
+  static func readJSON(_ pointer: String, in body: UnsafeRawBufferPointer) -> KeyReading {
     guard let pointer = JSONPointer(pointer), let document = try? JSONParser.parse(body) else { return .none }
     switch document.find(pointer) {
     case .absent: return .none

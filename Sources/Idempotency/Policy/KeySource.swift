@@ -1,3 +1,5 @@
+import Wire
+
 /// A place for a request's idempotency key.
 public enum KeySource: Hashable, Sendable {
   /// A request field, with its name in lower case.
@@ -8,15 +10,26 @@ public enum KeySource: Hashable, Sendable {
   case json(String)
   /// A field of an `application/x-www-form-urlencoded` or `multipart/form-data` body.
   case form(String)
+  /// The request's fingerprint, for clients that send no key. Every request has one.
+  case payload
+  /// Several of the sources above, which make one key together. It yields none unless each of them does.
+  indirect case composite([KeySource])
 
-  /// The source in the notation of the configuration.
+  /// The source in the notation of the configuration. A composite one is a JSON array, so that no two look alike.
   public var text: String {
     switch self {
     case .header(let name): "header:\(name)"
     case .query(let name): "query:\(name)"
     case .json(let pointer): "json:\(pointer)"
     case .form(let name): "form:\(name)"
+    case .payload: "payload"
+    case .composite(let parts): "[\(parts.map(\.text.jsonString).joined(separator: ","))]"
     }
+  }
+
+  /// The parts of a composite source, or the source itself.
+  public var parts: [KeySource] {
+    if case .composite(let parts) = self { parts } else { [self] }
   }
 
   var isHeader: Bool {
@@ -27,7 +40,9 @@ public enum KeySource: Hashable, Sendable {
   public var isInBody: Bool {
     switch self {
     case .header, .query: false
-    case .json, .form: true
+    // The fingerprint contains the body.
+    case .json, .form, .payload: true
+    case .composite(let parts): parts.contains(where: \.isInBody)
     }
   }
 }
@@ -40,9 +55,9 @@ public struct KeyPolicy: Hashable, Sendable {
   /// The sources in the order of their precedence: the first that yields a key counts.
   public var from: [KeySource] = [.header("idempotency-key")]
   public var format: Format = .any
-  /// The minimum length in bytes.
+  /// The minimum length in bytes, of each part of a composite key.
   public var minLength = 1
-  /// The maximum length in bytes.
+  /// The maximum length in bytes, of each part of a composite key.
   public var maxLength = 255
 
   public init() {}

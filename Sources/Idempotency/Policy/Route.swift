@@ -22,7 +22,7 @@ public final class Route: Sendable {
 extension RoutePolicy {
   /// The fields that enter a request's identity or fingerprint by the route's settings, in lower case.
   public var identityHeaders: [String] {
-    let keys = key.from.compactMap { source -> String? in
+    let keys = key.from.flatMap(\.parts).compactMap { source -> String? in
       if case .header(let name) = source { name } else { nil }
     }
     let callers = (caller?.parts ?? []).compactMap { part -> String? in

@@ -39,14 +39,7 @@ extension Problem {
   ///
   /// - Parameter policy: The rules for keys. The detail names their first source.
   public static func keyMissing(_ policy: KeyPolicy) -> Problem {
-    let place =
-      switch policy.from.first {
-      case .header(let name): "the \(name) header field"
-      case .query(let name): "the query parameter \(name)"
-      case .json(let pointer): "the JSON body's member \(pointer)"
-      case .form(let name): "the form field \(name)"
-      case nil: "the request"
-      }
+    let place = policy.from.first?.place ?? "the request"
     return Problem(
       .keyMissing, status: 400,
       detail:
@@ -146,5 +139,19 @@ extension Problem {
     Problem(
       .noRoute, status: 404, detail: "Use a host and a path for which a route is configured.",
       isRetryable: false)
+  }
+}
+
+extension KeySource {
+  /// The source's description in a sentence for a client. It contains words of the configuration only.
+  fileprivate var place: String {
+    switch self {
+    case .header(let name): "the \(name) header field"
+    case .query(let name): "the query parameter \(name)"
+    case .json(let pointer): "the JSON body's member \(pointer)"
+    case .form(let name): "the form field \(name)"
+    case .payload: "the request"
+    case .composite(let parts): parts.map(\.place).joined(separator: " and ")
+    }
   }
 }

@@ -24,9 +24,11 @@ struct AcceptedHead: Sendable {
 
   /// The keyed request with its fingerprint; `nil` if it has no key.
   func read(_ body: ByteBuffer) throws(Problem) -> KeyedCall? {
-    guard let key = try key(in: body) else { return nil }
+    var made: Fingerprint?
+    guard let key = try key(in: body, &made) else { return nil }
     return KeyedCall(
-      route: route, head: head, target: target, method: fingerprintMethod, body: body,
+      route: route, target: target, method: fingerprintMethod, body: body,
+      fingerprint: made ?? fingerprint(of: body),
       id: .make(
         caller: caller, upstream: route.policy.upstream.name, host: host,
         method: method,
@@ -35,10 +37,23 @@ struct AcceptedHead: Sendable {
       caller: caller, key: key)
   }
 
-  /// The key that was found in the head, or the one that stands in the body.
-  private func key(in body: ByteBuffer) throws(Problem) -> IdempotencyKey? {
+  /// The key that was found in the head, or the one that the body yields.
+  ///
+  /// - Parameter made: The fingerprint, if the key is made from it.
+  private func key(in body: ByteBuffer, _ made: inout Fingerprint?) throws(Problem) -> IdempotencyKey? {
     if case .found(let key) = finding { return key }
-    return try route.policy.key.key(head: head, query: target.query, body: body)
+    return try route.policy.key.key(head: head, query: target.query, body: body) {
+      let fingerprint = fingerprint(of: body)
+      made = fingerprint
+      return fingerprint
+    }
+  }
+
+  /// The fingerprint by the route's recipe.
+  private func fingerprint(of body: ByteBuffer) -> Fingerprint {
+    .make(
+      recipe: route.policy.recipe, head: head, method: fingerprintMethod, path: target.path,
+      query: target.query, body: body)
   }
 }
 

@@ -23,7 +23,7 @@ final class KeyedCall: @unchecked Sendable {
   var lifecycle: ClaimLifecycle
 
   init(
-    route: Route, head: MessageHead, target: RequestTarget, method: ByteBuffer, body: ByteBuffer,
+    route: Route, target: RequestTarget, method: ByteBuffer, body: ByteBuffer, fingerprint: Fingerprint,
     id: RecordID, caller: Caller, key: IdempotencyKey
   ) {
     self.route = route
@@ -33,9 +33,7 @@ final class KeyedCall: @unchecked Sendable {
     self.id = id
     self.caller = caller
     self.key = key
-    fingerprint = .make(
-      recipe: route.policy.recipe, head: head, method: method, path: target.path, query: target.query,
-      body: body)
+    self.fingerprint = fingerprint
     lifecycle = ClaimLifecycle(route: route)
   }
 

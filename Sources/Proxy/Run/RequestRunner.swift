@@ -187,7 +187,10 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Counts a first run whose key has just been another caller's.
   @inline(never)
   private func countSighting(_ claim: Claim, of call: KeyedCall) {
-    guard claim.attempt == 1, call.isKeySeenUnderOtherCaller(in: environment.sightings) else { return }
+    // Equal payloads of two callers are no sign that one of them has changed.
+    guard claim.attempt == 1, !call.key.isOfPayload,
+      call.isKeySeenUnderOtherCaller(in: environment.sightings)
+    else { return }
     worker.metrics.add(.keysUnderOtherCaller)
   }
 

@@ -51,6 +51,10 @@ struct Value {
     }
   }
 
+  var isList: Bool {
+    if case .sequence = node { true } else { false }
+  }
+
   /// The elements of a list.
   func items(_ wanted: String) -> [Value]? {
     guard case .sequence(let sequence) = node else {

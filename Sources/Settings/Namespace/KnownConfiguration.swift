@@ -18,6 +18,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     /// The caller's parts; `nil`, like the members below, for a route that makes no records.
     var caller: [String]?
     var keys: [String]?
+    /// The recipe of the fingerprint if that may be a key.
+    var fingerprint: String?
     var endpoint: String?
     var upstream: String?
   }
@@ -94,6 +96,7 @@ extension KnownConfiguration.Route {
     guard policy.idempotency != .off, let caller = policy.caller else { return }
     self.caller = caller.parts.map(\.text)
     keys = policy.key.from.map(\.text)
+    if policy.key.from.contains(.payload) { fingerprint = policy.recipe.text }
     endpoint = policy.endpoint.rawValue
     upstream = policy.upstream.name
   }
@@ -119,14 +122,26 @@ extension KnownConfiguration.Route {
       return policy
     }
     let parts = caller.compactMap { try? CallerPart.parse($0) }
-    let sources = (keys ?? []).compactMap { try? KeySource.parse($0) }
+    let sources = (keys ?? []).compactMap(Self.source)
     guard parts.count == caller.count, sources.count == keys?.count,
       let endpoint = RoutePolicy.Endpoint(rawValue: endpoint ?? "")
     else { return nil }
     policy.caller = CallerPolicy(parts: parts)
     policy.key.from = sources
     policy.endpoint = endpoint
+    if let fingerprint {
+      guard let recipe = Recipe(text: fingerprint) else { return nil }
+      policy.recipe = recipe
+    }
     return policy
+  }
+
+  /// A key source in the form of `KeySource.text`.
+  private static func source(_ text: String) -> KeySource? {
+    guard text.hasPrefix("[") else { return try? KeySource.parse(text) }
+    guard let texts = try? JSONDecoder().decode([String].self, from: Data(text.utf8)) else { return nil }
+    let parts = texts.compactMap { try? KeySource.parse($0) }
+    return parts.count == texts.count ? .composite(parts) : nil
   }
 
   /// A digest of 64 bits, since the value may be a secret between a gateway and its backends.

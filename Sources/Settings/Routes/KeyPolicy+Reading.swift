@@ -2,13 +2,12 @@ import Idempotency
 
 extension KeyPolicy {
   mutating func read(_ section: Section) {
-    if let list = section.member("from")?
-      .list("a list such as [header:Idempotency-Key]", of: "a key source", KeySource.parse)
-    {
-      if list.isEmpty, let member = section["from"], !member.hasFault {
-        member.refuse("must name at least one source: header:NAME, query:NAME, json:/pointer or form:NAME")
+    if let items = section.member("from")?.items("a list such as [header:Idempotency-Key]") {
+      if items.isEmpty { section["from"]?.refuse("must name at least one source: \(KeySource.allowed)") }
+      from = items.compactMap(KeySource.read)
+      for (source, item) in zip(from.dropLast(), items) where source == .payload && section.isSound("from") {
+        item.refuse("yields a key for every request, so that no later source counts; write it last")
       }
-      from = list
     }
     section.choice("format", into: &format)
     // Longer keys would fill a store's memory. RFC 9110 (section 4.1) recommends support for URIs of at least 8000

@@ -2,18 +2,48 @@ import Idempotency
 import Wire
 
 extension KeySource {
+  static let allowed = "header:NAME, query:NAME, json:/pointer, form:NAME or payload"
+
+  /// The maximum number of parts of one key. Each may cost a search of the whole body.
+  static let maxParts = 8
+
   static func parse(_ text: String) throws(Refusal) -> KeySource {
+    if text == "payload" { return .payload }
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, !parts[1].isEmpty else {
-      throw Refusal("must be header:NAME, query:NAME, json:/pointer or form:NAME")
-    }
+    guard parts.count == 2, !parts[1].isEmpty else { throw Refusal("must be \(allowed)") }
     switch parts[0] {
     case "header": return .header(try keyField(parts[1]))
     case "query": return .query(String(parts[1]))
     case "json": return .json(try JSONPointer.parse(parts[1]))
     case "form": return .form(String(parts[1]))
-    default: throw Refusal("must be header:NAME, query:NAME, json:/pointer or form:NAME")
+    default: throw Refusal("must be \(allowed)")
     }
+  }
+
+  /// Reads a source: a text, or a list of the parts of one key.
+  static func read(_ value: Value) -> KeySource? {
+    guard value.isList else { return value.parsed("a key source", parse) }
+    let parts = value.list("a list such as [query:token, query:page]", of: "a part", parsePart) ?? []
+    guard !value.hasFault else { return nil }
+    if let refusal = refusal(of: parts) {
+      value.refuse(refusal)
+      return nil
+    }
+    return .composite(parts)
+  }
+
+  private static func parsePart(_ text: String) throws(Refusal) -> KeySource {
+    let part = try parse(text)
+    guard part != .payload else { throw Refusal("is a key by itself; take it out of this list") }
+    return part
+  }
+
+  private static func refusal(of parts: [KeySource]) -> String? {
+    if parts.count < 2 {
+      return "must have two parts or more, which make one key; write a single one without a list"
+    }
+    if parts.count > maxParts { return "must have \(maxParts) parts at most" }
+    return Set(parts).count < parts.count ? "names a part twice; take one of them out" : nil
   }
 
   /// A field's name, in lower case. A field that belongs to one message or one connection cannot name an operation.

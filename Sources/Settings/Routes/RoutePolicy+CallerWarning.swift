@@ -35,6 +35,20 @@ extension RoutePolicy {
   }
 }
 
+extension RoutePolicy {
+  /// The doubts about keys that are payloads.
+  var keyWarnings: [String] {
+    guard isProtected, key.from.contains(.payload) else { return [] }
+    if recipe.body == .none {
+      return [
+        "takes the payload for the key, and fingerprint.body: none leaves the body out: all requests of a caller "
+          + "with one path and query are one operation then; write body: auto"
+      ]
+    }
+    return []
+  }
+}
+
 extension CallerPart {
   /// Whether the value is commonly replaced while its holder stays the same.
   fileprivate var mayChange: Bool {

@@ -52,9 +52,15 @@ extension RouteMatch {
 extension KeyPolicy {
   fileprivate var shown: Shown {
     [
-      "from": .texts(from.map(\.text)), "format": .word(format), "min_length": .number(minLength),
+      "from": .list(from.map(\.shown)), "format": .word(format), "min_length": .number(minLength),
       "max_length": .number(maxLength),
     ]
+  }
+}
+
+extension KeySource {
+  fileprivate var shown: Shown {
+    if case .composite(let parts) = self { .texts(parts.map(\.text)) } else { .text(text) }
   }
 }
 

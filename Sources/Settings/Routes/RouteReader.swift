@@ -35,6 +35,7 @@ struct RouteReader {
           // The warning about the defaults is given once, however many routes inherit it.
           if section["caller"] == nil { callerOfDefaults = nil }
         }
+        for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
         read.append((policy, item))
       }
     }

@@ -13,9 +13,10 @@ extension Target {
     for source in sources {
       var policy = KeyPolicy()
       policy.from = [source]
-      guard let key = try? policy.key(head: sample.head, query: sample.target.query, body: sample.body) else {
-        continue
+      let found = try? policy.key(head: sample.head, query: sample.target.query, body: sample.body) {
+        Fingerprint(recipe: Recipe(), digest: .sha256(of: []))
       }
+      guard let key = found else { continue }
       guard 1...255 ~= key.bytes.count, key.bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else {
         return "a key of other bytes than allowed: \(key.bytes)"
       }
@@ -36,7 +37,9 @@ extension Target {
       value.append(byte)
     }
     let line = "POST / HTTP/1.1\nIdempotency-Key: \"".utf8 + value + "\"\n\n".utf8
-    guard let sample = Sample(Array(line)) else { return nil }
-    return try? KeyPolicy().key(head: sample.head, query: nil, body: ByteBuffer())
+    guard let sample = Sample(Array(line)),
+      case .found(let key)? = try? KeyPolicy().keyBeforeBody(head: sample.head, query: nil)
+    else { return nil }
+    return key
   }
 }

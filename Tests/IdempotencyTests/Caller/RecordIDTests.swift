@@ -22,7 +22,7 @@ struct RecordIDTests {
         upstream: upstream, host: try RequestHost(ByteBuffer(string: host)),
         method: ByteBuffer(string: method),
         place: route.map { .route($0) } ?? .path(ByteBuffer(string: path)),
-        key: try #require(try KeyPolicy().key(head: request.head, query: nil, body: ByteBuffer())),
+        key: try #require(try request.wholeKey(KeyPolicy())),
         under: identityKey)
     }
   }

@@ -52,8 +52,8 @@ struct HeaderKeyTests {
 
   @Test func `quoted and bare spellings are one key`() throws {
     let policy = KeyPolicy()
-    let bare = try policy.key(head: Request(("Idempotency-Key", "abc")).head, query: nil, body: .init())
-    let quoted = try policy.key(head: Request(("Idempotency-Key", "\"abc\"")).head, query: nil, body: .init())
+    let bare = try Request(("Idempotency-Key", "abc")).wholeKey(policy)
+    let quoted = try Request(("Idempotency-Key", "\"abc\"")).wholeKey(policy)
     #expect(bare != nil)
     #expect(bare == quoted)
   }

@@ -59,6 +59,90 @@ struct KeyPolicyTests {
     #expect(try request.key(policy) == "from-header")
   }
 
+  @Test func `a key of several parts needs each of them`() throws {
+    let pages = KeySource.composite([.query("token"), .query("page")])
+    let policy = KeyPolicy(from: pages, .header("idempotency-key"))
+    func key(_ query: String, _ header: String? = nil) throws -> IdempotencyKey? {
+      var request = Request()
+      request.query = query
+      if let header { request.fields = [("Idempotency-Key", header)] }
+      let early = try policy.keyBeforeBody(head: request.head, query: request.queryBuffer)
+      let key = try request.wholeKey(policy)
+      #expect(early == key.map(KeyFinding.found) ?? .missing)
+      return key
+    }
+    let keys = try [
+      "token=a&page=1", "token=a&page=2", "token=b&page=1", "token=a1&page=%31", "token=1&page=a",
+    ].map { try #require(try key($0)) }
+    #expect(Set(keys).count == keys.count)
+    #expect(try key("page=1&x=2&token=a") == keys[0])
+    for query in ["token=a", "page=1", "token=&page=1", ""] {
+      #expect(try key(query) == nil)
+      #expect(try key(query, "a1")?.bytes == Array("a1".utf8))
+    }
+    for query in ["token=a&token=a&page=1", "token=a&page=%0", "token=a&page=%20"] {
+      #expect(throws: Problem.self) { try key(query) }
+    }
+    #expect(Problem.keyMissing(policy).detail.contains("parameter token and the query parameter page"))
+  }
+
+  @Test func `parts of a key cannot run into each other, nor pose as a whole key`() throws {
+    let policy = KeyPolicy(from: .composite([.json("/a"), .header("b"), .form("c")]), .json("/a"))
+    var request = Request("application/json", #"{"a":"x"}"#)
+    request.fields.append(("B", "y"))
+    #expect(try policy.keyBeforeBody(head: request.head, query: nil) == .needsBody)
+    // A body is of one type: the form's field is missing.
+    #expect(try request.key(policy) == "x")
+    let pair = KeyPolicy(from: .composite([.header("a"), .header("b")]))
+    var seen: Set<IdempotencyKey> = []
+    let values = ["x", "xx", "xy", "y", "!", "!!", String(repeating: "x", count: 200)]
+    for first in values {
+      for second in values {
+        let key = try #require(try Request(("A", first), ("B", second)).wholeKey(pair))
+        // No client's own key has such a byte.
+        #expect(key.bytes.first == 0)
+        seen.insert(key)
+      }
+    }
+    #expect(seen.count == values.count * values.count)
+  }
+
+  @Test func `the rules hold for each part`() throws {
+    var policy = KeyPolicy(from: .composite([.header("a"), .header("b")]))
+    policy.maxLength = 2
+    #expect(try Request(("A", "xx"), ("B", "yy")).wholeKey(policy) != nil)
+    #expect(throws: Problem.keyInvalid(.tooLong, policy: policy)) {
+      try Request(("A", "xx"), ("B", "yyy")).wholeKey(policy)
+    }
+  }
+
+  @Test func `a payload is the key of a request without another one`() throws {
+    let policy = KeyPolicy(from: .header("idempotency-key"), .payload)
+    let first = Request("application/json", #"{"a":1,"b":2}"#)
+    #expect(try policy.keyBeforeBody(head: first.head, query: nil) == .needsBody)
+    let key = try #require(try first.wholeKey(policy))
+    #expect(key.isOfPayload && key.bytes.count == 33)
+    #expect(try Request("application/json", #"{"b":2, "a":1}"#).wholeKey(policy) == key)
+    #expect(try Request("application/json", #"{"b":2, "a":2}"#).wholeKey(policy) != key)
+    var keyed = first
+    keyed.fields.append(("Idempotency-Key", "k"))
+    let own = try #require(try keyed.wholeKey(policy))
+    #expect(!own.isOfPayload && own.bytes == Array("k".utf8))
+  }
+
+  @Test func `an operator writes a text for each part`() throws {
+    let policy = KeyPolicy(from: .composite([.query("a"), .query("b")]), .json("/id"), .payload)
+    var request = Request()
+    request.query = "a=1&b=2"
+    #expect(try policy.key(texts: ["1", "2"]) == request.wholeKey(policy))
+    #expect(try policy.key(texts: ["k"]).bytes == Array("k".utf8))
+    for texts in [["1", "2", "3"], ["1", ""], []] {
+      #expect(throws: Problem.keyMissing(policy)) { try policy.key(texts: texts) }
+    }
+    let pair = KeyPolicy(from: .composite([.query("a"), .query("b")]))
+    #expect(throws: Problem.keyMissing(pair)) { try pair.key(texts: ["1"]) }
+  }
+
   @Test func `a query's key is found without the body`() throws {
     let policy = KeyPolicy(from: .query("key"), .json("/id"))
     let found = try policy.keyBeforeBody(head: Request().head, query: ByteBuffer(string: "key=a"))

@@ -55,9 +55,11 @@ struct Request {
   var queryBuffer: ByteBuffer? { query.map { ByteBuffer(string: $0) } }
 
   func key(_ policy: KeyPolicy) throws(Problem) -> String? {
-    try policy.key(head: head, query: queryBuffer, body: ByteBuffer(bytes: body)).map {
-      String(decoding: $0.bytes, as: UTF8.self)
-    }
+    try wholeKey(policy).map { String(decoding: $0.bytes, as: UTF8.self) }
+  }
+
+  func wholeKey(_ policy: KeyPolicy) throws(Problem) -> IdempotencyKey? {
+    try policy.key(head: head, query: queryBuffer, body: ByteBuffer(bytes: body)) { fingerprint() }
   }
 
   func fingerprint(_ recipe: Recipe = Recipe()) -> Fingerprint {

@@ -12,8 +12,10 @@ struct RecordSelection: ParsableArguments {
   @Option(parsing: .unconditional, help: "The route's name.")
   var route: String?
 
-  @Option(parsing: .unconditional, help: "The idempotency key.")
-  var key: String?
+  @Option(
+    parsing: .unconditionalSingleValue,
+    help: "The idempotency key. Once for each part of a key that has several.")
+  var key: [String] = []
 
   @Option(
     parsing: .unconditionalSingleValue,
@@ -31,10 +33,10 @@ struct RecordSelection: ParsableArguments {
   var host: String?
 
   func validate() throws {
-    guard (id == nil) != (route == nil && key == nil) else {
+    guard (id == nil) != (route == nil && key.isEmpty) else {
       throw ValidationError("give --id, or --route with --key and --caller")
     }
-    guard id != nil || route != nil && key != nil else {
+    guard id != nil || route != nil && !key.isEmpty else {
       throw ValidationError("give --route and --key together")
     }
     for part in caller where !part.contains("=") {
@@ -44,11 +46,21 @@ struct RecordSelection: ParsableArguments {
 
   private struct Query: Encodable {
     var route: String
-    var key: String
+    /// A text, or a list of the texts of several parts.
+    var key: Key
     var caller: [String: String]
     var path: String?
     var method: String?
     var host: String?
+
+    struct Key: Encodable {
+      var texts: [String]
+
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if texts.count == 1 { try container.encode(texts[0]) } else { try container.encode(texts) }
+      }
+    }
   }
 
   /// Returns the record as the admin listener shows it.
@@ -61,7 +73,9 @@ struct RecordSelection: ParsableArguments {
     }
     return try call.send(
       "POST", "/v1/records/find",
-      Query(route: route ?? "", key: key ?? "", caller: parts, path: path, method: method, host: host))
+      Query(
+        route: route ?? "", key: Query.Key(texts: key), caller: parts, path: path, method: method, host: host
+      ))
   }
 
   /// Returns the path of the record on the admin listener.

@@ -101,6 +101,55 @@ struct CallerTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `query and body may name the caller`(store: StoreKind) async throws {
+    let caller = "{parts: ['query:tenant', 'json:/account/id']}"
+    try await Rig.run(Configuration(store: store, route: ["caller": caller])) { rig in
+      func order(_ path: String, _ body: String) async throws -> Answer {
+        try await rig.order("k", body: body, path: path)
+      }
+      let path = "/v1/orders?tenant=a"
+      let first = try await order(path, #"{"account":{"id":"x"}}"#)
+      expectExecuted(first)
+      expectReplayed(try await order(path, #"{"account": {"id": "x"}}"#), of: first)
+      expectExecuted(try await order(path, #"{"account":{"id":"y"}}"#))
+      expectExecuted(try await order("/v1/orders?tenant=b", #"{"account":{"id":"x"}}"#))
+      // Larger than what is read on the event loop.
+      let note = String(repeating: "n", count: 100_000)
+      expectExecuted(try await order(path, #"{"account":{"id":"z"},"note":"\#(note)"}"#))
+      for (path, body) in [
+        ("/v1/orders", #"{"account":{"id":"x"}}"#), (path, "{}"), (path, #"{"account":{"id":[]}}"#),
+        (path, "x"),
+        (path, #"{"note":"\#(note)"}"#),
+      ] {
+        expectRefused(try await order(path, body), 401, "caller_unknown", retryable: false)
+      }
+      #expect(rig.backend.requests.count == 4)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `all clients of a webhook are one caller`(store: StoreKind) async throws {
+    let members = [
+      "caller": "{shared: true}", "key": "{from: ['json:/id']}", "fingerprint": "{body: none}",
+    ]
+    try await Rig.run(Configuration(store: store, route: members)) { rig in
+      func event(_ id: String, _ attempt: Int, signed: String) async throws -> Answer {
+        try await rig.semel.client.send(
+          "POST", "/v1/hooks", [("Content-Type", "application/json"), ("Stripe-Signature", signed)],
+          body: #"{"id":"\#(id)","attempt":\#(attempt)}"#)
+      }
+      let first = try await event("evt_1", 1, signed: "t=1")
+      expectExecuted(first)
+      expectReplayed(try await event("evt_1", 2, signed: "t=2"), of: first)
+      expectExecuted(try await event("evt_2", 1, signed: "t=3"))
+      #expect(rig.backend.requests.count == 2)
+      let selection = ["--route", "orders", "--key", "evt_1", "--path", "/v1/hooks", "--method", "POST"]
+      let shown = try await rig.key(["show", "--host", "orders.example"] + selection)
+      #expect(shown.output.contains("completed"))
+    }
+  }
+
   @Test func `the address may be the caller`() async throws {
     try await Rig.run(Configuration(route: ["caller": "{parts: [address]}"])) { rig in
       let fields = [("Idempotency-Key", "k")]

@@ -45,6 +45,22 @@ struct NamespaceRegisterTests {
     #expect(changed.changes.map(\.member) == ["routes[0].caller"])
   }
 
+  @Test func `a shared caller and those in query and body are remembered`() throws {
+    func configuration(_ caller: String) throws -> KnownConfiguration {
+      KnownConfiguration(
+        try load(
+          "upstreams: {app: {url: \"http://10.0.0.1:80\"}}\nroutes: [{name: r, caller: {\(caller)}}]"))
+    }
+    let callers = ["shared: true", "parts: [\"query:a\"]", "parts: [\"json:/a\"]"]
+    for own in callers {
+      for known in callers {
+        let judgement = try Self.judge(try configuration(own), after: [try configuration(known)])
+        #expect(!judgement.isUnreadable)
+        #expect(judgement.changes.map(\.member) == (own == known ? [] : ["routes[0].caller"]))
+      }
+    }
+  }
+
   @Test(arguments: [
     ("[payload]", "{body: auto}", true), ("[payload]", "{ignore: [/a]}", false),
     ("[[\"query:a\", \"json:/b,c\"]]", "{body: auto}", true),

@@ -233,7 +233,8 @@ struct RefusalTests {
     ),
     (
       "routes: [{name: r, caller: {}}]",
-      "2:28: routes[0].caller: must have parts that say who the caller is: header:NAME, cookie:NAME, client_certificate or address"
+      "2:28: routes[0].caller: must have parts that say who the caller is: "
+        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address; or shared: true for all clients"
     ),
     (
       "routes: [{name: a, idempotency: off}, {name: a, idempotency: off}]",
@@ -249,7 +250,8 @@ struct RefusalTests {
     ),
     (
       "defaults: {caller: {parts: []}}\nroutes: [{name: r}]",
-      "2:28: defaults.caller.parts: must name at least one part: header:NAME, cookie:NAME, client_certificate or address"
+      "2:28: defaults.caller.parts: must name at least one part: "
+        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address"
     ),
     ("? [a]\n: 1", "2:3: a member's name must be a plain word"),
     (

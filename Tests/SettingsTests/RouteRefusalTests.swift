@@ -242,12 +242,32 @@ struct RouteRefusalTests {
   @Test(arguments: [
     (
       "parts: []", 36, "caller.parts",
-      "must name at least one part: header:NAME, cookie:NAME, client_certificate or address"
+      "must name at least one part: header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address"
     ),
-    ("parts: [me]", 37, "caller.parts[0]", "must be header:NAME, cookie:NAME, client_certificate or address"),
+    (
+      "parts: [me]", 37, "caller.parts[0]",
+      "must be header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address"
+    ),
+    (
+      "parts: [\"query:\"]", 37, "caller.parts[0]", "must name a query parameter, such as query:account"
+    ),
+    (
+      "parts: [\"json:account\"]", 37, "caller.parts[0]",
+      "must be a JSON pointer that begins with a slash, such as /order/id (~1 for a slash, ~0 for ~)"
+    ),
+    (
+      "shared: true, anonymous: allow", 43, "caller.anonymous",
+      "has no effect with shared: true, which makes all clients one caller; take one of them out"
+    ),
+    ("shared: perhaps, parts: [address]", 37, "caller.shared", "must be true or false"),
+    (
+      "shared: false", 28, "caller",
+      "must have parts that say who the caller is: "
+        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address; or shared: true for all clients"
+    ),
     (
       "parts: [\"user:x\"]", 37, "caller.parts[0]",
-      "must be header:NAME, cookie:NAME, client_certificate or address"
+      "must be header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address"
     ),
     ("parts: [\"cookie:a=b\"]", 37, "caller.parts[0]", "must name a cookie, such as cookie:session"),
     (

@@ -13,7 +13,7 @@ struct RouteTests {
             upstream: backend
             idempotency: optional
             key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f", ["query:a", "json:/b"], payload], format: uuid, min_length: 2, max_length: 99}
-            caller: {parts: ["header:Authorization", "header:X-Device-Id", "cookie:Session", address], anonymous: allow, schemes: [GNAP]}
+            caller: {parts: ["header:Authorization", "header:X-Device-Id", "cookie:Session", "query:Account", "json:/a/b", address], anonymous: allow, schemes: [GNAP]}
             endpoint: route
             spelling: caseless
             content_coding: pass
@@ -51,7 +51,11 @@ struct RouteTests {
     expected.key.minLength = 2
     expected.key.maxLength = 99
     expected.caller = CallerPolicy(
-      parts: [.header("authorization"), .header("x-device-id"), .cookie("Session"), .address],
+      parts: [
+        .header("authorization"), .header("x-device-id"), .cookie("Session"), .query("Account"),
+        .json("/a/b"),
+        .address,
+      ],
       anonymous: .allow,
       schemes: ["gnap"])
     expected.endpoint = .route
@@ -131,6 +135,20 @@ struct RouteTests {
     #expect(settings.routes[0].caller == CallerPolicy(parts: [.address], anonymous: .allow))
   }
 
+  @Test func `a route's own word for its caller counts before that of the defaults`() throws {
+    func caller(_ defaults: String, _ own: String) throws -> CallerPolicy? {
+      try load(
+        upstream + "defaults: {caller: {\(defaults)}}\nroutes: [{name: r, caller: {\(own)}}]"
+      ).routes[0].caller
+    }
+    let parts = "parts: [address], anonymous: allow"
+    #expect(try caller(parts, "shared: true") == CallerPolicy(parts: []))
+    #expect(try caller("shared: true", "parts: [address]") == CallerPolicy(parts: [.address]))
+    #expect(try caller("shared: true", "") == CallerPolicy(parts: []))
+    #expect(try caller(parts, "shared: false") == CallerPolicy(parts: [.address], anonymous: .allow))
+    #expect(try load(route("retention: 1h")).routes[0].caller?.isShared == false)
+  }
+
   @Test func `a file needs no routes`() throws {
     #expect(try load(upstream).routes.isEmpty)
   }
@@ -145,13 +163,17 @@ struct WarningTests {
     let other = "defaults: {caller: {parts: [address]}}\n"
     for part in [
       "\"header:Authorization\"", "\"header:Cookie\"", "\"cookie:JSESSIONID\"", "\"cookie:sid\"",
+      "\"query:access_token\"",
     ] {
       let warnings = try warnings(file(part, defaults: other)).filter { $0.contains("caller") }
       #expect(warnings.count == 1)
       #expect(
         warnings.allSatisfy { $0.contains("routes[0].caller: its only part is") && $0.contains("jwt:sub") })
     }
-    for parts in ["address", "\"cookie:device\"", "\"header:Authorization\", \"header:X-Account\""] {
+    for parts in [
+      "address", "\"query:account\"", "\"json:/token\"", "\"cookie:device\"",
+      "\"header:Authorization\", \"header:X-Account\"",
+    ] {
       #expect(try warnings(file(parts, defaults: other)).filter { $0.contains("caller") }.isEmpty)
     }
     let shared = "defaults: {caller: {parts: [\"header:Authorization\"]}}\n"
@@ -224,6 +246,8 @@ struct WarningTests {
     let found = try warnings(route("\(key), fingerprint: {body: none}"))
     #expect(found.map { $0.contains("routes[0].key: takes") } == [true])
     #expect(try warnings(route(key)).isEmpty)
+    let shared = upstream + "routes: [{name: r, caller: {shared: true}, \(key)}]"
+    #expect(try warnings(shared).map { $0.contains("whose clients are one caller") } == [true])
   }
 
   private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }

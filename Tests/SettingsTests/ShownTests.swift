@@ -42,7 +42,7 @@ struct ShownTests {
           match: {methods: [POST], path: "/v1/a b/{id}", host: Api.Example}
           upstream: b
           key: {from: [header:X-Key, query:k, json:/a/b, form:f, [query:a, header:B], payload]}
-          caller: {parts: [cookie:s, client_certificate:san, address]}
+          caller: {parts: [cookie:s, query:q, json:/a, client_certificate:san, address]}
           retention: 36h
           outcomes: {retry: [500, 4xx]}
           max_request_body: 1536KiB
@@ -58,7 +58,8 @@ struct ShownTests {
       #""store":{"kind":"redis","url":"redis://h:1/2","username":"me","password":"(redacted)","replicas":0,"durable":"memory","failover_grace":"2s","timeout":"250ms","#,
       #""local_cache":"0B""#, #""path":"/v1/a b/{id}","host":"api.example""#, #""upstream":"b""#,
       #""from":["header:x-key","query:k","json:/a/b","form:f",["query:a","header:b"],"payload"]"#,
-      #""parts":["cookie:s","client_certificate:san","address"]"#, #""retention":"36h","remember":"36h""#,
+      #""parts":["cookie:s","query:q","json:/a","client_certificate:san","address"]"#,
+      #""retention":"36h","remember":"36h""#,
       #""outcomes":{"final":[],"retry":[500,"4xx"],"unknown":[]}"#, #""max_request_body":"1536KiB""#,
     ] {
       #expect(shown.contains(part), "\(part) in \(shown)")

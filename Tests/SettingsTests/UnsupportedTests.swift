@@ -28,7 +28,7 @@ struct UnsupportedTests {
     #expect(
       issues(text) == [
         "2:37: routes[0].caller.parts[0]: jwt: is not supported yet; "
-          + "write header:NAME, cookie:NAME, client_certificate or address"
+          + "write header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address"
       ])
   }
 

@@ -15,6 +15,8 @@ extension Caller {
     case cookie = 2
     case address = 3
     case clientCertificate = 5
+    case query = 6
+    case json = 7
   }
 
   /// Encodes parts one after the other.

@@ -4,6 +4,9 @@ public enum CallerFault: Hashable, Sendable {
   case missing(CallerPart)
   /// The part occurs twice, and it is unknown which one the backend uses.
   case repeated(CallerPart)
+  /// The part's value cannot be read: its percent-encoding is wrong, its JSON value is neither a string nor an integer,
+  /// or the body is not JSON.
+  case unreadable(CallerPart)
   /// `Authorization` has a scheme whose credentials may differ between retries, so that a retry would be another
   /// caller.
   case unknownScheme
@@ -11,7 +14,7 @@ public enum CallerFault: Hashable, Sendable {
   /// Whether the fault is in `Authorization`, so that other credentials there would identify the caller.
   var isOfAuthorization: Bool {
     switch self {
-    case .missing(let part), .repeated(let part): part == .header("authorization")
+    case .missing(let part), .repeated(let part), .unreadable(let part): part == .header("authorization")
     case .unknownScheme: true
     }
   }
@@ -23,6 +26,8 @@ extension CallerPart {
     switch self {
     case .header(let name): "the \(name) header field"
     case .cookie(let name): "the cookie \(name)"
+    case .query(let name): "the query parameter \(name)"
+    case .json(let pointer): "the JSON body's member \(pointer)"
     case .address: "an address that is known here"
     case .clientCertificate(.identity): "a client certificate"
     case .clientCertificate(.subject): "a client certificate with a subject"

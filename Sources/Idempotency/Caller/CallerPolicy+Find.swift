@@ -1,49 +1,105 @@
+import NIOCore
 import Wire
 
 extension CallerPolicy {
+  /// The caller, as far as all but the body determines it; `nil` if a part of it is in the body.
+  ///
+  /// - Throws: `callerUnknown` with the first fault outside the body.
+  public func callerBeforeBody(
+    head: MessageHead, peer: CallerPeer, query: ByteBuffer?
+  ) throws(Problem) -> Caller? {
+    try build(head: head, peer: peer, query: query, body: nil)
+  }
+
   /// The caller of a request.
   ///
   /// A part that is missing or empty makes the caller unknown or, where anonymous callers are allowed, is encoded as
-  /// missing. A part that occurs twice always makes the caller unknown.
+  /// missing. A part that occurs twice or cannot be read always makes the caller unknown.
   ///
   /// - Throws: `callerUnknown` with the first fault.
-  public func caller(head: MessageHead, peer: CallerPeer) throws(Problem) -> Caller {
+  public func caller(
+    head: MessageHead, peer: CallerPeer, query: ByteBuffer? = nil, body: ByteBuffer = ByteBuffer()
+  ) throws(Problem) -> Caller {
+    guard let caller = try build(head: head, peer: peer, query: query, body: body) else {
+      preconditionFailure("CallerPolicy: a caller that needs another body")
+    }
+    return caller
+  }
+
+  private func build(
+    head: MessageHead, peer: CallerPeer, query: ByteBuffer?, body: ByteBuffer?
+  ) throws(Problem) -> Caller? {
     var builder = Caller.Builder()
+    var needsBody = false
     for part in parts {
-      if let fault = add(part, of: head, peer: peer, to: &builder) {
+      guard body != nil || !part.isInBody else {
+        needsBody = true
+        continue
+      }
+      if let fault = add(part, of: head, peer: peer, query: query, body: body, to: &builder) {
         throw .callerUnknown(fault)
       }
     }
-    return builder.caller
+    return needsBody ? nil : builder.caller
   }
 
   private func add(
-    _ part: CallerPart, of head: MessageHead, peer: CallerPeer, to builder: inout Caller.Builder
+    _ part: CallerPart, of head: MessageHead, peer: CallerPeer, query: ByteBuffer?, body: ByteBuffer?,
+    to builder: inout Caller.Builder
   ) -> CallerFault? {
     switch part {
     case .header(let name):
-      switch head.find(name) {
-      case .repeated: return .repeated(part)
-      case .absent: return add(part, .header, name: name, value: nil, to: &builder)
-      case .once(let range):
-        return head.withBytes(range) { value in
-          if name == "authorization", !isKnownScheme(value) { return .unknownScheme }
-          return add(part, .header, name: name, value: value, to: &builder)
-        }
-      }
+      return add(part, .header, name: name, head.find(name), of: head, to: &builder)
     case .cookie(let name):
-      switch head.findCookie(name) {
-      case .repeated: return .repeated(part)
-      case .absent: return add(part, .cookie, name: name, value: nil, to: &builder)
-      case .once(let range):
-        return head.withBytes(range) { add(part, .cookie, name: name, value: $0, to: &builder) }
-      }
+      return add(part, .cookie, name: name, head.findCookie(name), of: head, to: &builder)
+    case .query(let name):
+      return add(part, .query, name: name, reading: KeySource.readQuery(name, in: query), to: &builder)
+    case .json(let pointer):
+      let reading = Self.readJSON(pointer, in: body, of: head)
+      return add(part, .json, name: pointer, reading: reading, to: &builder)
     case .address:
       return add(part, .address, name: "", text: peer.address.isEmpty ? nil : peer.address, to: &builder)
     case .clientCertificate(let wanted):
       let text = peer.certificate?.value(wanted)
       let name = wanted.name(under: text == nil ? nil : peer.certificate?.authority)
       return add(part, .clientCertificate, name: name, text: text, to: &builder)
+    }
+  }
+
+  private func add(
+    _ part: CallerPart, _ kind: Caller.Kind, name: String, _ finding: FieldFinding, of head: MessageHead,
+    to builder: inout Caller.Builder
+  ) -> CallerFault? {
+    switch finding {
+    case .repeated: return .repeated(part)
+    case .absent: return add(part, kind, name: name, value: nil, to: &builder)
+    case .once(let range):
+      return head.withBytes(range) { value in
+        if kind == .header, name == "authorization", !isKnownScheme(value) { return .unknownScheme }
+        return add(part, kind, name: name, value: value, to: &builder)
+      }
+    }
+  }
+
+  /// A body that cannot be read is a fault and not a missing part: a backend may read what Semel cannot.
+  private static func readJSON(
+    _ pointer: String, in body: ByteBuffer?, of head: MessageHead
+  ) -> KeyReading {
+    guard let body, body.readableBytes > 0 else { return .none }
+    guard !head.hasContentCoding else { return .fault(.wrongType) }
+    return body.withUnsafeReadableBytes { KeySource.readJSON(pointer, in: $0) ?? .fault(.wrongType) }
+  }
+
+  private func add(
+    _ part: CallerPart, _ kind: Caller.Kind, name: String, reading: KeyReading,
+    to builder: inout Caller.Builder
+  ) -> CallerFault? {
+    switch reading {
+    case .none: return add(part, kind, name: name, value: nil, to: &builder)
+    case .key(let bytes):
+      return bytes.withUnsafeBytes { add(part, kind, name: name, value: $0, to: &builder) }
+    case .fault(.repeated): return .repeated(part)
+    case .fault: return .unreadable(part)
     }
   }
 

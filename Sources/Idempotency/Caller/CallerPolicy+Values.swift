@@ -7,6 +7,8 @@ extension CallerPart {
     switch self {
     case .header(let name): "header:\(name)"
     case .cookie(let name): "cookie:\(name)"
+    case .query(let name): "query:\(name)"
+    case .json(let pointer): "json:\(pointer)"
     case .address: "address"
     case .clientCertificate(.identity): "client_certificate"
     case .clientCertificate(let part): "client_certificate:\(part.rawValue)"
@@ -34,6 +36,8 @@ extension CallerPolicy {
       switch part {
       case .header(let name): Self.add(.header, name, &value, to: &builder)
       case .cookie(let name): Self.add(.cookie, name, &value, to: &builder)
+      case .query(let name): Self.add(.query, name, &value, to: &builder)
+      case .json(let pointer): Self.add(.json, pointer, &value, to: &builder)
       case .address: Self.add(.address, "", &value, to: &builder)
       case .clientCertificate(let part):
         let name = part.name(under: value?.isEmpty ?? true ? nil : authority)

@@ -23,7 +23,7 @@ extension KeySource {
     guard !head.hasContentCoding else { return .none }
     return switch self {
     case .header, .query, .payload, .composite: .none
-    case .json(let pointer): body.withUnsafeReadableBytes { Self.readJSON(pointer, in: $0) }
+    case .json(let pointer): body.withUnsafeReadableBytes { Self.readJSON(pointer, in: $0) ?? .none }
     case .form(let name): body.withUnsafeReadableBytes { Self.readForm(name, in: $0, head: head) }
     }
   }
@@ -50,10 +50,11 @@ extension KeySource {
     }
   }
 
-  static func readJSON(_ pointer: String, in body: UnsafeRawBufferPointer) -> KeyReading {
-    guard let pointer = JSONPointer(pointer), let document = try? JSONParser.parse(body) else { return .none }
+  /// The result of reading a member; `nil` if the body is not JSON.
+  static func readJSON(_ pointer: String, in body: UnsafeRawBufferPointer) -> KeyReading? {
+    guard let pointer = JSONPointer(pointer), let document = try? JSONParser.parse(body) else { return nil }
     switch document.find(pointer) {
-    case .absent: return .none
+    case .absent: return KeyReading.none
     case .ambiguous: return .fault(.repeated)
     case .string(let content): return text(Array(IteratorSequence(JSONText(content))))
     case .integer(let digits): return .key(Array(digits))

@@ -68,6 +68,10 @@ public enum CallerPart: Hashable, Sendable {
   /// A request field, with its name in lower case.
   case header(String)
   case cookie(String)
+  /// A parameter of the query.
+  case query(String)
+  /// A member of a JSON body, by JSON pointer (RFC 6901).
+  case json(String)
   /// The client's IP address, as `trusted_proxies` and the PROXY header determine it.
   case address
   /// The identity in the client's certificate.
@@ -90,6 +94,11 @@ public enum CallerPart: Hashable, Sendable {
   public var isCertificate: Bool {
     if case .clientCertificate = self { true } else { false }
   }
+
+  /// Whether the body has to be read before the caller is known.
+  var isInBody: Bool {
+    if case .json = self { true } else { false }
+  }
 }
 
 /// The rules of a route for its callers.
@@ -97,7 +106,8 @@ public struct CallerPolicy: Hashable, Sendable {
   /// The treatment of a request that lacks a part of its caller: refused, or served as an anonymous caller's.
   public enum Anonymous: String, Sendable, CaseIterable { case refuse, allow }
 
-  /// The parts in the order of their encoding, which is a part of every record's id.
+  /// The parts in the order of their encoding, which is a part of every record's id. Without parts, all clients are one
+  /// caller.
   public var parts: [CallerPart]
   /// The treatment of a missing part.
   public var anonymous: Anonymous = .refuse
@@ -110,4 +120,7 @@ public struct CallerPolicy: Hashable, Sendable {
     self.anonymous = anonymous
     self.schemes = schemes
   }
+
+  /// Whether all clients are one caller: `caller: {shared: true}`.
+  public var isShared: Bool { parts.isEmpty }
 }

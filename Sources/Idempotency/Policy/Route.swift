@@ -10,12 +10,15 @@ public final class Route: Sendable {
   /// The fields that enter a request's identity or fingerprint, or that choose the route, in lower case. A `Connection`
   /// field must not name them, since the backend would not receive them.
   public let identifyingFields: [String]
+  /// The number of times that a body may have to be read for the key and the caller; at least 1.
+  public let bodySearches: Int
 
   public init(policy: RoutePolicy, index: Int, number: Int = 0) {
     self.policy = policy
     self.index = index
     self.number = number
     identifyingFields = policy.identifyingFields
+    bodySearches = max(1, policy.bodySearches)
   }
 }
 
@@ -29,10 +32,15 @@ extension RoutePolicy {
       switch part {
       case .header(let name): name
       case .cookie: "cookie"
-      case .address, .clientCertificate: nil
+      case .query, .json, .address, .clientCertificate: nil
       }
     }
     return keys + callers + recipe.headers
+  }
+
+  fileprivate var bodySearches: Int {
+    let keys = key.from.flatMap(\.parts).count { $0 != .payload && $0.isInBody }
+    return keys + (caller?.parts.count(where: \.isInBody) ?? 0)
   }
 
   fileprivate var identifyingFields: [String] {

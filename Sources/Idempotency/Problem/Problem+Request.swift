@@ -83,6 +83,8 @@ extension Problem {
       case .missing(let part):
         "Say who you are by \(part.place), which this request lacks; this resource keeps every caller's keys apart."
       case .repeated(let part): "Send \(part.place) once; this request has it more than once."
+      case .unreadable(let part):
+        "Send \(part.place) so that it can be read: percent-encoded in a query, as a string or an integer in JSON."
       case .unknownScheme:
         "Use credentials that stay the same when the request is retried; this Authorization scheme is not known to."
       }

@@ -6,6 +6,13 @@ import Wire
 ///
 /// Reading the body takes time that grows with it, and needs nothing of the event loop.
 struct AcceptedHead: Sendable {
+  /// The result of a search for the caller before the body has arrived.
+  enum CallerFinding: Sendable {
+    case known(Caller)
+    /// A part of the caller of this peer is in the body.
+    case inBody(of: CallerPeer)
+  }
+
   let head: MessageHead
   let route: Route
   let target: RequestTarget
@@ -14,16 +21,19 @@ struct AcceptedHead: Sendable {
   let method: ByteBuffer
   /// The method that enters the fingerprint.
   let fingerprintMethod: ByteBuffer
-  let caller: Caller
+  let caller: CallerFinding
   /// The key, where the head holds it.
   let finding: KeyFinding
   let identityKey: IdentityKey?
 
   /// The bytes that are read besides what a head may always hold.
-  func readBytes(of body: ByteBuffer) -> Int { body.readableBytes + (target.query?.readableBytes ?? 0) }
+  func readBytes(of body: ByteBuffer) -> Int {
+    body.readableBytes * route.bodySearches + (target.query?.readableBytes ?? 0)
+  }
 
   /// The keyed request with its fingerprint; `nil` if it has no key.
   func read(_ body: ByteBuffer) throws(Problem) -> KeyedCall? {
+    let caller = try caller(in: body)
     var made: Fingerprint?
     guard let key = try key(in: body, &made) else { return nil }
     return KeyedCall(
@@ -35,6 +45,15 @@ struct AcceptedHead: Sendable {
         place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
         under: identityKey),
       caller: caller, key: key)
+  }
+
+  private func caller(in body: ByteBuffer) throws(Problem) -> Caller {
+    switch (caller, route.policy.caller) {
+    case (.known(let caller), _): return caller
+    case (.inBody(let peer), let policy?):
+      return try policy.caller(head: head, peer: peer, query: target.query, body: body)
+    case (.inBody, nil): preconditionFailure("AcceptedHead: a protected route without caller")
+    }
   }
 
   /// The key that was found in the head, or the one that the body yields.

@@ -45,7 +45,7 @@ extension RequestRunner {
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     if case .missing = finding { return try unkeyed(target, by: route) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
-    let caller = try caller(of: route)
+    let caller = try caller(of: route, target)
     let limit = route.policy.maxRequestBody
     guard let body else { return .incomplete(limit: limit) }
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
@@ -71,6 +71,9 @@ extension RequestRunner {
     delivery.recordID = call.id
     if configuration.accessLog.isEnabled {
       delivery.logEntry.keyDigest = call.key.digestText(by: environment.digests)
+      if delivery.logEntry.callerDigest.isEmpty {
+        delivery.logEntry.callerDigest = call.caller.digestText(by: environment.digests)
+      }
     }
     return .keyed(call)
   }
@@ -95,15 +98,20 @@ extension RequestRunner {
       metadata: ["route": "\(route?.policy.name ?? "(none)")", "requests": "\(count)"])
   }
 
-  private func caller(of route: Route) throws(Problem) -> Caller {
+  private func caller(
+    of route: Route, _ target: RequestTarget
+  ) throws(Problem) -> AcceptedHead.CallerFinding {
     guard let policy = route.policy.caller else {
       preconditionFailure("RequestRunner: a protected route without caller")
     }
-    let caller = try policy.caller(head: head, peer: delivery.peer.caller)
+    let peer = delivery.peer.caller
+    guard let caller = try policy.callerBeforeBody(head: head, peer: peer, query: target.query) else {
+      return .inBody(of: peer)
+    }
     if configuration.accessLog.isEnabled {
       delivery.logEntry.callerDigest = caller.digestText(by: environment.digests)
     }
-    return caller
+    return .known(caller)
   }
 
   /// A request without a key on a protected route: refused where one is required, else passed through.

@@ -1,7 +1,7 @@
 import Idempotency
 
 extension CallerPart {
-  static let allowed = "header:NAME, cookie:NAME, client_certificate or address"
+  static let allowed = "header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address"
 
   static func parse(_ text: String) throws(Refusal) -> CallerPart {
     if text == "address" { return .address }
@@ -14,6 +14,10 @@ extension CallerPart {
     case "cookie":
       guard Token.isToken(parts[1]) else { throw Refusal("must name a cookie, such as cookie:session") }
       return .cookie(String(parts[1]))
+    case "query":
+      guard !parts[1].isEmpty else { throw Refusal("must name a query parameter, such as query:account") }
+      return .query(String(parts[1]))
+    case "json": return .json(try JSONPointer.parse(parts[1]))
     case "client_certificate":
       guard let part = CallerPart.CertificatePart(rawValue: String(parts[1])), part != .identity else {
         throw Refusal("must be client_certificate, client_certificate:subject or client_certificate:san")

@@ -10,6 +10,8 @@ struct RouteDraft {
   var patterns = OutcomePatterns()
   /// Whether `remember` is given. Otherwise it follows a longer `retention`.
   var hasRemember = false
+  /// Whether all clients are one caller, so that no parts are needed.
+  var sharesCaller = false
 
   /// Reads all members except `match` and `name`.
   mutating func read(_ section: Section) {
@@ -46,6 +48,15 @@ struct RouteDraft {
 
   private mutating func readCaller(_ section: Section) {
     var caller = policy.caller ?? CallerPolicy(parts: [])
+    section.flag("shared", into: &sharesCaller)
+    if section["shared"] == nil, section["parts"] != nil { sharesCaller = false }
+    if sharesCaller {
+      section.refuse(
+        ["parts", "anonymous", "schemes"],
+        "has no effect with shared: true, which makes all clients one caller; take one of them out")
+      policy.caller = CallerPolicy(parts: [])
+      return
+    }
     if let parts = section.member("parts"),
       let list = parts.list("a list such as [header:Authorization]", of: "a part", CallerPart.parse)
     {

@@ -9,7 +9,7 @@ extension RoutePolicy {
     var warnings: [String] = []
     if parts.count == 1, let part = parts.first {
       if part.mayChange { warnings.append(Self.changeWarning(part)) }
-      if case .header(let name) = part, key.from.contains(.header(name)) {
+      if key.from.contains(where: { $0.text == part.text }) {
         warnings.append(Self.keyWarning(part))
       }
     }
@@ -45,6 +45,12 @@ extension RoutePolicy {
           + "with one path and query are one operation then; write body: auto"
       ]
     }
+    if caller?.isShared == true {
+      return [
+        "takes the payload for the key on a route whose clients are one caller: equal requests of two clients are one "
+          + "operation then"
+      ]
+    }
     return []
   }
 }
@@ -54,9 +60,9 @@ extension CallerPart {
   fileprivate var mayChange: Bool {
     switch self {
     case .header(let name): name == "authorization" || name == "cookie"
-    case .cookie(let name):
+    case .cookie(let name), .query(let name):
       ["sess", "sid", "auth", "token", "jwt"].contains { name.lowercased().contains($0) }
-    case .address, .clientCertificate: false
+    case .json, .address, .clientCertificate: false
     }
   }
 }

@@ -66,7 +66,11 @@ extension KeySource {
 
 extension CallerPolicy {
   fileprivate var shown: Shown {
-    ["parts": .texts(parts.map(\.text)), "anonymous": .word(anonymous), "schemes": .texts(schemes)]
+    isShared
+      ? ["shared": .flag(true)]
+      : [
+        "parts": .texts(parts.map(\.text)), "anonymous": .word(anonymous), "schemes": .texts(schemes),
+      ]
   }
 }
 

@@ -81,12 +81,14 @@ struct RouteReader {
 
   /// Refuses a protected route without a caller, unless an error in its caller has been reported already.
   private func checkCaller(_ draft: RouteDraft, _ section: Section) {
-    guard draft.policy.idempotency != .off, draft.policy.caller?.parts.isEmpty ?? true else { return }
+    guard draft.policy.idempotency != .off, !draft.sharesCaller, draft.policy.caller?.parts.isEmpty ?? true
+    else { return }
     guard section.isSound("caller", "idempotency"), !section.reader.hasRefused("defaults.caller") else {
       return
     }
     if let caller = section["caller"] {
-      caller.refuse("must have parts that say who the caller is: \(CallerPart.allowed)")
+      caller.refuse(
+        "must have parts that say who the caller is: \(CallerPart.allowed); or shared: true for all clients")
     } else {
       let example = "{parts: [\"header:Authorization\"]}"
       section.refuseMissing(

@@ -1,4 +1,5 @@
 import Idempotency
+import NIOCore
 import Testing
 
 struct CallerTests {
@@ -61,6 +62,87 @@ struct CallerTests {
       try caller([.address], [], address: "x"), try caller([.header("b")], [("b", "x")]),
     ]
     #expect(Set(callers).count == 4)
+  }
+
+  private func caller(
+    _ parts: [CallerPart], query: String? = nil, json: String? = nil, coding: String? = nil,
+    anonymous: CallerPolicy.Anonymous = .refuse
+  ) throws(Problem) -> Caller {
+    var request = json.map { Request("application/json", $0) } ?? Request()
+    request.query = query
+    if let coding { request.fields.append(("Content-Encoding", coding)) }
+    let policy = CallerPolicy(parts: parts, anonymous: anonymous)
+    return try policy.caller(
+      head: request.head, peer: CallerPeer(address: ""), query: request.queryBuffer,
+      body: ByteBuffer(bytes: request.body))
+  }
+
+  @Test func `parameters and JSON members are callers`() throws {
+    let query = try caller([.query("account")], query: "x=1&account=a%62")
+    #expect(try caller([.query("account")], query: "account=ab") == query)
+    #expect(try caller([.query("account")], query: "account=a") != query)
+    let json = try caller([.json("/a/id")], json: #"{"a":{"id":"ab"}}"#)
+    #expect(try caller([.json("/a/id")], json: #"{ "b": 1, "a": {"id": "\u0061b"} }"#) == json)
+    #expect(try caller([.json("/a/id")], json: #"{"a":{"id":12}}"#) != json)
+    #expect(Set([query, json]).count == 2)
+    #expect(try CallerPolicy(parts: [.query("account")]).caller(values: ["query:account": "ab"]) == query)
+    #expect(try CallerPolicy(parts: [.json("/a/id")]).caller(values: ["json:/a/id": "ab"]) == json)
+  }
+
+  @Test(arguments: [CallerPolicy.Anonymous.refuse, .allow])
+  func `a parameter or a member that cannot be read is never an anonymous caller`(
+    anonymous: CallerPolicy.Anonymous
+  ) {
+    for (part, query, json, fault) in [
+      (.query("a"), "a=1&%61=2", nil, .repeated(.query("a"))),
+      (.query("a"), "a=%4", nil, .unreadable(.query("a"))),
+      (.json("/a"), nil, #"{"a":1,"a":2}"#, .repeated(.json("/a"))),
+      (.json("/a"), nil, #"{"a":true}"#, .unreadable(.json("/a"))),
+      (.json("/a"), nil, #"{"a":null}"#, .unreadable(.json("/a"))),
+      (.json("/a"), nil, #"{"a":"x""#, .unreadable(.json("/a"))),
+      (.json("/a"), nil, "a=x", .unreadable(.json("/a"))),
+    ] as [(CallerPart, String?, String?, CallerFault)] {
+      #expect(throws: Problem.callerUnknown(fault)) {
+        try caller([part], query: query, json: json, anonymous: anonymous)
+      }
+    }
+    #expect(throws: Problem.callerUnknown(.unreadable(.json("/a")))) {
+      try caller([.json("/a")], json: #"{"a":"x"}"#, coding: "gzip", anonymous: anonymous)
+    }
+  }
+
+  @Test func `a missing parameter or member is refused, or anonymous`() throws {
+    for (part, query, json) in [
+      (.query("a"), "b=1", nil), (.query("a"), "a=", nil), (.query("a"), nil, nil), (.json("/a"), nil, "{}"),
+      (.json("/a"), nil, #"{"a":""}"#), (.json("/a"), nil, nil), (.json("/a"), nil, "[]"),
+    ] as [(CallerPart, String?, String?)] {
+      #expect(throws: Problem.callerUnknown(.missing(part))) { try caller([part], query: query, json: json) }
+      let anonymous = try caller([part], query: query, json: json, anonymous: .allow)
+      let policy = CallerPolicy(parts: [part], anonymous: .allow)
+      #expect(try policy.caller(values: [:]) == anonymous)
+    }
+  }
+
+  @Test func `before the body comes, all other parts are looked at`() throws {
+    let policy = CallerPolicy(parts: [.json("/a"), .query("q")])
+    let head = Request("application/json", "").head
+    let peer = CallerPeer(address: "")
+    #expect(try policy.callerBeforeBody(head: head, peer: peer, query: ByteBuffer(string: "q=1")) == nil)
+    #expect(throws: Problem.callerUnknown(.missing(.query("q")))) {
+      try policy.callerBeforeBody(head: head, peer: peer, query: nil)
+    }
+    let early = try CallerPolicy(parts: [.query("q")]).callerBeforeBody(
+      head: head, peer: peer, query: ByteBuffer(string: "q=1"))
+    #expect(try early == caller([.query("q")], query: "q=1"))
+  }
+
+  @Test func `without parts all clients are one caller`() throws {
+    let policy = CallerPolicy(parts: [])
+    #expect(policy.isShared)
+    let one = try policy.caller(head: Request(("A", "x")).head, peer: CallerPeer(address: "192.0.2.1"))
+    #expect(try policy.caller(head: Request().head, peer: CallerPeer(address: "")) == one)
+    #expect(try policy.caller(values: [:]) == one)
+    #expect(try caller([.header("a")], [], anonymous: .allow) != one)
   }
 
   @Test func `a missing or empty part is refused`() {

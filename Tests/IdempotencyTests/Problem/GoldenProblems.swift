@@ -185,6 +185,18 @@ let goldenProblems = #"""
 
   Content-Type: application/problem+json
   Cache-Control: no-store
+  Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Send the query parameter account so that it can be read: percent-encoded in a query, as a string or an integer in JSON.","code":"caller_unknown","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#caller_unknown>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#caller_unknown","title":"The caller is not known","status":401,"detail":"Send the JSON body's member /account so that it can be read: percent-encoded in a query, as a string or an integer in JSON.","code":"caller_unknown","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
   Link: </.well-known/idempotency#payload_mismatch>; rel="describedby"
   X-Should-Retry: false
   {"type":"/.well-known/idempotency#payload_mismatch","title":"The idempotency key was used with another payload","status":409,"detail":"Use a new key for a new operation, or retry with exactly the payload that was first sent with this key.","code":"payload_mismatch","retryable":false}

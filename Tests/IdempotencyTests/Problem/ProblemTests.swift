@@ -16,7 +16,7 @@ struct ProblemTests {
       .missing(.header("authorization")), .missing(.header("x-user")), .missing(.cookie("session")),
       .missing(.address), .missing(.clientCertificate(.identity)), .missing(.clientCertificate(.subject)),
       .missing(.clientCertificate(.san)), .repeated(.header("authorization")), .repeated(.cookie("session")),
-      .unknownScheme,
+      .unknownScheme, .unreadable(.query("account")), .unreadable(.json("/account")),
     ].map { .callerUnknown($0) }
     + [409, 422, 400].map { .payloadMismatch(status: $0) }
     + [

@@ -19,7 +19,7 @@ extension Settings {
     document.section("log") { log.read($0) }
     document.section("tracing") { tracing = TracingSettings.read($0) }
     document.refuseUnsupported("jwt")
-    document.refuseUnsupported("policy_document", neutral: "off")
+    document.choice("policy_document", into: &policyDocument)
     document.choice("readiness", into: &readiness)
     document.flag("allow_identity_change", into: &allowsIdentityChange)
     routes =

@@ -4,6 +4,9 @@ import Wire
 /// The treatment of request fields with an underscore in their names on the way to backends.
 public enum Underscores: String, Sendable, CaseIterable { case drop, pass }
 
+/// Whether clients may read the policy at `/.well-known/idempotency`. With `off`, requests for it go by the routes.
+public enum PolicyPublication: String, Sendable, CaseIterable { case on, off }
+
 /// The whole configuration: one YAML file, read into one typed document.
 public struct Settings: Sendable, Hashable {
   /// The condition for readiness.
@@ -36,6 +39,7 @@ public struct Settings: Sendable, Hashable {
   public var routes: [RoutePolicy] = []
   /// The condition under which this process reports that it is ready.
   public var readiness: Readiness = .started
+  public var policyDocument: PolicyPublication = .on
   /// Whether a reload may change the identity by which a route's records are found.
   public var allowsIdentityChange = false
   /// The settings that are valid but probably a mistake, in the order of the file.

@@ -98,7 +98,7 @@ struct CommandLineTests {
 
   @Test(arguments: [
     "caller: {parts: ['jwt:sub']}", "on_unknown: reconcile", "shadow: true", "cors: true",
-    "profile: stripe", "batch: {items: /a, key: /b, results: /c}",
+    "batch: {items: /a, key: /b, results: /c}",
   ])
   func `a member that is not built yet is refused, not ignored`(member: String) async throws {
     let caller = member.hasPrefix("caller") ? "" : "caller: {parts: ['header:Authorization']}, "

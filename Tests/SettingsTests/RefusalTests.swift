@@ -257,7 +257,8 @@ struct RefusalTests {
     (
       "<<: {workers: 1}",
       "2:1: <<: unknown member; allowed are listen, admin, workers, drain_delay, shutdown_grace, trusted_proxies, "
-        + "unmatched_keys, underscores, upstreams, store, limits, log, tracing, readiness, allow_identity_change, defaults, routes"
+        + "unmatched_keys, underscores, upstreams, store, limits, log, tracing, policy_document, readiness, "
+        + "allow_identity_change, defaults, routes"
     ),
   ]) func `an issue names the fault's place and its remedy`(text: String, issue: String) {
     #expect(issues(upstream + text) == [issue])

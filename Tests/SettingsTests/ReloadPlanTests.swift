@@ -37,6 +37,7 @@ struct ReloadPlanTests {
     ("info", "debug"), ("{level: info}", "{level: info, access: false}"),
     ("9000", "9005"), ("workers: 2", "workers: 2\nlimits: {max_in_flight: 5}"),
     ("workers: 2", "workers: 2\nunmatched_keys: refuse"), ("workers: 2", "workers: 2\nunderscores: pass"),
+    ("workers: 2", "workers: 2\npolicy_document: off"),
     ("workers: 2", "workers: 2\nshutdown_grace: 60s"), ("workers: 2", "workers: 2\ndrain_delay: 1s"),
     ("endpoint: route", "endpoint: route\n    retention: 2h\n    remember: 3h"),
     ("\"http://127.0.0.1:9001\"", "\"http://127.0.0.1:9001\", max_connections: 9"),

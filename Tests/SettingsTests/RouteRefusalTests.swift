@@ -5,6 +5,10 @@ struct RouteRefusalTests {
   private let offset = 48
 
   @Test(arguments: [
+    (
+      "profile: strype", 9, "profile",
+      "must be ietf, stripe, paypal, square, aip155, wunderlist or webhook"
+    ),
     ("idempotency: on", 13, "idempotency", "must be required, optional or off"),
     ("mismatch_status: 404", 17, "mismatch_status", "must be 409, 422 or 400"),
     ("max_waiters: 0", 13, "max_waiters", "must be a whole number from 1 to 100000"),

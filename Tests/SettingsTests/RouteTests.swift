@@ -149,6 +149,27 @@ struct RouteTests {
     #expect(try load(route("retention: 1h")).routes[0].caller?.isShared == false)
   }
 
+  @Test func `every member overrides the profile of its section, and a route's profile the defaults`() throws
+  {
+    func read(_ defaults: String, _ own: String) throws -> RoutePolicy {
+      try load(
+        upstream + "defaults: {caller: {parts: [address]}, \(defaults)}\nroutes: [{name: r, \(own)}]"
+      ).routes[0]
+    }
+    let stripe = try read("mismatch_status: 422", "profile: stripe")
+    #expect(stripe.profile == .stripe && stripe.mismatchStatus == 400 && stripe.idempotency == .optional)
+    let own = try read("profile: stripe", "mismatch_status: 409, idempotency: required")
+    #expect(own.profile == .stripe && own.mismatchStatus == 409 && own.idempotency == .required)
+    let paypal = try read("retention: 1h", "profile: paypal")
+    #expect(paypal.retention == .seconds(45 * 86400) && paypal.remember == paypal.retention)
+    let webhook = try read("retention: 1h", "profile: webhook")
+    #expect(
+      webhook.caller?.isShared == true && webhook.recipe.body == .none && webhook.retention == .seconds(3600))
+    let named = try read("retention: 1h", "profile: webhook, caller: {parts: [\"header:X-Source\"]}")
+    #expect(named.caller == CallerPolicy(parts: [.header("x-source")]))
+    #expect(named.key.from == [.json("/id")])
+  }
+
   @Test func `a file needs no routes`() throws {
     #expect(try load(upstream).routes.isEmpty)
   }

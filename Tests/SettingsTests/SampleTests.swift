@@ -62,6 +62,7 @@ struct SampleTests {
     #expect(settings.log.format == .json)
     #expect(settings.log.access)
     #expect(settings.log.replaySample == 1)
+    #expect(settings.policyDocument == .on)
     let backend = try #require(settings.upstreams["backend"])
     #expect(backend.host == .preserve)
     #expect(backend.connectTimeout == 2000)

@@ -24,8 +24,8 @@ struct ShownTests {
 
   @Test func `every member of the sample is shown, by its name`() throws {
     let written = paths(try #require(try Yams.load(yaml: Sample.text)))
-    // `defaults` are shown in each route; the policy document is not built.
-    let expected = written.filter { !$0.hasPrefix("defaults") && $0 != "policy_document" }
+    // `defaults` are shown in each route.
+    let expected = written.filter { !$0.hasPrefix("defaults") }
     let missing = expected.subtracting(paths(try shown(Sample.text)))
     #expect(missing.isEmpty, "add to the `shown` of their settings: \(missing.sorted())")
   }
@@ -40,6 +40,7 @@ struct ShownTests {
       routes:
         - name: r
           match: {methods: [POST], path: "/v1/a b/{id}", host: Api.Example}
+          profile: stripe
           upstream: b
           key: {from: [header:X-Key, query:k, json:/a/b, form:f, [query:a, header:B], payload]}
           caller: {parts: [cookie:s, query:q, json:/a, client_certificate:san, address]}
@@ -58,6 +59,7 @@ struct ShownTests {
       #""store":{"kind":"redis","url":"redis://h:1/2","username":"me","password":"(redacted)","replicas":0,"durable":"memory","failover_grace":"2s","timeout":"250ms","#,
       #""local_cache":"0B""#, #""path":"/v1/a b/{id}","host":"api.example""#, #""upstream":"b""#,
       #""from":["header:x-key","query:k","json:/a/b","form:f",["query:a","header:b"],"payload"]"#,
+      #""profile":"stripe","idempotency":"optional""#,
       #""parts":["cookie:s","query:q","json:/a","client_certificate:san","address"]"#,
       #""retention":"36h","remember":"36h""#,
       #""outcomes":{"final":[],"retry":[500,"4xx"],"unknown":[]}"#, #""max_request_body":"1536KiB""#,

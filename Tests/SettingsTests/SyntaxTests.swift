@@ -107,11 +107,12 @@ struct SyntaxTests {
         "2:5: routes[0].caller: is missing: say who the caller is, such as {parts: [\"header:Authorization\"]}, "
           + "or write idempotency: off",
         "3:12: routes[0].lease: has no unit: write it in ms, s, m, h or d, such as 5s",
-        "4:5: routes[0].colour: unknown member; allowed are name, match, upstream, idempotency, key, caller, endpoint, "
-          + "spelling, content_coding, fingerprint, mismatch_status, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
+        "4:5: routes[0].colour: unknown member; allowed are name, match, upstream, profile, idempotency, key, caller, "
+          + "endpoint, spelling, content_coding, fingerprint, mismatch_status, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
           + "unknown_retention, outcomes, on_unknown, max_attempts, on_store_failure, max_request_body, "
           + "max_response_body, response_timeout, set_cookie, stream",
-        "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME, client_certificate or address",
+        "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME, query:NAME, json:/pointer, "
+          + "client_certificate or address",
         "7:10: workers: must be a whole number from 0 to 1024",
         "9:18: upstreams.backend.url: must be http://host:port, https://host:port or unix:/path",
       ])

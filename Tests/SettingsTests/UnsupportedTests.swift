@@ -3,14 +3,12 @@ import Testing
 struct UnsupportedTests {
   @Test(arguments: [
     ("jwt: {jwks_file: x}", "2:1: jwt: not supported yet; take it out"),
-    ("policy_document: on", "2:1: policy_document: not supported yet; write off, or take it out"),
     ("store: {encryption: {secret_files: [a]}}", "2:9: store.encryption: not supported yet; take it out"),
   ]) func `a member that this version does not build is refused by name`(text: String, issue: String) {
     #expect(issues(upstream + text) == [issue])
   }
 
   @Test(arguments: [
-    ("profile: ietf", "profile: not supported yet; take it out"),
     ("reconcile: {path: /x}", "reconcile: not supported yet; take it out"),
     ("batch: {items: /x}", "batch: not supported yet; take it out"),
     ("cors: true", "cors: not supported yet; write false, or take it out"),

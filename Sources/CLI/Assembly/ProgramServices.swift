@@ -118,7 +118,8 @@ extension ProgramServices {
         isEnabled: settings.log.access && Logger.Level(settings.log.level) <= .info,
         replaySample: settings.log.replaySample),
       trustedProxies: settings.trustedProxies, unmatchedKeys: settings.unmatchedKeys,
-      passesUnderscores: settings.underscores == .pass)
+      passesUnderscores: settings.underscores == .pass,
+      policy: settings.policyDocument == .on ? PolicyDocument(settings.routes) : nil)
   }
 }
 

@@ -32,6 +32,8 @@ public struct RoutePolicy: Hashable, Sendable {
   public var name: String
   public var match: RouteMatch
   public var upstream: UpstreamSettings
+  /// The contract whose presets the route began with; `nil` for none. It decides on the form of refusals.
+  public var profile: RouteProfile?
   public var idempotency: Idempotency = .required
   public var key = KeyPolicy()
   /// The rule for callers; `nil` only if `idempotency` is `off`.

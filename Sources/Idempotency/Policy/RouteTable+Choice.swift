@@ -84,6 +84,14 @@ extension RouteTable {
       isAmbiguous: ownIsProtected && overriding != nil)
   }
 
+  /// The protected route of a request with this method; `nil` if no route protects it.
+  func protectedRoute(
+    for head: MessageHead, method: ByteBuffer, host: ByteBuffer, path: ByteBuffer
+  ) -> Route? {
+    let route = route(for: head, method: method, host: host, path: path)
+    return route?.policy.isProtected == true ? route : nil
+  }
+
   private func route(
     for head: MessageHead, method: ByteBuffer, host: ByteBuffer, path: ByteBuffer
   ) -> Route? {

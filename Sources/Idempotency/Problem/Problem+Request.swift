@@ -12,6 +12,8 @@ public enum RequestFault: Hashable, Sendable, CaseIterable {
   case methodOverrides
   /// A protected method overrides another protected one.
   case methodOverridden
+  /// The parameters of an inquiry for an outcome are missing, unknown or malformed.
+  case inquiry
 }
 
 // Refusals caused by the request itself.
@@ -31,6 +33,8 @@ extension Problem {
         "Send one field that overrides the method, once and with one method; this request names several."
       case .methodOverridden:
         "Send the overriding method as the request's own; a key protects both methods here, and it would be uncertain which of them ran."
+      case .inquiry:
+        "Ask by the parameters method and path, and by key, attach and response where they are wanted, each percent-encoded and once."
       }
     return Problem(.badRequest, status: 400, detail: detail, isRetryable: false)
   }

@@ -23,6 +23,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var logEntry = AccessRecord()
   /// The id of a keyed request, once it is known.
   var recordID: RecordID?
+  /// The form of refusals, by its route.
+  var errorFormat = ErrorFormat.problem
   /// Whether its access log entry has been written.
   var isLogged = false
   /// Whether a runner has taken it.

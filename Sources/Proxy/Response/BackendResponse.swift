@@ -36,6 +36,14 @@ final class BackendResponse {
     self.copy = copy
   }
 
+  /// The response that Semel gives in place of one that means *deleted already*; `nil` if the client has a part of that.
+  func deleted() -> BackendResponse? {
+    guard relay == nil else { return nil }
+    let head = MessageHead(start: .status(204, reason: 0..<0))
+    return BackendResponse(
+      head: UpstreamHead(head: head, isDelimitedByClose: false), body: ByteBuffer(), trailers: ByteBuffer())
+  }
+
   /// The outcome to record.
   func outcome(by route: Route, method: MessageHead.Method) -> Outcome {
     guard let copy, !isDelimitedByClose else {

@@ -10,8 +10,10 @@ struct ClientResponseHead {
     case backend(MessageHead, ResponseLabel?)
     /// A recorded response.
     case recorded(CompletedRecord, RecordedResponse)
-    /// A refusal of Semel's own (RFC 9457), with the length of its document.
-    case problem(Problem, length: Int)
+    /// A refusal of Semel's own, with the form and the length of its document.
+    case problem(Problem, ErrorFormat, length: Int)
+    /// Another response of Semel's own, with the length of its body.
+    case own(OwnResponse, length: Int)
   }
 
   /// The body that follows the head.
@@ -39,7 +41,8 @@ struct ClientResponseHead {
     switch source {
     case .backend(let head, _): head.status
     case .recorded(_, let response): response.status
-    case .problem(let problem, _): problem.status
+    case .problem(let problem, _, _): problem.status
+    case .own(let response, _): response.status
     }
   }
 }
@@ -71,11 +74,20 @@ struct ClientResponse {
     trailers = response.trailers
   }
 
-  /// A refusal. `method` is `nil` if the request could not be read.
-  init(_ problem: Problem, to method: MessageHead.Method? = nil) {
-    body = problem.body()
+  /// A response of Semel's own.
+  init(_ response: OwnResponse, to method: MessageHead.Method) {
+    body = response.body
     head = ClientResponseHead(
-      source: .problem(problem, length: body.readableBytes),
+      source: .own(response, length: body.readableBytes),
+      content: .init(length: body.readableBytes, status: response.status, method: method))
+    trailers = ByteBuffer()
+  }
+
+  /// A refusal. `method` is `nil` if the request could not be read.
+  init(_ problem: Problem, as format: ErrorFormat = .problem, to method: MessageHead.Method? = nil) {
+    body = problem.body(as: format)
+    head = ClientResponseHead(
+      source: .problem(problem, format, length: body.readableBytes),
       content: .init(length: body.readableBytes, status: problem.status, method: method))
     trailers = ByteBuffer()
   }

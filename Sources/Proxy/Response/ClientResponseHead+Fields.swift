@@ -18,7 +18,7 @@ extension ClientResponseHead {
     switch source {
     case .backend(let head, _): head.bytes.readableBytes + 192
     case .recorded(_, let response): response.fields.readableBytes + 384
-    case .problem: 512
+    case .problem, .own: 512
     }
   }
 
@@ -43,16 +43,26 @@ extension ClientResponseHead {
       out.writeStaticString("\r\nIdempotency-Expires: ")
       HTTPDate.write(Int(record.expiresAt.milliseconds / 1000), into: &out)
       out.writeStaticString("\r\n")
-    case .problem(let problem, let length):
-      for (name, value) in problem.fields {
-        out.writeStaticString(name)
-        out.writeStaticString(": ")
-        out.writeString(value)
-        out.writeStaticString("\r\n")
-      }
-      Self.writeDate(now(), into: &out)
-      if content == .none { out.writeContentLength(length) }
+    case .problem(let problem, let format, let length):
+      write(problem.fields(as: format), length: length, now: now, into: &out)
+    case .own(let response, let length):
+      write(response.fields, length: length, now: now, into: &out)
     }
+  }
+
+  /// Writes the fields of a response of Semel's own.
+  private func write(
+    _ fields: [(name: StaticString, value: String)], length: Int, now: () -> Int, into out: inout ByteBuffer
+  ) {
+    for (name, value) in fields {
+      out.writeStaticString(name)
+      out.writeStaticString(": ")
+      out.writeString(value)
+      out.writeStaticString("\r\n")
+    }
+    Self.writeDate(now(), into: &out)
+    // The length of a 304 would be that of the document, which is not sent.
+    if content == .none, status != 304 { out.writeContentLength(length) }
   }
 
   private static func writeDate(_ now: Int, into out: inout ByteBuffer) {

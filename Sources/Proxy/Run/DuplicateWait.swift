@@ -15,14 +15,28 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
 
   /// `nil` if the delivery may not wait: by the route's setting, by its own `Prefer: wait=0`, or because the maximum of
   /// deliveries waits for the key.
-  init?<Backend: Upstream>(
+  convenience init?<Backend: Upstream>(
     for call: KeyedCall, of runner: RequestRunner<Store, Backend>
   ) async throws(Problem) {
     let span = Self.span(by: call.route, head: runner.head)
-    id = call.id
+    try await self.init(call.id, within: span, max: call.route.policy.maxWaiters, of: runner)
+  }
+
+  /// `nil` if the maximum of deliveries and inquiries waits for the key.
+  convenience init?<Backend: Upstream>(
+    for inquiry: OutcomeInquiry, of runner: RequestRunner<Store, Backend>
+  ) async throws(Problem) {
+    try await self.init(
+      inquiry.id, within: inquiry.attach, max: inquiry.route.policy.maxWaiters, of: runner)
+  }
+
+  private init?<Backend: Upstream>(
+    _ id: RecordID, within span: Milliseconds, max: Int, of runner: RequestRunner<Store, Backend>
+  ) async throws(Problem) {
+    self.id = id
     environment = runner.environment
     deadline = .now() + .milliseconds(span.count)
-    guard span > 0, environment.waiting.enter(id, max: call.route.policy.maxWaiters) else { return nil }
+    guard span > 0, environment.waiting.enter(id, max: max) else { return nil }
     do {
       watch = try await runner.worker.store.watch(id)
     } catch {

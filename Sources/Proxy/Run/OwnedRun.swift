@@ -33,7 +33,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     do throws(UpstreamFailure) {
       let response = try await run.capture.run(within: call.route.policy.timeToResponse)
       run.noteBackendTime()
-      return await run.record(response)
+      return await run.record(run.settled(response))
     } catch {
       run.noteBackendTime()
       return await run.end(after: error)
@@ -60,6 +60,16 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
         body: call.upstreamBody(of: delivery), permit: lease.permit, memory: delivery,
         bindsConnection: runner.head.bindsConnection))
     capture = ResponseCapture(of: exchange, route: call.route, claim: claim, delivery: delivery)
+  }
+
+  /// The response, or the one that takes its place by the route's profile.
+  private func settled(_ response: BackendResponse) -> BackendResponse {
+    let policy = call.route.policy
+    guard policy.profile != nil,
+      policy.meansDeleted(
+        status: response.head.status, isDelete: runner.head.method == .delete, attempt: lease.claim.attempt)
+    else { return response }
+    return response.deleted() ?? response
   }
 
   private func noteBackendTime() {
@@ -144,7 +154,7 @@ extension OwnedRun {
   @inline(never)
   private func listenOn(for settle: Milliseconds) async -> End {
     do throws(UpstreamFailure) {
-      return await record(try await capture.run(within: settle))
+      return await record(settled(try await capture.run(within: settle)))
     } catch {
       return await end(after: error)
     }

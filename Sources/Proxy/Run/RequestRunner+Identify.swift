@@ -14,6 +14,9 @@ extension RequestRunner {
     case incomplete(limit: Int)
     /// Accepted by its head, with a body that has to be read beside the loop.
     case large(LargeRequest)
+    /// A request that Semel itself responds to.
+    case published(OwnResponse)
+    case inquiry(OutcomeInquiry)
   }
 
   /// The path and the host that the request names, in the form in which they are matched.
@@ -34,6 +37,11 @@ extension RequestRunner {
   func identify(body: ByteBuffer?) throws(Problem) -> Subject {
     let (target, host) = try addressed()
     guard target.form != .authority else { throw .notImplemented }
+    if let path = ReservedPath(head, path: target.path),
+      let subject = try reserved(path, target, host: host)
+    {
+      return subject
+    }
     let choice = try configuration.routes.choice(
       for: head, host: host?.name ?? ByteBuffer(), path: target.path)
     delivery.logEntry.route = choice.route?.policy.name
@@ -41,6 +49,7 @@ extension RequestRunner {
     guard let route = choice.route, route.policy.isProtected else {
       return try unprotected(target, by: choice.route)
     }
+    if let profile = route.policy.profile { delivery.errorFormat = profile.errorFormat }
     try refuseUnprotectable(route)
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     if case .missing = finding { return try unkeyed(target, by: route) }

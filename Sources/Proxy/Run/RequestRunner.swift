@@ -62,6 +62,10 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       try await run(try identify(body: try await delivery.collectBody(limit: limit)))
     case .large(let request):
       try await run(try await identify(request))
+    case .published(let response):
+      respond(with: response)
+    case .inquiry(let inquiry):
+      try await run(inquiry)
     }
   }
 

@@ -15,10 +15,13 @@ public final class ConfigurationSnapshot: Sendable {
   let unmatchedKeys: UnmatchedKeys
   /// Whether request fields with an underscore in their names go to backends.
   let passesUnderscores: Bool
+  /// The policy that clients may read; `nil` if it is hidden.
+  let policy: PolicyDocument?
 
   public init(
     routes: RouteTable, fallback: UpstreamSettings?, limits: LimitSettings, accessLog: AccessLog,
-    trustedProxies: TrustedProxies, unmatchedKeys: UnmatchedKeys, passesUnderscores: Bool
+    trustedProxies: TrustedProxies, unmatchedKeys: UnmatchedKeys, passesUnderscores: Bool,
+    policy: PolicyDocument? = nil
   ) {
     self.routes = routes
     self.fallback = fallback
@@ -27,5 +30,6 @@ public final class ConfigurationSnapshot: Sendable {
     self.trustedProxies = trustedProxies
     self.unmatchedKeys = unmatchedKeys
     self.passesUnderscores = passesUnderscores
+    self.policy = policy
   }
 }

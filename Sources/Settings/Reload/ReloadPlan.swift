@@ -98,6 +98,7 @@ extension ReloadPlan {
     settings.drainDelay = new.drainDelay
     settings.shutdownGrace = new.shutdownGrace
     settings.readiness = new.readiness
+    settings.policyDocument = new.policyDocument
     settings.allowsIdentityChange = new.allowsIdentityChange
     settings.warnings = new.warnings
     return settings

@@ -18,6 +18,8 @@ struct RouteDraft {
     if let name = section.member("upstream")?.parsed("the name of an upstream", Identifier.parse) {
       upstream = name
     }
+    // First, so that every member of the same section overrides it.
+    readProfile(section)
     section.choice("idempotency", into: &policy.idempotency)
     section.section("key") { policy.key.read($0) }
     section.section("caller") { readCaller($0) }
@@ -40,10 +42,21 @@ struct RouteDraft {
     section.size("max_response_body", into: &policy.maxResponseBody, in: 0...1 << 40)
     readResponseTimeout(section)
     section.choice("set_cookie", into: &policy.setCookie)
-    for name in ["profile", "reconcile", "batch"] { section.refuseUnsupported(name) }
+    for name in ["reconcile", "batch"] { section.refuseUnsupported(name) }
     section.flag("stream", into: &policy.stream)
     for name in ["cors", "shadow"] { section.refuseUnsupported(name, neutral: "false") }
     policy.outcomes = patterns.table
+  }
+
+  private mutating func readProfile(_ section: Section) {
+    let words = RouteProfile.allCases.map(\.rawValue).asAlternatives
+    let profile = section.member("profile")?.parsed(words) { text throws(Refusal) in
+      guard let profile = RouteProfile(rawValue: text) else { throw Refusal("must be \(words)") }
+      return profile
+    }
+    guard let profile else { return }
+    policy.adopt(profile)
+    if profile == .webhook { sharesCaller = true }
   }
 
   private mutating func readCaller(_ section: Section) {

@@ -7,6 +7,7 @@ extension RoutePolicy {
       "name": .text(name),
       "match": match.shown,
       "upstream": .text(upstream.name),
+      "profile": profile.map { .word($0) },
       "idempotency": .word(idempotency),
       "key": key.shown,
       "caller": caller?.shown,

@@ -22,6 +22,7 @@ extension Settings {
       "log": log.shown,
       "tracing": tracing?.shown,
       "readiness": .word(readiness),
+      "policy_document": .word(policyDocument),
       "allow_identity_change": .flag(allowsIdentityChange),
       "routes": .list(routes.map(\.shown)),
       "warnings": .texts(warnings.map(\.description)),

@@ -237,12 +237,14 @@ public enum RequestOutcome: Int, MetricLabel {
   case upgraded
   /// The client disconnected, or Semel had to cut off the response.
   case cut
+  /// Semel itself responded: with its policy, or with the outcome of an earlier request.
+  case reported
 
   public static let key = "outcome"
   public static let values = [
     "executed", "replayed", "not_stored", "unknown", "passed", "ignored", "unprotected", "refused",
     "upgraded",
-    "cut",
+    "cut", "reported",
   ]
 }
 

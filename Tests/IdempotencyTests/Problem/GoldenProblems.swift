@@ -38,6 +38,12 @@ let goldenProblems = #"""
 
   Content-Type: application/problem+json
   Cache-Control: no-store
+  Link: </.well-known/idempotency#bad_request>; rel="describedby"
+  X-Should-Retry: false
+  {"type":"/.well-known/idempotency#bad_request","title":"The request cannot be read safely","status":400,"detail":"Ask by the parameters method and path, and by key, attach and response where they are wanted, each percent-encoded and once.","code":"bad_request","retryable":false}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
   Link: </.well-known/idempotency#key_missing>; rel="describedby"
   X-Should-Retry: false
   {"type":"/.well-known/idempotency#key_missing","title":"An idempotency key is required","status":400,"detail":"Put a unique key for this operation into the idempotency-key header field, and send the same key with every retry of it.","code":"key_missing","retryable":false}

@@ -25,7 +25,7 @@ import Testing
   @Test func `without the replica no claim is granted, and nothing of one stays`() async throws {
     let pair = try await ReplicaPair()
     try await RedisNode.run(pair.settings(timeout: 600)) { node in
-      _ = try await node.store.completed()
+      try await until("the replica has caught up") { (try? await node.store.completed()) != nil }
       pair.relay.set(.vanish)
       let request = Samples.request()
       try await node.expectRefusal(of: request)
@@ -53,7 +53,7 @@ import Testing
   @Test func `a stopped replica is missed as well`() async throws {
     let pair = try await ReplicaPair()
     try await RedisNode.run(pair.settings(timeout: 600)) { node in
-      _ = try await node.store.completed()
+      try await until("the replica has caught up") { (try? await node.store.completed()) != nil }
       pair.replica.kill()
       try await node.expectRefusal(of: Samples.request())
       try await pair.replica.start()
@@ -168,7 +168,7 @@ import Testing
     let hasWait = try server.command(["COMMAND", "COUNT"]) != nil && server.knows("waitaof")
     try await RedisNode.run(settings) { node in
       guard !hasWait else {
-        _ = try await node.store.completed()
+        try await until("the replica has caught up") { (try? await node.store.completed()) != nil }
         #expect(try server.calls(of: "waitaof") > 1)
         return
       }

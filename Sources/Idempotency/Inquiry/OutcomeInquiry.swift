@@ -1,0 +1,186 @@
+import NIOCore
+import Wire
+
+/// A client's question for the outcome of a request that it does not send again:
+/// `GET /.well-known/idempotency/outcome?method=POST&path=/v1/orders`, with the fields of its key and its caller.
+public struct OutcomeInquiry: Sendable {
+  /// The path at which inquiries are made.
+  public static let path = "/.well-known/idempotency/outcome"
+
+  /// The record that the request would have.
+  public let id: RecordID
+  public let route: Route
+  /// The maximum time to wait for the end of a request in flight; 0 for none.
+  public let attach: Milliseconds
+  /// Whether the recorded response itself is wanted.
+  public let wantsResponse: Bool
+
+  /// Identifies the request that an inquiry is about.
+  ///
+  /// - Parameters:
+  ///   - head: The inquiry's own head, whose fields stand for those of the request.
+  ///   - host: The host of the inquiry, which is that of the request; `nil` for none.
+  public init(
+    head: MessageHead, query: ByteBuffer?, host: RequestHost?, peer: CallerPeer, routes: RouteTable,
+    under identityKey: IdentityKey?
+  ) throws(Problem) {
+    let parameters = try InquiryParameters(query)
+    let target: RequestTarget
+    do throws(WireError) {
+      target = try RequestTarget(MessageHead(method: parameters.method, target: parameters.path))
+    } catch {
+      throw .badRequest(.inquiry)
+    }
+    let method = ByteBuffer(string: parameters.method)
+    guard
+      let route = routes.protectedRoute(
+        for: head, method: method, host: host?.name ?? ByteBuffer(), path: target.path),
+      let policy = route.policy.caller
+    else { throw .noRoute }
+    guard let caller = try policy.callerBeforeBody(head: head, peer: peer, query: target.query) else {
+      // An inquiry has no body, so that the parts in it are missing.
+      throw .callerUnknown(.missing(policy.parts.first(where: \.isInBody) ?? .address))
+    }
+    id = .make(
+      caller: caller, upstream: route.policy.upstream.name, host: host, method: method,
+      place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name),
+      key: try Self.key(route.policy.key, parameters.key, head: head, query: target.query),
+      under: identityKey)
+    self.route = route
+    attach = min(parameters.attach, route.policy.waitTimeout)
+    wantsResponse = parameters.wantsResponse
+  }
+
+  /// The key in the request's own place or in the parameter `key`; in both only if it is the same.
+  private static func key(
+    _ policy: KeyPolicy, _ texts: [String], head: MessageHead, query: ByteBuffer?
+  ) throws(Problem) -> IdempotencyKey {
+    let finding = try policy.keyBeforeBody(head: head, query: query)
+    guard !texts.isEmpty else {
+      guard case .found(let key) = finding else { throw .keyMissing(policy) }
+      return key
+    }
+    let key = try policy.key(texts: texts)
+    if case .found(let other) = finding, other != key { throw .keyInvalid(.repeated, policy: policy) }
+    return key
+  }
+}
+
+/// The parameters of an inquiry.
+private struct InquiryParameters {
+  private(set) var method = ""
+  private(set) var path = ""
+  /// The key, or the parts of a composite one in their order.
+  private(set) var key: [String] = []
+  private(set) var attach: Milliseconds = 0
+  private(set) var wantsResponse = false
+
+  /// Reads the parameters. One that is unknown, malformed or repeated is refused, since it may be a misspelt one.
+  init(_ query: ByteBuffer?) throws(Problem) {
+    var seen: Set<String> = []
+    for (name, value) in Self.pairs(query ?? ByteBuffer()) {
+      guard let name, let value, name == "key" || seen.insert(name).inserted, set(name, value) else {
+        throw .badRequest(.inquiry)
+      }
+    }
+    guard !method.isEmpty, path.hasPrefix("/") else { throw .badRequest(.inquiry) }
+  }
+
+  /// Sets a parameter; false if it is unknown or its value is not allowed.
+  private mutating func set(_ name: String, _ value: String) -> Bool {
+    switch name {
+    case "method": method = value
+    case "path": path = value
+    case "key": key.append(value)
+    case "attach":
+      guard let span = Self.span(value) else { return false }
+      attach = span
+    case "response":
+      guard let flag = Bool(value) else { return false }
+      wantsResponse = flag
+    default: return false
+    }
+    return true
+  }
+
+  /// A duration such as `10s`, `500ms` or `1m`. Nine digits exceed every limit.
+  private static func span(_ text: String) -> Milliseconds? {
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    guard !digits.isEmpty, digits.count <= 9, let count = Int64(digits) else { return nil }
+    switch text.dropFirst(digits.count) {
+    case "ms": return Milliseconds(count)
+    case "s": return .seconds(count)
+    case "m": return .seconds(60 * count)
+    default: return nil
+    }
+  }
+
+  /// The decoded pairs; `nil` for a text that is malformed.
+  private static func pairs(_ query: ByteBuffer) -> [(String?, String?)] {
+    query.withUnsafeReadableBytes { text in
+      FormPairs(text).map { pair in
+        (decoded(text, pair.name), decoded(text, pair.value))
+      }
+    }
+  }
+
+  private static func decoded(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> String? {
+    let bytes = UnsafeRawBufferPointer(rebasing: text[range])
+    guard PercentText.isWellFormed(bytes) else { return nil }
+    return String(validating: Array(IteratorSequence(PercentText(bytes, as: .decoded))), as: UTF8.self)
+  }
+}
+
+extension OutcomeInquiry {
+  /// The next step after the store has stated the record's standing.
+  public enum Action: Sendable, Equatable {
+    /// Wait until the record may have changed, then look again.
+    case wait(leaseLeft: Milliseconds)
+    /// Respond with the standing as a document.
+    case report(status: Int)
+    /// Respond with the recorded response.
+    case replay(CompletedRecord)
+  }
+
+  /// Decides on a standing.
+  ///
+  /// - Parameter mayWait: Whether time is left to wait for the end.
+  public func action(on standing: Standing, mayWait: Bool) -> Action {
+    switch standing {
+    case .inFlight(let leaseLeft, _) where mayWait && attach > 0: return .wait(leaseLeft: leaseLeft)
+    case .completed(let record) where wantsResponse:
+      if case .kept = record.outcome { return .replay(record) }
+      return .report(status: 404)
+    default:
+      // A document in place of a response must not be taken for it.
+      return .report(status: wantsResponse ? 404 : 200)
+    }
+  }
+
+  /// The document of a standing.
+  ///
+  /// - Parameter time: The text of a moment.
+  public static func response(
+    _ standing: Standing, status: Int, time: (StoreInstant) -> String
+  ) -> OwnResponse {
+    OwnResponse(
+      status: status, fields: [("Content-Type", "application/json"), ("Cache-Control", "no-store")],
+      body: ByteBuffer(string: "{\(members(of: standing, time).joined(separator: ","))}\n"))
+  }
+
+  private static func members(of standing: Standing, _ time: (StoreInstant) -> String) -> [String] {
+    switch standing {
+    case .absent: ["\"state\":\"absent\""]
+    case .inFlight(_, let attempt): ["\"state\":\"in_flight\"", "\"attempt\":\(attempt)"]
+    case .unknown(_, let attempt): ["\"state\":\"unknown\"", "\"attempt\":\(attempt)"]
+    case .released(let attempt): ["\"state\":\"released\"", "\"attempt\":\(attempt)"]
+    case .expired(let attempt): ["\"state\":\"expired\"", "\"attempt\":\(attempt)"]
+    case .completed(let record):
+      [
+        "\"state\":\"completed\"", "\"status\":\(record.outcome.status)",
+        "\"recorded_at\":\(time(record.recordedAt).jsonString)",
+        "\"expires_at\":\(time(record.expiresAt).jsonString)", "\"attempt\":\(record.attempt)",
+      ]
+    }
+  }
+}

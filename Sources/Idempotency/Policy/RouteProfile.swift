@@ -1,0 +1,81 @@
+/// A well-known contract of idempotency keys, as presets for the members of a route.
+public enum RouteProfile: String, Sendable, CaseIterable {
+  /// draft-ietf-httpapi-idempotency-key-header.
+  case ietf
+  /// Stripe's API: optional keys, and its error objects.
+  case stripe
+  /// PayPal's REST APIs: `PayPal-Request-Id`, remembered for 45 days, and its error objects.
+  case paypal
+  /// Square's APIs: a required member of the body, and its error list.
+  case square
+  /// Google's AIP-155: a request id in the body or the query, and errors as `google.rpc.Status`.
+  case aip155
+  /// Wunderlist's API: `X-Client-Request-ID`, and a repeated DELETE that finds nothing has succeeded.
+  case wunderlist
+  /// A receiver of events: the provider's event id is the key, and all senders are one caller.
+  case webhook
+
+  /// The form of the refusals that clients of this contract understand.
+  public var errorFormat: ErrorFormat {
+    switch self {
+    case .ietf, .wunderlist, .webhook: .problem
+    case .stripe: .stripe
+    case .paypal: .paypal
+    case .square: .square
+    case .aip155: .google
+    }
+  }
+}
+
+/// The form in which a refusal states its reason. The status is the same in each.
+public enum ErrorFormat: Sendable, CaseIterable {
+  /// A problem document (RFC 9457).
+  case problem
+  case stripe, paypal, square, google
+}
+
+extension RoutePolicy {
+  /// Whether a response to a repeated attempt means that an earlier attempt has deleted what the request names, so that
+  /// the client gets 204.
+  ///
+  /// - Parameter attempt: The number of the attempt, 1 for the first, which can delete nothing a second time.
+  public func meansDeleted(status: Int, isDelete: Bool, attempt: Int) -> Bool {
+    profile == .wunderlist && isDelete && attempt > 1 && (status == 404 || status == 410)
+  }
+
+  /// Sets the members that a profile presets. All others stay, and each may be changed afterwards.
+  ///
+  /// For `webhook`, the caller is set as well; no other profile says who the caller is.
+  public mutating func adopt(_ profile: RouteProfile) {
+    self.profile = profile
+    switch profile {
+    case .ietf:
+      key.from = [.header("idempotency-key")]
+      mismatchStatus = 422
+    case .stripe:
+      key.from = [.header("idempotency-key")]
+      idempotency = .optional
+      mismatchStatus = 400
+    case .paypal:
+      key.from = [.header("paypal-request-id")]
+      idempotency = .optional
+      mismatchStatus = 400
+      retention = .seconds(45 * 24 * 3600)
+    case .square:
+      key.from = [.json("/idempotency_key")]
+      mismatchStatus = 400
+    case .aip155:
+      key.from = [.json("/request_id"), .query("request_id")]
+      key.format = .uuid
+      idempotency = .optional
+      mismatchStatus = 409
+    case .wunderlist:
+      key.from = [.header("x-client-request-id")]
+    case .webhook:
+      key.from = [.json("/id")]
+      caller = CallerPolicy(parts: [])
+      // Providers put the time and number of the attempt into the body.
+      recipe = Recipe(body: .none, headers: recipe.headers)
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import NIOCore
+import Wire
+
+/// Refusals in the forms of other APIs, whose clients look for their own error objects.
+extension Problem {
+  /// The document in a form.
+  public func body(as format: ErrorFormat) -> ByteBuffer {
+    switch format {
+    case .problem: body()
+    case .stripe: ByteBuffer(string: stripe + "\n")
+    case .paypal: ByteBuffer(string: paypal + "\n")
+    case .square: ByteBuffer(string: square + "\n")
+    case .google: ByteBuffer(string: google + "\n")
+    }
+  }
+
+  /// The fields of the response besides its framing, for a document in a form.
+  public func fields(as format: ErrorFormat) -> [(name: StaticString, value: String)] {
+    guard format != .problem else { return fields }
+    var fields = fields
+    fields[0].value = "application/json"
+    // Stripe's libraries obey this field alone.
+    if format == .stripe { fields.append(("Stripe-Should-Retry", isRetryable ? "true" : "false")) }
+    return fields
+  }
+}
+
+extension Problem {
+  /// https://docs.stripe.com/api/errors
+  private var stripe: String {
+    let type =
+      switch code {
+      case .payloadMismatch, .inFlight: "idempotency_error"
+      default: status < 500 ? "invalid_request_error" : "api_error"
+      }
+    let code = code == .inFlight ? "idempotency_key_in_use" : code.rawValue
+    return
+      "{\"error\":{\"code\":\(code.jsonString),\"message\":\(detail.jsonString),\"type\":\(type.jsonString)}}"
+  }
+
+  /// https://developer.paypal.com/api/rest/responses
+  private var paypal: String {
+    let name =
+      switch status {
+      case 401: "AUTHENTICATION_FAILURE"
+      case 404: "RESOURCE_NOT_FOUND"
+      case 409: "RESOURCE_CONFLICT"
+      case 422: "UNPROCESSABLE_ENTITY"
+      case 503: "SERVICE_UNAVAILABLE"
+      default: status < 500 ? "INVALID_REQUEST" : "INTERNAL_SERVER_ERROR"
+      }
+    let issue =
+      switch code {
+      case .payloadMismatch: "DUPLICATE_REQUEST_ID"
+      case .keyMissing: "PAYPAL_REQUEST_ID_REQUIRED"
+      default: code.rawValue.uppercased()
+      }
+    return "{\"name\":\"\(name)\",\"message\":\(detail.jsonString),"
+      + "\"details\":[{\"issue\":\"\(issue)\",\"description\":\(detail.jsonString)}]}"
+  }
+
+  /// https://developer.squareup.com/docs/build-basics/handling-errors
+  private var square: String {
+    let category =
+      switch status {
+      case 401: "AUTHENTICATION_ERROR"
+      default: status < 500 ? "INVALID_REQUEST_ERROR" : "API_ERROR"
+      }
+    let isOfKey =
+      switch code {
+      case .keyMissing, .keyInvalid, .payloadMismatch, .inFlight, .keyExpired: true
+      default: false
+      }
+    let field = isOfKey ? ",\"field\":\"idempotency_key\"" : ""
+    return "{\"errors\":[{\"category\":\"\(category)\",\"code\":\"\(squareCode)\","
+      + "\"detail\":\(detail.jsonString)\(field)}]}"
+  }
+
+  private var squareCode: String {
+    switch code {
+    case .payloadMismatch: return "IDEMPOTENCY_KEY_REUSED"
+    case .keyMissing: return "MISSING_REQUIRED_PARAMETER"
+    case .keyInvalid: return "INVALID_VALUE"
+    default: break
+    }
+    switch status {
+    case 401: return "UNAUTHORIZED"
+    case 404: return "NOT_FOUND"
+    case 408: return "REQUEST_TIMEOUT"
+    case 409: return "CONFLICT"
+    case 413: return "REQUEST_ENTITY_TOO_LARGE"
+    case 501: return "NOT_IMPLEMENTED"
+    case 502: return "BAD_GATEWAY"
+    case 503: return "SERVICE_UNAVAILABLE"
+    case 504: return "GATEWAY_TIMEOUT"
+    default: return "BAD_REQUEST"
+    }
+  }
+
+  /// https://google.aip.dev/193
+  private var google: String {
+    let info =
+      "{\"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\"domain\":\"semel\","
+      + "\"reason\":\"\(code.rawValue.uppercased())\"}"
+    let retry = retryAfter.map {
+      ",{\"@type\":\"type.googleapis.com/google.rpc.RetryInfo\",\"retryDelay\":\"\($0)s\"}"
+    }
+    return "{\"error\":{\"code\":\(status),\"message\":\(detail.jsonString),\"status\":\"\(googleStatus)\","
+      + "\"details\":[\(info)\(retry ?? "")]}}"
+  }
+
+  private var googleStatus: String {
+    switch code {
+    case .callerUnknown: "UNAUTHENTICATED"
+    case .payloadMismatch, .responseNotKept, .keyExpired: "ALREADY_EXISTS"
+    case .inFlight: "ABORTED"
+    case .outcomeUnknown: status == 409 ? "ABORTED" : "UNKNOWN"
+    case .noRoute: "NOT_FOUND"
+    case .requestTimeout: "DEADLINE_EXCEEDED"
+    case .notImplemented: "UNIMPLEMENTED"
+    case .upstreamUnreachable, .storeUnavailable, .storeUnreadable, .overloaded: "UNAVAILABLE"
+    case .badRequest, .keyMissing, .keyInvalid, .keyNotSupported, .requestTooLarge, .headerTooLarge:
+      "INVALID_ARGUMENT"
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import Idempotency
+import NIOCore
+import Telemetry
+import Wire
+
+/// Requests for the paths at which Semel itself responds: its policy, and the outcomes of earlier requests.
+extension RequestRunner {
+  /// The subject of a request for a reserved path; `nil` if the path is left to the routes.
+  @inline(never)
+  func reserved(
+    _ path: ReservedPath, _ target: RequestTarget, host: RequestHost?
+  ) throws(Problem) -> Subject? {
+    switch path {
+    case .policy:
+      return configuration.policy.map {
+        .published($0.response(to: head, host: host?.name ?? ByteBuffer()))
+      }
+    case .outcome:
+      let inquiry = try OutcomeInquiry(
+        head: head, query: target.query, host: host, peer: delivery.peer.caller,
+        routes: configuration.routes, under: environment.identityKey)
+      delivery.logEntry.route = inquiry.route.policy.name
+      delivery.logEntry.routeNumber = inquiry.route.number
+      return .inquiry(inquiry)
+    }
+  }
+
+  /// Responds to an inquiry, at once or when the request that it is about has ended.
+  @inline(never)
+  func run(_ inquiry: OutcomeInquiry) async throws(Problem) {
+    var wait: DuplicateWait<Store>?
+    defer { wait?.end() }
+    var mayWait = true
+    while true {
+      let standing = try await standing(of: inquiry.id)
+      switch inquiry.action(on: standing, mayWait: mayWait) {
+      case .report(let status):
+        let response = OutcomeInquiry.response(standing, status: status) {
+          Timestamp.text(milliseconds: $0.milliseconds)
+        }
+        return respond(with: response)
+      case .replay(let record):
+        return replay(record.uncacheable, from: wait == nil ? .store : .wait)
+      case .wait(let leaseLeft):
+        if let wait {
+          mayWait = await wait.changed(leaseLeft: leaseLeft)
+        } else {
+          // The next look finds an end that came before the subscription.
+          wait = try await DuplicateWait(for: inquiry, of: self)
+          mayWait = wait != nil
+        }
+        guard delivery.isConnected else { return }
+      }
+    }
+  }
+
+  private func standing(of id: RecordID) async throws(Problem) -> Standing {
+    do throws(StoreError) {
+      return try await worker.store.find(id)
+    } catch {
+      if case .unreadable = error { throw .storeUnreadable(retryAfter: 1000) }
+      throw .storeUnavailable(retryAfter: 1000)
+    }
+  }
+
+  /// Responds with a document of Semel's own.
+  @inline(never)
+  func respond(with response: OwnResponse) {
+    delivery.logEntry.status = response.status
+    delivery.logEntry.outcome = .reported
+    delivery.respond(with: ClientResponse(response, to: head.method))
+  }
+}
+
+extension CompletedRecord {
+  /// The record with a response that no cache keeps. The URL of an inquiry does not name the caller, so that a cache
+  /// would hand one caller's response to another.
+  fileprivate var uncacheable: CompletedRecord {
+    guard case .kept(let response) = outcome else { return self }
+    // Before the others: a trace's stamp stands behind them.
+    var fields = ByteBuffer(staticString: "Cache-Control: no-store\r\n")
+    fields.writeImmutableBuffer(response.fields.fieldLines(without: FieldNameSet(.cacheControl)))
+    return CompletedRecord(
+      outcome: .kept(
+        RecordedResponse(
+          status: response.status, fields: fields, body: response.body, trailers: response.trailers)),
+      recordedAt: recordedAt, expiresAt: expiresAt, remaining: remaining, attempt: attempt)
+  }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import Idempotency
+import NIOCore
+import Testing
+import Wire
+
+/// The presets of well-known APIs, and their error objects.
+struct RouteProfileTests {
+  private func policy(_ profile: RouteProfile) -> RoutePolicy {
+    let upstream = UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1))
+    var policy = RoutePolicy(name: "r", match: RouteMatch(), upstream: upstream)
+    policy.caller = CallerPolicy(parts: [.address])
+    policy.recipe = Recipe(headers: ["x-a"])
+    policy.adopt(profile)
+    return policy
+  }
+
+  @Test func `each profile sets the members of its contract, and no others`() {
+    #expect(policy(.ietf).mismatchStatus == 422)
+    #expect(policy(.stripe).mismatchStatus == 400 && policy(.stripe).idempotency == .optional)
+    #expect(policy(.paypal).key.from == [.header("paypal-request-id")])
+    #expect(policy(.paypal).retention == .seconds(45 * 86400))
+    #expect(policy(.square).key.from == [.json("/idempotency_key")])
+    #expect(policy(.aip155).key.from == [.json("/request_id"), .query("request_id")])
+    #expect(policy(.aip155).key.format == .uuid && policy(.aip155).mismatchStatus == 409)
+    #expect(policy(.wunderlist).key.from == [.header("x-client-request-id")])
+    let webhook = policy(.webhook)
+    #expect(webhook.key.from == [.json("/id")])
+    #expect(webhook.caller?.isShared == true)
+    #expect(webhook.recipe == Recipe(body: .none, headers: ["x-a"]))
+    for profile in RouteProfile.allCases where profile != .webhook {
+      #expect(policy(profile).caller == CallerPolicy(parts: [.address]))
+      #expect(policy(profile).recipe == Recipe(headers: ["x-a"]))
+    }
+  }
+
+  @Test func `only a repeated DELETE that finds nothing has succeeded`() {
+    for status in [404, 410] {
+      #expect(policy(.wunderlist).meansDeleted(status: status, isDelete: true, attempt: 2))
+      #expect(!policy(.wunderlist).meansDeleted(status: status, isDelete: true, attempt: 1))
+      #expect(!policy(.wunderlist).meansDeleted(status: status, isDelete: false, attempt: 2))
+      #expect(!policy(.stripe).meansDeleted(status: status, isDelete: true, attempt: 2))
+    }
+    #expect(!policy(.wunderlist).meansDeleted(status: 409, isDelete: true, attempt: 2))
+  }
+
+  private static func text(_ problem: Problem, _ format: ErrorFormat) -> String {
+    String(buffer: problem.body(as: format))
+  }
+
+  @Test func `a mismatch is the error object of each API`() {
+    let problem = Problem.payloadMismatch(status: 400)
+    let detail = problem.detail
+    #expect(
+      Self.text(problem, .stripe)
+        == #"{"error":{"code":"payload_mismatch","message":"\#(detail)","type":"idempotency_error"}}"# + "\n")
+    #expect(
+      Self.text(problem, .paypal)
+        == #"{"name":"INVALID_REQUEST","message":"\#(detail)","#
+        + #""details":[{"issue":"DUPLICATE_REQUEST_ID","description":"\#(detail)"}]}"# + "\n")
+    #expect(
+      Self.text(problem, .square)
+        == #"{"errors":[{"category":"INVALID_REQUEST_ERROR","code":"IDEMPOTENCY_KEY_REUSED","#
+        + #""detail":"\#(detail)","field":"idempotency_key"}]}"# + "\n")
+    #expect(
+      Self.text(.inFlight(retryAfter: 1500), .google).hasPrefix(
+        #"{"error":{"code":409,"message":"Wait and send"#))
+    #expect(
+      Self.text(.inFlight(retryAfter: 1500), .google).hasSuffix(
+        #""status":"ABORTED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"semel","#
+          + #""reason":"IN_FLIGHT"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"2s"}]}}"#
+          + "\n"))
+  }
+
+  @Test(arguments: ErrorFormat.allCases)
+  func `every refusal is JSON in every form, with its advice on retries`(format: ErrorFormat) throws {
+    for problem in ProblemTests.all {
+      let body = Data(String(buffer: problem.body(as: format)).utf8)
+      _ = try JSONSerialization.jsonObject(with: body)
+      let fields = Dictionary(
+        uniqueKeysWithValues: problem.fields(as: format).map { ("\($0.name)", $0.value) })
+      #expect(fields["X-Should-Retry"] == "\(problem.isRetryable)")
+      #expect(fields["Cache-Control"] == "no-store")
+      #expect(
+        fields["Content-Type"] == (format == .problem ? "application/problem+json" : "application/json"))
+      #expect(fields["Stripe-Should-Retry"] == (format == .stripe ? "\(problem.isRetryable)" : nil))
+    }
+  }
+}

@@ -82,7 +82,8 @@ import Testing
     }
   }
 
-  @Test func `where replicas are demanded, new claims wait at a promoted one`() async throws {
+  @Test(.enabled(if: ReplicaPair.isTested, ReplicaPair.why))
+  func `where replicas are demanded, new claims wait at a promoted one`() async throws {
     let pair = try await ReplicaPair()
     let other = try await RedisServer(arguments: ["--replicaof", "127.0.0.1", "\(pair.master.port)"])
     let front = try await RedisRelay(to: pair.master.port)

@@ -305,7 +305,7 @@ extension ClaimLifecycle {
   }
 
   /// Decides on a completion that failed.
-  public mutating func storingFailed(_ error: StoreError) -> StoredAction {
+  public mutating func storingFailed() -> StoredAction {
     guard case .settling = state else {
       preconditionFailure("ClaimLifecycle: storingFailed outside of settling")
     }
@@ -331,7 +331,7 @@ extension RoutePolicy {
     } else {
       own = outcomes[status]
     }
-    let isLastAttempt = maxAttempts > 0 && claim.attempt >= maxAttempts
+    let isLastAttempt = maxAttempts > 0 && claim.ordinal >= maxAttempts
     return own == .retry && isLastAttempt ? .final : own
   }
 

@@ -36,7 +36,8 @@ public struct LimitSettings: Hashable, Sendable {
   public var http2Window = 64 << 10
   /// The maximum number of RST_STREAM frames on one connection within 30 s.
   public var http2Resets = 200
-  /// The maximum number of PING, SETTINGS and PRIORITY frames on one connection within 30 s.
+  /// The maximum number of frames on one connection within 30 s that advance no request, beyond those that its requests
+  /// and responses explain.
   public var http2ControlFrames = 1000
 
   public init() {}

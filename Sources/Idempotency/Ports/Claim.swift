@@ -40,8 +40,15 @@ public final class Claim: Sendable, Equatable {
   public var id: RecordID { grant.id }
   public var owner: OwnerToken { grant.owner }
   public var fingerprint: Fingerprint { grant.fingerprint }
-  /// The number of the attempt: 1 for the first owner, and one more for each later owner.
+  /// The difference between the first attempt numbers of two generations of a store, the later of which began when the
+  /// store had lost its records. No record has as many attempts.
+  public static let attemptsPerGeneration = 1_000_000_000
+
+  /// The number of the attempt: one more for each later owner. The first owner's is 1, and higher where the store has
+  /// lost its records before, so that it fences lost owners off.
   public var attempt: Int { grant.attempt }
+  /// The number of attempts of the record that the store knows of, this one included: 1 for the first owner.
+  public var ordinal: Int { (attempt - 1) % Self.attemptsPerGeneration + 1 }
   /// The time at which the first delivery arrived, by the store's clock.
   public var firstSeen: StoreInstant { grant.firstSeen }
   /// Whether an earlier attempt ended unknown. A 409 or 412 may then come from the backend's own unique column.

@@ -60,7 +60,7 @@ extension FailureCategory {
 extension RetryCause {
   /// The end of the previous attempt; `nil` for the first attempt.
   init?(_ claim: Claim) {
-    guard claim.attempt > 1 else { return nil }
+    guard claim.ordinal > 1 else { return nil }
     self = claim.followsUnknown ? .unknown : claim.onlyRejectedSoFar ? .forgotten : .released
   }
 }

@@ -67,7 +67,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     let policy = call.route.policy
     guard policy.profile != nil,
       policy.meansDeleted(
-        status: response.head.status, isDelete: runner.head.method == .delete, attempt: lease.claim.attempt)
+        status: response.head.status, isDelete: runner.head.method == .delete, ordinal: lease.claim.ordinal)
     else { return response }
     return response.deleted() ?? response
   }
@@ -201,7 +201,7 @@ extension OwnedRun {
       worker.countSuperseded(reply.outcome)
       return call.lifecycle.stored(reply.outcome)
     } catch {
-      let action = call.lifecycle.storingFailed(error)
+      let action = call.lifecycle.storingFailed()
       let isKept = keepStoring(completion, after: error)
       if isKept, case .respondAndKeepStoring = action {
         lease.note(completion.ownEnd)

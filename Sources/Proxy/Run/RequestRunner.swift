@@ -192,7 +192,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   @inline(never)
   private func countSighting(_ claim: Claim, of call: KeyedCall) {
     // Equal payloads of two callers are no sign that one of them has changed.
-    guard claim.attempt == 1, !call.key.isOfPayload,
+    guard claim.ordinal == 1, !call.key.isOfPayload,
       call.isKeySeenUnderOtherCaller(in: environment.sightings)
     else { return }
     worker.metrics.add(.keysUnderOtherCaller)

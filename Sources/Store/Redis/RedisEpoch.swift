@@ -10,8 +10,6 @@ import Synchronization
 ///
 /// The process has one for all connections. Safe to use from any thread.
 final class RedisEpoch: Sendable {
-  /// The difference between the first attempt numbers of two generations. No record has as many attempts.
-  static let attemptsPerGeneration = 1_000_000_000
   /// The maximum generation: attempt numbers have 14 digits at most, which Lua writes exactly.
   private static let maxGeneration = 9999
 
@@ -86,7 +84,7 @@ final class RedisEpoch: Sendable {
   }
 
   private func publish(_ state: borrowing State) {
-    base.store(state.generation * Self.attemptsPerGeneration, ordering: .relaxed)
+    base.store(state.generation * Claim.attemptsPerGeneration, ordering: .relaxed)
   }
 
   private static func generation(of epoch: String) -> Int {

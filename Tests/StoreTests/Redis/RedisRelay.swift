@@ -11,7 +11,8 @@ final class RedisRelay: Sendable {
     case haunt
     /// The next reply's bytes are cut to so many, then both connections are closed; after that all pass again.
     case cut(after: Int)
-    /// Replies vanish, and the connection stays.
+    /// Replies vanish, and the connection stays. It passes no reply afterwards either, as TCP leaves no gap in what it
+    /// delivers; only `cutAll` ends it.
     case vanish
   }
 
@@ -44,8 +45,9 @@ final class RedisRelay: Sendable {
           .flatMapThrowing { server in
             let relay = owner.relay.withLock { $0 }
             try client.pipeline.syncOperations.addHandler(
-              Pipe(to: server) { relay?.keeps($0, for: server) == true ? (nil, true) : ($0, false) })
-            try server.pipeline.syncOperations.addHandler(Pipe(to: client) { relay?.pass($0) ?? ($0, false) })
+              Pipe(to: server) { relay?.keeps($0, for: server) == true ? .haunts : .passes($0) })
+            try server.pipeline.syncOperations.addHandler(
+              Pipe(to: client) { relay?.fate(of: $0) ?? .passes($0) })
             relay?.connections.withLock { $0 += [client, server] }
             client.setOption(.autoRead, value: true).whenComplete { _ in }
             server.setOption(.autoRead, value: true).whenComplete { _ in }
@@ -93,41 +95,59 @@ final class RedisRelay: Sendable {
     cutAll()
   }
 
-  /// Returns the part of a reply's bytes that is passed on, and whether the connection is then cut.
-  private func pass(_ bytes: ByteBuffer) -> (bytes: ByteBuffer?, isCut: Bool) {
+  private func fate(of reply: ByteBuffer) -> Fate {
     mode.withLock { mode in
       switch mode {
-      case .pass, .haunt: return (bytes, false)
+      case .pass, .haunt: return .passes(reply)
       case .vanish:
         vanished.withLock { $0 += 1 }
-        return (nil, false)
+        return .vanishes
       case .cut(let count):
         mode = .pass
-        return (bytes.getSlice(at: bytes.readerIndex, length: min(count, bytes.readableBytes)), true)
+        return .ends(
+          after: reply.getSlice(at: reply.readerIndex, length: min(count, reply.readableBytes)))
       }
     }
   }
 
-  /// Hands what one side says to the other.
+  /// The treatment of some bytes and of their connection.
+  private enum Fate {
+    case passes(ByteBuffer)
+    case vanishes
+    /// Both connections are closed after these bytes.
+    case ends(after: ByteBuffer?)
+    /// The bytes are kept, and only their sender's connection is closed.
+    case haunts
+  }
+
+  /// Hands the bytes of one side to the other.
   private final class Pipe: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
     private let peer: any Channel
-    private let passage: (ByteBuffer) -> (bytes: ByteBuffer?, isCut: Bool)
+    private let fate: (ByteBuffer) -> Fate
     private var isHaunting = false
+    /// Whether bytes have vanished, so that none may follow them.
+    private var hasGap = false
 
-    init(to peer: any Channel, _ passage: @escaping (ByteBuffer) -> (bytes: ByteBuffer?, isCut: Bool)) {
+    init(to peer: any Channel, _ fate: @escaping (ByteBuffer) -> Fate) {
       self.peer = peer
-      self.passage = passage
+      self.fate = fate
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-      let (passed, isCut) = passage(unwrapInboundIn(data))
-      if let passed { peer.writeAndFlush(passed, promise: nil) }
-      guard isCut else { return }
-      isHaunting = passed == nil
-      context.close(promise: nil)
-      if !isHaunting { peer.close(promise: nil) }
+      guard !hasGap else { return }
+      switch fate(unwrapInboundIn(data)) {
+      case .passes(let bytes): peer.writeAndFlush(bytes, promise: nil)
+      case .vanishes: hasGap = true
+      case .ends(let bytes):
+        if let bytes { peer.writeAndFlush(bytes, promise: nil) }
+        context.close(promise: nil)
+        peer.close(promise: nil)
+      case .haunts:
+        isHaunting = true
+        context.close(promise: nil)
+      }
     }
 
     func channelInactive(context: ChannelHandlerContext) {

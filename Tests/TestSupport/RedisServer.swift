@@ -10,6 +10,7 @@ package final class RedisServer: @unchecked Sendable {
   package let port: Int
   package let socketPath: String
   private let directory = TemporaryDirectory()
+  private let program: String
   private let arguments: [String]
   private let clock: SteppedClock?
   private var process: pid_t = 0
@@ -25,12 +26,14 @@ package final class RedisServer: @unchecked Sendable {
   /// Starts a server and waits until it replies.
   ///
   /// - Parameters:
+  ///   - program: the program; `nil` for the `redis-server` of PATH.
   ///   - arguments: further options, such as `["--requirepass", "secret"]`; the last one of a name counts.
   ///   - appendOnly: whether it writes every change to disk at once, so that `kill` and `restart` lose nothing.
   ///   - clock: its clock, if that is not the system's.
   package init(
-    arguments: [String] = [], appendOnly: Bool = false, clock: SteppedClock? = nil
+    program: String? = nil, arguments: [String] = [], appendOnly: Bool = false, clock: SteppedClock? = nil
   ) async throws {
+    self.program = program ?? "redis-server"
     self.clock = clock
     let port = FreePort.find()
     self.port = port
@@ -83,6 +86,7 @@ package final class RedisServer: @unchecked Sendable {
       "sentinel failover-timeout \(name) 4000",
     ]
     try (text + lines + [""]).joined(separator: "\n").write(toFile: file, atomically: true, encoding: .utf8)
+    program = "redis-server"
     arguments = [file, "--sentinel"]
     clock = nil
     try await start()
@@ -115,7 +119,7 @@ package final class RedisServer: @unchecked Sendable {
   /// Starts it after `kill` or `stop`, and waits until it replies.
   package func start() async throws {
     precondition(process == 0, "RedisServer: started twice")
-    process = try Self.spawn(["redis-server"] + arguments, clock?.environment ?? [:])
+    process = try Self.spawn([program] + arguments, clock?.environment ?? [:])
     for _ in 0..<2000 {
       if let answer = try? command(["PING"]), !answer.hasPrefix("-LOADING") { return }
       var status: Int32 = 0

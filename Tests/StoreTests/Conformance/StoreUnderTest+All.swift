@@ -1,4 +1,4 @@
 extension StoreUnderTest {
   /// The stores that the conformance suite is run on.
-  static let all: [StoreUnderTest] = [embedded, cachedEmbedded, redis, replicated, cluster]
+  static let all: [StoreUnderTest] = [embedded, cachedEmbedded, redis, replicated, cluster] + others
 }

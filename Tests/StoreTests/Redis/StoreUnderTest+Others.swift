@@ -1,0 +1,32 @@
+import Store
+import TestSupport
+
+extension StoreUnderTest {
+  /// A store on each other server that the tests' environment has.
+  static let others = OtherRedis.available.map { kind in
+    StoreUnderTest(kind.rawValue) {
+      let node = RedisNode(.on(try await SharedOther.server(of: kind)))
+      let sibling = node.sibling()
+      return Opened(
+        store: node.store, other: sibling.store, facts: node.store.store.facts,
+        otherFacts: sibling.store.store.facts
+      ) {
+        node.close()
+        sibling.close()
+      }
+    }
+  }
+}
+
+/// The servers of all tests that need nothing special of them.
+private enum SharedOther {
+  private static let started: [OtherRedis: Task<RedisServer, any Error>] = Dictionary(
+    uniqueKeysWithValues: OtherRedis.available.map { kind in
+      (kind, Task { try await RedisServer(program: kind.program) })
+    })
+
+  static func server(of kind: OtherRedis) async throws -> RedisServer {
+    guard let server = started[kind] else { throw TestFailure("there is no \(kind.rawValue)") }
+    return try await server.value
+  }
+}

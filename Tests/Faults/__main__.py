@@ -1,7 +1,7 @@
 """Runs Semel among faults, and checks the executions that its clients and its backend have seen.
 
 python3 Tests/Faults --binary .build/release/semel --faults mixed --nodes 2 --intents 1000
-    [--backend-protocol http2]
+    [--backend-protocol http2 | --topology cluster]
 """
 
 import argparse
@@ -17,6 +17,9 @@ import time
 import checker
 import faults
 import redis_relay
+import store_faults
+import table
+import topology
 import backend_relay
 from journal import Journal
 from rig import FAKETIME, Rig, storm
@@ -28,9 +31,14 @@ def arguments():
     parser = argparse.ArgumentParser(prog="Tests/Faults", description=__doc__)
     parser.add_argument("--binary", default=".build/debug/semel")
     names = ["mixed", "mixed, clocks apart", *faults.ALONE, *faults.ON_REDIS, *faults.ON_DISK, *faults.ON_HTTP2]
+    names += [name for name in [*store_faults.ALONE, *store_faults.ON_CLUSTER] if name not in names]
     names += faults.WEATHER
     parser.add_argument("--faults", choices=names, default="mixed")
     parser.add_argument("--nodes", type=int, default=2, choices=[0, 1, 2, 4], help="0: one, on its embedded store")
+    parser.add_argument("--topology", choices=list(topology.KINDS), help="several servers of Redis instead of one")
+    parser.add_argument(
+        "--replicas", type=int, default=1, help="with --topology: those that Semel demands; with 0 writes may be lost"
+    )
     parser.add_argument(
         "--backend-protocol", default="http1", choices=["http1", "http2"], help="http2 needs the Python package h2"
     )
@@ -54,10 +62,19 @@ async def run(options, directory):
         sys.exit(f"{options.faults}: only with --backend-protocol http2")
     if is_http2 and options.plant in backend_relay.PLANTED:
         sys.exit(f"{options.plant} is planted into HTTP/1.1 alone")
-    rig = Rig(options.binary, directory, options.seed, options.nodes, clocks_apart, options.plant, is_http2)
+    store = (options.topology, options.replicas) if options.topology else None
+    if store and not options.nodes:
+        sys.exit("--topology is one of Redis: at least one node")
+    try:
+        storms = storm(options.faults, options.nodes, store)
+    except KeyError:
+        sys.exit(f"{options.faults}: not with this store")
+    rig = Rig(
+        options.binary, directory, options.seed, options.nodes, clocks_apart, options.plant, is_http2, store=store
+    )
     try:
         await rig.start()
-        intents = await rig.run(storm(options.faults, options.nodes), options.intents, options.rate, options.seconds)
+        intents = await rig.run(storms, options.intents, options.rate, options.seconds)
         await rig.end(intents)
     finally:
         await rig.stop()
@@ -69,7 +86,7 @@ def name(options):
 
 
 def row(options, counts, violations):
-    where = f"{options.nodes} on Redis" if options.nodes else "1, embedded"
+    where = table.place(vars(options))
     cells = [name(options), where, counts["intents"], counts["deliveries"], counts["executions"]]
     cells += [counts["replays"], counts["unknown"], counts["faults"], violations]
     return "| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else cell for cell in cells) + " |"
@@ -78,6 +95,8 @@ def row(options, counts, violations):
 def report_on(options, journal):
     report = checker.check(journal)
     print(row(options, report.counts, len(report.violations)))
+    if "lost" in report.counts:
+        print("  " + ", ".join(f"{word}: {report.counts[word]}" for word in ("lost", "failovers", "suspects")))
     for excuse, count in report.excused.items():
         print(f"  excused: {excuse}: {count}")
     for rule, record, text in report.violations[:20]:
@@ -87,6 +106,7 @@ def report_on(options, journal):
 
 def note(options, report):
     result = report.counts | {"faults": name(options), "nodes": options.nodes, "seed": options.seed}
+    result |= {"topology": options.topology, "replicas": options.replicas}
     result |= {"excused": sum(report.excused.values()), "violations": len(report.violations)}
     with open(options.results, "a", encoding="utf-8") as file:
         file.write(json.dumps(result) + "\n")

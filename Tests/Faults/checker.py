@@ -8,6 +8,7 @@ import collections
 import dataclasses
 
 import settings
+from losses import Losses
 
 # The maximum delay between an event at one end and its observation at the other, in seconds, on a busy machine.
 SLACK = 0.15
@@ -77,6 +78,7 @@ class Checker:
         self.forgets = collections.defaultdict(list)
         self.serials = {}
         self.calm_at = None
+        self.losses = Losses()
         for entry in journal.entries:
             getattr(self, "read_" + entry["kind"])(entry)
 
@@ -107,11 +109,21 @@ class Checker:
 
     def read_fault(self, entry):
         self.faults[entry["name"]].append(entry["at"])
+        self.losses.read_fault(entry)
         if entry["name"] == "did not drain":
             self.report.violation(3, entry["of"], "did not end within its grace after SIGTERM")
 
     def read_forgotten(self, entry):
         self.forgets[entry["record"]].append(entry)
+
+    def read_store(self, entry):
+        self.losses.topology, self.losses.replicas = entry["topology"], entry["replicas"]
+
+    def read_gap(self, entry):
+        self.losses.gaps.append(entry)
+
+    def read_counted(self, entry):
+        self.losses.read_counted(entry)
 
     def read_calm(self, entry):
         self.calm_at = entry["at"]
@@ -123,13 +135,31 @@ class Checker:
         wipes = list(zip(self.faults["wipe"], self.faults["wiped"]))
         for record in self.records.values():
             if record.deliveries:
-                self.check_forgotten(record)
-                for life in self.lives(record, wipes):
-                    self.check_runs(life)
-                    self.check_answers(life)
-                    self.check_end(life)
+                self.check_record(record, wipes)
         self.count()
+        self.losses.end(self.report)
         return self.report
+
+    def check_record(self, record, wipes):
+        gaps = self.losses.of(record)
+        whole = self.judged(record, wipes)
+        if not gaps or not whole.violations:
+            self.report.violations += whole.violations
+            self.report.excused += whole.excused
+            return
+        self.losses.check_loss(record, gaps, self.responded, self.report)
+        self.report.violations += self.judged(record, wipes, [(gap["since"], gap["at"]) for gap in gaps]).violations
+
+    def judged(self, record, wipes, losses=()):
+        """Returns the report on one record, whose writes of some times may be lost."""
+        report, self.report = self.report, Report()
+        self.check_forgotten(record, losses)
+        for life in self.lives(record, [*wipes, *losses]):
+            self.check_runs(life)
+            self.check_answers(life)
+            self.check_end(life)
+        report, self.report = self.report, report
+        return report
 
     def lives(self, record, wipes):
         """The record's parts between the moments at which the store was emptied, or the record forgotten.
@@ -171,10 +201,11 @@ class Checker:
 
     # 6: what was forgotten
 
-    def check_forgotten(self, record):
+    def check_forgotten(self, record, losses):
         """A delivery after a forget gets no outcome of a run that was sent before it."""
         for forget in self.forgets[record.name]:
-            if forget["status"] != 200:
+            is_lost = any(fell <= forget["at"] and forget["begun"] <= rose for fell, rose in losses)
+            if forget["status"] != 200 or is_lost:
                 continue
             for each in record.outcomes():
                 ran = self.serials.get(each.get("serial"))
@@ -293,7 +324,8 @@ class Checker:
 
     def has_store_failed(self, at):
         names = [name for name in self.faults if name.startswith("redis relay")]
-        return self.happened([*names, "freeze", "pause", "kill", "disk full"], at - 4, at + SLACK)
+        names += ["freeze", "pause", "kill", "disk full"]
+        return self.happened(names, at - 4, at + SLACK) or self.losses.is_gap(at - 4, at + SLACK)
 
     def is_in_doubt(self, record):
         """Whether anything was sent whose response, while it was awaited, did not allow a re-send."""
@@ -333,6 +365,8 @@ class Checker:
         cuts = [name for name in self.faults if name.startswith(("backend relay", "backend: "))]
         if self.happened(["kill", "drain"], begun - SLACK, at):
             self.report.excused["its node ended before it had sent it, or had the response"] += 1
+        elif self.losses.is_gap(begun - SLACK, at, promoted=True):
+            self.report.excused["given back at a Redis from which another took over"] += 1
         elif self.happened(cuts, begun - SLACK, at):
             self.report.excused["cut off before it had reached the relay, or on the way back"] += 1
         else:

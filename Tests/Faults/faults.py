@@ -9,21 +9,7 @@ import signal
 import backend
 import settings
 from relay import CALM, Trouble
-
-
-def repeated(most):
-    """Does it again and again, with pauses of up to so many seconds."""
-
-    def wrap(body):
-        async def fault(rig):
-            while True:
-                await asyncio.sleep(rig.dice.uniform(0.1, most * rig.pace))
-                # Shielded: what was broken is mended, also when the storm ends meanwhile.
-                await asyncio.shield(rig.track(body(rig)))
-
-        return fault
-
-    return wrap
+from repeating import repeated, troubled
 
 
 @contextlib.asynccontextmanager
@@ -125,27 +111,6 @@ async def forget(rig):
     if recent:
         entry = rig.dice.choice(recent[-20:])
         await rig.dice.choice(rig.nodes).forget(entry["id"], entry["record"], rig.journal)
-
-
-def troubled(relays, trouble):
-    """Waves of trouble on some relays, so that there is peace between them."""
-
-    async def fault(rig):
-        try:
-            while True:
-                relay = rig.dice.choice(relays(rig))
-                relay.trouble = trouble
-                await asyncio.sleep(rig.dice.uniform(0.2, 1.5))
-                if rig.dice.random() < 0.2:
-                    relay.log("cuts all")
-                    relay.cut_all()
-                relay.trouble = CALM
-                await asyncio.sleep(rig.dice.uniform(0, rig.pace))
-        finally:
-            for relay in relays(rig):
-                relay.trouble = CALM
-
-    return fault
 
 
 client_network = troubled(lambda rig: rig.client_relays, Trouble(cut=2, lose=2, ghost=1, delay=5))

@@ -15,6 +15,9 @@ class Journal:
     lost       it cut the connection so soon after that the response may be lost
     refused    the backend stated that it has not taken what was sent
     forgotten  an operator's wish to forget a record was under way from `begun` to `at`; `status` is its response
+    store      the store has several servers: its `topology`, and the `replicas` that Semel demands
+    gap        from `since` to `at` replicas of the `slots` lacked something; `promoted` if one took over meanwhile
+    counted    what a `node` has counted since its start: `failovers`, `suspects`, `superseded`
     fault      something was broken or mended
     calm       no more faults; every intent has to end now
     """

@@ -11,6 +11,14 @@ import time
 import settings
 
 
+# The figures of a node that speak of lost claims.
+COUNTED = {
+    "failovers": "semel_store_failovers_total",
+    "suspects": "semel_store_claims_suspect_total",
+    "superseded": "semel_superseded_owners_total",
+}
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -19,6 +27,8 @@ def free_port():
 
 class Process:
     """A process that is started, killed, frozen and started again."""
+
+    patience = 20  # The maximum duration of a start, in seconds.
 
     def __init__(self, name, command, directory, environment=None):
         self.name = name
@@ -47,7 +57,7 @@ class Process:
 
     async def start(self):
         self.spawn()
-        limit = time.monotonic() + 20
+        limit = time.monotonic() + self.patience
         while not await self.is_up():
             if self.process.poll() is not None or time.monotonic() > limit:
                 raise RuntimeError(f"{self.name} does not start; see {self.directory}/{self.name}.log")
@@ -82,6 +92,7 @@ class Node(Process):
     def __init__(self, name, binary, directory, store, backend_port, http2, clock=None):
         self.port = free_port()
         self.admin = free_port()
+        self.counted = None
         path = os.path.join(directory, f"{name}.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(settings.text(self.port, self.admin, store, backend_port, http2))
@@ -112,6 +123,22 @@ class Node(Process):
         except (OSError, asyncio.TimeoutError, IndexError):
             pass
         journal.add("forgotten", record=record, begun=begun, status=status)
+
+    async def figures(self):
+        """What it has counted since its start; none without a response."""
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.admin)
+            head = f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{self.admin}\r\nConnection: close\r\n\r\n"
+            writer.write(head.encode())
+            page = (await asyncio.wait_for(reader.read(-1), 1)).decode()
+            writer.close()
+        except (OSError, asyncio.TimeoutError):
+            return None
+        lines = [line.rsplit(" ", 1) for line in page.splitlines() if line.startswith("semel_")]
+        return {
+            word: sum(int(float(value)) for name, value in lines if name.split("{")[0] == metric)
+            for word, metric in COUNTED.items()
+        }
 
     async def drain(self):
         """SIGTERM. False where it does not end within its grace."""

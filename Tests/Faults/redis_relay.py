@@ -18,6 +18,8 @@ PLANTED = {
     ],
     "release-on-error": [("' unknown '", "' unknown ' .. ARGV[2]", "' released ' .. ARGV[2]")],
     "fence-deleted": [("' forgotten ' .. first", "ARGV[2] == 'deleted' and fence > 0", "false")],
+    # Replicas that are not waited for.
+    "no-wait": [],
     "no-deadline": [
         ("now >= tonumber(ARGV[2])", "if now >= tonumber(ARGV[2]) then return {now, 'late'} end", ""),
         ("now >= tonumber(ARGV[2])", "if owner == ARGV[1] then return {now, 'late'} end", ""),
@@ -74,6 +76,8 @@ class PlantingPair(relay.Pair):
         whole, self.unread = commands(self.unread + data)
         for parts in whole:
             name = parts[0].upper()
+            if name == b"WAIT" and self.relay.bug == "no-wait":
+                parts[:] = [b"COMMAND", b"COUNT"]  # Its reply is more than any number of replicas.
             if name == b"SCRIPT" and len(parts) == 3:
                 parts[2] = plant(self.relay.bug, parts[2].decode()).encode()
             elif name == b"EVAL":

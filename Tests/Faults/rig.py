@@ -10,6 +10,8 @@ import backend
 import backend_relay
 import faults
 import settings
+import store_faults
+import topology
 from clients import Clients, Gateway, Intent
 from journal import Journal
 from nodes import Node, Redis
@@ -46,9 +48,14 @@ class Disk:
 
 
 class Rig:
-    """`nodes` nodes on Redis, or with `nodes` 0 one on its embedded store."""
+    """`nodes` nodes on Redis, or with `nodes` 0 one on its embedded store.
 
-    def __init__(self, binary, directory, seed, nodes, clocks_apart=False, bug=None, is_http2=False):
+    `store` is the topology of Redis and the number of replicas that Semel demands; none is one server.
+    """
+
+    def __init__(
+        self, binary, directory, seed, nodes, clocks_apart=False, bug=None, is_http2=False, store=None
+    ):  # fmt: skip
         self.seed = seed
         self.dice = random.Random(f"{seed} faults")
         self.journal = Journal()
@@ -57,13 +64,17 @@ class Rig:
         self.directory = directory
         self.count = max(1, nodes)
         self.clocks_apart = clocks_apart
-        self.redis = Redis(directory) if nodes else None
+        self.topology = None
+        if store:
+            self.topology = topology.KINDS[store[0]](directory, self.journal, seed, store[1], bug)
+        self.redis = Redis(directory) if nodes and not store else None
         self.disk = None if nodes else Disk(os.path.join(directory, "store"))
         self.is_http2 = is_http2
         self.backend_type, self.backend_relay_type = parts(is_http2)
         self.backend = self.backend_type(seed, self.journal, settings.RESPONSE_TIMEOUT)
         self.client_relays, self.redis_relays, self.backend_relays, self.nodes = [], [], [], []
         self.mending = set()
+        self.counting = None
         self.pace = 1  # The factor of the pauses between faults.
 
     def log(self, what, process):
@@ -83,9 +94,14 @@ class Rig:
         if self.redis:
             await self.redis.start()
             self.redis.lock = asyncio.Lock()
+        if self.topology:
+            await self.topology.start()
+            self.redis_relays = self.topology.relays
         for number in range(self.count):
             await self.add_node(number)
         await asyncio.gather(*(node.start() for node in self.nodes))
+        if self.topology:
+            self.counting = asyncio.ensure_future(self.count_again_and_again())
         self.clients = Clients(
             [Gateway(relay.port) for relay in self.client_relays],
             self.journal,
@@ -107,7 +123,9 @@ class Rig:
         )
         await to_backend.start()
         self.backend_relays.append(to_backend)
-        if self.redis:
+        if self.topology:
+            store = self.topology.text()
+        elif self.redis:
             target = ("127.0.0.1", self.redis.port)
             to_redis = RedisRelay(f"redis relay {number}", target, dice("redis"), self.journal, self.bug)
             await to_redis.start()
@@ -124,6 +142,8 @@ class Rig:
         http2 = "prior_knowledge" if self.is_http2 else "off"
         node = Node(f"node{number}", self.binary, self.directory, store, to_backend.port, http2, clock)
         node.lock = asyncio.Lock()
+        # It serves once its store does, whose servers may be about to fail over.
+        node.patience = 90 if self.topology else node.patience
         self.nodes.append(node)
         from_clients = Relay(f"client relay {number}", ("127.0.0.1", node.port), dice("client"), self.journal)
         await from_clients.start()
@@ -170,7 +190,7 @@ class Rig:
 
     def look(self, troubles):
         """Nothing may end by itself."""
-        for node in self.nodes:
+        for node in [*self.nodes, *(self.topology.processes if self.topology else [])]:
             if node.has_died:
                 raise RuntimeError(f"{node.name} died by itself; see {node.directory}/{node.name}.log")
         for trouble in troubles:
@@ -178,6 +198,8 @@ class Rig:
                 trouble.result()
 
     async def calm(self, troubles):
+        if self.topology:
+            self.topology.is_over = True
         for trouble in troubles:
             trouble.cancel()
         await asyncio.gather(*troubles, return_exceptions=True)
@@ -186,6 +208,8 @@ class Rig:
         self.backend.shares = {}
         for relay in self.client_relays:
             relay.cut_all()
+        if self.topology:
+            await self.topology.settle()
         self.journal.add("calm")
         await asyncio.sleep(settings.LONGEST_FLIGHT)
 
@@ -199,11 +223,31 @@ class Rig:
                 await self.clients.end(intent, within=10)
 
         await asyncio.gather(*(one(intent) for intent in intents))
+        if self.topology:
+            await self.count_figures()
+
+    async def count_again_and_again(self):
+        while True:
+            await self.count_figures()
+            await asyncio.sleep(0.4)
+
+    async def count_figures(self):
+        """Notes what the nodes have counted, where it is not what it was."""
+        for number, (node, figures) in enumerate(
+            zip(self.nodes, await asyncio.gather(*(node.figures() for node in self.nodes)))
+        ):
+            if figures and figures != node.counted:
+                node.counted = figures
+                self.journal.add("counted", node=number, **figures)
 
     async def stop(self):
+        if self.counting:
+            self.counting.cancel()
         for process in [*self.nodes, *([self.redis] if self.redis else [])]:
             process.thaw()
             await process.kill()
+        if self.topology:
+            await self.topology.stop()
         for relay in [*self.client_relays, *self.redis_relays, *self.backend_relays]:
             relay.stop()
         self.backend.stop()
@@ -221,9 +265,12 @@ def parts(is_http2):
     return backend_http2.Backend, backend_relay_http2.BackendRelay
 
 
-def storm(name, nodes):
+def storm(name, nodes, store=None):
     """The faults of a name, alone or all of them mixed."""
-    known = faults.ALONE | (faults.ON_REDIS if nodes else faults.ON_DISK)
+    if store:
+        known = faults.ALONE | store_faults.ALONE | (store_faults.ON_CLUSTER if store[0] == "cluster" else {})
+    else:
+        known = faults.ALONE | (faults.ON_REDIS if nodes else faults.ON_DISK)
     if not name.startswith("mixed"):
         return (known | faults.ON_HTTP2 | faults.WEATHER)[name]
     mixed = [fault for group in known.values() for fault in group]

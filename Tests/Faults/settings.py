@@ -6,6 +6,12 @@ SETTLE = 0.6
 WAIT_TIMEOUT = 1.5
 STORE_TIMEOUT = 0.25
 SHUTDOWN_GRACE = 3
+# Of a store of several servers: Semel's time-out and its pause for new claims, and the silence after which a server
+# counts as dead.
+TOPOLOGY_TIMEOUT = 0.4
+FAILOVER_GRACE = 0.5
+NODE_TIMEOUT = 2
+MASTER_NAME = "orders"
 
 # The maximum time for which an intent may be in flight after the faults: the longest life of a claim.
 LONGEST_FLIGHT = LEASE + RESPONSE_TIMEOUT + SETTLE

@@ -35,6 +35,7 @@ struct RouteTests {
             set_cookie: keep
             response_timeout: 7s
             stream: true
+            cors: {origins: [https://shop.example], credentials: true}
         """)
     let backend = try #require(settings.onlyUpstream)
     let match = RouteMatch(
@@ -79,6 +80,7 @@ struct RouteTests {
     expected.maxResponseBody = 0
     expected.setCookie = .keep
     expected.responseTimeout = 7000
+    expected.cors = CORSPolicy(origins: ["https://shop.example"], credentials: true)
     expected.stream = true
     #expect(settings.routes == [expected])
   }

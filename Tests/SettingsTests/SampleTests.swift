@@ -103,6 +103,7 @@ struct SampleTests {
     #expect(route.responseTimeout == nil)
     #expect(route.timeToResponse == 30_000)
     #expect(!route.stream)
+    #expect(route.cors == nil)
   }
 
   /// A wrong member in every mapping draws out all that is allowed there.
@@ -128,13 +129,14 @@ struct SampleTests {
           caller: {parts: [address], zzzzzz: 1}
           fingerprint: {zzzzzz: 1}
           outcomes: {zzzzzz: 1}
+          cors: {zzzzzz: 1}
           zzzzzz: 1
       """
     let marker = "unknown member; allowed are "
     let allowed = issues(text).filter { $0.contains(marker) }.compactMap {
       $0.split(separator: marker, omittingEmptySubsequences: false).last
     }
-    #expect(allowed.count == 16)
+    #expect(allowed.count == 17)
     let members = Set(Sample.text.matches(of: /(\w+):/).map(\.1))
     for list in allowed {
       for name in list.split(separator: ", ") {

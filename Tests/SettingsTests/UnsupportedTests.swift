@@ -11,7 +11,6 @@ struct UnsupportedTests {
   @Test(arguments: [
     ("reconcile: {path: /x}", "reconcile: not supported yet; take it out"),
     ("batch: {items: /x}", "batch: not supported yet; take it out"),
-    ("cors: true", "cors: not supported yet; write false, or take it out"),
     ("shadow: true", "shadow: not supported yet; write false, or take it out"),
   ]) func `a member that a route cannot have yet is refused by name`(member: String, issue: String) {
     #expect(issues(route(member)) == ["2:48: routes[0].\(issue)"])

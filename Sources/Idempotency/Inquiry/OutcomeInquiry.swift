@@ -25,13 +25,7 @@ public struct OutcomeInquiry: Sendable {
     under identityKey: IdentityKey?
   ) throws(Problem) {
     let parameters = try InquiryParameters(query)
-    let target: RequestTarget
-    do throws(WireError) {
-      target = try RequestTarget(MessageHead(method: parameters.method, target: parameters.path))
-    } catch {
-      throw .badRequest(.inquiry)
-    }
-    let method = ByteBuffer(string: parameters.method)
+    let (target, method) = (try parameters.target(), ByteBuffer(string: parameters.method))
     guard
       let route = routes.protectedRoute(
         for: head, method: method, host: host?.name ?? ByteBuffer(), path: target.path),
@@ -66,6 +60,23 @@ public struct OutcomeInquiry: Sendable {
   }
 }
 
+extension OutcomeInquiry {
+  /// The route of the request that an inquiry, or the preflight of one, is about; `nil` if there is none.
+  public static func route(
+    head: MessageHead, query: ByteBuffer?, host: RequestHost?, routes: RouteTable, preflight: Preflight? = nil
+  ) -> Route? {
+    guard let parameters = try? InquiryParameters(query), let target = try? parameters.target() else {
+      return nil
+    }
+    let (method, host) = (ByteBuffer(string: parameters.method), host?.name ?? ByteBuffer())
+    guard let preflight else {
+      return routes.protectedRoute(for: head, method: method, host: host, path: target.path)
+    }
+    let route = routes.route(announcedBy: preflight, method: method, host: host, path: target.path)
+    return route?.policy.isProtected == true ? route : nil
+  }
+}
+
 /// The parameters of an inquiry.
 private struct InquiryParameters {
   private(set) var method = ""
@@ -84,6 +95,15 @@ private struct InquiryParameters {
       }
     }
     guard !method.isEmpty, path.hasPrefix("/") else { throw .badRequest(.inquiry) }
+  }
+
+  /// The target of the request that the inquiry is about.
+  func target() throws(Problem) -> RequestTarget {
+    do throws(WireError) {
+      return try RequestTarget(MessageHead(method: method, target: path))
+    } catch {
+      throw .badRequest(.inquiry)
+    }
   }
 
   /// Sets a parameter; false if it is unknown or its value is not allowed.

@@ -74,6 +74,8 @@ public struct RoutePolicy: Hashable, Sendable {
   /// The time limit for a response; `nil` for the upstream's own.
   public var responseTimeout: Milliseconds?
   public var setCookie: SetCookie = .drop
+  /// The treatment of requests by pages of other origins; `nil` leaves them to the backend.
+  public var cors: CORSPolicy?
 
   public init(name: String, match: RouteMatch, upstream: UpstreamSettings) {
     self.name = name

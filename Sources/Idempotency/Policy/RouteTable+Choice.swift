@@ -92,7 +92,8 @@ extension RouteTable {
     return route?.policy.isProtected == true ? route : nil
   }
 
-  private func route(
+  /// The first route that matches a request with this method; `nil` if none does.
+  public func route(
     for head: MessageHead, method: ByteBuffer, host: ByteBuffer, path: ByteBuffer
   ) -> Route? {
     method.withUnsafeReadableBytes { method in

@@ -15,6 +15,8 @@ public struct RouteTable: Sendable {
   private let entries: [Entry]
   /// The names of all fields in which any route looks for its key, in lower case.
   private let keyFields: [String]
+  /// Whether any route lets pages of other origins read Semel's own responses.
+  public let listsOrigins: Bool
 
   /// Prepares routes for matching, in the order given.
   ///
@@ -31,6 +33,7 @@ public struct RouteTable: Sendable {
     let names = policies.flatMap(\.key.from).compactMap { source in
       if case .header(let name) = source { name } else { nil }
     }
+    listsOrigins = policies.contains { $0.cors?.origins.isEmpty == false }
     keyFields = Array(Set(names + ["idempotency-key"])).sorted()
   }
 
@@ -50,6 +53,25 @@ public struct RouteTable: Sendable {
     return nil
   }
 
+  /// The first route that would match the request that a preflight announces; `nil` if none would. A field that a route
+  /// requires counts where its name is announced, since its value is not.
+  ///
+  /// - Parameter method: The method of that request.
+  func route(
+    announcedBy preflight: Preflight, method: ByteBuffer, host: ByteBuffer, path: ByteBuffer
+  ) -> Route? {
+    method.withUnsafeReadableBytes { method in
+      host.withUnsafeReadableBytes { host in
+        path.withUnsafeReadableBytes { path in
+          entries.first { entry in
+            entry.fits(method: method, host: host, path: path)
+              && entry.headers.allSatisfy { preflight.fields.contains($0.name) }
+          }?.route
+        }
+      }
+    }
+  }
+
   /// Whether the request has a value in a field in which any route looks for its key.
   public func carriesKey(_ head: MessageHead) -> Bool {
     keyFields.contains { name in
@@ -67,10 +89,15 @@ extension RouteTable.Entry {
     _ head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,
     path: UnsafeRawBufferPointer
   ) -> Bool {
-    guard methods.contains(method), self.host?.matches(host) ?? true, self.path?.matches(path) ?? true else {
-      return false
-    }
+    guard fits(method: method, host: host, path: path) else { return false }
     return headers.isEmpty || headers.allSatisfy { head.has($0) }
+  }
+
+  /// Whether all but the fields of a request fits.
+  fileprivate func fits(
+    method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer, path: UnsafeRawBufferPointer
+  ) -> Bool {
+    methods.contains(method) && self.host?.matches(host) ?? true && self.path?.matches(path) ?? true
   }
 }
 

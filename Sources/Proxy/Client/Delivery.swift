@@ -25,6 +25,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var recordID: RecordID?
   /// The form of refusals, by its route.
   var errorFormat = ErrorFormat.problem
+  /// The fields for pages of other origins, by its route.
+  var crossOrigin: CrossOrigin?
   /// Whether its access log entry has been written.
   var isLogged = false
   /// Whether a runner has taken it.
@@ -264,6 +266,8 @@ extension Delivery {
   func respond(with response: ClientResponse) {
     guard progress.respond() else { return }
     allowance.release()
+    var response = response
+    response.head.crossOrigin = crossOrigin
     logEntry.responseBytes += channel?.respond(with: response) ?? 0
     channel = nil
   }
@@ -271,6 +275,8 @@ extension Delivery {
   /// Writes a response's head, and maybe the first of its body.
   func begin(_ head: ClientResponseHead, with piece: ByteBuffer) {
     progress.begin()
+    var head = head
+    head.crossOrigin = crossOrigin
     logEntry.responseBytes += channel?.begin(head, with: piece) ?? 0
   }
 

@@ -36,6 +36,8 @@ struct ClientResponseHead {
 
   let source: Source
   let content: Content
+  /// The fields for pages of other origins; `nil` on a route without `cors`.
+  var crossOrigin: CrossOrigin?
 
   var status: Int {
     switch source {
@@ -49,7 +51,7 @@ struct ClientResponseHead {
 
 /// A whole response.
 struct ClientResponse {
-  let head: ClientResponseHead
+  var head: ClientResponseHead
   let body: ByteBuffer
   let trailers: ByteBuffer
 

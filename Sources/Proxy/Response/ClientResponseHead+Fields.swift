@@ -34,8 +34,13 @@ extension ClientResponseHead {
         into: &out,
         omitting: keepsLength ? Self.droppedFromResponses.subtracting(.length) : Self.droppedFromResponses)
       if let label { out.writeStaticString(label.line) }
+      if let crossOrigin { crossOrigin.writeAdditions(to: head, into: &out) }
     case .recorded(let record, let response):
-      out.writeImmutableBuffer(response.fields)
+      if let crossOrigin {
+        crossOrigin.write(recorded: response.fields, into: &out)
+      } else {
+        out.writeImmutableBuffer(response.fields)
+      }
       Self.writeDate(now(), into: &out)
       out.writeStaticString(ResponseLabel.replayed.line)
       out.writeStaticString("Idempotency-Recorded-At: ")
@@ -60,9 +65,10 @@ extension ClientResponseHead {
       out.writeString(value)
       out.writeStaticString("\r\n")
     }
+    if let crossOrigin { crossOrigin.writeOwn(into: &out) }
     Self.writeDate(now(), into: &out)
-    // The length of a 304 would be that of the document, which is not sent.
-    if content == .none, status != 304 { out.writeContentLength(length) }
+    // The length of a 304 would be that of the document, which is not sent, and a 204 must have none.
+    if content == .none, status != 304, status != 204 { out.writeContentLength(length) }
   }
 
   private static func writeDate(_ now: Int, into out: inout ByteBuffer) {

@@ -20,7 +20,7 @@ extension RequestRunner {
   }
 
   /// The path and the host that the request names, in the form in which they are matched.
-  private func addressed() throws(Problem) -> (RequestTarget, RequestHost?) {
+  func addressed() throws(Problem) -> (RequestTarget, RequestHost?) {
     do throws(WireError) {
       // An http URI has a host (RFC 9110, section 4.2.1); HTTP/1.0 alone may leave it out.
       guard head.minorVersion == 0 || head.first(.host)?.valueRange.isEmpty != true else {
@@ -37,6 +37,7 @@ extension RequestRunner {
   func identify(body: ByteBuffer?) throws(Problem) -> Subject {
     let (target, host) = try addressed()
     guard target.form != .authority else { throw .notImplemented }
+    if head.method == .options, let subject = preflighted(target, host: host) { return subject }
     if let path = ReservedPath(head, path: target.path),
       let subject = try reserved(path, target, host: host)
     {
@@ -46,6 +47,7 @@ extension RequestRunner {
       for: head, host: host?.name ?? ByteBuffer(), path: target.path)
     delivery.logEntry.route = choice.route?.policy.name
     delivery.logEntry.routeNumber = choice.route?.number ?? 0
+    noteOrigin(by: choice.route)
     guard let route = choice.route, route.policy.isProtected else {
       return try unprotected(target, by: choice.route)
     }

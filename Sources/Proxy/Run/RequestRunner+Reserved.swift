@@ -16,6 +16,11 @@ extension RequestRunner {
         .published($0.response(to: head, host: host?.name ?? ByteBuffer()))
       }
     case .outcome:
+      if configuration.routes.listsOrigins {
+        noteOrigin(
+          by: OutcomeInquiry.route(
+            head: head, query: target.query, host: host, routes: configuration.routes))
+      }
       let inquiry = try OutcomeInquiry(
         head: head, query: target.query, host: host, peer: delivery.peer.caller,
         routes: configuration.routes, under: environment.identityKey)

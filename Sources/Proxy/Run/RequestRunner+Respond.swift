@@ -33,6 +33,7 @@ extension RequestRunner {
     delivery.logEntry.refusal = RefusalReason(problem.code)
     delivery.logEntry.failure = FailureCategory(
       problem.code, isDuplicate: delivery.logEntry.isDuplicateRefused)
+    noteOriginOfRefused()
     delivery.respond(with: ClientResponse(problem, as: delivery.errorFormat, to: head.method))
     // The time in which Semel listens for a late response is not the client's.
     stopTime()

@@ -58,7 +58,12 @@ enum UpstreamFields {
       delivery.configuration.passesUnderscores ? .kept(except: untrue.union(.methodOverrides)) : .dropped
     let trace = delivery.logEntry.trace.flatMap { $0.isExported ? $0 : nil }
     if trace != nil { dropped.insert(FieldNameSet(.traceparent)) }
+    let announced = delivery.crossOrigin?.announcedToBackend
+    if announced != nil { dropped.insert(FieldNameSet(.accessControlRequestHeaders)) }
     delivery.request.head.copyFields(into: &out, omitting: dropped, underscored: underscored)
+    if let announced, !announced.isEmpty {
+      out.writeString("Access-Control-Request-Headers: \(announced.joined(separator: ","))\r\n")
+    }
     if let trace {
       out.writeStaticString("traceparent: ")
       out.writeString(trace.context.speaking(as: trace.forwardSpan).text)

@@ -55,6 +55,10 @@ struct Value {
     if case .sequence = node { true } else { false }
   }
 
+  var isMapping: Bool {
+    if case .mapping = node { true } else { false }
+  }
+
   /// The elements of a list.
   func items(_ wanted: String) -> [Value]? {
     guard case .sequence(let sequence) = node else {

@@ -44,7 +44,8 @@ struct RouteDraft {
     section.choice("set_cookie", into: &policy.setCookie)
     for name in ["reconcile", "batch"] { section.refuseUnsupported(name) }
     section.flag("stream", into: &policy.stream)
-    for name in ["cors", "shadow"] { section.refuseUnsupported(name, neutral: "false") }
+    if let cors = section.member("cors").map({ CORSPolicy.read($0) }) { policy.cors = cors }
+    for name in ["shadow"] { section.refuseUnsupported(name, neutral: "false") }
     policy.outcomes = patterns.table
   }
 

@@ -34,7 +34,14 @@ extension RoutePolicy {
       "set_cookie": .word(setCookie),
       "response_timeout": .span(timeToResponse),
       "stream": .flag(stream),
+      "cors": cors?.shown ?? .flag(false),
     ]
+  }
+}
+
+extension CORSPolicy {
+  fileprivate var shown: Shown {
+    origins.isEmpty ? .flag(true) : ["origins": .texts(origins), "credentials": .flag(credentials)]
   }
 }
 

@@ -62,6 +62,9 @@ extension FieldName {
     case (22, "i"): .idempotencyRequestID
     case (22, "x"): .xHTTPMethodOverride
     case (23, "i"): .idempotencyRecordedAt
+    case (27, "a"): .accessControlAllowOrigin
+    case (30, "a"): .accessControlRequestHeaders
+    case (32, "a"): .accessControlAllowCredentials
     default: .other
     }
   }

@@ -5,6 +5,9 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
   case other
   case accept
   case acceptEncoding
+  case accessControlAllowCredentials
+  case accessControlAllowOrigin
+  case accessControlRequestHeaders
   case age
   case altSvc
   case authorization
@@ -63,6 +66,9 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     case .other: ""
     case .accept: "accept"
     case .acceptEncoding: "accept-encoding"
+    case .accessControlAllowCredentials: "access-control-allow-credentials"
+    case .accessControlAllowOrigin: "access-control-allow-origin"
+    case .accessControlRequestHeaders: "access-control-request-headers"
     case .age: "age"
     case .altSvc: "alt-svc"
     case .authorization: "authorization"

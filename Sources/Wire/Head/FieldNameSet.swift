@@ -47,6 +47,9 @@ public struct FieldNameSet: OptionSet, Sendable {
     .idempotencyStatus,
     .idempotentReplayed)
 
+  /// Fields by which a response names the one origin whose pages may read it, and whether with credentials (CORS).
+  public static let allowedOrigin = FieldNameSet(.accessControlAllowOrigin, .accessControlAllowCredentials)
+
   /// Fields that describe one response at one moment. Recorded, they would be wrong in every replay.
   public static let momentary = FieldNameSet(
     .age, .altSvc, .date, .retryAfter, .serverTiming, .xShouldRetry)

@@ -1,0 +1,112 @@
+import NIOCore
+import Wire
+
+/// The fields of CORS in the response to one request on a route with `cors`.
+///
+/// To a backend's response Semel adds its own fields, and only where the backend lets a page read it. On responses of its
+/// own it decides by the route's origins.
+///
+/// A class, so that a request without it holds an empty reference.
+public final class CrossOrigin: Sendable {
+  private let policy: CORSPolicy
+  /// The request's origin, if the route lists it.
+  private let origin: String?
+  /// The fields that Semel takes from a request; `nil` unless the request is a preflight.
+  private let takenFields: [String]?
+  /// The announced fields on which the backend decides; `nil` unless the request is a preflight.
+  public let announcedToBackend: [String]?
+
+  /// - Parameter head: The head of a request that is no preflight.
+  public convenience init(_ policy: CORSPolicy, head: MessageHead) {
+    self.init(policy, head, takenFields: nil, announced: nil)
+  }
+
+  /// - Parameters:
+  ///   - preflight: The request itself.
+  ///   - announced: The policy of the route of the request that it announces.
+  public convenience init(
+    _ policy: CORSPolicy, preflight: Preflight, announced: RoutePolicy, head: MessageHead
+  ) {
+    let taken = announced.isProtected ? announced.takenFields : []
+    self.init(
+      policy, head, takenFields: taken, announced: preflight.fields.filter { !taken.contains($0) })
+  }
+
+  private init(
+    _ policy: CORSPolicy, _ head: MessageHead, takenFields: [String]?, announced: [String]?
+  ) {
+    self.policy = policy
+    self.takenFields = takenFields
+    announcedToBackend = announced
+    if !policy.origins.isEmpty, case .once(let range) = head.find("origin") {
+      let origin = head.string(range)
+      self.origin = policy.origins.contains(origin) ? origin : nil
+    } else {
+      origin = nil
+    }
+  }
+
+  /// Writes what is added to a backend's response.
+  public func writeAdditions(to head: MessageHead, into out: inout ByteBuffer) {
+    guard head.names.contains(.accessControlAllowOrigin) else { return }
+    guard let takenFields else { return writeExposed(into: &out) }
+    guard !takenFields.isEmpty else { return }
+    out.writeStaticString("Access-Control-Allow-Headers: ")
+    out.writeString(takenFields.joined(separator: ", "))
+    out.writeStaticString("\r\n")
+  }
+
+  /// Writes what lets the listed origins read a response of Semel's own.
+  public func writeOwn(into out: inout ByteBuffer) {
+    guard !policy.origins.isEmpty else { return }
+    out.writeStaticString("Vary: Origin\r\n")
+    guard let origin else { return }
+    write(origin, withCredentials: policy.credentials, into: &out)
+    if takenFields == nil { writeExposed(into: &out) }
+  }
+
+  /// Writes the fields of a recorded response. Where they allow one origin, the request's takes its place if the route
+  /// lists it; with credentials only if the recorded one was allowed them, too.
+  public func write(recorded fields: ByteBuffer, into out: inout ByteBuffer) {
+    var recorded: String?
+    var withCredentials = false
+    fields.eachFieldLine { name, value in
+      switch name {
+      case "access-control-allow-origin": recorded = value
+      case "access-control-allow-credentials": withCredentials = value == "true"
+      default: break
+      }
+    }
+    if let origin, let recorded, recorded != "*", recorded != origin {
+      out.writeImmutableBuffer(fields.fieldLines(without: .allowedOrigin))
+      write(origin, withCredentials: withCredentials && policy.credentials, into: &out)
+    } else {
+      out.writeImmutableBuffer(fields)
+    }
+    guard let recorded else { return }
+    if recorded != "*", !policy.origins.isEmpty { out.writeStaticString("Vary: Origin\r\n") }
+    writeExposed(into: &out)
+  }
+
+  private func write(_ origin: String, withCredentials: Bool, into out: inout ByteBuffer) {
+    out.writeStaticString("Access-Control-Allow-Origin: ")
+    out.writeString(origin)
+    out.writeStaticString("\r\n")
+    if withCredentials { out.writeStaticString("Access-Control-Allow-Credentials: true\r\n") }
+  }
+
+  private func writeExposed(into out: inout ByteBuffer) {
+    out.writeStaticString(
+      "Access-Control-Expose-Headers: Idempotency-Status, Idempotent-Replayed, Idempotency-Recorded-At, Idempotency-Expires, Retry-After, X-Should-Retry\r\n"
+    )
+  }
+}
+
+extension RoutePolicy {
+  /// The fields that Semel takes from a request on the route besides those of the caller: of its key, and `Prefer`.
+  fileprivate var takenFields: [String] {
+    key.from.flatMap(\.parts).compactMap { source in
+      if case .header(let name) = source { name } else { nil }
+    } + ["prefer"]
+  }
+}

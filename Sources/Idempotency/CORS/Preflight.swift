@@ -1,0 +1,70 @@
+import NIOCore
+import Wire
+
+/// A browser's preflight (Fetch standard, CORS-preflight request): it announces a request that a page of another origin
+/// wants to send, and is no such request itself.
+public struct Preflight: Sendable {
+  /// The method of the announced request.
+  public let method: ByteBuffer
+  /// The names of its fields as far as they need permission, in lower case.
+  public let fields: [String]
+
+  /// `nil` if the request is not a preflight. No preflight overrides its method.
+  public init?(_ head: MessageHead) {
+    guard head.method == .options, head.names.isDisjoint(with: .methodOverrides),
+      case .once(let origin) = head.find("origin"), !origin.isEmpty,
+      case .once(let method) = head.find("access-control-request-method"), !method.isEmpty
+    else { return nil }
+    self.method = head.slice(method)
+    fields = head.listElements(of: FieldNameSet(.accessControlRequestHeaders)).map { $0.lowercased() }
+  }
+
+  /// Whether the announced request is one for a document of Semel's own.
+  var announcesReading: Bool {
+    ["GET", "HEAD"].contains(String(buffer: method))
+  }
+}
+
+extension RouteTable {
+  /// The routes of a preflight.
+  public struct PreflightChoice: Sendable {
+    /// The route by which the preflight is passed through.
+    public let route: Route?
+    /// The route of the announced request.
+    public let announced: Route?
+  }
+
+  /// Chooses the routes of a preflight. It goes to the upstream of the announced request, unless a route lists OPTIONS.
+  public func choice(
+    for preflight: Preflight, head: MessageHead, host: ByteBuffer, path: ByteBuffer
+  ) -> PreflightChoice {
+    let own = route(for: head, method: head.slice(head.methodRange), host: host, path: path)
+    let announced = route(announcedBy: preflight, method: preflight.method, host: host, path: path)
+    let isListed = own?.policy.match.methods.isEmpty == false
+    return PreflightChoice(route: isListed ? own : announced ?? own, announced: announced)
+  }
+}
+
+extension OutcomeInquiry {
+  /// The response to the preflight of an inquiry, and the route that the inquiry is about; `nil` for any other preflight,
+  /// and where that route lets no page read Semel's own responses.
+  public static func response(
+    to preflight: Preflight, head: MessageHead, target: RequestTarget, host: RequestHost?, routes: RouteTable
+  ) -> (response: OwnResponse, route: Route)? {
+    guard routes.listsOrigins, preflight.announcesReading,
+      target.path.readableBytesView.elementsEqual(path.utf8),
+      let route = route(
+        head: head, query: target.query, host: host, routes: routes, preflight: preflight),
+      route.policy.cors?.origins.isEmpty == false
+    else { return nil }
+    var fields: [(name: StaticString, value: String)] = [("Access-Control-Allow-Methods", "GET, HEAD")]
+    // A browser sends cookies by itself.
+    let names = Set(route.policy.identityHeaders + route.policy.match.headers.map(\.name)).subtracting([
+      "cookie"
+    ])
+    if !names.isEmpty {
+      fields.append(("Access-Control-Allow-Headers", names.sorted().joined(separator: ", ")))
+    }
+    return (OwnResponse(status: 204, fields: fields), route)
+  }
+}

@@ -1,0 +1,81 @@
+import Idempotency
+import Wire
+
+extension CORSPolicy {
+  /// Reads `false`, `true`, or a mapping with the origins that may read Semel's own responses.
+  ///
+  /// - Returns: `nil` for `false`, and for a value that is refused.
+  static func read(_ member: Value) -> CORSPolicy? {
+    guard member.isMapping else {
+      let isOn = member.parsed("true, false or {origins: [https://shop.example]}") { text throws(Refusal) in
+        guard let flag = Bool(text) else {
+          throw Refusal("must be true, false or {origins: [https://shop.example]}")
+        }
+        return flag
+      }
+      return isOn == true ? CORSPolicy() : nil
+    }
+    var policy = CORSPolicy()
+    member.section { policy.read($0) }
+    return policy
+  }
+
+  private mutating func read(_ section: Section) {
+    if let member = section.member("origins") {
+      origins = Self.readOrigins(member)
+    } else {
+      section.refuseMissing(
+        "origins",
+        "is missing: name the origins whose pages may read Semel's own responses, such as [https://shop.example], "
+          + "or write cors: true")
+    }
+    section.flag("credentials", into: &credentials)
+  }
+
+  private static func readOrigins(_ member: Value) -> [String] {
+    guard let items = member.items("a list such as [https://shop.example]") else { return [] }
+    if items.isEmpty {
+      member.refuse("must name an origin, such as https://shop.example; or write cors: true")
+    }
+    var origins: [String] = []
+    for item in items {
+      guard let origin = item.parsed("an origin", parseOrigin) else { continue }
+      if origins.contains(origin) {
+        item.refuse("names an origin twice; take one of them out")
+      } else {
+        origins.append(origin)
+      }
+    }
+    return origins
+  }
+
+  /// Parses an origin in the form in which browsers send it (RFC 6454, section 6.2), since it is compared as it stands.
+  private static func parseOrigin(_ text: String) throws(Refusal) -> String {
+    if text == "*" {
+      throw Refusal("must name each origin, such as https://shop.example; a * would allow every page")
+    }
+    if text == "null" {
+      throw Refusal(
+        "must be a page's own origin, such as https://shop.example; every sandboxed page sends null")
+    }
+    let wanted = Refusal(
+      "must be an origin as browsers send it, in lower case and without a path: https://shop.example")
+    guard text == text.lowercased(), let colon = text.firstIndex(of: ":"),
+      text[colon...].hasPrefix("://"), isScheme(text[..<colon])
+    else { throw wanted }
+    let authority = text[colon...].dropFirst("://".count)
+    guard !authority.contains(where: { "/?#@".contains($0) }) else { throw wanted }
+    _ = try HostPort.parse(authority, port: 443)
+    if text.hasPrefix("https://") && text.hasSuffix(":443")
+      || text.hasPrefix("http://") && text.hasSuffix(":80")
+    {
+      throw Refusal("must leave the scheme's own port out, as browsers do")
+    }
+    return text
+  }
+
+  private static func isScheme(_ text: Substring) -> Bool {
+    guard let first = text.utf8.first, ASCII.isLetter(first) else { return false }
+    return text.utf8.allSatisfy { ASCII.isLetterOrDigit($0) || "+-.".utf8.contains($0) }
+  }
+}

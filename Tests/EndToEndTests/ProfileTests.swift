@@ -70,19 +70,85 @@ struct ProfileTests {
     }
   }
 
-  @Test func `an event is taken once, whoever delivers it and however often`() async throws {
-    let route = ["profile": "webhook", "caller": "{shared: true}"]
-    try await Rig.run(Configuration(route: route)) { rig in
-      func deliver(_ id: String, attempt: Int) async throws -> Answer {
-        try await rig.semel.client.send(
-          "POST", "/v1/events", [("Content-Type", "application/json"), ("X-Attempt", "\(attempt)")],
-          body: #"{"id":"\#(id)","type":"charge.succeeded","attempt":\#(attempt)}"#)
+  @Test(arguments: StoreKind.allCases)
+  func `a request id finds its outcome, and is the backend's own`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store, route: ["profile": "wunderlist"])) { rig in
+      rig.backend.on("/v1/tasks", inTurn: [Reply(503), Reply(201, body: #"{"id":1}"#)])
+      let fields = [("Authorization", "Bearer alice"), ("X-Client-Request-ID", "5f0c")]
+      func create() async throws -> Answer {
+        try await rig.semel.client.send("POST", "/v1/tasks", fields, body: "{}")
       }
-      let first = try await deliver("evt_1", attempt: 1)
-      expectExecuted(first)
-      expectReplayed(try await deliver("evt_1", attempt: 2), of: first)
-      expectExecuted(try await deliver("evt_2", attempt: 1))
-      #expect(rig.backend.requests.count == 2)
+      func outcome(_ more: String = "") async throws -> Answer {
+        let path = "/.well-known/idempotency/outcome?method=POST&path=/v1/tasks\(more)"
+        return try await rig.semel.client.send("GET", path, fields)
+      }
+      #expect(try await outcome().text.contains(#""state":"absent""#))
+      #expect(try await create().status == 503)
+      #expect(try await outcome().text.contains(#""state":"released""#))
+      let done = try await create()
+      expectExecuted(done)
+      #expect(try await outcome().text.contains(#""state":"completed""#))
+      expectReplayed(try await outcome("&response=true"), of: done)
+      let ids = Set(rig.backend.requests.map(\.requestID))
+      #expect(ids.count == 1 && !ids.contains(nil) && !ids.contains("5f0c"))
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+    }
+  }
+
+  /// A webhook's deliveries of one event, each signed anew, and another event.
+  private func deliver(
+    _ route: [String: String], store: StoreKind, path: String,
+    _ event: @escaping @Sendable (_ event: String, _ attempt: Int) -> ([(String, String)], String)
+  ) async throws {
+    let route = ["profile": "webhook", "caller": "{shared: true}", "outcomes": "{retry: [4xx, 500]}"].merging(
+      route
+    ) { $1 }
+    try await Rig.run(Configuration(store: store, route: route)) { rig in
+      rig.backend.on(path, inTurn: [Reply(500), Reply(200, body: "taken")])
+      func send(_ name: String, _ attempt: Int) async throws -> Answer {
+        let (fields, body) = event(name, attempt)
+        return try await rig.semel.client.send(
+          "POST", path, fields + [("Content-Type", "application/json")], body: body)
+      }
+      // The receiver failed, and wants the event again.
+      #expect(try await send("1", 1).status == 500)
+      let taken = try await send("1", 2)
+      expectExecuted(taken, 200)
+      expectReplayed(try await send("1", 3), of: taken)
+      expectExecuted(try await send("2", 1), 200)
+      #expect(rig.backend.requests.count == 3)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `Stripe's events are taken once`(store: StoreKind) async throws {
+    try await deliver([:], store: store, path: "/v1/stripe") { event, attempt in
+      let body = """
+        {"id": "evt_1PgafTB1WZ\(event)", "object": "event", "api_version": "2026-06-30", "created": 1721572800,
+        "type": "charge.succeeded", "livemode": false, "pending_webhooks": \(3 - attempt),
+        "request": {"id": "req_1", "idempotency_key": "order-1"},
+        "data": {"object": {"id": "ch_1", "object": "charge", "amount": 1999, "currency": "usd"}}}
+        """
+      return ([("Stripe-Signature", "t=172157280\(attempt),v1=5257a869e7\(attempt)")], body)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `GitHub's events are taken once`(store: StoreKind) async throws {
+    let key = ["key": "{from: ['header:X-GitHub-Delivery']}"]
+    try await deliver(key, store: store, path: "/v1/github") { event, attempt in
+      let fields = [
+        ("User-Agent", "GitHub-Hookshot/044aadd"), ("X-GitHub-Event", "push"),
+        ("X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc095\(event)"),
+        (
+          "X-Hub-Signature-256",
+          "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e1\(attempt)"
+        ),
+      ]
+      // Two events may have equal bodies, and no member of them is an id.
+      return (
+        fields, #"{"ref": "refs/heads/main", "repository": {"id": 1296269, "full_name": "octocat/hello"}}"#
+      )
     }
   }
 }

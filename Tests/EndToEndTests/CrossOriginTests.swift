@@ -132,7 +132,7 @@ struct CrossOriginTests {
       for fields in [
         [("Origin", "https://evil.example")], [], [("Origin", "null")],
         [("Origin", Self.shop), ("Origin", Self.shop)],
-      ] {
+      ] as [[(String, String)]] {
         let refused = try await rig.order(nil, fields)
         expectRefused(refused, 400, "key_missing", retryable: false)
         #expect(refused["Access-Control-Allow-Origin"] == nil && refused["Vary"] == "Origin")
@@ -166,7 +166,7 @@ struct CrossOriginTests {
         // Credentials are for the recorded origin; the route allows the other ones none.
         (Self.shop, Self.shop, "true"), ("https://app.example", "https://app.example", nil),
         ("https://evil.example", Self.shop, "true"),
-      ] {
+      ] as [(String, String, String?)] {
         let replay = try await rig.order("k", [("Origin", origin)])
         expectReplayed(replay, of: first)
         #expect(replay["Access-Control-Allow-Origin"] == allowed)

@@ -1,4 +1,5 @@
 import Idempotency
+import Settings
 import Testing
 
 /// `cors` of a route.

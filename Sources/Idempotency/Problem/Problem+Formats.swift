@@ -55,8 +55,10 @@ extension Problem {
       case .keyMissing: "PAYPAL_REQUEST_ID_REQUIRED"
       default: code.rawValue.uppercased()
       }
+    // PayPal's libraries take a fault without a location for one of the body.
+    let place = isOfKey ? ",\"location\":\"header\"" : ""
     return "{\"name\":\"\(name)\",\"message\":\(detail.jsonString),"
-      + "\"details\":[{\"issue\":\"\(issue)\",\"description\":\(detail.jsonString)}]}"
+      + "\"details\":[{\"issue\":\"\(issue)\",\"description\":\(detail.jsonString)\(place)}]}"
   }
 
   /// https://developer.squareup.com/docs/build-basics/handling-errors
@@ -66,14 +68,17 @@ extension Problem {
       case 401: "AUTHENTICATION_ERROR"
       default: status < 500 ? "INVALID_REQUEST_ERROR" : "API_ERROR"
       }
-    let isOfKey =
-      switch code {
-      case .keyMissing, .keyInvalid, .payloadMismatch, .inFlight, .keyExpired: true
-      default: false
-      }
     let field = isOfKey ? ",\"field\":\"idempotency_key\"" : ""
     return "{\"errors\":[{\"category\":\"\(category)\",\"code\":\"\(squareCode)\","
       + "\"detail\":\(detail.jsonString)\(field)}]}"
+  }
+
+  /// Whether the refusal is about the key.
+  private var isOfKey: Bool {
+    switch code {
+    case .keyMissing, .keyInvalid, .payloadMismatch, .inFlight, .keyExpired: true
+    default: false
+    }
   }
 
   private var squareCode: String {

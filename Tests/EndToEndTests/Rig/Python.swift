@@ -27,7 +27,7 @@ enum Python {
 
   /// The JSON in a script's last line of output, once it has ended.
   static func result<Result: Decodable>(of process: ManagedProcess) async throws -> Result {
-    let exit = try await process.exit(within: .seconds(50))
+    let exit = try await process.exit(within: .seconds(100))
     guard exit == .code(0), let last = process.output.split(separator: "\n").last else {
       throw TestFailure("\(process.name) ended with \(exit):\n\(process.output)\(process.errors)")
     }

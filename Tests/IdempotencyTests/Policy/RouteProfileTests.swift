@@ -57,7 +57,8 @@ struct RouteProfileTests {
     #expect(
       Self.text(problem, .paypal)
         == #"{"name":"INVALID_REQUEST","message":"\#(detail)","#
-        + #""details":[{"issue":"DUPLICATE_REQUEST_ID","description":"\#(detail)"}]}"# + "\n")
+        + #""details":[{"issue":"DUPLICATE_REQUEST_ID","description":"\#(detail)","location":"header"}]}"#
+        + "\n")
     #expect(
       Self.text(problem, .square)
         == #"{"errors":[{"category":"INVALID_REQUEST_ERROR","code":"IDEMPOTENCY_KEY_REUSED","#

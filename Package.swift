@@ -85,7 +85,7 @@ let package = Package(
     module(
       "Store",
       [
-        "CHiredis", "Idempotency", "Platform", "TLS", "Wire", nioCore, nioPosix, nioSSL, logging,
+        "CHiredis", "Idempotency", "Platform", "TLS", "Wire", crypto, nioCore, nioPosix, nioSSL, logging,
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ]),
@@ -136,6 +136,11 @@ let package = Package(
       name: "FingerprintBenchmark",
       dependencies: ["Idempotency", "Wire", nioCore],
       path: "Tests/Benchmarks/Fingerprint",
+      swiftSettings: strict),
+    .executableTarget(
+      name: "EncodingBenchmark",
+      dependencies: ["Idempotency", "Store", nioCore],
+      path: "Tests/Benchmarks/Encoding",
       swiftSettings: strict),
     .target(
       name: "TestSupport",

@@ -24,6 +24,8 @@ public struct StoreSettings: Hashable, Sendable {
   public var idSecretFile: String?
   /// The key for record ids, which must never change; `nil` if the ids are plain digests.
   public var idSecret: Secret?
+  /// The secrets that seal recorded responses; `nil` if these are stored as they are.
+  public var encryption: EncryptionSettings?
 
   public init() {}
 }
@@ -61,7 +63,7 @@ extension StoreSettings {
     section.size("local_cache", into: &localCacheBytes, in: 0...1 << 40)
     if let name = section.member("namespace")?.parsed("a name", Identifier.parse) { namespace = name }
     readIDSecret(section)
-    section.refuseUnsupported("encryption")
+    section.section("encryption") { encryption = EncryptionSettings.read($0) }
   }
 
   /// Refuses a time-out that a single wait for missing replicas uses up.
@@ -98,6 +100,7 @@ extension StoreSettings {
         .init("timeout", .span(timeout)), .init("require_durable", .flag(requireDurable)),
         .init("local_cache", .size(localCacheBytes)),
         .init("namespace", .text(namespace)), .init("id_secret_file", idSecretFile.map(Shown.text)),
+        .init("encryption", encryption?.shown),
       ])
   }
 

@@ -42,6 +42,7 @@ def arguments():
     parser.add_argument(
         "--backend-protocol", default="http1", choices=["http1", "http2"], help="http2 needs the Python package h2"
     )
+    parser.add_argument("--sealed", action="store_true", help="with store.encryption")
     parser.add_argument("--intents", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=150, help="intents that begin in a second")
     parser.add_argument("--seconds", type=float, default=120, help="after which no more intents begin")
@@ -72,6 +73,7 @@ async def run(options, directory):
     rig = Rig(
         options.binary, directory, options.seed, options.nodes, clocks_apart, options.plant, is_http2, store=store
     )
+    rig.is_sealed = options.sealed
     try:
         await rig.start()
         intents = await rig.run(storms, options.intents, options.rate, options.seconds)
@@ -82,7 +84,8 @@ async def run(options, directory):
 
 
 def name(options):
-    return options.faults + (", HTTP/2" if options.backend_protocol == "http2" else "")
+    protocol = ", HTTP/2" if options.backend_protocol == "http2" else ""
+    return options.faults + protocol + (", sealed" if options.sealed else "")
 
 
 def row(options, counts, violations):

@@ -70,6 +70,7 @@ class Rig:
         self.redis = Redis(directory) if nodes and not store else None
         self.disk = None if nodes else Disk(os.path.join(directory, "store"))
         self.is_http2 = is_http2
+        self.is_sealed = False  # Whether the store seals responses.
         self.backend_type, self.backend_relay_type = parts(is_http2)
         self.backend = self.backend_type(seed, self.journal, settings.RESPONSE_TIMEOUT)
         self.client_relays, self.redis_relays, self.backend_relays, self.nodes = [], [], [], []
@@ -85,6 +86,12 @@ class Rig:
         self.mending.add(task)
         task.add_done_callback(self.mending.discard)
         return task
+
+    def secret_file(self):
+        path = os.path.join(self.directory, "secret")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("the secret of the faults")
+        return path
 
     def store_files(self):
         return glob.glob(os.path.join(self.disk.path, "semel.db*"))
@@ -134,6 +141,8 @@ class Rig:
             store += f"{int(settings.STORE_TIMEOUT * 1000)}ms"
         else:
             store = f"kind: embedded, path: '{os.path.join(self.disk.path, 'semel.db')}'"
+        if self.is_sealed:
+            store += f", encryption: {{secret_files: ['{self.secret_file()}']}}"
         clock = None
         if self.clocks_apart:
             # Hours apart, and one of them fast.

@@ -10,9 +10,9 @@ final class FuzzedTable {
   nonisolated(unsafe) static let shared = FuzzedTable()
 
   private static let insertRecord = """
-    INSERT INTO record (id, format, sweep_at, state, attempt, kept_until, recipe, first_seen, flags,
-      unknown_retention, remember, at, expires_at, status, location, response, owner, digest)
-    VALUES (?, 1, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO record (id, sweep_at, state, attempt, kept_until, recipe, first_seen, flags,
+      unknown_retention, remember, at, expires_at, status, location, response, owner, digest, format)
+    VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     """
   private static let times: [Int64] = [.min, 0, 1_700_000_000_000, .max]
 
@@ -57,7 +57,7 @@ final class FuzzedTable {
   }
 
   /// In the order of the columns: numbers as far as they read as such, an empty one NULL where that may be; at the end
-  /// owner and digest as bytes.
+  /// owner, digest and the response's body as bytes, and anything at all for a row that is encoded.
   private func write(_ columns: [ArraySlice<UInt8>]) throws {
     let column = { (index: Int) in index < columns.count ? columns[index] : [] }
     insertRecord.bind(1, id.digest)
@@ -71,6 +71,7 @@ final class FuzzedTable {
         insertRecord.bind(Int32(index) + 2, text)
       }
     }
+    insertRecord.bind(17, column(16).isEmpty ? 1 : 2)
     try insertRecord.lending(15, ByteBuffer(bytes: column(13))) { () throws(SQLError) in
       try insertRecord.lending(16, ByteBuffer(bytes: column(14))) { () throws(SQLError) in
         try insertRecord.run()

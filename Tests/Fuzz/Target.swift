@@ -3,7 +3,7 @@ enum Target: String, CaseIterable {
   case requests, responses, http2, targets
   case proxyHeader = "proxy-header"
   case keys, callers, json, forms, multipart
-  case forwarded, redis, records, rows, settings
+  case forwarded, redis, records, rows, envelopes, settings
 
   /// The rule that these bytes break, in words.
   func fault(in bytes: [UInt8]) -> String? {
@@ -22,6 +22,7 @@ enum Target: String, CaseIterable {
     case .redis: Self.redisFault(in: bytes)
     case .records: Self.recordsFault(in: bytes)
     case .rows: Self.rowsFault(in: bytes)
+    case .envelopes: Self.envelopesFault(in: bytes)
     case .settings: Self.settingsFault(in: bytes)
     }
   }

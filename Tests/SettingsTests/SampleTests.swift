@@ -119,7 +119,7 @@ struct SampleTests {
       admin: {address: "127.0.0.1:2", zzzzzz: 1}
       upstreams: {backend: {url: "https://127.0.0.1:9000", tls: {zzzzzz: 1}, zzzzzz: 1}}
       tracing: {otlp: "http://127.0.0.1:4318", zzzzzz: 1}
-      store: {\(store), zzzzzz: 1}
+      store: {\(store), encryption: {zzzzzz: 1}, zzzzzz: 1}
       limits: {zzzzzz: 1}
       log: {zzzzzz: 1}
       routes:

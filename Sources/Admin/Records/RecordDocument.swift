@@ -18,6 +18,8 @@ struct RecordDocument: Encodable {
   var status: Int?
   var recordedAt: String?
   var expiresAt: String?
+  /// True if the recorded outcome is sealed, so that its size and location cannot be read without the client's key.
+  var sealed: Bool?
   /// The size of the recorded response's body; `nil` if no response was recorded.
   var bodyBytes: Int?
   var location: String?
@@ -48,6 +50,7 @@ struct RecordDocument: Encodable {
       switch record.outcome {
       case .kept(let response): bodyBytes = response.body.readableBytes
       case .notKept(_, let location): self.location = location
+      case .encoded: sealed = true
       }
     case .expired(let attempt):
       state = "expired"

@@ -53,11 +53,14 @@ struct Assembly {
     logger.info("semel has stopped")
   }
 
+  /// The form in which the store keeps outcomes.
+  private var codec: OutcomeCodec { OutcomeCodec(secrets: settings.store.encryption?.secrets ?? []) }
+
   /// Runs the program on the embedded store in the file at `path`.
   private func run(_ path: String, _ parts: ProcessParts, beside services: [any Service]) async throws {
     let store = try EmbeddedStore(
       path: path, timeout: settings.store.timeout, requiresDurable: settings.store.requireDurable,
-      isWallTrusted: settings.store.trustsClock, logger: logger)
+      isWallTrusted: settings.store.trustsClock, codec: codec, logger: logger)
     let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
     parts.metrics.addSource(store)
     parts.metrics.addSource(cache)
@@ -85,10 +88,11 @@ struct Assembly {
     let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
     let subscriber = RedisSubscriber(context: parts.contexts[0], settings: endpoint, logger: logger)
     subscriber.observe { cache.follow($0) }
+    let codec = codec
     let stores = zip(parts.contexts, parts.metrics.loops).map { context, loop in
-      RedisStore(context: context, settings: endpoint, logger: logger, subscriber: subscriber) {
-        loop.waited(microseconds: $0)
-      }
+      RedisStore(
+        context: context, settings: endpoint, logger: logger, subscriber: subscriber, codec: codec
+      ) { loop.waited(microseconds: $0) }
     }
     parts.metrics.addSource(cache)
     parts.metrics.addSource(stores.map(\.counters))

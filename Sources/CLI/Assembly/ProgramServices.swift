@@ -63,8 +63,8 @@ struct ProgramServices<Records: RecordStore> {
 extension ProgramServices {
   private func makeServer(_ digests: LogDigests) -> Server {
     let environment = ProxyEnvironment(
-      counters: metrics.counters, tracer: log.tracer, identityKey: identityKey, digests: digests,
-      known: parts.known, logger: logger)
+      counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
+      sealsResponses: settings.store.encryption != nil, digests: digests, known: parts.known, logger: logger)
     let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
       HTTPUpstream(

@@ -9,6 +9,8 @@ public struct OutcomeInquiry: Sendable {
 
   /// The record that the request would have.
   public let id: RecordID
+  /// The client's key, which opens a sealed response.
+  public let key: IdempotencyKey
   public let route: Route
   /// The maximum time to wait for the end of a request in flight; 0 for none.
   public let attach: Milliseconds
@@ -35,11 +37,11 @@ public struct OutcomeInquiry: Sendable {
       // An inquiry has no body, so that the parts in it are missing.
       throw .callerUnknown(.missing(policy.parts.first(where: \.isInBody) ?? .address))
     }
+    key = try Self.key(route.policy.key, parameters.key, head: head, query: target.query)
     id = .make(
       caller: caller, upstream: route.policy.upstream.name, host: host, method: method,
       place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name),
-      key: try Self.key(route.policy.key, parameters.key, head: head, query: target.query),
-      under: identityKey)
+      key: key, under: identityKey)
     self.route = route
     attach = min(parameters.attach, route.policy.waitTimeout)
     wantsResponse = parameters.wantsResponse

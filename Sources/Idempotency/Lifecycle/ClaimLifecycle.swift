@@ -156,6 +156,7 @@ extension ClaimLifecycle {
     case .kept: .replay(record)
     case .notKept(let status, let location):
       .refuse(.responseNotKept(status: status, location: location))
+    case .encoded: .refuse(.storeUnreadable(retryAfter: Self.pause))
     }
   }
 }

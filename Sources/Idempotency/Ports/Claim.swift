@@ -18,6 +18,7 @@ public final class Claim: Sendable, Equatable {
     let fence: Fence?
     let requestedAt: BootInstant
     let copiedUntil: BootInstant
+    let key: IdempotencyKey?
   }
 
   private let grant: Grant
@@ -26,13 +27,13 @@ public final class Claim: Sendable, Equatable {
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
     followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
     remember: Milliseconds, fence: Fence? = nil, requestedAt: BootInstant,
-    copiedUntil: BootInstant = BootInstant(nanoseconds: 0)
+    copiedUntil: BootInstant = BootInstant(nanoseconds: 0), key: IdempotencyKey? = nil
   ) {
     grant = Grant(
       id: id, owner: owner, fingerprint: fingerprint, attempt: attempt, firstSeen: firstSeen,
       followsUnknown: followsUnknown, onlyRejectedSoFar: onlyRejectedSoFar, lease: lease,
       unknownRetention: unknownRetention, remember: remember, fence: fence, requestedAt: requestedAt,
-      copiedUntil: copiedUntil)
+      copiedUntil: copiedUntil, key: key)
   }
 
   public static func == (left: Claim, right: Claim) -> Bool { left.grant == right.grant }
@@ -70,4 +71,6 @@ public final class Claim: Sendable, Equatable {
   /// The claim must not be released before: the copy would take the record again, and nobody would end it
   /// (Tests/Model/claim.pml, EARLY_RELEASE).
   public var copiedUntil: BootInstant { grant.copiedUntil }
+  /// Documented at `ClaimRequest`.
+  public var key: IdempotencyKey? { grant.key }
 }

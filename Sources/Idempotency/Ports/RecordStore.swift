@@ -20,10 +20,12 @@ public final class ClaimRequest: Sendable {
   public let unknownRetention: Milliseconds
   /// The time for which a record is remembered after its end.
   public let remember: Milliseconds
+  /// The client's key, for a store that seals responses with it; `nil` where none does.
+  public let key: IdempotencyKey?
 
   public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, lease: Milliseconds, takeOver: TakeOver,
-    unknownRetention: Milliseconds, remember: Milliseconds
+    unknownRetention: Milliseconds, remember: Milliseconds, key: IdempotencyKey? = nil
   ) {
     self.id = id
     self.owner = owner
@@ -32,14 +34,17 @@ public final class ClaimRequest: Sendable {
     self.takeOver = takeOver
     self.unknownRetention = unknownRetention
     self.remember = remember
+    self.key = key
   }
+
   /// A copy with another owner, fingerprint or lease.
   public func changed(
     owner: OwnerToken? = nil, fingerprint: Fingerprint? = nil, lease: Milliseconds? = nil
   ) -> ClaimRequest {
     ClaimRequest(
       id: id, owner: owner ?? self.owner, fingerprint: fingerprint ?? self.fingerprint,
-      lease: lease ?? self.lease, takeOver: takeOver, unknownRetention: unknownRetention, remember: remember)
+      lease: lease ?? self.lease, takeOver: takeOver, unknownRetention: unknownRetention, remember: remember,
+      key: key)
   }
 }
 
@@ -143,7 +148,10 @@ public protocol RecordStore: Sendable {
   /// anew.
   func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome
   /// The present state of the record. Nothing is changed.
-  func find(_ id: RecordID) async throws(StoreError) -> Standing
+  ///
+  /// - Parameter key: The client's key, which opens a response that was sealed with it; without it, such an outcome
+  ///   stays encoded.
+  func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing
   /// The next part of an operator's list of all records that are in flight or of unknown outcome, in steps that delay
   /// other commands only briefly.
   ///
@@ -178,6 +186,10 @@ extension RecordStore {
       startClaim(request) { continuation.resume(returning: $0) }
     }
     return try reply.get()
+  }
+
+  public func find(_ id: RecordID) async throws(StoreError) -> Standing {
+    try await find(id, opening: nil)
   }
 
   public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {

@@ -81,7 +81,7 @@ public enum RecordRules {
       firstSeen: record.firstSeen, followsUnknown: record.followsUnknown,
       onlyRejectedSoFar: record.onlyRejectedSoFar, lease: request.lease,
       unknownRetention: record.unknownRetention, remember: record.remember,
-      fence: Fence(until: record.fencedUntil, now: now), requestedAt: requestedAt)
+      fence: Fence(until: record.fencedUntil, now: now), requestedAt: requestedAt, key: request.key)
     return RecordStep(.put(.record(record)), .granted(claim))
   }
 

@@ -43,11 +43,14 @@ public enum Outcome: Sendable, Equatable {
   /// The response was too large, or its completeness was unknown. Only the values that help a client to find the result
   /// are kept.
   case notKept(status: Int, location: String?)
+  /// Either of the two as a store holds it, sealed. Only an operator meets it, who does not know the client's key.
+  case encoded(EncodedOutcome)
 
   public var status: Int {
     switch self {
     case .kept(let response): response.status
     case .notKept(let status, _): status
+    case .encoded(let outcome): outcome.status
     }
   }
 
@@ -57,6 +60,7 @@ public enum Outcome: Sendable, Equatable {
     case .kept(let response):
       response.fields.readableBytes + response.body.readableBytes + response.trailers.readableBytes
     case .notKept(_, let location): location?.utf8.count ?? 0
+    case .encoded(let outcome): outcome.response?.readableBytes ?? 0
     }
   }
 

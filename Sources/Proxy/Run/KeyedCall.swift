@@ -61,7 +61,8 @@ final class KeyedCall: @unchecked Sendable {
       now: .now)
   }
 
-  func claimRequest(owner: OwnerToken) -> ClaimRequest {
+  /// - Parameter isSealed: Whether the store seals responses with the clients' keys.
+  func claimRequest(owner: OwnerToken, isSealed: Bool) -> ClaimRequest {
     let takeOver: ClaimRequest.TakeOver =
       switch route.policy.onUnknown {
       case .hold: .never
@@ -69,7 +70,8 @@ final class KeyedCall: @unchecked Sendable {
       }
     return ClaimRequest(
       id: id, owner: owner, fingerprint: fingerprint, lease: route.policy.lease, takeOver: takeOver,
-      unknownRetention: route.policy.unknownRetention, remember: route.policy.remember)
+      unknownRetention: route.policy.unknownRetention, remember: route.policy.remember,
+      key: isSealed ? key : nil)
   }
 
   /// The body as it is sent: a request that came without one goes without one.

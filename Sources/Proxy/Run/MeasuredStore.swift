@@ -56,8 +56,8 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     try await measured(.markUnknown) { () throws(StoreError) in try await base.markUnknown(claim) }
   }
 
-  public func find(_ id: RecordID) async throws(StoreError) -> Standing {
-    try await measured(.find) { () throws(StoreError) in try await base.find(id) }
+  public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
+    try await measured(.find) { () throws(StoreError) in try await base.find(id, opening: key) }
   }
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {

@@ -37,7 +37,7 @@ extension RequestRunner {
     defer { wait?.end() }
     var mayWait = true
     while true {
-      let standing = try await standing(of: inquiry.id)
+      let standing = try await standing(of: inquiry)
       switch inquiry.action(on: standing, mayWait: mayWait) {
       case .report(let status):
         let response = OutcomeInquiry.response(standing, status: status) {
@@ -59,9 +59,9 @@ extension RequestRunner {
     }
   }
 
-  private func standing(of id: RecordID) async throws(Problem) -> Standing {
+  private func standing(of inquiry: OutcomeInquiry) async throws(Problem) -> Standing {
     do throws(StoreError) {
-      return try await worker.store.find(id)
+      return try await worker.store.find(inquiry.id, opening: inquiry.key)
     } catch {
       if case .unreadable = error { throw .storeUnreadable(retryAfter: 1000) }
       throw .storeUnavailable(retryAfter: 1000)

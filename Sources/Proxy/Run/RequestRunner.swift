@@ -100,7 +100,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     let known = knownAction(of: call)
     if let known, respond(by: known, from: .cache) { return finish() }
     try reserveCapture(call)
-    let request = call.claimRequest(owner: worker.newOwner())
+    let request = claimRequest(of: call, owner: worker.newOwner())
     if let known {
       return continueInTask { () throws(Problem) in try await carryOut(known, after: request, of: call) }
     }
@@ -119,7 +119,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     let known = knownAction(of: call)
     if let known, respond(by: known, from: .cache) { return }
     try reserveCapture(call)
-    let request = call.claimRequest(owner: worker.newOwner())
+    let request = claimRequest(of: call, owner: worker.newOwner())
     if let known { return try await carryOut(known, after: request, of: call) }
     try await carryOut(await claim(request, of: call), after: request, of: call)
   }
@@ -251,6 +251,10 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     return decide(on: reply, to: request, of: call)
   }
 
+  private func claimRequest(of call: KeyedCall, owner: OwnerToken) -> ClaimRequest {
+    call.claimRequest(owner: owner, isSealed: environment.sealsResponses)
+  }
+
   private func claimRequested() -> NIODeadline {
     let now = NIODeadline.now()
     if delivery.logEntry.trace?.claimAt == nil { delivery.logEntry.trace?.claimAt = now.uptimeNanoseconds }
@@ -266,7 +270,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func knownAction(of call: KeyedCall) -> ClaimLifecycle.ClaimedAction? {
     guard let outcome = worker.store.knownOutcome(of: call.id, call.fingerprint) else { return nil }
     return decide(
-      on: .success(outcome), to: call.claimRequest(owner: OwnerToken(high: 0, low: 0)), of: call)
+      on: .success(outcome), to: claimRequest(of: call, owner: OwnerToken(high: 0, low: 0)), of: call)
   }
 
   /// The decision by the store's reply and, where the route may run requests without the store, by what this process

@@ -11,6 +11,8 @@ public final class ProxyEnvironment: Sendable {
   public let tracer: Tracer?
   /// The key of the record ids; `nil`: they are plain digests.
   public let identityKey: IdentityKey?
+  /// Whether the store seals responses with the clients' keys.
+  public let sealsResponses: Bool
   public let digests: LogDigests
   let waiting = WaitingRoom()
   let bodyThreads = BodyThreads()
@@ -23,11 +25,13 @@ public final class ProxyEnvironment: Sendable {
 
   public init(
     counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
-    digests: LogDigests = LogDigests(), known: KnownRecords = KnownRecords(), logger: Logger
+    sealsResponses: Bool = false, digests: LogDigests = LogDigests(), known: KnownRecords = KnownRecords(),
+    logger: Logger
   ) {
     self.counters = counters
     self.tracer = tracer
     self.identityKey = identityKey
+    self.sealsResponses = sealsResponses
     self.digests = digests
     self.known = known
     self.logger = logger

@@ -61,6 +61,7 @@ extension ReloadPlan {
     if old.idSecretFile != new.idSecretFile || old.idSecret != new.idSecret {
       names.append("store.id_secret_file")
     }
+    if old.encryption != new.encryption { names.append("store.encryption") }
     if old.localCacheBytes != new.localCacheBytes { names.append("store.local_cache") }
     if names.isEmpty, old != new { names.append("store") }
     return names

@@ -52,6 +52,7 @@ struct CacheEntry: BitwiseCopyable {
     case .notKept(_, let location):
       content = location == nil ? .status : .statusAndLocation
       sizes = (location?.utf8.count ?? 0, 0, 0)
+    case .encoded: preconditionFailure("CacheEntry: an encoded outcome")
     }
     fields = UInt32(sizes.fields)
     body = UInt32(sizes.body)
@@ -74,7 +75,7 @@ struct CacheEntry: BitwiseCopyable {
       location.withUTF8 { text in
         if let start = text.baseAddress { memory.copyMemory(from: start, byteCount: text.count) }
       }
-    case .notKept(_, nil): break
+    case .notKept(_, nil), .encoded: break
     }
   }
 

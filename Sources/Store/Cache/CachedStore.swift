@@ -46,7 +46,9 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
     try await base.markUnknown(claim)
   }
 
-  public func find(_ id: RecordID) async throws(StoreError) -> Standing { try await base.find(id) }
+  public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
+    try await base.find(id, opening: key)
+  }
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await base.list(after: cursor)

@@ -69,6 +69,7 @@ public final class LocalCache: Sendable {
     _ id: RecordID, _ fingerprint: Fingerprint, _ record: CompletedRecord, with ticket: Ticket?
   ) {
     guard let ticket else { return }
+    if case .encoded = record.outcome { return }
     // The remaining time by the store's clock counts from before the command was sent, so no entry outlives its record.
     shard(of: id).fill(
       id, fingerprint, record, expiry: ticket.requestedAt + record.remaining, ticket.generation)

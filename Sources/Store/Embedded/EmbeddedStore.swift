@@ -15,6 +15,7 @@ public final class EmbeddedStore: RecordStore {
   private let writer: EmbeddedWriter
   private let file: DatabaseQueue
   private let lock: FileLock
+  private let codec: OutcomeCodec
 
   /// Opens the file, or creates it. Blocks; called once, at start.
   ///
@@ -22,11 +23,12 @@ public final class EmbeddedStore: RecordStore {
   ///   - path: The path of the database file.
   ///   - timeout: The maximum duration of a command.
   ///   - requiresDurable: Whether a deleted database is refused instead of made anew.
+  ///   - codec: The form in which outcomes are stored.
   ///   - isWallTrusted: Whether the operator vouches for the wall clock, even if it contradicts the times in the file.
   ///   - logger: The logger of the store.
   public init(
     path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
-    isWallTrusted: Bool = false, logger: Logger
+    isWallTrusted: Bool = false, codec: OutcomeCodec = .plain, logger: Logger
   ) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path, refusesLoss: requiresDurable)
@@ -38,9 +40,10 @@ public final class EmbeddedStore: RecordStore {
     file = opened.queue
     self.writer = writer
     self.lock = lock
+    self.codec = codec
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps its lock until its last group is on the disk.
-      withExtendedLifetime(lock) { writer.run(on: database, presence) }
+      withExtendedLifetime(lock) { writer.run(on: database, presence, opensSealed: !codec.isPlain) }
     }
   }
 
@@ -94,31 +97,44 @@ extension EmbeddedStore {
     let requestedAt = BootInstant.now
     let loop = MultiThreadedEventLoopGroup.currentEventLoop
     enqueue(
-      RecordRequest(request.id, reply: .function(on: loop, onReply)) {
+      RecordRequest(request.id, reply: .function(on: loop, codec.decoding(request, on: loop, onReply))) {
         RecordRules.claim($0, request, now: $1, requestedAt: requestedAt)
       })
   }
 
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    try await submit(claim.id) { RecordRules.renew($0, claim, now: $1) }
+    try await opened(try await submit(claim.id) { RecordRules.renew($0, claim, now: $1) }, claim)
   }
 
   public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    try await submit(claim.id) { RecordRules.complete($0, claim, with: completion, now: $1) }
+    guard !codec.isPlain else {
+      return try await submit(claim.id) { RecordRules.complete($0, claim, with: completion, now: $1) }
+    }
+    let stored = try await codec.encoded(completion, of: claim.id, claim.key)
+    let reply = try await submit(claim.id) { RecordRules.complete($0, claim, with: stored, now: $1) }
+    return try await codec.decoded(reply, to: completion, stored: stored, of: claim)
   }
 
   public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
-    try await submit(claim.id) { RecordRules.release($0, claim, release, now: $1) }
+    try await opened(try await submit(claim.id) { RecordRules.release($0, claim, release, now: $1) }, claim)
   }
 
   public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    try await submit(claim.id) { RecordRules.markUnknown($0, claim, now: $1) }
+    try await opened(try await submit(claim.id) { RecordRules.markUnknown($0, claim, now: $1) }, claim)
   }
 
-  public func find(_ id: RecordID) async throws(StoreError) -> Standing {
-    try await submit(id) { RecordStep(.none, RecordRules.find($0, now: $1)) }
+  public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
+    let standing = try await submit(id) { RecordStep(.none, RecordRules.find($0, now: $1)) }
+    guard standing.encodedOutcome != nil else { return standing }
+    return try await codec.decoded(standing, of: id, key)
+  }
+
+  /// The reply to an owner with an outcome that it contains decoded.
+  private func opened(_ outcome: OwnerOutcome, _ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    guard case .lost = outcome else { return outcome }
+    return try await codec.decoded(outcome, of: claim.id, claim.key)
   }
 
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
@@ -131,9 +147,11 @@ extension EmbeddedStore {
     _ id: RecordID, as resolution: Resolution, amending: Bool
   ) async throws(StoreError) -> OwnerOutcome {
     let successor = OwnerToken.ofOperator()
-    return try await submit(id) {
-      RecordRules.resolve($0, as: resolution, amending: amending, successor: successor, now: $1)
+    let stored = try await codec.encoded(resolution, of: id)
+    let outcome = try await submit(id) {
+      RecordRules.resolve($0, as: stored, amending: amending, successor: successor, now: $1)
     }
+    return try await codec.decoded(outcome, of: id, nil)
   }
 
   public func watch(_ id: RecordID) async throws(StoreError) -> EmbeddedWatch { writer.waiters.add(id) }

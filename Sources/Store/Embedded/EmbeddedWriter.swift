@@ -30,9 +30,11 @@ final class EmbeddedWriter: Sendable {
   }
 
   /// Works until the queue is closed. Runs on the database's own thread.
-  func run(on database: Database, _ presence: FilePresence) {
+  ///
+  /// - Parameter opensSealed: Whether there are secrets for rows that are sealed.
+  func run(on database: Database, _ presence: FilePresence, opensSealed: Bool) {
     do {
-      let work = try EmbeddedWork(database, presence, clock, of: self)
+      let work = try EmbeddedWork(database, presence, clock, of: self, opensSealed: opensSealed)
       work.run()
     } catch {
       logger.critical("store: the writer cannot work", metadata: ["error": "\(error)"])

@@ -53,7 +53,8 @@ extension RecordTable {
       guard let id = rows.digest(0) else { continue }
       last = id
       switch State(rawValue: rows.integer(1)) {
-      case .released, .completed, .tombstone, .fence: if rows.integer(2) != Self.format { open.append(id) }
+      case .released, .completed, .tombstone, .fence:
+        if Format(rawValue: rows.integer(2)) == nil { open.append(id) }
       case .inFlight, .unknown, nil: open.append(id)
       }
     }

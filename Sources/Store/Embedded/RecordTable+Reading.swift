@@ -16,9 +16,9 @@ extension RecordTable {
       return .nothing
     }
     defer { statements.select.reset() }
-    let format = statements.select.integer(0)
-    guard format == Self.format else {
-      throw .unreadable("a record of format \(format), this version reads \(Self.format)")
+    guard let format = Format(rawValue: statements.select.integer(0)) else {
+      let found = statements.select.integer(0)
+      throw .unreadable("a record of format \(found), which this version does not read")
     }
     guard let state = State(rawValue: statements.select.integer(1)) else {
       throw .unreadable("a record in state \(statements.select.integer(1))")
@@ -30,18 +30,18 @@ extension RecordTable {
       return Found(entry: fence, response: nil)
     }
     let response = statements.select.isNull(15) ? nil : statements.select.integer(15)
-    let record = try record(state, keptUntil: keptUntil, response: response)
+    let record = try record(state, format, keptUntil: keptUntil, response: response)
     return Found(entry: .record(record), response: response)
   }
 
   private func record(
-    _ state: State, keptUntil: StoreInstant, response: Int64?
+    _ state: State, _ format: Format, keptUntil: StoreInstant, response: Int64?
   ) throws(TableError) -> StoredRecord {
     guard let owner = statements.select.token(4), let recipe = recipe(statements.select.string(5)),
       let digest = statements.select.digest(6)
     else { throw .unreadable("a record without owner or fingerprint") }
     return StoredRecord(
-      state: try recordState(state, keptUntil: keptUntil, response: response),
+      state: try recordState(state, format, keptUntil: keptUntil, response: response),
       fingerprint: Fingerprint(recipe: recipe, digest: digest), owner: owner,
       attempt: Int(statements.select.integer(2)),
       firstSeen: instant(7), followsUnknown: statements.select.integer(8) & Flag.followsUnknown != 0,
@@ -66,7 +66,7 @@ extension RecordTable {
   }
 
   private func recordState(
-    _ state: State, keptUntil: StoreInstant, response: Int64?
+    _ state: State, _ format: Format, keptUntil: StoreInstant, response: Int64?
   ) throws(TableError) -> StoredRecord.State {
     switch state {
     case .inFlight: return .inFlight(leaseUntil: instant(11))
@@ -74,29 +74,40 @@ extension RecordTable {
     case .released: return .released(until: keptUntil)
     case .tombstone, .fence: return .tombstone(until: keptUntil)
     case .completed:
-      let status = Int(statements.select.integer(13))
-      let outcome: Outcome
-      if let response {
-        outcome = .kept(try self.response(response, status: status))
-      } else {
-        outcome = .notKept(
-          status: status, location: statements.select.isNull(14) ? nil : statements.select.string(14))
-      }
       return .completed(
         StoredCompletion(
-          outcome: outcome, recordedAt: instant(11), expiresAt: instant(12), rememberedUntil: keptUntil))
+          outcome: try outcome(format, response), recordedAt: instant(11), expiresAt: instant(12),
+          rememberedUntil: keptUntil))
     }
   }
 
-  private func response(_ number: Int64, status: Int) throws(TableError) -> RecordedResponse {
+  private func outcome(_ format: Format, _ response: Int64?) throws(TableError) -> Outcome {
+    if format == .encoded { try checkSealed() }
+    let status = Int(statements.select.integer(13))
+    if let response { return try self.response(response, format, status: status) }
+    let location = statements.select.isNull(14) ? nil : statements.select.string(14)
+    return switch format {
+    case .plain: .notKept(status: status, location: location)
+    case .encoded: .encoded(EncodedOutcome(status: status, location: location, response: nil))
+    }
+  }
+
+  private func response(_ number: Int64, _ format: Format, status: Int) throws(TableError) -> Outcome {
     if let response = readResponse(number) { return response }
     statements.selectResponse.bind(1, number)
     let isThere = try step(statements.selectResponse)
     defer { statements.selectResponse.reset() }
     guard isThere else { throw .unreadable("a completed record whose response is gone") }
-    let response = RecordedResponse(
-      stored: status, fields: statements.selectResponse.buffer(0), body: statements.selectResponse.buffer(1),
-      trailers: statements.selectResponse.buffer(2))
+    let body = statements.selectResponse.buffer(1)
+    let response: Outcome =
+      switch format {
+      case .encoded: .encoded(EncodedOutcome(status: status, location: nil, response: body))
+      case .plain:
+        .kept(
+          RecordedResponse(
+            stored: status, fields: statements.selectResponse.buffer(0), body: body,
+            trailers: statements.selectResponse.buffer(2)))
+      }
     keep(response, number)
     return response
   }

@@ -1,11 +1,12 @@
 import Idempotency
+import NIOCore
 
 extension RecordTable {
   /// Replaces the entry that was found.
   func put(_ id: RecordID, _ entry: StoredEntry, over found: Found) throws(SQLError) {
     try removeResponse(found.response)
     statements.replace.bind(1, id.digest)
-    statements.replace.bind(2, Self.format)
+    statements.replace.bind(2, entry.format.rawValue)
     switch entry {
     case .fence(let attempt, let until, let owner): bindFence(attempt: attempt, until: until, owner)
     case .record(let record): try bind(record)
@@ -75,6 +76,14 @@ extension RecordTable {
     switch completion.outcome {
     case .kept(let response): statements.replace.bind(18, try insert(response))
     case .notKept(_, let location): if let location { statements.replace.bind(17, location) }
+    case .encoded(let outcome):
+      if let response = outcome.response {
+        let row = RecordedResponse(
+          status: outcome.status, fields: ByteBuffer(), body: response, trailers: ByteBuffer())
+        statements.replace.bind(18, try insert(row))
+      } else if let location = outcome.location {
+        statements.replace.bind(17, location)
+      }
     }
   }
 
@@ -87,5 +96,15 @@ extension RecordTable {
       }
     }
     return insert.lastInserted
+  }
+}
+
+extension StoredEntry {
+  /// The format of its row.
+  fileprivate var format: RecordTable.Format {
+    guard case .record(let record) = self, case .completed(let completion) = record.state,
+      case .encoded = completion.outcome
+    else { return .plain }
+    return .encoded
   }
 }

@@ -11,8 +11,12 @@ enum TableError: Error, Equatable {
 
 /// The entries as rows of the database. Used by the writer alone, inside its transactions.
 final class RecordTable {
-  /// The format of the rows that this build writes and reads.
-  static let format: Int64 = 1
+  /// The formats of the rows that this build writes and reads.
+  enum Format: Int64 {
+    case plain = 1
+    /// Location and response are encoded, as `OutcomeCodec` does it. The whole of the response is in `body`.
+    case encoded = 2
+  }
 
   /// The `state` of a row.
   enum State: Int64 { case inFlight = 1, unknown, released, completed, tombstone, fence }
@@ -39,20 +43,30 @@ final class RecordTable {
 
   /// The response that the transaction has read last, with its row number. Several claims of one record then share its
   /// bytes.
-  private var latestResponse: (number: Int64, response: RecordedResponse)?
+  private var latestResponse: (number: Int64, response: Outcome)?
   /// The size of the responses that the transaction has read, in bytes.
   private(set) var bytesRead = 0
 
-  init(_ database: Database) throws { statements = try RecordStatements(database) }
+  /// Whether there are secrets for outcomes that are sealed. Without any, such a row cannot be read.
+  private let opensSealed: Bool
+
+  init(_ database: Database, opensSealed: Bool = true) throws {
+    statements = try RecordStatements(database)
+    self.opensSealed = opensSealed
+  }
+
+  func checkSealed() throws(TableError) {
+    guard opensSealed else { throw .unreadable(OutcomeCodec.lostSecret) }
+  }
 
   /// The response of a row, if the transaction has read it last.
-  func readResponse(_ number: Int64) -> RecordedResponse? {
+  func readResponse(_ number: Int64) -> Outcome? {
     latestResponse?.number == number ? latestResponse?.response : nil
   }
 
-  func keep(_ response: RecordedResponse, _ number: Int64) {
+  func keep(_ response: Outcome, _ number: Int64) {
     latestResponse = (number, response)
-    bytesRead += response.fields.readableBytes + response.body.readableBytes + response.trailers.readableBytes
+    bytesRead += response.size
   }
 
   /// Must be called when rows of responses change, since their numbers are used again.

@@ -35,6 +35,15 @@ extension RedisStore {
     return .lost(try result.standing(now: reply.now, response: reply.response))
   }
 
+  /// Returns the outcome of an owner's or an operator's command, with the response and decoded.
+  ///
+  /// - Parameter key: The client's key, if it is known.
+  func outcome(
+    of reply: ScriptReply, _ id: RecordID, _ key: IdempotencyKey?
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await codec.decoded(try outcome(of: try await withResponse(reply, of: id)), of: id, key)
+  }
+
   /// Returns the reply with the response, if that stands under a key of its own.
   func withResponse(_ reply: ScriptReply, of id: RecordID) async throws(StoreError) -> ScriptReply {
     guard case .result(let result) = reply.ending, let place = result.record?.responseKey(now: reply.now)
@@ -43,8 +52,8 @@ extension RedisStore {
     }
     var reply = reply
     if case .value(let bytes) = try await nodes.run(RedisPlainCommand("GET", keys.response(id, place)), id) {
-      guard let response = RedisResponse.read(bytes) else { throw .unreadable(RedisResponse.otherFormat) }
-      reply.response = response
+      guard let response = RedisResponse.read(bytes) else { throw .unreadable(OutcomeCodec.otherFormat) }
+      reply.response = response.outcome
     }
     return reply
   }
@@ -74,7 +83,7 @@ extension RedisStore {
       onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, lease: request.lease,
       unknownRetention: request.unknownRetention, remember: request.remember,
       fence: Fence(until: record?.fencedUntil, now: reply.now), requestedAt: reply.sentAt,
-      copiedUntil: reply.copiedUntil)
+      copiedUntil: reply.copiedUntil, key: request.key)
   }
 }
 

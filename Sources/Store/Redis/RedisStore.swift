@@ -10,19 +10,23 @@ import Platform
 public struct RedisStore: RecordStore {
   let nodes: RedisNodes
   let subscriber: RedisSubscriber
+  let codec: OutcomeCodec
 
   /// Creates the store, which begins to connect at once.
   ///
-  /// - Parameter didWait: Takes the duration of each wait for replicas, in microseconds, on the store's loop.
+  /// - Parameters:
+  ///   - codec: The form in which outcomes are stored.
+  ///   - didWait: Takes the duration of each wait for replicas, in microseconds, on the store's loop.
   public init(
     context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger, subscriber: RedisSubscriber,
-    didWait: @escaping @Sendable (Int64) -> Void = { _ in }
+    codec: OutcomeCodec = .plain, didWait: @escaping @Sendable (Int64) -> Void = { _ in }
   ) {
     let nodes = RedisNodes(
       context: context, settings: settings, logger: logger, subscriber: subscriber,
       counters: RedisCounters(didWait: didWait))
     self.nodes = nodes
     self.subscriber = subscriber
+    self.codec = codec
     subscriber.enlist(nodes)
     context.loop.execute { nodes.start() }
   }
@@ -73,7 +77,10 @@ public struct RedisStore: RecordStore {
     do throws(StoreError) {
       if try copies.ended(reply.ending) {
         guard reply.needsResponse || reply.shortage != nil else {
-          return onReply(.success(try outcome(of: request, reply)))
+          let outcome = try outcome(of: request, reply)
+          guard outcome.encodedOutcome != nil else { return onReply(.success(outcome)) }
+          if let outcome = try codec.decodedOnLoop(outcome, to: request) { return onReply(.success(outcome)) }
+          return finish(request, reply, onReply)
         }
         return finish(request, reply, onReply)
       }
@@ -107,7 +114,9 @@ public struct RedisStore: RecordStore {
       throw .refused(shortage)
     }
     do {
-      return try outcome(of: request, try await withResponse(reply, of: request.id))
+      let outcome = try outcome(of: request, try await withResponse(reply, of: request.id))
+      guard outcome.encodedOutcome != nil else { return outcome }
+      return try await codec.decoded(outcome, to: request)
     } catch {
       if case .unavailable(let reason) = error { throw .refused(reason) }
       throw error
@@ -186,18 +195,20 @@ public struct RedisStore: RecordStore {
       writer.timeToLive(claim.lease, claim.unknownRetention, claim.remember, over: claim.fence)
     }
     note(reply, of: claim)
-    return try outcome(of: try await withResponse(reply, of: claim.id))
+    return try await outcome(of: reply, claim.id, claim.key)
   }
 
   public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    let reply = try await write(completion, of: claim)
+    var stored = completion
+    if !codec.isPlain { stored = try await codec.encoded(completion, of: claim.id, claim.key) }
+    let reply = try await write(stored, of: claim)
     note(reply, of: claim)
     guard reply.isFirst else {
-      let outcome = try outcome(of: try await withResponse(reply, of: claim.id))
+      let outcome = try await outcome(of: reply, claim.id, claim.key)
       // Nothing else would delete the response of an owner that was superseded.
-      if case .lost = outcome { eraseResponse(of: completion, claim) }
+      if case .lost = outcome { eraseResponse(of: stored, claim) }
       return CompletionReply(outcome: outcome, record: nil)
     }
     let record = CompletedRecord(
@@ -218,7 +229,7 @@ public struct RedisStore: RecordStore {
       writer.argument {
         $0.record(
           claim, span: completion.retention, remember: completion.remember, recipe: text,
-          responsePlace: kept.place)
+          responsePlace: kept.place, isEncoded: kept.isEncoded)
         kept.writeEnd(to: &$0)
       }
       writer.timeToLive(max(completion.retention, completion.remember), over: claim.fence)
@@ -243,7 +254,7 @@ public struct RedisStore: RecordStore {
       writer.token(argument: claim.owner)
       writer.argument(release == .deleted ? "deleted" : "remembered")
     }
-    return try outcome(of: try await withResponse(reply, of: claim.id))
+    return try await outcome(of: reply, claim.id, claim.key)
   }
 
   public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
@@ -254,13 +265,14 @@ public struct RedisStore: RecordStore {
       writer.argument { $0.record(claim, span: 0, recipe: text) }
       writer.timeToLive(claim.unknownRetention, claim.remember, over: claim.fence)
     }
-    return try outcome(of: try await withResponse(reply, of: claim.id))
+    return try await outcome(of: reply, claim.id, claim.key)
   }
 
-  public func find(_ id: RecordID) async throws(StoreError) -> Standing {
+  public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
     let reply = try await withResponse(try await nodes.run(.find, .record(id)), of: id)
     guard case .result(let result) = reply.ending else { return .absent }
-    return try result.standing(now: reply.now, response: reply.response)
+    return try await codec.decoded(
+      try result.standing(now: reply.now, response: reply.response), of: id, key)
   }
 
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
@@ -283,7 +295,7 @@ public struct RedisStore: RecordStore {
   ) async throws(StoreError) -> OwnerOutcome {
     let token = OwnerToken.ofOperator()
     var completion: Completion?
-    if case .applied(let applied) = resolution { completion = applied }
+    if case .applied(let applied) = try await codec.encoded(resolution, of: id) { completion = applied }
     let kept = completion.map(RedisCompletion.init)
     let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
     let first = kept?.ownKeyWrite(keys, id, token)
@@ -294,14 +306,14 @@ public struct RedisStore: RecordStore {
       writer.argument { $0.span(completion?.retention ?? 0) }
       writer.argument { $0.span(completion?.remember ?? 0) }
       writer.argument { kept?.writeEnd(to: &$0) }
-      writer.argument { if let place = kept?.place { $0.byte(place.rawValue) } }
+      writer.argument { kept?.writeFlags(to: &$0) }
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
       writer.argument(amending ? "amend" : "")
       writer.argument(deadline.milliseconds)
     }
     erase(after: reply, of: id)
-    let outcome = try outcome(of: try await withResponse(reply, of: id))
+    let outcome = try await outcome(of: reply, id, nil)
     if case .lost = outcome, kept?.place == .ownKey {
       nodes.send(RedisPlainCommand("DEL", keys.response(id, RedisRecord.responseKey(token))), id)
     }

@@ -11,13 +11,13 @@ extension Target {
     _ = Recipe(text: String(decoding: bytes, as: UTF8.self))
     let response = RedisResponse.read(ByteBuffer(bytes: bytes))
     if let response {
-      guard RedisResponse.length(response) == bytes.count else { return "a response of another length" }
-      _ = response.location
+      guard response.length == bytes.count else { return "a response of another length" }
+      if case .plain(let response) = response { _ = response.location }
     }
     guard let record = bytes.withUnsafeBytes({ RedisRecord($0) }) else { return nil }
     for time in times {
       let now = StoreInstant(milliseconds: time)
-      switch record.standing(now: now, response: response) {
+      switch record.standing(now: now, response: response?.outcome) {
       case .inFlight(let left, _): if left.count <= 0 { return "in flight, with no lease left" }
       case .unknown(let age, _): if age.count < 0 { return "lost in the future" }
       case .completed(let completed): if completed.remaining.count <= 0 { return "completed, and expired" }

@@ -12,6 +12,11 @@ enum Samples {
     return digest
   }
 
+  /// A client's key of visible ASCII characters.
+  static func key(_ text: String) -> IdempotencyKey {
+    do { return try KeyPolicy().key(texts: [text]) } catch { preconditionFailure("Samples: \(error)") }
+  }
+
   static func id() -> RecordID { RecordID(digest()) }
 
   static func fingerprint(_ recipe: Recipe = Recipe()) -> Fingerprint {

@@ -30,8 +30,8 @@ struct LoopConfined: RecordStore {
     try await context.run { () async throws(StoreError) in try await store.markUnknown(claim) }
   }
 
-  func find(_ id: RecordID) async throws(StoreError) -> Standing {
-    try await context.run { () async throws(StoreError) in try await store.find(id) }
+  func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
+    try await context.run { () async throws(StoreError) in try await store.find(id, opening: key) }
   }
 
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords {

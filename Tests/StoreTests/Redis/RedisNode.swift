@@ -8,18 +8,21 @@ import TestSupport
 /// One process's end of a Redis: a subscriber and a store, each on an event loop of its own.
 struct RedisNode: Sendable {
   let settings: RedisEndpointSettings
+  private let codec: OutcomeCodec
   let subscriber: RedisSubscriber
   let store: LoopConfined
   let log: LogRecorder
 
   /// - Parameters:
+  ///   - codec: the form in which outcomes are stored.
   ///   - relayed: the port on which the store, and it alone, meets its Redis.
   ///   - group: the event loops; those of everybody where none are given.
   init(
-    _ settings: RedisEndpointSettings, relayed: Int? = nil,
+    _ settings: RedisEndpointSettings, codec: OutcomeCodec = .plain, relayed: Int? = nil,
     group: MultiThreadedEventLoopGroup? = nil, didWait: @escaping @Sendable (Int64) -> Void = { _ in }
   ) {
     self.settings = settings
+    self.codec = codec
     log = LogRecorder()
     let recorder = log
     let logger = Logger(label: "redis") { _ in recorder }
@@ -31,7 +34,8 @@ struct RedisNode: Sendable {
     if let relayed { storeSettings.address = .tcp(host: "127.0.0.1", port: relayed) }
     store = LoopConfined(
       store: RedisStore(
-        context: context, settings: storeSettings, logger: logger, subscriber: subscriber, didWait: didWait),
+        context: context, settings: storeSettings, logger: logger, subscriber: subscriber, codec: codec,
+        didWait: didWait),
       context: context)
   }
 
@@ -52,7 +56,7 @@ struct RedisNode: Sendable {
   }
 
   /// Another node on the same records.
-  func sibling() -> RedisNode { RedisNode(settings) }
+  func sibling() -> RedisNode { RedisNode(settings, codec: codec) }
 
   func close() {
     store.store.close()

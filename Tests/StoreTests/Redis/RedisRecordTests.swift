@@ -59,9 +59,10 @@ import Testing
     let response = "\u{1}\0\u{7B}\0\0\0\u{6}\0\0\0\0A: b\r\nbody of\0 any bytes"
     let record = try #require(Self.record("\(head) \(response)"))
     #expect(record.response?.status == 123)
-    #expect(record.response.map { String(buffer: $0.body) } == "body of\0 any bytes")
+    guard case .kept(let kept) = record.response else { throw Unexpected(what: "\(record)") }
+    #expect(String(buffer: kept.body) == "body of\0 any bytes")
     #expect(!record.isResponseDamaged && record.responseKey(now: StoreInstant(milliseconds: 201)) == nil)
-    for rest in ["", " ", " \u{2}\(response)", " \(response.prefix(14))"] {
+    for rest in ["", " ", " \u{3}\(response)", " \u{2}\(response)", " \(response.prefix(14))"] {
       let damaged = try #require(Self.record(head + rest))
       #expect(damaged.isResponseDamaged)
     }
@@ -80,14 +81,41 @@ import Testing
       status: 204, fields: ByteBuffer(string: "A: b\r\n"), body: ByteBuffer(bytes: 0...255),
       trailers: ByteBuffer(string: "T: u\r\n"))
     var buffer = ByteBuffer()
-    buffer.writeCommand(capacity: 4096) { RedisResponse.write(response, to: &$0) }
-    #expect(buffer.readableBytes == RedisResponse.length(response))
-    #expect(RedisResponse.read(buffer) == response)
+    buffer.writeCommand(capacity: 4096) { RedisResponse.plain(response).write(to: &$0) }
+    #expect(buffer.readableBytes == RedisResponse.plain(response).length)
+    #expect(RedisResponse.read(buffer) == .plain(response))
     for length in 0..<11 + 12 {
       #expect(RedisResponse.read(try #require(buffer.getSlice(at: 0, length: length))) == nil)
     }
-    buffer.setInteger(UInt8(2), at: 0)
+    buffer.setInteger(UInt8(3), at: 0)
     #expect(RedisResponse.read(buffer) == nil)
+  }
+
+  @Test func `an encoded response is read back from its form`() throws {
+    let response = RedisResponse.encoded(status: 204, ByteBuffer(bytes: 0...255))
+    var buffer = ByteBuffer()
+    buffer.writeCommand(capacity: 4096) { response.write(to: &$0) }
+    #expect(buffer.readableBytes == response.length)
+    #expect(RedisResponse.read(buffer) == response)
+    for length in 0..<buffer.readableBytes {
+      #expect(RedisResponse.read(try #require(buffer.getSlice(at: 0, length: length))) == nil)
+    }
+    buffer.writeInteger(UInt8(0))
+    #expect(RedisResponse.read(buffer) == nil)
+  }
+
+  @Test func `an encoded record says so, with its location and its response`() throws {
+    let head = "1 ab completed 3 100 200 50 7 9"
+    let now = StoreInstant(milliseconds: 201)
+    let evicted = try #require(Self.record("\(head) bx fp r 201 TG9j"))
+    #expect(
+      evicted.standing(now: now, response: nil).encodedOutcome
+        == EncodedOutcome(status: 201, location: "TG9j", response: nil))
+    let whole = try #require(
+      Self.record("\(head) ex fp r 201 \u{2}\0\u{7B}\0\0\0\u{2}\0\0\0\0ab"))
+    #expect(
+      whole.standing(now: now, response: nil).encodedOutcome
+        == EncodedOutcome(status: 123, location: nil, response: ByteBuffer(string: "ab")))
   }
 
   @Test(

@@ -72,7 +72,7 @@ extension RedisCommandWriter {
   /// Writes `SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`.
   mutating func record(
     _ claim: Claim, span: Milliseconds, remember: Milliseconds? = nil, recipe: String,
-    responsePlace: RedisRecord.ResponsePlace? = nil
+    responsePlace: RedisRecord.ResponsePlace? = nil, isEncoded: Bool = false
   ) {
     self.span(span)
     literal(" ")
@@ -83,10 +83,11 @@ extension RedisCommandWriter {
     if claim.onlyRejectedSoFar { literal("o") }
     if claim.followsUnknown { literal("u") }
     if let responsePlace { byte(responsePlace.rawValue) }
+    if isEncoded { byte(RedisRecord.encodedFlag) }
     if let fence = claim.fence {
       literal("f")
       number(fence.until.milliseconds)
-    } else if !claim.onlyRejectedSoFar, !claim.followsUnknown, responsePlace == nil {
+    } else if !claim.onlyRejectedSoFar, !claim.followsUnknown, responsePlace == nil, !isEncoded {
       literal("-")
     }
     literal(" ")
@@ -104,32 +105,44 @@ struct RedisCompletion {
 
   private let status: Int
   private let location: String?
-  private let response: RecordedResponse?
+  private let response: RedisResponse?
   private let retention: Milliseconds
   /// The place of the response; `nil` if it is not kept.
   let place: RedisRecord.ResponsePlace?
+  /// Whether location and response are encoded.
+  let isEncoded: Bool
 
   init(_ completion: Completion) {
     status = completion.outcome.status
+    response = RedisResponse(completion.outcome)
     switch completion.outcome {
     case .kept(let response):
-      self.response = response
       location = response.location
+      isEncoded = false
     case .notKept(_, let location):
-      response = nil
       self.location = location
+      isEncoded = false
+    case .encoded(let encoded):
+      location = encoded.location
+      isEncoded = true
     }
     retention = completion.retention
     place = response.map { response in
       // The record outlives its response if it is remembered for longer.
-      let fits = RedisResponse.length(response) <= Self.maxLengthInRecord
+      let fits = response.length <= Self.maxLengthInRecord
       return fits && completion.remember <= completion.retention ? .record : .ownKey
     }
   }
 
   /// The maximum number of bytes that `writeEnd` writes.
   var capacity: Int {
-    64 + (location?.utf8.count ?? 0) + (place == .record ? response.map(RedisResponse.length) ?? 0 : 0)
+    64 + (location?.utf8.count ?? 0) + (place == .record ? response?.length ?? 0 : 0)
+  }
+
+  /// Writes the flags for an operator's resolution: the place of the response, and whether it is encoded.
+  func writeFlags(to writer: inout RedisCommandWriter) {
+    if let place { writer.byte(place.rawValue) }
+    if isEncoded { writer.byte(RedisRecord.encodedFlag) }
   }
 
   /// Writes ` STATUS`, and the location or the response if there is one.
@@ -138,7 +151,7 @@ struct RedisCompletion {
     writer.number(status)
     if place == .record, let response {
       writer.literal(" ")
-      RedisResponse.write(response, to: &writer)
+      response.write(to: &writer)
     } else if let location {
       writer.literal(" ")
       writer.text(location)
@@ -154,12 +167,12 @@ struct RedisCompletion {
   func ownKeyWrite(_ keys: RedisKeys, _ id: RecordID, _ owner: OwnerToken) -> RedisPlainCommand? {
     guard place == .ownKey, let response else { return nil }
     let key = keys.response(id, RedisRecord.responseKey(owner))
-    return RedisPlainCommand(capacity: 128 + key.utf8.count + RedisResponse.length(response)) {
+    return RedisPlainCommand(capacity: 128 + key.utf8.count + response.length) {
       [retention] writer in
       writer.literal("*5\r\n$3\r\nSET\r\n")
       writer.argument(key)
-      writer.argument(length: RedisResponse.length(response))
-      RedisResponse.write(response, to: &writer)
+      writer.argument(length: response.length)
+      response.write(to: &writer)
       writer.literal("\r\n$2\r\nPX\r\n")
       writer.timeToLive(retention)
     }

@@ -4,35 +4,89 @@ import Wire
 
 /// The format of a recorded response: version (1 byte), status (2), the lengths of fields and trailers (4 each), then
 /// fields, trailers and body. Numbers are in network byte order.
-enum RedisResponse {
-  static let version: UInt8 = 1
-  static let otherFormat = "the recorded response has another format than this version of Semel reads"
-  private static let headLength = 11
+///
+/// In version 2 an encoded response (`OutcomeCodec`) stands in the place of the fields, and nothing follows it.
+enum RedisResponse: Equatable {
+  case plain(RecordedResponse)
+  case encoded(status: Int, ByteBuffer)
 
-  static func length(_ response: RecordedResponse) -> Int {
-    headLength + response.fields.readableBytes + response.trailers.readableBytes + response.body.readableBytes
+  private enum Version: UInt8 {
+    case plain = 1
+    case encoded = 2
   }
 
-  static func write(_ response: RecordedResponse, to writer: inout RedisCommandWriter) {
-    writer.byte(version)
-    writer.bigEndian(UInt16(truncatingIfNeeded: response.status))
-    writer.bigEndian(UInt32(response.fields.readableBytes))
-    writer.bigEndian(UInt32(response.trailers.readableBytes))
-    writer.buffer(response.fields)
-    writer.buffer(response.trailers)
-    writer.buffer(response.body)
+  private static let headLength = 11
+
+  /// The response of an outcome; `nil` if it was not kept.
+  init?(_ outcome: Outcome) {
+    switch outcome {
+    case .kept(let response): self = .plain(response)
+    case .encoded(let encoded):
+      guard let response = encoded.response else { return nil }
+      self = .encoded(status: encoded.status, response)
+    case .notKept: return nil
+    }
+  }
+
+  /// The outcome that it is.
+  var outcome: Outcome {
+    switch self {
+    case .plain(let response): .kept(response)
+    case .encoded(let status, let bytes):
+      .encoded(EncodedOutcome(status: status, location: nil, response: bytes))
+    }
+  }
+
+  var length: Int {
+    switch self {
+    case .plain(let response):
+      Self.headLength + response.fields.readableBytes + response.trailers.readableBytes
+        + response.body.readableBytes
+    case .encoded(_, let bytes): Self.headLength + bytes.readableBytes
+    }
+  }
+
+  func write(to writer: inout RedisCommandWriter) {
+    switch self {
+    case .plain(let response):
+      Self.writeHead(
+        .plain, response.status, response.fields.readableBytes, response.trailers.readableBytes, to: &writer)
+      writer.buffer(response.fields)
+      writer.buffer(response.trailers)
+      writer.buffer(response.body)
+    case .encoded(let status, let bytes):
+      Self.writeHead(.encoded, status, bytes.readableBytes, 0, to: &writer)
+      writer.buffer(bytes)
+    }
+  }
+
+  private static func writeHead(
+    _ version: Version, _ status: Int, _ fields: Int, _ trailers: Int, to writer: inout RedisCommandWriter
+  ) {
+    writer.byte(version.rawValue)
+    writer.bigEndian(UInt16(truncatingIfNeeded: status))
+    writer.bigEndian(UInt32(fields))
+    writer.bigEndian(UInt32(trailers))
   }
 
   /// Parses a response, whose parts share the buffer's memory; `nil` for a format that this version does not write.
-  static func read(_ buffer: ByteBuffer) -> RecordedResponse? {
+  static func read(_ buffer: ByteBuffer) -> RedisResponse? {
     var buffer = buffer
-    guard buffer.readInteger(as: UInt8.self) == version, let status = buffer.readInteger(as: UInt16.self),
+    guard let version = buffer.readInteger(as: UInt8.self).flatMap(Version.init),
+      let status = buffer.readInteger(as: UInt16.self),
       let fieldsLength = buffer.readInteger(as: UInt32.self),
       let trailersLength = buffer.readInteger(as: UInt32.self),
       let fields = buffer.readSlice(length: Int(fieldsLength)),
       let trailers = buffer.readSlice(length: Int(trailersLength))
     else { return nil }
-    return RecordedResponse(stored: Int(status), fields: fields, body: buffer, trailers: trailers)
+    switch version {
+    case .plain:
+      return .plain(
+        RecordedResponse(stored: Int(status), fields: fields, body: buffer, trailers: trailers))
+    case .encoded:
+      guard trailersLength == 0, buffer.readableBytes == 0 else { return nil }
+      return .encoded(status: Int(status), fields)
+    }
   }
 }
 

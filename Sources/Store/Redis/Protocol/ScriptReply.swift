@@ -31,7 +31,7 @@ struct ScriptReply {
   /// The reason for which the reply does not count: too few replicas have the change. `nil` if it counts.
   var shortage: String?
   /// The response that was read from a key of its own.
-  var response: RecordedResponse?
+  var response: Outcome?
 }
 
 /// The longer reply of a script. A class, so that passing it copies nothing.
@@ -77,7 +77,7 @@ final class ScriptResult: Sendable {
     let record = reply.withBytes(at: 2) { RedisRecord($0) }
     self.record = record ?? nil
     if case .some(.some(let record)) = record, record.isResponseDamaged {
-      unreadable = RedisResponse.otherFormat
+      unreadable = OutcomeCodec.otherFormat
     } else if case .some(nil) = record {
       unreadable = Self.otherFormat
     } else {
@@ -128,7 +128,7 @@ extension ScriptResult {
   /// - Parameters:
   ///   - now: The store's time of the reply.
   ///   - response: The response from a key of its own.
-  func standing(now: StoreInstant, response: RecordedResponse?) throws(StoreError) -> Standing {
+  func standing(now: StoreInstant, response: Outcome?) throws(StoreError) -> Standing {
     if let unreadable { throw .unreadable(unreadable) }
     return record?.standing(now: now, response: response) ?? .absent
   }

@@ -27,13 +27,18 @@ struct RedisRecord: Equatable {
   var followsUnknown = false
   /// The place of the response; `nil` if it is not kept.
   var responsePlace: ResponsePlace?
+  /// Whether location and response are encoded, as `OutcomeCodec` does it.
+  var isEncoded = false
   /// The end of the fence, as in `StoredRecord`.
   var fencedUntil: StoreInstant?
   var recipe: String
   var status = 0
   var location: String?
   /// The response if it is part of the record's text and can be read.
-  var response: RecordedResponse?
+  var response: Outcome?
+
+  /// The flag of a record whose location and response are encoded.
+  static let encodedFlag = UInt8(ascii: "x")
 
   /// Parses a record's text; `nil` for a format that this version cannot read.
   init?(_ bytes: UnsafeRawBufferPointer) {
@@ -58,7 +63,7 @@ struct RedisRecord: Equatable {
     guard let status = cursor.number() else { return nil }
     self.status = Int(status)
     guard responsePlace != .record else {
-      response = cursor.remainder.flatMap { RedisResponse.read(ByteBuffer(bytes: $0)) }
+      response = cursor.remainder.flatMap { RedisResponse.read(ByteBuffer(bytes: $0))?.outcome }
       return
     }
     location = cursor.remainder.map { String(decoding: $0, as: UTF8.self) }
@@ -109,6 +114,7 @@ struct RedisRecord: Equatable {
       case UInt8(ascii: "u"): followsUnknown = true
       case ResponsePlace.record.rawValue, ResponsePlace.ownKey.rawValue, ResponsePlace.sharedKey.rawValue:
         responsePlace = ResponsePlace(rawValue: flag)
+      case Self.encodedFlag: isEncoded = true
       case UInt8(ascii: "f"): fencedUntil = StoreInstant(milliseconds: 0)
       case UInt8(ascii: "0")...UInt8(ascii: "9"):
         guard let until = fencedUntil?.milliseconds, until < 1 << 53 else { return false }
@@ -180,7 +186,7 @@ extension RedisRecord {
   ///   - now: The present time by the store's clock.
   ///   - response: The response from a key of its own. If there should be one and is none, Redis has evicted it; the
   ///     record still contains the status and the location.
-  func standing(now: StoreInstant, response: RecordedResponse?) -> Standing {
+  func standing(now: StoreInstant, response: Outcome?) -> Standing {
     if fencedUntil != nil, now >= end { return .absent }
     switch state {
     case .forgotten: return .absent
@@ -195,10 +201,14 @@ extension RedisRecord {
       guard now < expiresAt else { return .expired(attempt: attempt) }
       return .completed(
         CompletedRecord(
-          outcome: (self.response ?? response).map { .kept($0) }
-            ?? .notKept(status: status, location: location),
-          recordedAt: since,
+          outcome: self.response ?? response ?? outcomeWithoutResponse, recordedAt: since,
           expiresAt: expiresAt, remaining: expiresAt - now, attempt: attempt))
     }
+  }
+
+  private var outcomeWithoutResponse: Outcome {
+    isEncoded
+      ? .encoded(EncodedOutcome(status: status, location: location, response: nil))
+      : .notKept(status: status, location: location)
   }
 }

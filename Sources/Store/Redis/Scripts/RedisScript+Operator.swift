@@ -49,7 +49,7 @@ extension RedisScript {
     """
 
   /// The arguments: 1 a new token, 2 the new state, 3 span, 4 remember, 5 ` STATUS` and the location or the response,
-  /// 6 the place of the response or empty, 7 the channel of invalidations, 8 the ID, 9 `amend` or empty, 10 deadline.
+  /// 6 the flags of the outcome or empty, 7 the channel of invalidations, 8 the ID, 9 `amend` or empty, 10 deadline.
   ///
   /// After its deadline the script changes nothing, because it would end a later attempt's unknown outcome. The first half
   /// of an operator's token identifies it as one (`OwnerToken.ofOperator`). If the amended record has a response of its own
@@ -65,7 +65,7 @@ extension RedisScript {
       local ended = state == 'completed' and age < 0 or state == 'released' and age < tonumber(remember)
       if open or ended and ARGV[9] == 'amend' and string.sub(owner, 1, 16) == string.sub(ARGV[1], 1, 16) then
         local place = string.find(flags, 'k', 1, true) and 'r' or string.find(flags, 'b', 1, true) and 'r:' .. owner
-        flags = string.gsub(flags, '[-okeb]', '') .. ARGV[6]
+        flags = string.gsub(flags, '[-okebx]', '') .. ARGV[6]
         local live = tonumber(remember)
         if ARGV[2] == 'completed' then
           remember = ARGV[4]
@@ -112,7 +112,7 @@ extension RedisScript {
         elseif head ~= '' or place == 'e' then
           local version, _, fields, trailers = 0
           if #head == 11 then version, _, fields, trailers = struct.unpack('>BHI4I4', head) end
-          listed = version ~= 1 or type(length) == 'number' and 11 + fields + trailers > length
+          listed = version ~= 1 and version ~= 2 or type(length) == 'number' and 11 + fields + trailers > length
         end
         if listed then text = '' end
       end

@@ -1,0 +1,55 @@
+import Idempotency
+
+/// The secrets that seal recorded responses in the store.
+public struct EncryptionSettings: Hashable, Sendable {
+  /// The paths of the files with the secrets.
+  public var secretFiles: [String]
+  /// The secrets: the first one seals, each one opens. At least one.
+  public var secrets: [Secret]
+}
+
+extension EncryptionSettings {
+  /// A shorter secret can be guessed by whoever has the store.
+  private static let minLength = 16
+
+  static func read(_ section: Section) -> EncryptionSettings? {
+    let wanted = "a list of files that each hold a secret"
+    guard let files = section.member("secret_files") else {
+      section.refuseMissing("secret_files", "is missing: write \(wanted), the one that seals first")
+      return nil
+    }
+    guard let items = files.items(wanted) else { return nil }
+    guard !items.isEmpty else {
+      files.refuse("must not be empty: write \(wanted), or take encryption out")
+      return nil
+    }
+    var settings = EncryptionSettings(secretFiles: [], secrets: [])
+    for item in items {
+      guard let path = item.text("the path of a file that holds a secret"),
+        let secret = item.parsed("the path of a file that holds a secret", Self.secret)
+      else { continue }
+      if let index = settings.secrets.firstIndex(of: secret) {
+        item.refuse("holds the same secret as \(settings.secretFiles[index]); take one of them out")
+      }
+      settings.secretFiles.append(path)
+      settings.secrets.append(secret)
+    }
+    return settings.secrets.isEmpty ? nil : settings
+  }
+
+  private static func secret(_ path: String) throws(Refusal) -> Secret {
+    let remedy = "`openssl rand -base64 32` makes a secret"
+    let secret: Secret
+    do throws(SecretFile.Fault) {
+      secret = try SecretFile.read(path)
+    } catch {
+      throw Refusal("names a file that \(error); \(remedy)")
+    }
+    guard secret.revealed.utf8.count >= minLength else {
+      throw Refusal("names a file whose secret is shorter than \(minLength) bytes; \(remedy)")
+    }
+    return secret
+  }
+
+  var shown: Shown { .members([.init("secret_files", .texts(secretFiles))]) }
+}

@@ -1,0 +1,141 @@
+import Dispatch
+import Idempotency
+import NIOCore
+
+/// The codec in the commands and replies of a store. What is small is encoded on the caller's event loop; what is large
+/// is encoded beside it.
+extension OutcomeCodec {
+  /// The size above which an outcome holds up no event loop, in bytes. Sealing so many takes about 0.1 ms.
+  private static let maxBytesOnLoop = 128 << 10
+
+  private static func isSmall(_ outcome: EncodedOutcome) -> Bool {
+    outcome.response?.readableBytes ?? 0 <= maxBytesOnLoop
+  }
+
+  private static func beside<Output: Sendable>(_ work: @escaping @Sendable () -> Output) async -> Output {
+    await withUnsafeContinuation { continuation in
+      DispatchQueue.global().async { continuation.resume(returning: work()) }
+    }
+  }
+
+  /// The completion as it is stored.
+  func encoded(
+    _ completion: Completion, of id: RecordID, _ key: IdempotencyKey?
+  ) async throws(StoreError) -> Completion {
+    var completion = completion
+    let outcome = completion.outcome
+    if outcome.size <= Self.maxBytesOnLoop {
+      completion.outcome = try encoded(outcome, of: id, key)
+    } else {
+      completion.outcome = try await Self.beside { [self] () -> Result<Outcome, StoreError> in
+        do throws(StoreError) { return .success(try encoded(outcome, of: id, key)) } catch {
+          return .failure(error)
+        }
+      }.get()
+    }
+    return completion
+  }
+
+  /// The operator's resolution as it is stored.
+  func encoded(_ resolution: Resolution, of id: RecordID) async throws(StoreError) -> Resolution {
+    guard case .applied(let completion) = resolution, !isPlain else { return resolution }
+    return .applied(try await encoded(completion, of: id, nil))
+  }
+
+  /// The standing with its outcome decoded.
+  func decoded(
+    _ standing: Standing, of id: RecordID, _ key: IdempotencyKey?
+  ) async throws(StoreError) -> Standing {
+    guard case .completed(let record) = standing, case .encoded(let outcome) = record.outcome else {
+      return standing
+    }
+    if Self.isSmall(outcome) { return .completed(record.with(try decoded(outcome, of: id, key))) }
+    let result = await Self.beside { [self] () -> Result<Outcome, StoreError> in
+      do throws(StoreError) { return .success(try decoded(outcome, of: id, key)) } catch {
+        return .failure(error)
+      }
+    }
+    return .completed(record.with(try result.get()))
+  }
+
+  /// The reply to an owner or an operator with its outcome decoded.
+  func decoded(
+    _ outcome: OwnerOutcome, of id: RecordID, _ key: IdempotencyKey?
+  ) async throws(StoreError) -> OwnerOutcome {
+    guard case .lost(let standing) = outcome else { return outcome }
+    return .lost(try await decoded(standing, of: id, key))
+  }
+
+  /// The reply to a completion, of which `stored` is the encoded form.
+  func decoded(
+    _ reply: CompletionReply, to completion: Completion, stored: Completion, of claim: Claim
+  ) async throws(StoreError) -> CompletionReply {
+    var reply = reply
+    reply.outcome = try await decoded(reply.outcome, of: claim.id, claim.key)
+    if let record = reply.record, case .encoded(let outcome) = record.outcome {
+      if case .encoded(let own) = stored.outcome, own === outcome {
+        reply.record = record.with(completion.outcome)
+      } else {
+        // The record is complete, readable or not.
+        reply.record = try? await decoded(.completed(record), of: claim.id, claim.key).completedRecord
+      }
+    }
+    return reply
+  }
+}
+
+// Claims, which are made without a task.
+extension OutcomeCodec {
+  /// The outcome of a claim decoded; `nil` if it is too large for an event loop.
+  func decodedOnLoop(_ outcome: ClaimOutcome, to request: ClaimRequest) throws(StoreError) -> ClaimOutcome? {
+    guard case .taken(.completed(let record)) = outcome, case .encoded(let encoded) = record.outcome else {
+      return outcome
+    }
+    guard Self.isSmall(encoded) else { return nil }
+    return .taken(.completed(record.with(try decoded(encoded, of: request.id, request.key))))
+  }
+
+  func decoded(
+    _ outcome: ClaimOutcome, to request: ClaimRequest
+  ) async throws(StoreError) -> ClaimOutcome {
+    guard case .taken(let standing) = outcome else { return outcome }
+    return .taken(try await decoded(standing, of: request.id, request.key))
+  }
+
+  /// The receiver of a claim's reply with its outcome decoded, called on the given event loop or thread.
+  func decoding(
+    _ request: ClaimRequest, on loop: (any EventLoop)?,
+    _ onReply: @escaping @Sendable (ClaimReply) -> Void
+  ) -> @Sendable (ClaimReply) -> Void {
+    guard !isPlain else { return onReply }
+    return { [self] reply in
+      guard case .success(let outcome) = reply, outcome.encodedOutcome != nil else { return onReply(reply) }
+      do throws(StoreError) {
+        if let outcome = try decodedOnLoop(outcome, to: request) { return onReply(.success(outcome)) }
+      } catch {
+        return onReply(.failure(error))
+      }
+      DispatchQueue.global().async { [self] in
+        let reply = largeReply(outcome, to: request)
+        if let loop { loop.execute { onReply(reply) } } else { onReply(reply) }
+      }
+    }
+  }
+
+  private func largeReply(_ outcome: ClaimOutcome, to request: ClaimRequest) -> ClaimReply {
+    guard case .taken(.completed(let record)) = outcome, case .encoded(let encoded) = record.outcome else {
+      return .success(outcome)
+    }
+    do throws(StoreError) {
+      return .success(.taken(.completed(record.with(try decoded(encoded, of: request.id, request.key)))))
+    } catch {
+      return .failure(error)
+    }
+  }
+}
+
+extension Standing {
+  fileprivate var completedRecord: CompletedRecord? {
+    if case .completed(let record) = self { record } else { nil }
+  }
+}

@@ -1,0 +1,37 @@
+import FoundationEssentials
+import Idempotency
+import NIOCore
+
+@testable import Store
+
+extension Target {
+  private static let codec = OutcomeCodec(secrets: ["the secret of the fuzzer"])
+
+  /// Sealed outcomes as a stranger may have changed them, and the content that is within.
+  static func envelopesFault(in bytes: [UInt8]) -> String? {
+    guard let digest = Digest256(repeatElement(1, count: 32)) else { return "an id of another length" }
+    let (id, buffer) = (RecordID(digest), ByteBuffer(bytes: bytes))
+    let text = Data(bytes).base64EncodedString()
+    for outcome in [
+      EncodedOutcome(status: 200, location: nil, response: buffer),
+      EncodedOutcome(status: 200, location: text, response: nil),
+      EncodedOutcome(status: 200, location: String(decoding: bytes, as: UTF8.self), response: nil),
+    ] {
+      if case .kept = try? codec.decoded(outcome, of: id, nil) { return "bytes of a stranger were opened" }
+    }
+    guard let response = OutcomeCodec.response(200, buffer) else { return nil }
+    return fault(of: response, id)
+  }
+
+  /// What can be read is the same when it is sealed and opened.
+  private static func fault(of response: RecordedResponse, _ id: RecordID) -> String? {
+    do {
+      guard case .encoded(let sealed) = try codec.encoded(.kept(response), of: id, nil) else {
+        return "a response was not sealed"
+      }
+      return try codec.decoded(sealed, of: id, nil) == .kept(response) ? nil : "it is opened as another one"
+    } catch {
+      return "it is not opened: \(error)"
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import Idempotency
+
+/// A store as the proxy uses it where responses are sealed: each command brings the client's key of its record.
+struct KeyedStore<Base: RecordStore>: RecordStore {
+  let base: Base
+
+  func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
+    base.startClaim(
+      ClaimRequest(
+        id: request.id, owner: request.owner, fingerprint: request.fingerprint, lease: request.lease,
+        takeOver: request.takeOver, unknownRetention: request.unknownRetention, remember: request.remember,
+        key: Samples.key(request.id.text)),
+      onReply: onReply)
+  }
+
+  private func keyed(_ claim: Claim) -> Claim {
+    Claim(
+      id: claim.id, owner: claim.owner, fingerprint: claim.fingerprint, attempt: claim.attempt,
+      firstSeen: claim.firstSeen, followsUnknown: claim.followsUnknown,
+      onlyRejectedSoFar: claim.onlyRejectedSoFar, lease: claim.lease,
+      unknownRetention: claim.unknownRetention, remember: claim.remember, fence: claim.fence,
+      requestedAt: claim.requestedAt, copiedUntil: claim.copiedUntil, key: Samples.key(claim.id.text))
+  }
+
+  func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome { try await base.renew(keyed(claim)) }
+
+  func complete(
+    _ claim: Claim, with completion: Completion
+  ) async throws(StoreError) -> CompletionReply {
+    try await base.complete(keyed(claim), with: completion)
+  }
+
+  func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+    try await base.release(keyed(claim), release)
+  }
+
+  func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await base.markUnknown(keyed(claim))
+  }
+
+  func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
+    try await base.find(id, opening: key ?? Samples.key(id.text))
+  }
+
+  func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    try await base.list(after: cursor)
+  }
+
+  func isCursor(_ text: String) -> Bool { base.isCursor(text) }
+
+  func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
+    try await base.forget(id, fence: fence)
+  }
+
+  func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await base.resolve(id, as: resolution, amending: amending)
+  }
+
+  func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch { try await base.watch(id) }
+}

@@ -1,0 +1,34 @@
+import Idempotency
+import Logging
+import Store
+import TestSupport
+
+extension StoreUnderTest {
+  private static let codec = OutcomeCodec(secrets: ["the newer secret", "the older secret"])
+
+  /// The embedded store with responses sealed.
+  static let sealedEmbedded = StoreUnderTest("sealed embedded") {
+    let directory = TemporaryDirectory()
+    let store = try EmbeddedStore(
+      path: directory.file("semel.db"), codec: codec, logger: Logger(label: "test"))
+    let keyed = KeyedStore(base: store)
+    return Opened(store: keyed, other: keyed, facts: store, otherFacts: store) {
+      await store.close()
+      // Removed with its last reference.
+      withExtendedLifetime(directory) {}
+    }
+  }
+
+  /// Redis with responses sealed.
+  static let sealedRedis = StoreUnderTest("sealed Redis") {
+    let node = RedisNode(.on(try await SharedRedis.server), codec: codec)
+    let sibling = node.sibling()
+    return Opened(
+      store: KeyedStore(base: node.store), other: KeyedStore(base: sibling.store),
+      facts: node.store.store.facts, otherFacts: sibling.store.store.facts
+    ) {
+      node.close()
+      sibling.close()
+    }
+  }
+}

@@ -114,7 +114,7 @@ struct EncryptionTests {
       #expect(lost.text == Self.needle)
       let huge = try await Self.order(rig, "n33dle-huge")
       #expect(huge.problem?.code == "response_not_kept", "\(huge.text)")
-      #expect(huge["Location"] == "/v1/\(Self.needle)")
+      #expect(huge.text.contains("/v1/\(Self.needle)"))
       #expect(rig.backend.requests.count == runs)
       let shown = try await rig.key(["show"] + Self.selection("n33dle-small")).output
       #expect(shown.contains(#""state" : "completed""#) && shown.contains(#""sealed" : true"#), "\(shown)")
@@ -156,7 +156,7 @@ struct EncryptionTests {
         expectRefused(try await rig.order(key), 503, "store_unreadable", retryable: true)
       }
       #expect(rig.backend.requests.count == 2)
-      try await rig.key(["forget"] + Rig.selection("a"))
+      try await rig.key(["forget", "--id", try #require(rig.backend.requests[0].requestID)])
       expectExecuted(try await rig.order("a"))
       #expect(rig.backend.requests.count == 3)
     }

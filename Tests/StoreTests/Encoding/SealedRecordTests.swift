@@ -38,12 +38,23 @@ import Testing
     var embedded: EmbeddedStore?
     try await test { codec in
       await embedded?.close()
-      let store = try EmbeddedStore(
-        path: directory.file("semel.db"), codec: codec, logger: Logger(label: "test"))
+      let store = try await opened(directory.file("semel.db"), codec)
       embedded = store
       return store
     }
     await embedded?.close()
+  }
+
+  /// Opens a file that was closed just now. A process that another test starts may hold its lock for a moment.
+  private static func opened(_ path: String, _ codec: OutcomeCodec) async throws -> EmbeddedStore {
+    let giveUp = ContinuousClock.now + .seconds(20)
+    while true {
+      do {
+        return try EmbeddedStore(path: path, codec: codec, logger: Logger(label: "test"))
+      } catch EmbeddedStoreError.inUse where ContinuousClock.now < giveUp {
+        try await Task.sleep(for: .milliseconds(10))
+      }
+    }
   }
 
   @Test func `a record of a lost secret is an error, is not run again, and can be forgotten`() async throws {

@@ -50,8 +50,17 @@ public struct RecordAdmin: Sendable {
   /// - Parameter warning: the document's warning, after a change.
   func show(_ id: RecordID, _ warning: String? = nil) async throws(AdminError) -> RecordDocument {
     let store = store
-    var document = RecordDocument(id, try await onLoop { () throws(StoreError) in try await store.find(id) })
-    document.warning = warning
+    var document = try await onLoop { () async throws(StoreError) -> RecordDocument in
+      do throws(StoreError) {
+        return RecordDocument(id, try await store.find(id))
+      } catch {
+        guard case .unreadable(let reason) = error else { throw error }
+        var document = RecordDocument(unreadable: id)
+        document.warning = reason
+        return document
+      }
+    }
+    if let warning { document.warning = warning }
     return document
   }
 

@@ -23,7 +23,7 @@ struct RecordDocument: Encodable {
   /// The size of the recorded response's body; `nil` if no response was recorded.
   var bodyBytes: Int?
   var location: String?
-  /// The part of a change that could not be done.
+  /// The part of a change that could not be done, or the reason why the record cannot be read.
   var warning: String?
 
   init(_ id: RecordID, _ standing: Standing) {

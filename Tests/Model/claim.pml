@@ -8,23 +8,16 @@
  * and by the owners, but that the owners' clocks may miss one tick in a lease: that is what the permit's margin is for.
  *
  * The model leaves out what Semel cannot prevent: a freeze between the permit's check and the first byte, a store that
- * forgets, an operator who is wrong, and with FAILOVER an owner that has the store out of reach for all of the grace.
+ * forgets, an operator who is wrong.
  *
  * -D RETRY: on_unknown is `retry`, else `hold`. -D FORGET: an operator forgets the record once, at any moment, and what
  * is completed after that may end before the owner from before it does. What was forgotten may then run again; but no
  * owner from before may make its record anew. The fence is modelled without an end, since its span outlasts every owner.
  * Then no operator resolves, and claims are not copied, which keeps the search short.
  *
- * -D FAILOVER: the store loses its newest writes once. From one moment on its replica gets nothing more, and at a later
- * one the replica takes over, with the record as it was at the first. Replies that count are then held in between, since
- * too few replicas have what they report (ReplicaProof). The replica's clock may be so far ahead that the lease has
- * lapsed and the time for a late response is over. A record that was given back may be in flight again, and nobody's: no
- * replica is awaited for that. New claims wait for a grace, in which every owner that may still send
- * renews its lease (RedisPipeline+Alarm). The rest is as with FORGET.
- *
  * Each of the other macros plants a bug, which the search must find: NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR,
  * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE; with FORGET: NO_FENCE, FENCE_DELETED,
- * FENCE_ENDS; with FAILOVER: NO_WAIT, and with RETRY, too, NO_GRACE.
+ * FENCE_ENDS.
  */
 
 #ifndef N
@@ -38,7 +31,7 @@
 #define PERMIT (LEASE - 1)
 #endif
 #define SETTLE 1
-#if defined(FORGET) || defined(FAILOVER)
+#ifdef FORGET
 #define COPIES 1   /* Of a claim under way at once. */
 #else
 #define COPIES 2
@@ -67,23 +60,8 @@ typedef Delivery {
   bit isFirst;     /* The record that it was granted had met mere rejections. */
   bit isUnderWay;  /* The backend may yet run its request. */
   bit isForgotten; /* An operator has forgotten its record. */
-#ifdef FAILOVER
-  bit isStale;     /* It had a permit at the promotion, and has not renewed it since. */
-#endif
 }
 Delivery d[N + 1];
-
-#ifdef FAILOVER
-/* The replica, which has everything until it is cut off: the record as it was then, by the replica's own time. */
-bit isCutOff, hasPromoted;
-bit isGrace;       /* New claims wait. */
-mtype oldState = absent;
-byte oldOwner, oldAttempt, oldLease, oldSettle, oldOutcome;
-bit wasFresh;
-#else
-#define isGrace false
-#define hasPromoted false
-#endif
 
 /* The actual events. */
 byte begun;        /* Deliveries that have come. */
@@ -101,13 +79,6 @@ byte missed;       /* Ticks until the owners' clocks may miss another. */
 #define underWay (d[1].isUnderWay + d[N].isUnderWay + d[(N + 1) / 2].isUnderWay)
 #define isHeld (state == in_flight || state == unknown)
 #define tell(word) if :: d[i].reply = word :: skip fi /* Or the reply is lost. */
-/* A reply that counts only if the replicas have what it reports. */
-#if defined(FAILOVER) && !defined(NO_WAIT)
-#define isProven !isCutOff
-#else
-#define isProven true
-#endif
-#define tellProven(word) if :: isProven -> d[i].reply = word :: skip fi
 #define countDown(counter) counter = (counter > 0 -> counter - 1 : 0)
 
 inline put(newState) {
@@ -132,7 +103,7 @@ inline grant(next) {
   attempt = next;
   lease = LEASE;
   settle = 0;
-  if :: isProven -> d[i].reply = granted; d[i].number = attempt; d[i].isFirst = isFresh :: skip fi
+  if :: d[i].reply = granted; d[i].number = attempt; d[i].isFirst = isFresh :: skip fi
 }
 
 inline runClaim() {
@@ -149,7 +120,7 @@ inline runClaim() {
     :: state == in_flight && isOwn(i) -> grant(attempt)
     :: state == released && isOwn(i) -> tell(late)
     :: state == released && !isOwn(i) -> grant(attempt + 1)
-    :: state == completed -> tellProven(ended)
+    :: state == completed -> tell(ended)
     :: state == in_flight && lease > 0 && !isOwn(i) -> tell(held)
     :: state == unknown || state == in_flight && lease == 0 && !isOwn(i) ->
 #ifdef RETRY
@@ -161,17 +132,11 @@ inline runClaim() {
   fi
 }
 
-#ifdef FAILOVER
-#define refresh d[i].isStale = 0
-#else
-#define refresh skip
-#endif
-
 inline runRenewal() {
   d[i].renewals--;
   if
-  :: isLost -> makeAnew; put(in_flight); owner = i; attempt = d[i].number; lease = LEASE; tellProven(renewed)
-  :: state == in_flight && isOwn(i) -> lease = LEASE; settle = 0; refresh; tellProven(renewed)
+  :: isLost -> makeAnew; put(in_flight); owner = i; attempt = d[i].number; lease = LEASE; tell(renewed)
+  :: state == in_flight && isOwn(i) -> lease = LEASE; settle = 0; tell(renewed)
   :: else
   fi
 }
@@ -188,13 +153,13 @@ inline runMark() {
 inline runCompletion() {
   d[i].completions--;
   if
-  :: isLost -> assert(!d[i].isForgotten); put(completed); owner = i; attempt = d[i].number; outcome = i; tellProven(done)
-  :: state == completed && isOwn(i) -> tellProven(done)
+  :: isLost -> assert(!d[i].isForgotten); put(completed); owner = i; attempt = d[i].number; outcome = i; tell(done)
+  :: state == completed && isOwn(i) -> tell(done)
 #ifdef NO_OWNER_CHECK
   :: state == completed && !isOwn(i) -> put(completed)
 #endif
-  :: isHeld && mayEnd(i) -> put(completed); outcome = i; lease = 0; settle = 0; tellProven(done)
-  :: else -> tellProven(lost)
+  :: isHeld && mayEnd(i) -> put(completed); outcome = i; lease = 0; settle = 0; tell(done)
+  :: else -> tell(lost)
   fi
 }
 
@@ -225,12 +190,6 @@ inline tick() {
 #endif
   :: else -> countDown(lease); countDown(settle)
   fi;
-#ifdef FAILOVER
-  if
-  :: oldState == in_flight && oldLease == 1 -> oldLease = 0; oldSettle = SETTLE
-  :: else -> countDown(oldLease); countDown(oldSettle)
-  fi;
-#endif
   i = 1;
   do :: i <= N -> countDown(d[i].deadline); i++ :: else -> break od;
   if
@@ -242,11 +201,11 @@ inline tick() {
   fi
 }
 
-#define isBusy(k) (isGrace -> 0 : d[k].claims) + d[k].renewals + d[k].marks + d[k].completions + d[k].releases > 0
+#define isBusy(k) d[k].claims + d[k].renewals + d[k].marks + d[k].completions + d[k].releases > 0
 
 inline runAny() {
   if
-  :: d[i].claims > 0 && !isGrace -> runClaim()
+  :: d[i].claims > 0 -> runClaim()
   :: d[i].renewals > 0 -> runRenewal()
   :: d[i].marks > 0 -> runMark()
   :: d[i].completions > 0 -> runCompletion()
@@ -265,41 +224,13 @@ inline remove() {
   od
 }
 
-#ifdef FAILOVER
-inline cutOff() {
-  isCutOff = 1;
-  oldState = state; oldOwner = owner; oldAttempt = attempt; oldOutcome = outcome; wasFresh = isFresh;
-  oldLease = lease; oldSettle = settle
-}
-
-/* What is under way to the server of before is run by no other. */
-inline promote() {
-  isCutOff = 0; hasPromoted = 1;
-  state = oldState; owner = oldOwner; attempt = oldAttempt; outcome = oldOutcome; isFresh = wasFresh;
-  if :: lease = oldLease; settle = oldSettle :: lease = 0; settle = 0 fi;
-  oldState = absent; oldOwner = 0; oldAttempt = 0; oldOutcome = 0; wasFresh = 0; oldLease = 0; oldSettle = 0;
-  i = 1;
-  do
-  :: i <= N ->
-    d[i].claims = 0; d[i].renewals = 0; d[i].marks = 0; d[i].completions = 0; d[i].releases = 0;
-    d[i].isStale = (d[i].permit > 0);
-    i++
-  :: else -> break
-  od;
-#ifndef NO_GRACE
-  isGrace = 1
-#endif
-}
-#define isReached(k) (!d[k].isStale || d[k].permit == 0)
-#endif
-
 /* The store runs any command that is under way, time goes on, and an operator resolves what is unknown, once, and
  * tells the truth; the new token is nobody's. */
 proctype World() {
   byte i;
 #ifdef FORGET
   bit hasForgotten, hasEnded;
-#elif !defined(FAILOVER)
+#else
   bit isResolved;
 #endif
 end:
@@ -324,15 +255,6 @@ end:
       isFenced = 0;
 #endif
       remove(); i = 0
-    }
-#elif defined(FAILOVER)
-  :: atomic { !isCutOff && !hasPromoted -> cutOff(); i = 0 }
-  :: atomic { isCutOff -> promote(); i = 0 }
-  :: atomic {
-      isGrace && isReached(1) && isReached(N) && isReached((N + 1) / 2) -> isGrace = 0;
-      i = 1;
-      do :: i <= N -> d[i].isStale = 0; i++ :: else -> break od;
-      i = 0
     }
 #else
   :: atomic {
@@ -425,7 +347,7 @@ owning:
       :: d[me].isForgotten /* Whoever forgets what is in flight lets it run twice. */
       :: else ->
         /* At the moment of the sending nobody else's claim is live, and the attempts grow. */
-        assert(isOwn(me) && state == in_flight && (lease > 0 || isGrace));
+        assert(isOwn(me) && state == in_flight && lease > 0);
         assert(d[me].number > lastAttempt);
         lastAttempt = d[me].number;
 #ifndef RETRY
@@ -497,7 +419,7 @@ givingBack:
   :: atomic {
       hears(done) || hears(lost) ->
       d[me].isOver = 1;
-      assert(!(state == in_flight && isOwn(me)) || hasPromoted);
+      assert(!(state == in_flight && isOwn(me)));
       break
     }
   :: break                             /* It dies. */

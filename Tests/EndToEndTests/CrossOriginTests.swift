@@ -93,9 +93,11 @@ struct CrossOriginTests {
     configuration.top["upstreams"] =
       "{orders: {url: 'http://127.0.0.1:1'}, other: {url: 'http://127.0.0.1:\(other.port)'}}"
     try await Rig.run(configuration) { rig in
-      #expect(try await Self.preflight(rig, announcing: "x-version,idempotency-key").status == 201)
+      let versioned = try await Self.preflight(rig, announcing: "x-version,idempotency-key")
+      #expect(versioned.status == 201)
       // Without that field the announced request meets no route.
-      #expect(try await Self.preflight(rig).problem?.code == "no_route")
+      let other = try await Self.preflight(rig)
+      #expect(other.problem?.code == "no_route")
     }
     #expect(other.requests.count == 1)
     try await other.stop()

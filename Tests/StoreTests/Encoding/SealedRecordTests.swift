@@ -49,11 +49,11 @@ import Testing
   private static func opened(_ path: String, _ codec: OutcomeCodec) async throws -> EmbeddedStore {
     let giveUp = ContinuousClock.now + .seconds(20)
     while true {
-      do {
-        return try EmbeddedStore(path: path, codec: codec, logger: Logger(label: "test"))
-      } catch EmbeddedStoreError.inUse where ContinuousClock.now < giveUp {
-        try await Task.sleep(for: .milliseconds(10))
-      }
+      let result = Result { try EmbeddedStore(path: path, codec: codec, logger: Logger(label: "test")) }
+      guard case .failure(let error as EmbeddedStoreError) = result, case .inUse = error,
+        ContinuousClock.now < giveUp
+      else { return try result.get() }
+      try await Task.sleep(for: .milliseconds(10))
     }
   }
 

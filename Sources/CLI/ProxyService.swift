@@ -8,7 +8,7 @@ import ServiceLifecycle
 import Synchronization
 
 /// The durations of an orderly stop.
-struct ProxyPatience {
+struct StopDurations {
   /// The time from the end of readiness until no more connections are accepted.
   var drainDelay: Milliseconds
   /// The time for requests in progress.
@@ -21,7 +21,7 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
 
   private let server: ProxyServer<Store, Backend>
   private let listeners: [Listener]
-  private let patience: Mutex<ProxyPatience>
+  private let stopDurations: Mutex<StopDurations>
   private let onBound: @Sendable () async throws -> Void
   private let onListening: @Sendable () -> Void
   private let renewFiles: @Sendable () -> Void
@@ -33,20 +33,20 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   /// - Parameters:
   ///   - server: The proxy.
   ///   - listeners: The addresses to listen on.
-  ///   - patience: The durations of an orderly stop.
+  ///   - stopDurations: The durations of an orderly stop.
   ///   - onBound: Called once every address is bound, before a connection is accepted. An error that it throws ends the
   ///     start.
   ///   - onListening: Called once every listener accepts connections.
   ///   - renewFiles: Called every few seconds: takes changed files into use, besides those of the listeners.
   ///   - logger: The logger of the service.
   init(
-    server: ProxyServer<Store, Backend>, listeners: [Listener], patience: ProxyPatience,
+    server: ProxyServer<Store, Backend>, listeners: [Listener], stopDurations: StopDurations,
     onBound: @escaping @Sendable () async throws -> Void,
     onListening: @escaping @Sendable () -> Void, renewFiles: @escaping @Sendable () -> Void, logger: Logger
   ) {
     self.server = server
     self.listeners = listeners
-    self.patience = Mutex(patience)
+    self.stopDurations = Mutex(stopDurations)
     self.onBound = onBound
     self.onListening = onListening
     self.renewFiles = renewFiles
@@ -54,7 +54,7 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   }
 
   /// Replaces the durations of an orderly stop.
-  func adopt(_ patience: ProxyPatience) { self.patience.withLock { $0 = patience } }
+  func adopt(_ stopDurations: StopDurations) { self.stopDurations.withLock { $0 = stopDurations } }
 
   /// The readiness that `/readyz` reports.
   var readiness: Readiness {
@@ -87,11 +87,11 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
     await serve()
     stage.withLock { $0 = .draining }
     logger.info("draining")
-    let patience = patience.withLock { $0 }
-    try? await Task.sleep(for: .milliseconds(patience.drainDelay.count))
+    let stopDurations = stopDurations.withLock { $0 }
+    try? await Task.sleep(for: .milliseconds(stopDurations.drainDelay.count))
     for channel in channels { try? await channel.close() }
     await server.drain()
-    await finish(within: patience.grace)
+    await finish(within: stopDurations.grace)
   }
 
   private func bind(_ listener: Listener) async throws -> any Channel {

@@ -22,37 +22,37 @@ public struct AccessLog: Sendable {
   }
 
   /// Writes the entry of an ended request, unless the log is disabled or sampling omits it.
-  public func write(_ record: AccessRecord) {
-    guard isEnabled, isWanted(record) else { return }
+  public func write(_ entry: AccessLogEntry) {
+    guard isEnabled, isWanted(entry) else { return }
     var line = LogLine(format: format)
     line.add("time", Timestamp.now())
     line.add("level", "info")
     line.add("message", "request")
-    if let route = record.route { line.add("route", route) }
-    if !record.client.isEmpty { line.add("client", record.client) }
-    line.add("method", record.method)
-    line.add("status", record.status)
-    line.add("outcome", record.outcome.text)
-    if let refusal = record.refusal { line.add("reason", refusal.text) }
-    if let source = record.source { line.add("source", source.text) }
-    if record.attempt > 0 { line.add("attempt", record.attempt) }
-    if !record.keyDigest.isEmpty { line.add("key", record.keyDigest) }
-    if !record.callerDigest.isEmpty { line.add("caller", record.callerDigest) }
-    if !record.recordID.isEmpty { line.add("record", record.recordID) }
-    line.add("request_bytes", record.requestBytes)
-    line.add("response_bytes", record.responseBytes)
-    line.add("duration_ms", microseconds: record.totalMicroseconds)
-    if record.claimMicroseconds > 0 { line.add("claim_ms", microseconds: record.claimMicroseconds) }
-    if record.upstreamMicroseconds > 0 { line.add("upstream_ms", microseconds: record.upstreamMicroseconds) }
-    if record.recordMicroseconds > 0 { line.add("record_ms", microseconds: record.recordMicroseconds) }
-    if let trace = record.trace { line.add("trace_id", trace.context.traceText) }
-    if record.hungUp { line.add("hung_up", "true") }
-    if record.outcome == .replayed, replaySample > 1 { line.add("sample", replaySample) }
+    if let route = entry.route { line.add("route", route) }
+    if !entry.client.isEmpty { line.add("client", entry.client) }
+    line.add("method", entry.method)
+    line.add("status", entry.status)
+    line.add("outcome", entry.outcome.text)
+    if let refusal = entry.refusal { line.add("reason", refusal.text) }
+    if let source = entry.source { line.add("source", source.text) }
+    if entry.attempt > 0 { line.add("attempt", entry.attempt) }
+    if !entry.keyDigest.isEmpty { line.add("key", entry.keyDigest) }
+    if !entry.callerDigest.isEmpty { line.add("caller", entry.callerDigest) }
+    if !entry.recordID.isEmpty { line.add("record", entry.recordID) }
+    line.add("request_bytes", entry.requestBytes)
+    line.add("response_bytes", entry.responseBytes)
+    line.add("duration_ms", microseconds: entry.totalMicroseconds)
+    if entry.claimMicroseconds > 0 { line.add("claim_ms", microseconds: entry.claimMicroseconds) }
+    if entry.upstreamMicroseconds > 0 { line.add("upstream_ms", microseconds: entry.upstreamMicroseconds) }
+    if entry.recordMicroseconds > 0 { line.add("record_ms", microseconds: entry.recordMicroseconds) }
+    if let trace = entry.trace { line.add("trace_id", trace.context.traceText) }
+    if entry.hungUp { line.add("hung_up", "true") }
+    if entry.outcome == .replayed, replaySample > 1 { line.add("sample", replaySample) }
     sink.write(line.end())
   }
 
-  private func isWanted(_ record: AccessRecord) -> Bool {
-    guard record.outcome == .replayed, replaySample != 1 else { return true }
+  private func isWanted(_ entry: AccessLogEntry) -> Bool {
+    guard entry.outcome == .replayed, replaySample != 1 else { return true }
     return replaySample > 0 && replays.next() % replaySample == 0
   }
 }

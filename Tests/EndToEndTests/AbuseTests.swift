@@ -43,7 +43,7 @@ struct AbuseTests {
         try await connection.setReading(false)
       }
       try await connection.setReading(true)
-      _ = try await connection.inbox.until("the whole answer", within: .seconds(40)) { inbox -> Bool? in
+      _ = try await connection.inbox.until("the whole response", within: .seconds(40)) { inbox -> Bool? in
         inbox.total > size ? true : nil
       }
       #expect(try await rig.semel.counter("semel_slow_readers_total") == 0)
@@ -81,7 +81,7 @@ struct AbuseTests {
       let sent = Task { try await connection.send(String(repeating: Rig.orderText("k"), count: 500)) }
       try await rig.semel.counter("semel_replays_total", isAtLeast: 2)
       try await connection.setReading(true)
-      for _ in 0..<500 { expectReplayed(try await connection.answer(), 201) }
+      for _ in 0..<500 { expectReplayed(try await connection.response(), 201) }
       try await sent.value
       #expect(rig.backend.requests.count == 1)
     }
@@ -116,7 +116,7 @@ struct AbuseTests {
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send("PUT /open HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nbegun")
       expectExecuted(try await rig.order("other"))
-      let refused = try await connection.answer(to: "PUT")
+      let refused = try await connection.response(to: "PUT")
       #expect(refused.status == 408)
       #expect(refused["Connection"] == "close")
       try await connection.closedByPeer()
@@ -139,8 +139,8 @@ struct AbuseTests {
       try await Task.sleep(for: .milliseconds(1500))
       rig.semel.thaw()
       try await sent
-      expectExecuted(try await connection.answer())
-      expectExecuted(try await idle.answer())
+      expectExecuted(try await connection.response())
+      expectExecuted(try await idle.response())
     }
   }
 
@@ -165,7 +165,7 @@ struct AbuseTests {
       for path in ["/v1/orders", "/open", "http://h/open"] {
         let client = try await RawClient(port: rig.semel.ports.proxy)
         try await client.send("POST \(path) HTTP/1.1\r\nHost: \r\nContent-Length: 0\r\n\r\n")
-        #expect(try await client.answer().status == 400)
+        #expect(try await client.response().status == 400)
       }
       #expect(rig.backend.requests.isEmpty)
     }
@@ -180,8 +180,8 @@ struct AbuseTests {
         ([], "/open/" + long, 431),
       ]
       for (fields, path, status) in cases {
-        let answer = try await rig.order(nil, path: path, fields)
-        #expect(answer.status == status)
+        let response = try await rig.order(nil, path: path, fields)
+        #expect(response.status == status)
       }
       #expect(rig.backend.requests.count == 2)
     }

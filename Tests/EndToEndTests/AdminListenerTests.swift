@@ -98,7 +98,7 @@ struct AdminListenerTests {
       ] {
         let client = try await RawClient(port: rig.semel.ports.admin)
         try await client.send("GET \(target) HTTP/1.1\r\n\(fields)\r\n")
-        #expect(try await client.answer(to: "GET").status == status, "\(target) \(fields)")
+        #expect(try await client.response(to: "GET").status == status, "\(target) \(fields)")
       }
     }
   }
@@ -113,7 +113,7 @@ struct AdminListenerTests {
       ] {
         let client = try await RawClient(port: rig.semel.ports.admin)
         try await client.send("GET \(target) HTTP/1.1\r\nHost: \(own)\r\n\r\n")
-        #expect(try await client.answer(to: "GET").status == status, "\(target)")
+        #expect(try await client.response(to: "GET").status == status, "\(target)")
       }
     }
   }
@@ -122,7 +122,7 @@ struct AdminListenerTests {
     try await Rig.run { rig in
       let client = try await RawClient(port: rig.semel.ports.admin)
       try await client.send("GET /readyz HTTP/1.0\r\n\r\n")
-      #expect(try await client.answer(to: "GET").status == 200)
+      #expect(try await client.response(to: "GET").status == 200)
     }
   }
 }

@@ -67,7 +67,7 @@ struct BackendConnectionTests {
       var statuses: [Int: Int] = [:]
       for number in 0..<Self.rounds {
         try await client.send(Rig.orderText("k\(number)"))
-        statuses[try await client.answer().status, default: 0] += 1
+        statuses[try await client.response().status, default: 0] += 1
         // A unix socket cannot carry a response and the end in one, and nobody can see an end that has yet to come.
         if isUnix { _ = try await ended.until("the connection's end") { $0 > number ? true : nil } }
       }
@@ -86,7 +86,7 @@ struct BackendConnectionTests {
       // Requests without a key: the next one begins in the turn in which the one before has ended.
       try await client.send((0..<200).map { Rig.orderText(nil, path: "/open/\($0)") }.joined())
       var statuses: [Int: Int] = [:]
-      for _ in 0..<200 { statuses[try await client.answer().status, default: 0] += 1 }
+      for _ in 0..<200 { statuses[try await client.response().status, default: 0] += 1 }
       #expect(statuses == [201: 200])
     }
   }

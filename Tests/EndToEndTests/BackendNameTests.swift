@@ -38,7 +38,7 @@ struct BackendNameTests {
     withExtendedLifetime(script) {}
   }
 
-  private func order(_ key: String, at semel: SemelProcess) async throws -> Answer {
+  private func order(_ key: String, at semel: SemelProcess) async throws -> ReceivedResponse {
     try await semel.client.send("POST", "/v1/orders", Rig.fields(key: key), body: "{}")
   }
 
@@ -55,9 +55,11 @@ struct BackendNameTests {
       expectRefused(try await order("k", at: semel), 502, "upstream_unreachable", retryable: true)
       try "127.0.0.1 backend.test\n".write(toFile: hosts, atomically: false, encoding: .utf8)
       let deadline = ContinuousClock.now + .seconds(10)
-      var answer = try await order("k", at: semel)
-      while answer.status != 201, ContinuousClock.now < deadline { answer = try await order("k", at: semel) }
-      expectExecuted(answer)
+      var response = try await order("k", at: semel)
+      while response.status != 201, ContinuousClock.now < deadline {
+        response = try await order("k", at: semel)
+      }
+      expectExecuted(response)
     }
   }
 }

@@ -19,7 +19,7 @@ struct BodyMemoryTests {
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
       let body = String(repeating: "x", count: 30 << 10)
-      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+      let responses = try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
         for number in 0..<50 { group.addTask { try await rig.order("k\(number)", body: body) } }
         // A quarter of the memory is for captured responses.
         _ = try await rig.backend.arrived(20)
@@ -29,10 +29,10 @@ struct BodyMemoryTests {
         gate.open()
         return try await group.reduce(into: [isRefused].compactMap(\.self)) { $0.append($1) }
       }
-      let refused = answers.filter { $0.status == 503 }
+      let refused = responses.filter { $0.status == 503 }
       #expect(refused.count >= 10)
-      for answer in refused { expectRefused(answer, 503, "overloaded", retryable: true) }
-      #expect(answers.count { $0.status == 201 } == 50 - refused.count)
+      for response in refused { expectRefused(response, 503, "overloaded", retryable: true) }
+      #expect(responses.count { $0.status == 201 } == 50 - refused.count)
       #expect(rig.backend.requests.count == 50 - refused.count)
       try await rig.semel.counter("semel_body_bytes", becomes: 0)
     }
@@ -44,8 +44,8 @@ struct BodyMemoryTests {
         port: rig.semel.ports.proxy,
         [
           ["open", 1, HTTP2Script.order("one"), false], ["upload", 1, .number(400 << 10)],
-          ["open", 3, HTTP2Script.order("two"), false], ["upload", 3, .number(400 << 10)], ["answer", 3],
-          ["say", "full"], ["data", 1, "", true], ["answer", 1],
+          ["open", 3, HTTP2Script.order("two"), false], ["upload", 3, .number(400 << 10)], ["response", 3],
+          ["say", "full"], ["data", 1, "", true], ["response", 1],
         ])
       try await script.says("full")
       expectExecuted(try await rig.order("other", body: Self.body))
@@ -57,12 +57,12 @@ struct BodyMemoryTests {
   }
 
   /// The order that `HTTP2Script.order` places, by HTTP/1.1.
-  private static func sameOrder(_ rig: Rig, _ key: String) async throws -> Answer {
+  private static func sameOrder(_ rig: Rig, _ key: String) async throws -> ReceivedResponse {
     let client = try await RawClient(port: rig.semel.ports.proxy)
     try await client.send(
       "POST /v1/orders HTTP/1.1\r\nHost: orders.example\r\nAuthorization: Bearer alice\r\n"
         + "Idempotency-Key: \(key)\r\n\r\n")
-    return try await client.answer()
+    return try await client.response()
   }
 
   /// Streams on which nothing but heads can leave.
@@ -129,8 +129,8 @@ struct BodyMemoryTests {
       let reset = report.streams.values.filter { $0.reset == 11 }
       #expect(reset.count == 4)
       for key in keys {
-        let answer = try await Self.sameOrder(rig, key)
-        #expect(answer.status == 201 && answer.body.count == 200 << 10)
+        let response = try await Self.sameOrder(rig, key)
+        #expect(response.status == 201 && response.body.count == 200 << 10)
       }
       #expect(rig.backend.requests.count == 6)
     }
@@ -156,9 +156,9 @@ struct BodyMemoryTests {
       #expect(held >= size && held <= size + (8 * 256 << 10))
       let client = try #require(clients.first)
       try await client.setReading(true)
-      let answer = try await client.answer()
-      #expect(answer.body.count == size && answer.body.allSatisfy { $0 == UInt8(ascii: "x") })
-      #expect(answer.idempotencyStatus == "replayed")
+      let response = try await client.response()
+      #expect(response.body.count == size && response.body.allSatisfy { $0 == UInt8(ascii: "x") })
+      #expect(response.idempotencyStatus == "replayed")
       for client in clients { try await client.close() }
       try await rig.semel.counter("semel_body_bytes", becomes: 0)
       #expect(try await rig.semel.counter("semel_slow_readers_total") == 0)

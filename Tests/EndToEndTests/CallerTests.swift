@@ -71,7 +71,7 @@ struct CallerTests {
   @Test func `a caller's parts cannot be confused with one another`() async throws {
     let parts = "{parts: ['header:X-Tenant', 'header:X-User'], anonymous: allow}"
     try await Rig.run(Configuration(route: ["caller": parts])) { rig in
-      func send(_ fields: [(String, String)]) async throws -> Answer {
+      func send(_ fields: [(String, String)]) async throws -> ReceivedResponse {
         try await rig.semel.client.send("POST", "/v1/orders", [("Idempotency-Key", "k")] + fields, body: "{}")
       }
       expectExecuted(try await send([("X-Tenant", "ab"), ("X-User", "c")]))
@@ -86,7 +86,7 @@ struct CallerTests {
 
   @Test func `a cookie may be the caller`() async throws {
     try await Rig.run(Configuration(route: ["caller": "{parts: ['cookie:session']}"])) { rig in
-      func send(_ cookie: String) async throws -> Answer {
+      func send(_ cookie: String) async throws -> ReceivedResponse {
         try await rig.semel.client.send(
           "POST", "/v1/orders", [("Idempotency-Key", "k"), ("Cookie", cookie)], body: "{}")
       }
@@ -105,7 +105,7 @@ struct CallerTests {
   func `query and body may name the caller`(store: StoreKind) async throws {
     let caller = "{parts: ['query:tenant', 'json:/account/id']}"
     try await Rig.run(Configuration(store: store, route: ["caller": caller])) { rig in
-      func order(_ path: String, _ body: String) async throws -> Answer {
+      func order(_ path: String, _ body: String) async throws -> ReceivedResponse {
         try await rig.order("k", body: body, path: path)
       }
       let path = "/v1/orders?tenant=a"
@@ -134,7 +134,7 @@ struct CallerTests {
       "caller": "{shared: true}", "key": "{from: ['json:/id']}", "fingerprint": "{body: none}",
     ]
     try await Rig.run(Configuration(store: store, route: members)) { rig in
-      func event(_ id: String, _ attempt: Int, signed: String) async throws -> Answer {
+      func event(_ id: String, _ attempt: Int, signed: String) async throws -> ReceivedResponse {
         try await rig.semel.client.send(
           "POST", "/v1/hooks", [("Content-Type", "application/json"), ("Stripe-Signature", signed)],
           body: #"{"id":"\#(id)","attempt":\#(attempt)}"#)

@@ -14,7 +14,7 @@ struct CaptureReservationTests {
       async let first = rig.order("k")
       try await rig.backend.arrived(1)
       // Each reserves until its claim has a reply, so that they come in groups.
-      var duplicates: [Task<Answer, any Error>] = []
+      var duplicates: [Task<ReceivedResponse, any Error>] = []
       while duplicates.count < 40 {
         duplicates += (0..<10).map { _ in Task { try await rig.order("k") } }
         try await rig.semel.counter("semel_waiting_requests", becomes: duplicates.count)

@@ -8,14 +8,14 @@ struct ConnectionTests {
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       for number in 0..<20 {
         try await connection.send(Rig.orderText("k\(number / 2)"))
-        let answer = try await connection.answer()
-        #expect(answer.idempotencyStatus == (number % 2 == 0 ? "executed" : "replayed"))
+        let response = try await connection.response()
+        #expect(response.idempotencyStatus == (number % 2 == 0 ? "executed" : "replayed"))
       }
       // A refusal of a well-framed request leaves the connection as it is.
       try await connection.send(Rig.orderText(nil) + Rig.orderText("k0", body: "{}") + Rig.orderText("k0"))
-      #expect(try await connection.answer().status == 400)
-      #expect(try await connection.answer().status == 409)
-      #expect(try await connection.answer().status == 201)
+      #expect(try await connection.response().status == 400)
+      #expect(try await connection.response().status == 409)
+      #expect(try await connection.response().status == 201)
       #expect(rig.backend.requests.count == 10)
     }
   }
@@ -31,8 +31,8 @@ struct ConnectionTests {
           + Rig.orderText(nil, path: "/open") + Rig.orderText(nil) + Rig.orderText("k1", path: "/v1/slow"))
       var texts: [String] = []
       for _ in 0..<5 {
-        let answer = try await connection.answer()
-        texts.append(answer.problem?.code ?? answer.text)
+        let response = try await connection.response()
+        texts.append(response.problem?.code ?? response.text)
       }
       #expect(texts == ["slow", "fast", "open", "key_missing", "slow"])
       #expect(rig.backend.requests.count == 3)
@@ -43,7 +43,7 @@ struct ConnectionTests {
     try await Rig.run { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       for byte in Rig.orderText("k").utf8 { try await connection.send([byte]) }
-      expectExecuted(try await connection.answer())
+      expectExecuted(try await connection.response())
       #expect(rig.backend.requests.map(\.text) == [#"{"amount":1999}"#])
     }
   }
@@ -53,9 +53,9 @@ struct ConnectionTests {
       for path in ["/v1/orders", "/open"] {
         let connection = try await RawClient(port: rig.semel.ports.proxy)
         try await connection.send(Rig.orderText("k", path: path, [("Connection", "close")]))
-        let answer = try await connection.answer()
-        #expect(answer.status == 201)
-        #expect(answer["Connection"]?.lowercased() == "close")
+        let response = try await connection.response()
+        #expect(response.status == 201)
+        #expect(response["Connection"]?.lowercased() == "close")
         #expect(try await connection.closedByPeer().isEmpty)
       }
     }
@@ -66,12 +66,12 @@ struct ConnectionTests {
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       let text = Rig.orderText("k", [("Connection", "keep-alive")]).replacing("HTTP/1.1", with: "HTTP/1.0")
       try await connection.send(text)
-      let answer = try await connection.answer()
-      expectExecuted(answer)
-      #expect(answer["Connection"] == "keep-alive")
+      let response = try await connection.response()
+      expectExecuted(response)
+      #expect(response["Connection"] == "keep-alive")
       try await connection.send(Rig.orderText("k").replacing("HTTP/1.1", with: "HTTP/1.0"))
-      let replay = try await connection.answer()
-      expectReplayed(replay, of: answer)
+      let replay = try await connection.response()
+      expectReplayed(replay, of: response)
       #expect(replay["Connection"] == "close")
       #expect(try await connection.closedByPeer().isEmpty)
     }
@@ -83,7 +83,7 @@ struct ConnectionTests {
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
       try await connection.closeSending()
-      #expect(try await connection.answer().text == "slow")
+      #expect(try await connection.response().text == "slow")
     }
   }
 
@@ -93,11 +93,11 @@ struct ConnectionTests {
       let body = #"{"amount":1}"#
       let head = Rig.orderText("k", body: body, [("Expect", "100-continue")]).dropLast(body.count)
       try await connection.send(String(head))
-      let interim = try await connection.answer()
+      let interim = try await connection.response()
       #expect(interim.status == 100)
       #expect(rig.backend.log.value.begun == 0)
       try await connection.send(body)
-      expectExecuted(try await connection.answer())
+      expectExecuted(try await connection.response())
       #expect(rig.backend.requests.map(\.text) == [body])
     }
   }
@@ -113,8 +113,8 @@ struct ConnectionTests {
       try await connection.send(
         HTTPClient.request(
           "POST", "/v1/orders", fields + [("Content-Length", "\(length)"), ("Expect", "100-continue")]))
-      let answer = try await connection.answer()
-      #expect(answer.status == ["no key": 400, "no caller": 401, "too large": 413][why])
+      let response = try await connection.response()
+      #expect(response.status == ["no key": 400, "no caller": 401, "too large": 413][why])
       #expect(rig.backend.log.value.begun == 0)
     }
   }
@@ -124,9 +124,9 @@ struct ConnectionTests {
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(
         HTTPClient.request("POST", "/open", [("Content-Length", "2"), ("Expect", "100-continue")]))
-      #expect(try await connection.answer().status == 100)
+      #expect(try await connection.response().status == 100)
       try await connection.send("{}")
-      #expect(try await connection.answer().status == 201)
+      #expect(try await connection.response().status == 201)
       #expect(rig.backend.requests.map(\.text) == ["{}"])
     }
   }

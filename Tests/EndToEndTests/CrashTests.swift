@@ -39,9 +39,9 @@ struct CrashTests {
       try await rig.backend.arrived(1)
       try await rig.semel.kill()
       try await rig.semel.start()
-      let answer = try await rig.order("k") { $0.status == 201 }
-      expectExecuted(answer)
-      #expect(answer.text == "second")
+      let response = try await rig.order("k") { $0.status == 201 }
+      expectExecuted(response)
+      #expect(response.text == "second")
       #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
       gate.open()
     }
@@ -50,10 +50,10 @@ struct CrashTests {
   @Test(arguments: StoreKind.allCases)
   func `a response from before Semel was killed is replayed afterwards`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store, isAppendOnly: true)) { rig in
-      var answered: [String: Answer] = [:]
+      var responded: [String: ReceivedResponse] = [:]
       for round in 0..<3 {
         // Killed during a load: every response that a client got must be replayed.
-        let burst = await withTaskGroup(of: (String, Answer?).self) { group in
+        let burst = await withTaskGroup(of: (String, ReceivedResponse?).self) { group in
           for number in 0..<20 {
             group.addTask {
               let key = "k\(round)-\(number)"
@@ -65,12 +65,12 @@ struct CrashTests {
             try? await rig.semel.kill()
             return ("", nil)
           }
-          return await group.reduce(into: [String: Answer]()) { $0[$1.0] = $1.1 }
+          return await group.reduce(into: [String: ReceivedResponse]()) { $0[$1.0] = $1.1 }
         }
-        for (key, answer) in burst where answer.status == 201 { answered[key] = answer }
+        for (key, response) in burst where response.status == 201 { responded[key] = response }
         try await rig.semel.start()
       }
-      for (key, answer) in answered { expectReplayed(try await rig.order(key), of: answer) }
+      for (key, response) in responded { expectReplayed(try await rig.order(key), of: response) }
       for request in rig.backend.requests {
         #expect(rig.backend.runs(of: request["Idempotency-Key"] ?? "") == 1)
       }
@@ -86,11 +86,11 @@ struct CrashTests {
       try await rig.backend.arrived(1)
       rig.redis?.kill()
       gate.open()
-      let answer = try await first
-      #expect(answer.text == "once")
+      let response = try await first
+      #expect(response.text == "once")
       try await rig.redis?.start()
       let replay = try await rig.order("k") { $0.status == 201 }
-      expectReplayed(replay, of: answer)
+      expectReplayed(replay, of: response)
       #expect(rig.backend.requests.count == 1)
     }
   }
@@ -98,7 +98,7 @@ struct CrashTests {
   @Test func `a load during which Redis was killed runs nothing twice`() async throws {
     let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"], isAppendOnly: true)
     try await Rig.run(configuration) { rig in
-      let answers = try await withThrowingTaskGroup(of: (String, Answer).self) { group in
+      let responses = try await withThrowingTaskGroup(of: (String, ReceivedResponse).self) { group in
         for number in 0..<40 {
           group.addTask { ("k\(number)", try await rig.order("k\(number)")) }
         }
@@ -107,10 +107,10 @@ struct CrashTests {
         try await rig.redis?.start()
         return try await group.reduce(into: []) { $0.append($1) }
       }
-      for (key, answer) in answers {
-        #expect(answer.status == 201 || answer.problem != nil, "\(answer.status) \(answer.text)")
+      for (key, response) in responses {
+        #expect(response.status == 201 || response.problem != nil, "\(response.status) \(response.text)")
         let last = try await rig.order(key) { $0.status == 201 || $0.problem?.retryable == false }
-        if answer.status == 201 { #expect(last.body == answer.body) }
+        if response.status == 201 { #expect(last.body == response.body) }
         #expect(rig.backend.runs(of: key) <= 1)
       }
     }
@@ -129,9 +129,9 @@ struct CrashTests {
       try await waiting.send(Rig.orderText("k"))
       expectRefused(try await rig.order("k", [("Prefer", "wait=0")]), 409, "in_flight", retryable: true)
       gate.open()
-      let answer = try await waiting.answer()
-      expectReplayed(answer, 201)
-      #expect(answer.text == "once")
+      let response = try await waiting.response()
+      expectReplayed(response, 201)
+      #expect(response.text == "once")
       #expect(rig.backend.requests.count == 1)
     }
   }
@@ -162,7 +162,7 @@ struct CrashTests {
       let second = try await rig.order("k", at: other) { $0.status == 201 }
       expectExecuted(second)
       rig.semel.thaw()
-      expectReplayed(try await connection.answer(), of: second)
+      expectReplayed(try await connection.response(), of: second)
       #expect(rig.backend.requests.map(\.attempt) == ["2"])
       #expect(rig.backend.log.value.begun == 1)
       try await other.kill()
@@ -186,7 +186,7 @@ struct CrashTests {
       #expect(second.text == "second")
       gate.open()
       rig.semel.thaw()
-      let superseded = try await connection.answer()
+      let superseded = try await connection.response()
       expectReplayed(superseded, of: second)
       expectReplayed(try await rig.order("k"), of: second)
       expectReplayed(try await rig.order("k", at: other), of: second)

@@ -25,7 +25,7 @@ struct CrossOriginTests {
   private static func preflight(
     _ rig: Rig, at path: String = "/v1/orders", method: String = "POST", origin: String = shop,
     announcing names: String? = nil, _ more: [(String, String)] = []
-  ) async throws -> Answer {
+  ) async throws -> ReceivedResponse {
     let announced = names.map { [("Access-Control-Request-Headers", $0)] } ?? []
     return try await rig.semel.client.send(
       "OPTIONS", path, [("Origin", origin), ("Access-Control-Request-Method", method)] + announced + more)
@@ -36,11 +36,11 @@ struct CrossOriginTests {
     try await Rig.run(Configuration(store: store, route: ["cors": "true"])) { rig in
       Self.serve(rig, allowing: Self.shop)
       let names = "authorization,content-type,idempotency-key,prefer"
-      let answer = try await Self.preflight(rig, announcing: names)
-      #expect(answer.status == 200 && answer.text == "ok")
-      #expect(answer.values("Access-Control-Allow-Headers") == ["content-type", "idempotency-key, prefer"])
-      #expect(answer["Access-Control-Allow-Methods"] == "POST")
-      #expect(answer["Access-Control-Expose-Headers"] == nil && answer.idempotencyStatus == nil)
+      let response = try await Self.preflight(rig, announcing: names)
+      #expect(response.status == 200 && response.text == "ok")
+      #expect(response.values("Access-Control-Allow-Headers") == ["content-type", "idempotency-key, prefer"])
+      #expect(response["Access-Control-Allow-Methods"] == "POST")
+      #expect(response["Access-Control-Expose-Headers"] == nil && response.idempotencyStatus == nil)
       let request = rig.backend.requests[0]
       #expect(request["Access-Control-Request-Headers"] == "authorization,content-type")
       #expect(request["Origin"] == Self.shop && request.attempt == nil && request.requestID == nil)
@@ -55,8 +55,8 @@ struct CrossOriginTests {
     for cors in ["true", Self.list] {
       try await Rig.run(Configuration(route: ["cors": cors])) { rig in
         Self.serve(rig, allowing: nil)
-        let answer = try await Self.preflight(rig, announcing: "idempotency-key")
-        #expect(answer["Access-Control-Allow-Headers"] == "content-type")
+        let response = try await Self.preflight(rig, announcing: "idempotency-key")
+        #expect(response["Access-Control-Allow-Headers"] == "content-type")
         for delivery in ["executed", "replayed"] {
           let order = try await rig.order("k", [("Origin", Self.shop)])
           #expect(order.idempotencyStatus == delivery)
@@ -70,8 +70,8 @@ struct CrossOriginTests {
   @Test func `a preflight is never protected, and a keyed OPTIONS is`() async throws {
     let route = ["match": "{methods: [POST, OPTIONS], path: '/v1/**'}"]
     try await Rig.run(Configuration(route: route)) { rig in
-      let answer = try await Self.preflight(rig, announcing: "idempotency-key")
-      #expect(answer.status == 201 && answer.idempotencyStatus == nil)
+      let response = try await Self.preflight(rig, announcing: "idempotency-key")
+      #expect(response.status == 201 && response.idempotencyStatus == nil)
       // Without the setting a preflight stays as it is.
       #expect(rig.backend.requests[0]["Access-Control-Request-Headers"] == "idempotency-key")
       expectRefused(
@@ -108,10 +108,10 @@ struct CrossOriginTests {
     try await Rig.run(Configuration(store: store, route: ["cors": "true"])) { rig in
       Self.serve(rig, allowing: "*")
       for delivery in ["executed", "replayed"] {
-        let answer = try await rig.order("k", [("Origin", Self.shop)])
-        #expect(answer.idempotencyStatus == delivery)
-        #expect(answer["Access-Control-Allow-Origin"] == "*")
-        #expect(answer["Access-Control-Expose-Headers"] == Self.exposed)
+        let response = try await rig.order("k", [("Origin", Self.shop)])
+        #expect(response.idempotencyStatus == delivery)
+        #expect(response["Access-Control-Allow-Origin"] == "*")
+        #expect(response["Access-Control-Expose-Headers"] == Self.exposed)
       }
       // Without origins Semel's own responses stay closed.
       let refused = try await rig.order("k", body: "{}", [("Origin", Self.shop)])

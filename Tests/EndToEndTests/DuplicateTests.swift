@@ -20,7 +20,7 @@ struct DuplicateTests {
       gate.open()
       let executed = try await first
       expectExecuted(executed)
-      expectReplayed(try await waiting.answer(), of: executed)
+      expectReplayed(try await waiting.response(), of: executed)
       #expect(rig.backend.requests.count == 1)
     }
   }
@@ -29,13 +29,13 @@ struct DuplicateTests {
   func `many duplicates at once run once`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       rig.backend.on("/v1/orders") { Reply(body: #"{"order":\#($0.number)}"#, delay: .milliseconds(200)) }
-      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+      let responses = try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
         for _ in 0..<40 { group.addTask { try await rig.order("k") } }
         return try await group.reduce(into: []) { $0.append($1) }
       }
-      #expect(answers.count { $0.idempotencyStatus == "executed" } == 1)
-      #expect(answers.count { $0.idempotencyStatus == "replayed" } == 39)
-      #expect(Set(answers.map(\.text)) == [#"{"order":1}"#])
+      #expect(responses.count { $0.idempotencyStatus == "executed" } == 1)
+      #expect(responses.count { $0.idempotencyStatus == "replayed" } == 39)
+      #expect(Set(responses.map(\.text)) == [#"{"order":1}"#])
       #expect(rig.backend.requests.count == 1)
     }
   }
@@ -113,12 +113,12 @@ struct DuplicateTests {
       async let first = rig.order("k")
       try await rig.backend.arrived(1)
       let rejected = Watched(0)
-      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+      let responses = try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
         for _ in 0..<5 {
           group.addTask {
-            let answer = try await rig.order("k")
-            if answer.status == 409 { rejected.withValue { $0 += 1 } }
-            return answer
+            let response = try await rig.order("k")
+            if response.status == 409 { rejected.withValue { $0 += 1 } }
+            return response
           }
         }
         try await rejected.until("three rejections") { $0 == 3 ? () : nil }
@@ -126,8 +126,8 @@ struct DuplicateTests {
         return try await group.reduce(into: []) { $0.append($1) }
       }
       expectExecuted(try await first)
-      #expect(answers.count { $0.idempotencyStatus == "replayed" } == 2)
-      #expect(answers.count { $0.problem?.code == "in_flight" } == 3)
+      #expect(responses.count { $0.idempotencyStatus == "replayed" } == 2)
+      #expect(responses.count { $0.problem?.code == "in_flight" } == 3)
       #expect(rig.backend.requests.count == 1)
     }
   }
@@ -170,7 +170,7 @@ struct DuplicateTests {
       rig.backend.on("/v1/orders", inTurn: [Reply(503, gate: gate), Reply(201, body: "second")])
       async let first = rig.order("k")
       try await rig.backend.arrived(1)
-      let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+      let responses = try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
         for _ in 0..<3 { group.addTask { try await rig.order("k") } }
         // All three are in before this one gives up.
         expectRefused(try await rig.order("k", [("Prefer", "wait=1")]), 409, "in_flight", retryable: true)
@@ -178,9 +178,9 @@ struct DuplicateTests {
         return try await group.reduce(into: []) { $0.append($1) }
       }
       #expect(try await first.status == 503)
-      #expect(answers.count { $0.idempotencyStatus == "executed" } == 1)
-      #expect(answers.count { $0.idempotencyStatus == "replayed" } == 2)
-      #expect(answers.allSatisfy { $0.text == "second" })
+      #expect(responses.count { $0.idempotencyStatus == "executed" } == 1)
+      #expect(responses.count { $0.idempotencyStatus == "replayed" } == 2)
+      #expect(responses.allSatisfy { $0.text == "second" })
       #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
     }
   }

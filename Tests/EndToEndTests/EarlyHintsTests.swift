@@ -25,13 +25,13 @@ struct EarlyHintsTests {
       let client = try await RawClient(port: rig.semel.ports.proxy)
       for _ in 0..<2 {
         try await client.send(HTTPClient.request("POST", "/open", [], body: "{}"))
-        let hints = try await client.answer()
+        let hints = try await client.response()
         #expect(hints.status == 103)
         #expect(hints["Link"] == "</a.css>")
         #expect(hints["X"] == nil && hints["Content-Length"] == nil && hints["Transfer-Encoding"] == nil)
         gate.open()
-        #expect(try await client.answer().status == 102)
-        #expect(try await client.answer().text == "ok")
+        #expect(try await client.response().status == 102)
+        #expect(try await client.response().text == "ok")
       }
     }
   }
@@ -42,7 +42,7 @@ struct EarlyHintsTests {
         port: rig.semel.ports.proxy,
         [
           ["open", 1, HTTP2Script.order(path: "/open"), true], ["interim", 1], ["say", "hints"],
-          ["answer", 1],
+          ["response", 1],
         ])
       try await script.says("hints")
       gate.open()
@@ -60,7 +60,7 @@ struct EarlyHintsTests {
         gate.open()
         let client = try await RawClient(port: rig.semel.ports.proxy)
         try await client.send(text)
-        #expect(try await client.answer().text == "ok")
+        #expect(try await client.response().text == "ok")
       }
     }
   }
@@ -82,8 +82,8 @@ struct EarlyHintsTests {
       await backend.reached { $0.written > 20_000 * 900 }
       try await client.setReading(true)
       var hints = 0
-      while case let answer = try await client.answer(to: "GET"), answer.text != "ok" {
-        #expect(answer.status == 103)
+      while case let response = try await client.response(to: "GET"), response.text != "ok" {
+        #expect(response.status == 103)
         hints += 1
       }
       #expect(hints <= 100)
@@ -99,12 +99,12 @@ struct EarlyHintsTests {
     try await Rig.run(configuration) { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send(HTTPClient.request("GET", "/hints"))
-      let hints = try await client.answer(to: "GET")
+      let hints = try await client.response(to: "GET")
       #expect(hints.status == 103)
       #expect(hints["Link"] == "</style.css>; rel=preload")
-      #expect(try await client.answer(to: "GET").text == "ok")
+      #expect(try await client.response(to: "GET").text == "ok")
       let report = try await HTTP2Script.run(
-        rig, [["open", 1, HTTP2Script.order(path: "/hints"), true], ["answer", 1]])
+        rig, [["open", 1, HTTP2Script.order(path: "/hints"), true], ["response", 1]])
       #expect(try report[1].interim == [103])
       #expect(try report[1].body == "ok")
       expectExecuted(try await rig.order("k", path: "/v1/hints"), 200)

@@ -54,7 +54,7 @@ struct EncryptionTests {
       ] + selection("n33dle-lost"))
   }
 
-  private static func order(_ rig: Rig, _ key: String) async throws -> Answer {
+  private static func order(_ rig: Rig, _ key: String) async throws -> ReceivedResponse {
     try await rig.order(
       key, body: #"{"note":"\#(needle)"}"#, caller: "Bearer \(needle)", path: "/v1/orders?note=\(needle)")
   }

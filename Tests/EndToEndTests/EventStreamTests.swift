@@ -48,11 +48,11 @@ struct EventStreamTests {
         try await client.inbox.until("event \(number)") { $0.bytes.has("data: \(number)\n\n") }
         gate.open()
       }
-      let answer = try await client.answer()
-      #expect(answer.text == framing.body)
+      let response = try await client.response()
+      #expect(response.text == framing.body)
       guard path != "/events" else { return }
-      expectExecuted(answer, 200)
-      expectReplayed(try await rig.order("k", path: path), of: answer)
+      expectExecuted(response, 200)
+      expectReplayed(try await rig.order("k", path: path), of: response)
       #expect(backend.tally.requests == 1)
     }
   }
@@ -71,10 +71,10 @@ struct EventStreamTests {
         gate.open()
       }
       try await client.closedByPeer()
-      let answer = try await client.answer(to: "GET")
-      #expect(answer.text == Framing.chunked.body)
-      #expect(answer["Connection"] == "close")
-      #expect(answer["Transfer-Encoding"] == nil && answer["Content-Length"] == nil)
+      let response = try await client.response(to: "GET")
+      #expect(response.text == Framing.chunked.body)
+      #expect(response["Connection"] == "close")
+      #expect(response["Transfer-Encoding"] == nil && response["Content-Length"] == nil)
     }
   }
 
@@ -87,7 +87,7 @@ struct EventStreamTests {
         port: rig.semel.ports.proxy,
         [
           ["open", 1, HTTP2Script.order("k", path: path), true], ["bytes", 1, 9], ["say", "one"],
-          ["bytes", 1, 18], ["say", "two"], ["bytes", 1, 27], ["say", "three"], ["answer", 1],
+          ["bytes", 1, 18], ["say", "two"], ["bytes", 1, 27], ["say", "three"], ["response", 1],
         ])
       for word in ["one", "two", "three"] {
         try await script.says(word)
@@ -113,14 +113,14 @@ struct EventStreamTests {
       try await Task.sleep(for: .seconds(1))
       let inbox = client.inbox.value
       #expect(!inbox.isClosed)
-      guard case .incomplete = Answer.parse(inbox.bytes, to: "POST", isClosed: false) else {
-        Issue.record("the answer is whole: \(String(decoding: inbox.bytes, as: UTF8.self))")
+      guard case .incomplete = ReceivedResponse.parse(inbox.bytes, to: "POST", isClosed: false) else {
+        Issue.record("the response is whole: \(String(decoding: inbox.bytes, as: UTF8.self))")
         return
       }
       rig.redis?.thaw()
-      let answer = try await client.answer()
-      #expect(answer.text == framing.body)
-      expectReplayed(try await rig.order("k"), of: answer)
+      let response = try await client.response()
+      #expect(response.text == framing.body)
+      expectReplayed(try await rig.order("k"), of: response)
     }
   }
 
@@ -144,7 +144,7 @@ struct EventStreamTests {
       try await Task.sleep(for: .seconds(1))
       #expect(client.inbox.value.total == 0)
       rig.redis?.thaw()
-      expectExecuted(try await client.answer(), status)
+      expectExecuted(try await client.response(), status)
       expectReplayed(try await rig.order("k"), status)
     }
   }

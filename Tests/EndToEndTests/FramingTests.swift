@@ -18,24 +18,24 @@ struct FramingTests {
       rig.backend.on("/v1/orders") { _ in reply }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       let text = HTTPClient.request(method, "/v1/orders", Rig.fields(key: "k"))
-      var answers: [Answer] = []
+      var responses: [ReceivedResponse] = []
       // On one connection: a byte of content too many would be the next response's.
       for _ in 0..<3 {
         try await connection.send(text)
-        answers.append(try await connection.answer(to: method))
+        responses.append(try await connection.response(to: method))
         #expect(connection.inbox.value.bytes.isEmpty)
       }
-      expectExecuted(answers[0], reply.status)
-      for answer in answers {
-        #expect(answer.status == reply.status)
-        #expect(answer["X-Kept"] == "1")
-        #expect(answer.body.isEmpty)
-        #expect(answer["Transfer-Encoding"] == nil)
-        #expect(answer["Content-Length"] == answers[0]["Content-Length"])
+      expectExecuted(responses[0], reply.status)
+      for response in responses {
+        #expect(response.status == reply.status)
+        #expect(response["X-Kept"] == "1")
+        #expect(response.body.isEmpty)
+        #expect(response["Transfer-Encoding"] == nil)
+        #expect(response["Content-Length"] == responses[0]["Content-Length"])
       }
-      expectReplayed(answers[1], reply.status)
-      if method == "HEAD" { #expect(answers[1]["Content-Length"] == "42") }
-      if reply.status == 204 { #expect(answers[1]["Content-Length"] == nil) }
+      expectReplayed(responses[1], reply.status)
+      if method == "HEAD" { #expect(responses[1]["Content-Length"] == "42") }
+      if reply.status == 204 { #expect(responses[1]["Content-Length"] == nil) }
       #expect(rig.backend.requests.count == 1)
     }
   }
@@ -48,11 +48,11 @@ struct FramingTests {
         try await connection.send(
           "POST /v1/orders HTTP/1.0\r\nHost: h\r\nAuthorization: a\r\nIdempotency-Key: k\r\nContent-Length: 2\r\n\r\n{}"
         )
-        let answer = try await connection.answer()
-        #expect(answer.status == 201)
-        #expect(answer.text == "chunked")
-        #expect(answer["Transfer-Encoding"] == nil)
-        #expect(answer.idempotencyStatus == (number == 0 ? "executed" : "replayed"))
+        let response = try await connection.response()
+        #expect(response.status == 201)
+        #expect(response.text == "chunked")
+        #expect(response["Transfer-Encoding"] == nil)
+        #expect(response.idempotencyStatus == (number == 0 ? "executed" : "replayed"))
         try await connection.closedByPeer()
       }
     }
@@ -63,9 +63,9 @@ struct FramingTests {
       rig.backend.on("/open") { _ in Reply(200, body: "chunked", framing: .chunked) }
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send("GET /open HTTP/1.0\r\nHost: h\r\n\r\n")
-      let answer = try await connection.answer(to: "GET")
-      #expect(answer.text == "chunked")
-      #expect(answer["Transfer-Encoding"] == nil)
+      let response = try await connection.response(to: "GET")
+      #expect(response.text == "chunked")
+      #expect(response["Transfer-Encoding"] == nil)
       try await connection.closedByPeer()
     }
   }
@@ -84,11 +84,11 @@ struct FramingTests {
         Rig.orderText("k"), Rig.orderText("k"), Rig.orderText(nil, path: "/open"), Rig.orderText("k"),
       ] {
         try await connection.send(text)
-        let answer = try await connection.answer()
-        #expect(answer.status == 201)
-        #expect(answer.text == "content")
-        if answer.idempotencyStatus == "replayed" {
-          #expect(answer.trailers.map(\.name) == ["X-Checksum"])
+        let response = try await connection.response()
+        #expect(response.status == 201)
+        #expect(response.text == "content")
+        if response.idempotencyStatus == "replayed" {
+          #expect(response.trailers.map(\.name) == ["X-Checksum"])
         }
       }
       #expect(rig.backend.requests.count == 2)
@@ -102,7 +102,7 @@ struct FramingTests {
       try await connection.send(
         HTTPClient.request("POST", "/v1/orders", fields)
           + "5;ext=1\r\n{\"a\":\r\n2\r\n1}\r\n0\r\nX-Sum: 1\r\n\r\n")
-      expectExecuted(try await connection.answer())
+      expectExecuted(try await connection.response())
       // The same payload, framed by its length.
       expectReplayed(try await rig.order("k", body: #"{"a":1}"#), 201)
       #expect(rig.backend.requests.map(\.text) == [#"{"a":1}"#])

@@ -5,9 +5,9 @@ import Testing
 struct HTTP2BackendConnectionTests {
   @Test func `many keys at once share few connections`() async throws {
     try await HTTP2Backend.run { rig, backend in
-      try await withThrowingTaskGroup(of: Answer.self) { group in
+      try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
         for number in 0..<80 { group.addTask { try await rig.order("k\(number)") } }
-        for try await answer in group { expectExecuted(answer) }
+        for try await response in group { expectExecuted(response) }
       }
       for number in 0..<80 { #expect(try await HTTP2Backend.runs(of: "k\(number)", at: backend) == 1) }
       // One of each worker.
@@ -20,9 +20,9 @@ struct HTTP2BackendConnectionTests {
     let configuration = Configuration(
       top: ["workers": "1"], upstream: ["max_connections": "\(connections)", "connect_timeout": "10s"])
     try await HTTP2Backend.run(configuration, saying: ["streams=1"]) { rig, backend in
-      try await withThrowingTaskGroup(of: Answer.self) { group in
+      try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
         for number in 0..<30 { group.addTask { try await rig.order("k\(number)") } }
-        for try await answer in group { expectExecuted(answer) }
+        for try await response in group { expectExecuted(response) }
       }
       for number in 0..<30 { #expect(try await HTTP2Backend.runs(of: "k\(number)", at: backend) == 1) }
       #expect(try await HTTP2Backend.connections(to: backend, atLeast: 1) <= connections)
@@ -129,8 +129,8 @@ struct HTTP2BackendConnectionTests {
   @Test func `an authenticated connection serves no other client`() async throws {
     try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
       func connection(_ path: String, _ more: [(String, String)] = []) async throws -> Int {
-        let answer = try await rig.semel.client.send("GET", path, more)
-        return try #require(answer["X-Connection"].flatMap { Int($0) })
+        let response = try await rig.semel.client.send("GET", path, more)
+        return try #require(response["X-Connection"].flatMap { Int($0) })
       }
       let first = try await connection("/passed")
       let own = try await connection("/passed", [("Authorization", "NTLM abc")])
@@ -169,7 +169,7 @@ struct HTTP2BackendConnectionTests {
       for number in 0..<3 { expectExecuted(try await rig.order("k\(number)", within: .seconds(3))) }
       #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
       try await upload.value
-      #expect(try await client.answer(to: "PUT").status == 201)
+      #expect(try await client.response(to: "PUT").status == 201)
     }
   }
 

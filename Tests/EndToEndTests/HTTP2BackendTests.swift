@@ -27,7 +27,7 @@ struct HTTP2BackendTests {
           try await client.send(framing.hasPrefix("C") ? piece : "186A0\r\n\(piece)\r\n")
         }
         if framing.hasPrefix("T") { try await client.send("0\r\n\r\n") }
-        #expect(try await client.answer().status == 201)
+        #expect(try await client.response().status == 201)
         try await backend.line(containing: "ran POST /open/\(framing.count) - 300000")
       }
     }
@@ -47,8 +47,8 @@ struct HTTP2BackendTests {
         let report = try await HTTP2Script.run(
           rig,
           [
-            ["open", 1, HTTP2Script.order("k2", path: path), true], ["answer", 1],
-            ["open", 3, HTTP2Script.order(path: String(path.dropFirst(3))), true], ["answer", 3],
+            ["open", 1, HTTP2Script.order("k2", path: path), true], ["response", 1],
+            ["open", 3, HTTP2Script.order(path: String(path.dropFirst(3))), true], ["response", 3],
           ])
         for stream in [1, 3] {
           #expect(try report[stream].body == "body")
@@ -70,10 +70,10 @@ struct HTTP2BackendTests {
           let fields = Rig.fields(key: key)
           let target = key == nil ? String(path.dropFirst(3)) : path
           try await client.send(HTTPClient.request(method, target, fields))
-          let answer = try await client.answer(to: method)
-          #expect(answer.status == status)
-          #expect(answer["Content-Length"] == length, "\(method) \(answer.fields)")
-          #expect(answer["Transfer-Encoding"] == nil)
+          let response = try await client.response(to: method)
+          #expect(response.status == status)
+          #expect(response["Content-Length"] == length, "\(method) \(response.fields)")
+          #expect(response["Transfer-Encoding"] == nil)
         }
       }
     }
@@ -88,7 +88,7 @@ struct HTTP2BackendTests {
       try await client.send(Rig.orderText("frozen"))
       try await backend.line(containing: "said /v1/\(way)")
       rig.semel.thaw()
-      let frozen = try await client.answer()
+      let frozen = try await client.response()
       #expect(!frozen.text.contains("nobody"), "\(frozen)")
       for name in ["alice", "bob", "carol"] {
         let first = try await rig.order(name)
@@ -136,8 +136,8 @@ struct HTTP2BackendTests {
     try await HTTP2Backend.run { rig, _ in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send(HTTPClient.request("POST", "/\(fault)", [], body: "{}"))
-      let answer = try? await client.answer()
-      #expect(answer == nil || answer?.status == 502, "\(String(describing: answer))")
+      let response = try? await client.response()
+      #expect(response == nil || response?.status == 502, "\(String(describing: response))")
     }
   }
 
@@ -147,9 +147,9 @@ struct HTTP2BackendTests {
     try await HTTP2Backend.run(isSecure: isSecure) { rig, _ in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send("POST /\(path) HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\nsome")
-      let answer = try await client.answer()
-      #expect(answer.status == 200)
-      #expect(answer.text == "early")
+      let response = try await client.response()
+      #expect(response.status == 200)
+      #expect(response.text == "early")
     }
   }
 
@@ -164,11 +164,11 @@ struct HTTP2BackendTests {
       let request = HTTPClient.request("POST", "/v1/\(path)", fields, body: body)
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send(request)
-      let first = try await client.answer()
+      let first = try await client.response()
       expectExecuted(first, 200)
       #expect(first.text == "early")
       try await client.send(request)
-      expectReplayed(try await client.answer(), of: first)
+      expectReplayed(try await client.response(), of: first)
     }
   }
 
@@ -194,7 +194,7 @@ struct HTTP2BackendTests {
       try await upload.send("PUT /up HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
       let piece = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
       for _ in 0..<128 { try await upload.send(piece) }
-      #expect(try await upload.answer(to: "PUT", within: .seconds(60)).status == 201)
+      #expect(try await upload.response(to: "PUT", within: .seconds(60)).status == 201)
       #expect(rig.backend.requests.last?.bodyLength == size)
       #expect(rig.backend.requests.allSatisfy { $0["X-Protocol"] == "HTTP/2.0" })
       #expect(try rig.semel.memory("VmHWM") < 100 << 10)

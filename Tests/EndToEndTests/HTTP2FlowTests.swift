@@ -12,7 +12,7 @@ struct HTTP2FlowTests {
         rig,
         [
           ["hold", 1], ["open", 1, HTTP2Script.order(path: "/v1/large"), true], ["bytes", 1, 65535],
-          ["open", 3, HTTP2Script.order(path: "/v1/large"), true], ["answer", 3],
+          ["open", 3, HTTP2Script.order(path: "/v1/large"), true], ["response", 3],
         ])
       #expect(try report[3].length == Self.large)
       #expect(try report[1].length == 65535)
@@ -32,7 +32,7 @@ struct HTTP2FlowTests {
         [
           ["open", 1, HTTP2Script.order("k"), true], ["was_reset", 1],
           // The others are served on.
-          ["open", 3, HTTP2Script.order("other"), true], ["answer", 3],
+          ["open", 3, HTTP2Script.order("other"), true], ["response", 3],
         ])
       // HTTP_1_1_REQUIRED
       #expect(try report[1].reset == 13)
@@ -41,7 +41,7 @@ struct HTTP2FlowTests {
       try await connection.send(
         "POST /v1/orders HTTP/1.1\r\nHost: orders.example\r\nAuthorization: Bearer alice\r\n"
           + "Idempotency-Key: k\r\n\r\n")
-      let again = try await connection.answer()
+      let again = try await connection.response()
       expectReplayed(again, 201)
       #expect(again["X-Large"] == large)
       #expect(rig.backend.requests.count == 2)
@@ -57,7 +57,7 @@ struct HTTP2FlowTests {
         [
           ["hold", 1], ["open", 1, HTTP2Script.order("k"), true], ["was_reset", 1],
           // The others are served on.
-          ["open", 3, HTTP2Script.order("k"), true], ["answer", 3],
+          ["open", 3, HTTP2Script.order("k"), true], ["response", 3],
         ])
       #expect(try report[1].reset == 8)
       #expect(try report[3].length == 500_000)
@@ -84,7 +84,7 @@ struct HTTP2FlowTests {
         rig,
         [
           ["open", 1, HTTP2Script.order(), false], ["upload", 1, 5_000_000], ["data", 1, "", true],
-          ["answer", 1],
+          ["response", 1],
         ])
       #expect(try report[1].status == 201)
       #expect(rig.backend.requests.map(\.bodyLength) == [5_000_000])
@@ -97,7 +97,7 @@ struct HTTP2FlowTests {
     ])
     try await Rig.run(configuration) { rig in
       let report = try await HTTP2Script.run(
-        rig, [["open", 1, HTTP2Script.order("k"), true], ["answer", 1]])
+        rig, [["open", 1, HTTP2Script.order("k"), true], ["response", 1]])
       // SETTINGS_MAX_CONCURRENT_STREAMS, _INITIAL_WINDOW_SIZE and _MAX_HEADER_LIST_SIZE (RFC 9113, section 6.5.2).
       #expect(report.settings["3"] == 7)
       #expect(report.settings["4"] == 1 << 20)

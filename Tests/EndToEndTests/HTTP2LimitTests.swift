@@ -45,8 +45,8 @@ struct HTTP2LimitTests {
         let report = try await HTTP2Script.run(
           rig,
           [
-            ["open", 1, HTTP2Script.order("\(kind)-1"), true], ["answer", 1],
-            ["open", 3, HTTP2Script.order("\(kind)-2"), true], ["answer", 3],
+            ["open", 1, HTTP2Script.order("\(kind)-1"), true], ["response", 1],
+            ["open", 3, HTTP2Script.order("\(kind)-2"), true], ["response", 3],
             // Beyond what two requests and their responses account for.
             ["flood", .text(kind), 75], ["end"],
           ])
@@ -65,12 +65,13 @@ struct HTTP2LimitTests {
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(8 << 20)) }
       var steps: [[HTTP2Script.Argument]] = [
-        ["update_each"], ["open", 1, HTTP2Script.order(), true], ["answer", 1],
+        ["update_each"], ["open", 1, HTTP2Script.order(), true], ["response", 1],
       ]
       for stream in stride(from: 3, to: 83, by: 2) {
         steps += [
           ["priority_update", .number(stream)],
-          ["open", .number(stream), HTTP2Script.order(path: "/v1/small"), true], ["answer", .number(stream)],
+          ["open", .number(stream), HTTP2Script.order(path: "/v1/small"), true],
+          ["response", .number(stream)],
         ]
       }
       let report = try await HTTP2Script.run(rig, steps)
@@ -85,7 +86,7 @@ struct HTTP2LimitTests {
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(200, [], content: .filler(8 << 20)) }
       let report = try await HTTP2Script.run(
-        rig, [["open", 1, HTTP2Script.order(), true], ["ping_each", 1, 200], ["answer", 1]])
+        rig, [["open", 1, HTTP2Script.order(), true], ["ping_each", 1, 200], ["response", 1]])
       #expect(report.goaways.isEmpty && !report.closed)
       #expect(try report[1].length == 8 << 20)
     }
@@ -102,7 +103,8 @@ struct HTTP2LimitTests {
           ["open", 1, upper, true], ["was_reset", 1], ["open", 3, upper, false], ["was_reset", 3],
           ["open", 5, short, false], ["data", 5, "{}", true], ["was_reset", 5],
           // Well formed, and refused: its stream ends in order.
-          ["open", 7, large, true], ["answer", 7], ["open", 9, HTTP2Script.order("k"), true], ["answer", 9],
+          ["open", 7, large, true], ["response", 7], ["open", 9, HTTP2Script.order("k"), true],
+          ["response", 9],
         ])
       for stream in [1, 3, 5] {
         #expect(try report[stream].status == 400)
@@ -129,8 +131,8 @@ struct HTTP2LimitTests {
       let report = try await HTTP2Script.run(
         rig,
         [
-          ["open", 1, HTTP2Script.order("k"), false], ["open", 3, large, true], ["answer", 3],
-          ["data", 1, "{}", true], ["answer", 1],
+          ["open", 1, HTTP2Script.order("k"), false], ["open", 3, large, true], ["response", 3],
+          ["data", 1, "{}", true], ["response", 1],
         ])
       #expect(try report[3].status == 431)
       #expect(try report[1].status == 201)
@@ -153,7 +155,7 @@ struct HTTP2LimitTests {
       func hangUp(_ stream: Int) -> [[HTTP2Script.Argument]] { open(stream) + [["reset", .number(stream)]] }
       let script = try HTTP2Script(
         port: rig.semel.ports.proxy,
-        hangUp(1) + hangUp(3) + hangUp(5) + open(7) + [["answer", 7]])
+        hangUp(1) + hangUp(3) + hangUp(5) + open(7) + [["response", 7]])
       let report = try await script.report()
       // REFUSED_STREAM: not processed, and safe to try again.
       #expect(try report[7].reset == 7)
@@ -169,7 +171,7 @@ struct HTTP2LimitTests {
       #expect(silent.closed)
       #expect(silent.goaways.first?.code == 0)
       let idle = try await HTTP2Script.run(
-        rig, [["open", 1, HTTP2Script.order("k"), true], ["answer", 1], ["end"]])
+        rig, [["open", 1, HTTP2Script.order("k"), true], ["response", 1], ["end"]])
       #expect(try idle[1].status == 201)
       #expect(idle.closed)
       #expect(idle.goaways.last == HTTP2Script.GoAway(code: 0, last: 1))
@@ -179,7 +181,7 @@ struct HTTP2LimitTests {
   @Test func `a missing body times out as it does for HTTP 1`() async throws {
     try await Rig.run(Configuration(top: ["limits": "{body_timeout: 1s}"])) { rig in
       let report = try await HTTP2Script.run(
-        rig, [["open", 1, HTTP2Script.order("k"), false], ["data", 1, "{", false], ["answer", 1]])
+        rig, [["open", 1, HTTP2Script.order("k"), false], ["data", 1, "{", false], ["response", 1]])
       #expect(try report[1].status == 408)
       #expect(rig.backend.requests.isEmpty)
     }
@@ -189,12 +191,12 @@ struct HTTP2LimitTests {
     try await Rig.run { rig in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send("PRI * HTTP/2.1\r\n\r\nSM\r\n\r\n")
-      #expect(try await client.answer().status >= 400)
+      #expect(try await client.response().status >= 400)
       // Not within a connection of HTTP/1.1 either.
       let other = try await RawClient(port: rig.semel.ports.proxy)
       try await other.send(Rig.orderText("k") + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-      #expect(try await other.answer().status == 201)
-      #expect(try await other.answer().status == 400)
+      #expect(try await other.response().status == 201)
+      #expect(try await other.response().status == 400)
       let broken = try await RawClient(port: rig.semel.ports.proxy)
       try await broken.send("PRI * HTTP/2.0\r\n\r\nGET / HTTP/1.1\r\n\r\n")
       try await broken.closedByPeer()

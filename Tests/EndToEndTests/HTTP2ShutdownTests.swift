@@ -12,7 +12,7 @@ struct HTTP2ShutdownTests {
         port: rig.semel.ports.proxy,
         [
           ["open", 1, HTTP2Script.order("k", [["content-type", "application/json"]]), false],
-          ["data", 1, "{}", true], ["goaway", 2], ["say", "told"], ["answer", 1], ["end"],
+          ["data", 1, "{}", true], ["goaway", 2], ["say", "told"], ["response", 1], ["end"],
         ])
       let idle = try HTTP2Script(port: rig.semel.ports.proxy, [["say", "here"], ["goaway", 1], ["end"]])
       try await idle.says("here")

@@ -12,8 +12,8 @@ struct HTTP2Tests {
       let report = try await HTTP2Script.run(
         rig,
         [
-          ["open", 1, order, false], ["data", 1, #"{"amount":1999}"#, true], ["answer", 1],
-          ["open", 3, order, false], ["data", 3, #"{"amount":1999}"#, true], ["answer", 3],
+          ["open", 1, order, false], ["data", 1, #"{"amount":1999}"#, true], ["response", 1],
+          ["open", 3, order, false], ["data", 3, #"{"amount":1999}"#, true], ["response", 3],
         ])
       #expect(try report[1].status == 201)
       #expect(try report[1].fields["idempotency-status"] == "executed")
@@ -89,7 +89,7 @@ struct HTTP2Tests {
     let configuration = Configuration(route: ["idempotency": "off"])
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/call") { _ in
-        var reply = Reply(200, [("Content-Type", "text/plain")], body: "answer", framing: .chunked)
+        var reply = Reply(200, [("Content-Type", "text/plain")], body: "response", framing: .chunked)
         reply.trailers = [("grpc-status", "0")]
         return reply
       }
@@ -98,9 +98,9 @@ struct HTTP2Tests {
         rig,
         [
           ["open", 1, call, false], ["data", 1, "question", false],
-          ["trailers", 1, .fields([["checksum", "7"]])], ["answer", 1],
+          ["trailers", 1, .fields([["checksum", "7"]])], ["response", 1],
         ])
-      #expect(try report[1].body == "answer")
+      #expect(try report[1].body == "response")
       #expect(try report[1].trailers == ["grpc-status": "0"])
       #expect(rig.backend.requests.map(\.text) == ["question"])
       #expect(rig.backend.requests[0]["TE"] == nil)
@@ -116,10 +116,10 @@ struct HTTP2Tests {
       let report = try await HTTP2Script.run(
         rig,
         [
-          ["open", 1, HTTP2Script.order(path: "/v1/head", method: "HEAD"), true], ["answer", 1],
-          ["open", 3, HTTP2Script.order("n", path: "/v1/none"), true], ["answer", 3],
+          ["open", 1, HTTP2Script.order(path: "/v1/head", method: "HEAD"), true], ["response", 1],
+          ["open", 3, HTTP2Script.order("n", path: "/v1/none"), true], ["response", 3],
           ["open", 5, HTTP2Script.order("e", [["expect", "100-continue"]]), false], ["interim", 5],
-          ["data", 5, "{}", true], ["answer", 5],
+          ["data", 5, "{}", true], ["response", 5],
         ])
       #expect(try report[1].fields["content-length"] == "1234")
       #expect(try report[1].length == 0 && report[1].ended)
@@ -133,7 +133,7 @@ struct HTTP2Tests {
   @Test func `gRPC on a protected route is refused before any claim`() async throws {
     try await Rig.run { rig in
       let call = HTTP2Script.order("k", [["content-type", "application/grpc+proto"], ["te", "trailers"]])
-      let report = try await HTTP2Script.run(rig, [["open", 1, call, true], ["answer", 1]])
+      let report = try await HTTP2Script.run(rig, [["open", 1, call, true], ["response", 1]])
       #expect(try report[1].status == 501)
       #expect(try report[1].body.contains(#""code":"not_implemented""#))
       // The key is as good as new.
@@ -150,8 +150,8 @@ struct HTTP2Tests {
       let report = try await HTTP2Script.run(
         rig,
         [
-          ["open", 1, HTTP2Script.order("k", fields), true], ["answer", 1],
-          ["open", 3, HTTP2Script.order("k"), true], ["answer", 3],
+          ["open", 1, HTTP2Script.order("k", fields), true], ["response", 1],
+          ["open", 3, HTTP2Script.order("k"), true], ["response", 3],
         ])
       #expect(try report[1].status == 400)
       #expect(try report[3].status == 201)
@@ -165,9 +165,9 @@ struct HTTP2Tests {
       let report = try await HTTP2Script.run(
         rig,
         [
-          ["open", 1, order, false], ["data", 1, "1234", true], ["answer", 1],
-          ["open", 3, order, false], ["data", 3, "123456", true], ["answer", 3],
-          ["open", 5, order, false], ["data", 5, "12345", true], ["answer", 5],
+          ["open", 1, order, false], ["data", 1, "1234", true], ["response", 1],
+          ["open", 3, order, false], ["data", 3, "123456", true], ["response", 3],
+          ["open", 5, order, false], ["data", 5, "12345", true], ["response", 5],
         ])
       #expect(try report[1].status == 400)
       #expect(try report[3].status == 400)
@@ -184,7 +184,7 @@ struct HTTP2Tests {
         port: rig.semel.ports.proxy,
         [
           ["open", 1, HTTP2Script.order("k"), true], ["open", 3, HTTP2Script.order("k"), true], ["reset", 1],
-          ["say", "reset"], ["answer", 3],
+          ["say", "reset"], ["response", 3],
         ])
       try await rig.backend.arrived(1)
       try await script.says("reset")
@@ -204,7 +204,7 @@ struct HTTP2Tests {
         [
           ["open", 1, HTTP2Script.order("k"), false],
           ["data", 1, .text(String(repeating: "x", count: 2000)), false],
-          ["answer", 1], ["was_reset", 1], ["open", 3, HTTP2Script.order("k"), true], ["answer", 3],
+          ["response", 1], ["was_reset", 1], ["open", 3, HTTP2Script.order("k"), true], ["response", 3],
         ])
       #expect(try report[1].status == 413)
       #expect(try report[1].body.contains("request_too_large"))

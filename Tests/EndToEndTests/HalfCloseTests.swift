@@ -18,7 +18,7 @@ struct HalfCloseTests {
           ["open", 1, HTTP2Script.order("k", [["content-length", "9"]]), false], ["data", 1, "{", false],
           ["open", 3, HTTP2Script.order("l"), false], ["data", 3, "{}", false],
           ["open", 5, HTTP2Script.order("whole"), true],
-          ["half_close"], ["answer", 1], ["answer", 3], ["say", "over"], ["answer", 5], ["end"],
+          ["half_close"], ["response", 1], ["response", 3], ["say", "over"], ["response", 5], ["end"],
         ])
       try await script.says("over")
       gate.open()
@@ -46,7 +46,7 @@ struct HalfCloseTests {
         port: rig.semel.ports.proxy,
         [
           ["open", 1, HTTP2Script.order(path: "/open"), false], ["data", 1, "some", false], ["interim", 1],
-          ["half_close"], ["answer", 1], ["end"],
+          ["half_close"], ["response", 1], ["end"],
         ])
       #expect(try await script.report()[1].status == 400)
       try await hasEnded.until("the backend to be told") { $0 ? true : nil }
@@ -78,7 +78,7 @@ struct HalfCloseTests {
         try await client.send(
           HTTPClient.request("POST", "/open", [("Transfer-Encoding", "chunked")], body: body))
         try await client.closeSending()
-        #expect(try await client.answer().status == 201, "\(size)")
+        #expect(try await client.response().status == 201, "\(size)")
       }
     }
   }
@@ -90,9 +90,9 @@ struct HalfCloseTests {
         let report = try await HTTP2Script.run(
           rig,
           [
-            ["open", 1, HTTP2Script.order(path: "/open"), true], ["answer", 1],
+            ["open", 1, HTTP2Script.order(path: "/open"), true], ["response", 1],
             ["open", 3, HTTP2Script.order(path: "/open"), false], ["upload", 3, .number(size)],
-            ["data", 3, "", true], ["half_close"], ["answer", 3],
+            ["data", 3, "", true], ["half_close"], ["response", 3],
           ])
         #expect(try report[3].status == 201, "\(size)")
         #expect(rig.backend.requests.last?.bodyLength == size)
@@ -113,9 +113,9 @@ struct HalfCloseTests {
       // The end has arrived before the response to this request.
       expectExecuted(try await rig.order("other"))
       gate.open()
-      #expect(try await client.answer().text == "slow")
+      #expect(try await client.response().text == "slow")
       var statuses: [String?] = []
-      for _ in keys { statuses.append(try await client.answer().idempotencyStatus) }
+      for _ in keys { statuses.append(try await client.response().idempotencyStatus) }
       #expect(statuses == ["executed", nil, "executed", "replayed", "replayed"])
       #expect(try await client.closedByPeer() == [])
       #expect(rig.backend.requests.count == 5)
@@ -125,7 +125,7 @@ struct HalfCloseTests {
   /// What a backend does before it falls silent for good.
   enum Silence: CaseIterable, Sendable { case atOnce, withinResponse, inTunnel }
 
-  /// A backend that falls silent on `/quiet`, answers anything else, and has one connection.
+  /// A backend that falls silent on `/quiet`, responds to anything else, and has one connection.
   private func quietBackend(
     _ silence: Silence, until end: ScriptGate = ScriptGate()
   ) throws -> (RawServer, Configuration) {
@@ -171,7 +171,7 @@ struct HalfCloseTests {
       }
       try await client.closeSending()
       if silence == .atOnce {
-        #expect(try await client.answer(to: "GET").problem?.code == "outcome_unknown")
+        #expect(try await client.response(to: "GET").problem?.code == "outcome_unknown")
       }
       try await client.closedByPeer()
       #expect(try await rig.semel.client.send("GET", "/next").status == 200)
@@ -212,7 +212,7 @@ struct HalfCloseTests {
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send(HTTPClient.request("GET", "/open"))
       try await client.closeSending()
-      #expect(try await client.answer(to: "GET").text == "......")
+      #expect(try await client.response(to: "GET").text == "......")
     }
   }
 
@@ -227,9 +227,9 @@ struct HalfCloseTests {
       // Longer than the limit.
       try await Task.sleep(for: .milliseconds(700))
       gate.open()
-      let answer = try await client.answer()
-      expectExecuted(answer)
-      expectReplayed(try await rig.order("k"), of: answer)
+      let response = try await client.response()
+      expectExecuted(response)
+      expectReplayed(try await rig.order("k"), of: response)
     }
   }
 
@@ -238,7 +238,7 @@ struct HalfCloseTests {
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send(Rig.orderText("k").dropLast(1).description)
       try await client.closeSending()
-      expectRefused(try await client.answer(), 400, "bad_request", retryable: false)
+      expectRefused(try await client.response(), 400, "bad_request", retryable: false)
       expectExecuted(try await rig.order("k", body: "{}"))
       #expect(rig.backend.requests.count == 1)
     }

@@ -31,7 +31,7 @@ struct IdleConnectionTests {
       #expect(memory < Self.mostMemory)
       expectExecuted(try await rig.order("k"))
       client.signal(SIGUSR1)
-      try await client.line(containing: "answered \(Self.count)", within: .seconds(120))
+      try await client.line(containing: "responded \(Self.count)", within: .seconds(120))
       let exit = try await client.exit()
       #expect(exit == .code(0), "\(client.errors)")
     }
@@ -44,12 +44,12 @@ struct IdleConnectionTests {
       for _ in 0..<4 { held.append(try await RawClient(port: rig.semel.ports.proxy)) }
       for (index, connection) in held.enumerated() {
         try await connection.send(Rig.orderText("k-\(index)"))
-        expectExecuted(try await connection.answer())
+        expectExecuted(try await connection.response())
       }
       for _ in 0..<3 {
         let more = try await RawClient(port: rig.semel.ports.proxy)
         try await more.send(Rig.orderText("more"))
-        let refused = try await more.answer()
+        let refused = try await more.response()
         expectRefused(refused, 503, "overloaded", retryable: true)
         expectRetryAfter(refused)
         #expect(refused["Connection"] == "close")
@@ -58,7 +58,7 @@ struct IdleConnectionTests {
       #expect(try await rig.semel.counter("semel_connections_refused_total") == 3)
       for (index, connection) in held.enumerated() {
         try await connection.send(Rig.orderText("k-\(index)"))
-        expectReplayed(try await connection.answer(), 201)
+        expectReplayed(try await connection.response(), 201)
       }
       try await held.removeLast().close()
       let deadline = ContinuousClock.now + .seconds(10)

@@ -63,7 +63,7 @@ struct KeyTests {
     try await Rig.run(Configuration(route: ["key": from])) { rig in
       func send(
         path: String = "/v1/orders", _ fields: [(String, String)], _ body: String
-      ) async throws -> Answer {
+      ) async throws -> ReceivedResponse {
         try await rig.semel.client.send("POST", path, [("Authorization", "a")] + fields, body: body)
       }
       let json = [("Content-Type", "application/json")]
@@ -91,7 +91,7 @@ struct KeyTests {
       "{name: terms, match: {methods: [GET], path: /v1/terms}, idempotency: optional, "
       + "caller: {parts: [address]}, key: {from: [['query:paging_token', 'query:page']]}}"
     try await Rig.run(Configuration(store: store, firstRoutes: [pages])) { rig in
-      func get(_ query: String) async throws -> Answer {
+      func get(_ query: String) async throws -> ReceivedResponse {
         try await rig.semel.client.send("GET", "/v1/terms?" + query, [])
       }
       let first = try await get("paging_token=a&page=1")

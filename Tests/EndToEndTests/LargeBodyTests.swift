@@ -45,14 +45,14 @@ struct LargeBodyTests {
             try await duration {
               let number = delays.count
               try await other.send(Rig.orderText("small-\(number)", body: bodies[number % 2]))
-              expectExecuted(try await other.answer())
+              expectExecuted(try await other.response())
             })
         }
         return delays.sorted()
       }
       let all = try await duration {
         for connection in connections { try await connection.send(bytes.suffix(1)) }
-        for connection in connections { expectExecuted(try await connection.answer()) }
+        for connection in connections { expectExecuted(try await connection.response()) }
       }
       isOver.withValue { $0 = true }
       let delays = try await others.value
@@ -67,7 +67,7 @@ struct LargeBodyTests {
     return ContinuousClock.now - start
   }
 
-  private func send(_ rig: Rig, _ key: String, _ body: String) async throws -> Answer {
+  private func send(_ rig: Rig, _ key: String, _ body: String) async throws -> ReceivedResponse {
     let fields = Self.type + Rig.fields(key: key).filter { $0.0 != "Content-Type" }
     return try await rig.semel.client.send("POST", "/v1/orders", fields, body: body)
   }

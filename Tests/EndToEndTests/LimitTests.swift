@@ -12,7 +12,7 @@ struct LimitTests {
       let fields = Rig.fields(key: "k") + [("Transfer-Encoding", "chunked")]
       let piece = "400\r\n" + String(repeating: "x", count: 1024) + "\r\n"
       try await chunked.send(HTTPClient.request("POST", "/v1/orders", fields) + piece + piece)
-      expectRefused(try await chunked.answer(), 413, "request_too_large", retryable: false)
+      expectRefused(try await chunked.response(), 413, "request_too_large", retryable: false)
 
       #expect(rig.backend.log.value.begun == 0)
       expectExecuted(try await rig.order("k", body: String(repeating: "y", count: 1024)))
@@ -24,7 +24,7 @@ struct LimitTests {
     try await Rig.run(Configuration(top: ["limits": "{body_timeout: 500ms}"])) { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k", [("Content-Length", "15")]).dropLast(5).description)
-      let refused = try await connection.answer()
+      let refused = try await connection.response()
       #expect(refused.status == 408)
       #expect(refused.problem?.status == 408)
       #expect(rig.backend.log.value.begun == 0)
@@ -36,7 +36,7 @@ struct LimitTests {
     try await Rig.run(Configuration(top: ["limits": "{header_bytes: 4KiB}"])) { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k", [("X-Long", String(repeating: "x", count: 5000))]))
-      #expect(try await connection.answer().status == 431)
+      #expect(try await connection.response().status == 431)
       try await connection.closedByPeer()
       #expect(rig.backend.log.value.begun == 0)
     }
@@ -55,7 +55,7 @@ struct LimitTests {
     try await Rig.run(Configuration(top: ["limits": "{idle_timeout: 500ms}"])) { rig in
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("k"))
-      expectExecuted(try await connection.answer())
+      expectExecuted(try await connection.response())
       #expect(try await connection.closedByPeer(within: .seconds(5)).isEmpty)
     }
   }

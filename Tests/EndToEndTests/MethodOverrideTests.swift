@@ -16,12 +16,12 @@ struct MethodOverrideTests {
 
   private static func send(
     _ rig: Rig, _ method: String, _ key: String?, _ more: [(String, String)] = []
-  ) async throws -> Answer {
+  ) async throws -> ReceivedResponse {
     try await rig.semel.client.send(method, "/v1/orders", Rig.fields(key: key) + more, body: "{}")
   }
 
-  private static func expectMismatch(_ answer: Answer) {
-    expectRefused(answer, 409, "payload_mismatch", retryable: false)
+  private static func expectMismatch(_ response: ReceivedResponse) {
+    expectRefused(response, 409, "payload_mismatch", retryable: false)
   }
 
   @Test(arguments: StoreKind.allCases)

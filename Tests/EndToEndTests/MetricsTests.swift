@@ -69,7 +69,7 @@ struct MetricsTests {
       upstream: ["settle": "100ms"], route: ["on_unknown": "retry"])
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders") { request in
-        Reply(body: "{}", ending: request.number == 1 ? .closedUnanswered : .whole)
+        Reply(body: "{}", ending: request.number == 1 ? .closedWithoutResponse : .whole)
       }
       _ = try await rig.order("lost")
       let first = try await rig.order("lost") { $0.status == 201 }

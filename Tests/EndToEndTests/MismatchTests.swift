@@ -62,11 +62,11 @@ struct MismatchTests {
     try await Rig.run { rig in
       let fields = [("Authorization", "Bearer alice"), ("Idempotency-Key", "k"), ("Content-Type", type)]
       expectExecuted(try await rig.semel.client.send("POST", "/v1/orders", fields, body: first))
-      let answer = try await rig.semel.client.send("POST", "/v1/orders", fields, body: second)
+      let response = try await rig.semel.client.send("POST", "/v1/orders", fields, body: second)
       if isSame {
-        expectReplayed(answer, 201)
+        expectReplayed(response, 201)
       } else {
-        expectRefused(answer, 409, "payload_mismatch", retryable: false)
+        expectRefused(response, 409, "payload_mismatch", retryable: false)
       }
       #expect(rig.backend.requests.map(\.text) == [first])
     }
@@ -74,7 +74,7 @@ struct MismatchTests {
 
   @Test func `a multipart body is compared without its boundary`() async throws {
     try await Rig.run { rig in
-      func send(boundary: String, amount: Int) async throws -> Answer {
+      func send(boundary: String, amount: Int) async throws -> ReceivedResponse {
         try await rig.semel.client.send(
           "POST", "/v1/orders",
           [

@@ -11,22 +11,24 @@ struct NodesTests {
       let other = try await rig.secondNode()
       let nodes = [rig.semel, other]
       let start = ContinuousClock.now
-      let answers = try await withThrowingTaskGroup(of: (String, Answer).self) { group in
+      let responses = try await withThrowingTaskGroup(of: (String, ReceivedResponse).self) { group in
         for delivery in 0..<8 {
           for number in 0..<20 {
             group.addTask { ("k\(number)", try await rig.order("k\(number)", at: nodes[delivery % 2])) }
           }
         }
-        return try await group.reduce(into: [String: [Answer]]()) { $0[$1.0, default: []].append($1.1) }
+        return try await group.reduce(into: [String: [ReceivedResponse]]()) {
+          $0[$1.0, default: []].append($1.1)
+        }
       }
       // Woken by push: nobody waits for a lease (2 s) or a time-out (10 s) to pass.
       #expect(ContinuousClock.now - start < .seconds(8))
-      for (key, answers) in answers {
+      for (key, responses) in responses {
         #expect(rig.backend.runs(of: key) == 1)
-        #expect(answers.count == 8)
-        #expect(answers.count { $0.idempotencyStatus == "executed" } == 1)
-        #expect(answers.count { $0.idempotencyStatus == "replayed" } == 7, "\(answers.map(\.text))")
-        #expect(Set(answers.map(\.text)).count == 1)
+        #expect(responses.count == 8)
+        #expect(responses.count { $0.idempotencyStatus == "executed" } == 1)
+        #expect(responses.count { $0.idempotencyStatus == "replayed" } == 7, "\(responses.map(\.text))")
+        #expect(Set(responses.map(\.text)).count == 1)
       }
       try await other.kill()
     }
@@ -57,7 +59,7 @@ struct NodesTests {
         try await rig.order("k", [("Prefer", "wait=1")], at: other), 409, "in_flight", retryable: true)
       let start = ContinuousClock.now
       gate.open()
-      expectReplayed(try await waiting.answer(), 201)
+      expectReplayed(try await waiting.response(), 201)
       #expect(ContinuousClock.now - start < .seconds(3))
       expectExecuted(try await first)
       try await other.kill()
@@ -82,7 +84,7 @@ struct NodesTests {
       gate.open()
       #expect(try await first.status == 201)
       let start = ContinuousClock.now
-      expectReplayed(try await waiting.answer(), 201)
+      expectReplayed(try await waiting.response(), 201)
       #expect(ContinuousClock.now - start < .seconds(8))
       #expect(rig.backend.requests.count == 1)
       try await other.kill()
@@ -103,8 +105,8 @@ struct NodesTests {
         try await rig.order("k", [("Prefer", "wait=0")], at: other), 409, "in_flight", retryable: true)
       try await rig.semel.kill()
       let start = ContinuousClock.now
-      let answer = try await waiting.answer()
-      #expect(answer.problem?.code == "outcome_unknown")
+      let response = try await waiting.response()
+      #expect(response.problem?.code == "outcome_unknown")
       #expect(ContinuousClock.now - start < .seconds(6))
       #expect(rig.backend.requests.count == 1)
       gate.open()

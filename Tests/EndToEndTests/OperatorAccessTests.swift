@@ -131,11 +131,11 @@ struct OperatorAccessTests {
     method: String, path: String, body: String, status: Int
   ) async throws {
     try await Rig.run { rig in
-      let answer = try await rig.semel.admin.send(
+      let response = try await rig.semel.admin.send(
         method, path, [("Content-Type", "application/json")], body: body)
-      #expect(answer.status == status, "\(answer.text)")
-      #expect(answer["Content-Type"] == "application/problem+json")
-      #expect(answer.text.contains(#""detail":""#))
+      #expect(response.status == status, "\(response.text)")
+      #expect(response["Content-Type"] == "application/problem+json")
+      #expect(response.text.contains(#""detail":""#))
     }
   }
 }

@@ -25,8 +25,8 @@ struct OutageTests {
       sourceLocation: sourceLocation)
   }
 
-  private static func isReached(_ answer: Answer) -> Bool {
-    answer.problem?.code != "store_unavailable" && answer.idempotencyStatus != "unprotected"
+  private static func isReached(_ response: ReceivedResponse) -> Bool {
+    response.problem?.code != "store_unavailable" && response.idempotencyStatus != "unprotected"
   }
 
   @Test(arguments: StoreOutage.allCases)
@@ -89,13 +89,13 @@ struct OutageTests {
         return reply
       }
       let callers = (0..<6).map { "Bearer \($0)" }
-      try await withThrowingTaskGroup(of: Answer.self) { group in
+      try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
         for caller in callers { group.addTask { try await rig.order("k", caller: caller) } }
         try await rig.backend.arrived(callers.count)
         let end = try await outage.begin(rig)
         gate.open()
         // Whatever becomes of its record, each client gets its response.
-        for try await answer in group { #expect(answer.status == 201 && answer.body.count == size) }
+        for try await response in group { #expect(response.status == 201 && response.body.count == size) }
         // An eighth of the memory.
         let held = try await rig.semel.counter("semel_body_bytes")
         #expect(held > 3 * size && held <= 128 << 10)
@@ -103,12 +103,12 @@ struct OutageTests {
       }
       var codes: [String?] = []
       for caller in callers {
-        var answer = try await rig.order("k", caller: caller)
-        while ["store_unavailable", "in_flight"].contains(answer.problem?.code) {
-          answer = try await rig.order("k", caller: caller)
+        var response = try await rig.order("k", caller: caller)
+        while ["store_unavailable", "in_flight"].contains(response.problem?.code) {
+          response = try await rig.order("k", caller: caller)
         }
-        if answer.status == 201 { expectReplayed(answer, 201) }
-        codes.append(answer.problem?.code)
+        if response.status == 201 { expectReplayed(response, 201) }
+        codes.append(response.problem?.code)
       }
       // A Redis that stalls still runs what waited in its socket, with the whole response.
       let whole = codes.count { $0 == nil }

@@ -8,7 +8,7 @@ struct OutcomeInquiryTests {
   @Test(arguments: StoreKind.allCases)
   func `an outcome is reported to its caller alone`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
-      func ask(_ more: String = "", caller: String = "Bearer alice") async throws -> Answer {
+      func ask(_ more: String = "", caller: String = "Bearer alice") async throws -> ReceivedResponse {
         try await rig.semel.client.send("GET", Self.order + more, Rig.fields(key: "k", caller: caller))
       }
       #expect(try await ask().text == "{\"state\":\"absent\"}\n")

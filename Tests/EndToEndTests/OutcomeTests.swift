@@ -71,8 +71,8 @@ struct OutcomeTests {
         (500, "not-stored"), (599, "not-stored"), (404, "unknown"), (503, "executed"),
       ] {
         rig.backend.on("/v1/orders") { _ in Reply(status) }
-        let answer = try await rig.order("k\(status)")
-        #expect(answer.idempotencyStatus == expected, "\(status)")
+        let response = try await rig.order("k\(status)")
+        #expect(response.idempotencyStatus == expected, "\(status)")
       }
     }
   }
@@ -83,10 +83,10 @@ struct OutcomeTests {
         (500, "retry", "not-stored"), (200, "unknown", "unknown"), (503, "final", "executed"),
       ] {
         rig.backend.on("/v1/orders") { _ in Reply(status, [("Idempotency-Outcome", word)]) }
-        let answer = try await rig.order("k\(status)")
-        #expect(answer.status == status)
-        #expect(answer.idempotencyStatus == expected, "\(status) \(word)")
-        #expect(answer["Idempotency-Outcome"] == nil)
+        let response = try await rig.order("k\(status)")
+        #expect(response.status == status)
+        #expect(response.idempotencyStatus == expected, "\(status) \(word)")
+        #expect(response["Idempotency-Outcome"] == nil)
       }
       expectReplayed(try await rig.order("k503"), 503)
       #expect(try await rig.order("k503")["Idempotency-Outcome"] == nil)

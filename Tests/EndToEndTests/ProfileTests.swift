@@ -13,7 +13,7 @@ struct ProfileTests {
     ] {
       try await Rig.run(Configuration(store: store, route: ["profile": profile])) { rig in
         let fields = Rig.fields(key: nil) + [(header, "k")]
-        func order(_ amount: Int) async throws -> Answer {
+        func order(_ amount: Int) async throws -> ReceivedResponse {
           try await rig.semel.client.send("POST", "/v1/orders", fields, body: #"{"amount":\#(amount)}"#)
         }
         let first = try await order(1)
@@ -34,7 +34,7 @@ struct ProfileTests {
       ("aip155", "request_id", #""status":"ALREADY_EXISTS""#),
     ] {
       try await Rig.run(Configuration(route: ["profile": profile])) { rig in
-        func order(_ amount: Int) async throws -> Answer {
+        func order(_ amount: Int) async throws -> ReceivedResponse {
           let body = #"{"\#(member)":"7f7cf1a2-5d6a-4f0e-9d2b-0a2b6a1f3c11","amount":\#(amount)}"#
           return try await rig.order(nil, body: body)
         }
@@ -55,7 +55,7 @@ struct ProfileTests {
       rig.backend.on("/v1/orders/1") { request in
         request.number == 1 ? .unanswered : Reply(404, body: #"{"error":"gone"}"#)
       }
-      func delete(_ key: String) async throws -> Answer {
+      func delete(_ key: String) async throws -> ReceivedResponse {
         let fields = [("Authorization", "Bearer alice"), ("X-Client-Request-ID", key)]
         return try await rig.semel.client.send("DELETE", "/v1/orders/1", fields)
       }
@@ -75,10 +75,10 @@ struct ProfileTests {
     try await Rig.run(Configuration(store: store, route: ["profile": "wunderlist"])) { rig in
       rig.backend.on("/v1/tasks", inTurn: [Reply(503), Reply(201, body: #"{"id":1}"#)])
       let fields = [("Authorization", "Bearer alice"), ("X-Client-Request-ID", "5f0c")]
-      func create() async throws -> Answer {
+      func create() async throws -> ReceivedResponse {
         try await rig.semel.client.send("POST", "/v1/tasks", fields, body: "{}")
       }
-      func outcome(_ more: String = "") async throws -> Answer {
+      func outcome(_ more: String = "") async throws -> ReceivedResponse {
         let path = "/.well-known/idempotency/outcome?method=POST&path=/v1/tasks\(more)"
         return try await rig.semel.client.send("GET", path, fields)
       }
@@ -105,7 +105,7 @@ struct ProfileTests {
     ) { $1 }
     try await Rig.run(Configuration(store: store, route: route)) { rig in
       rig.backend.on(path, inTurn: [Reply(500), Reply(200, body: "taken")])
-      func send(_ name: String, _ attempt: Int) async throws -> Answer {
+      func send(_ name: String, _ attempt: Int) async throws -> ReceivedResponse {
         let (fields, body) = event(name, attempt)
         return try await rig.semel.client.send(
           "POST", path, fields + [("Content-Type", "application/json")], body: body)

@@ -21,11 +21,11 @@ struct ProxyProtocolTests {
     // A word about an unknown client is not believed either.
     configuration.top["trusted_proxies"] = "[unix, 127.0.0.1]"
     try await Rig.run(configuration) { [configuration] rig in
-      func order(_ header: [UInt8]) async throws -> Answer {
+      func order(_ header: [UInt8]) async throws -> ReceivedResponse {
         let client = try await RawClient(port: ports.proxy)
         let text = Rig.orderText("k", [("X-Forwarded-For", "203.0.113.9")])
         try await client.send(header + Array(text.utf8))
-        return try await client.answer()
+        return try await client.response()
       }
       let unspecified = Self.signature + [0x21, 0x00, 0, 0]
       let local = Self.signature + [0x20, 0x00, 0, 0]
@@ -46,10 +46,10 @@ struct ProxyProtocolTests {
   @Test func `the client's address is the one in the PROXY header`() async throws {
     let (configuration, ports) = Self.configuration()
     try await Rig.run(configuration) { rig in
-      func order(_ header: [UInt8]) async throws -> Answer {
+      func order(_ header: [UInt8]) async throws -> ReceivedResponse {
         let client = try await RawClient(port: ports.proxy)
         try await client.send(header + Array(Rig.orderText("k").utf8))
-        return try await client.answer()
+        return try await client.response()
       }
       let line = Array("PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n".utf8)
       expectExecuted(try await order(line))
@@ -67,7 +67,7 @@ struct ProxyProtocolTests {
       let pieces = try await RawClient(port: ports.proxy)
       for byte in line { try await pieces.send([byte]) }
       try await pieces.send(Rig.orderText("k"))
-      expectReplayed(try await pieces.answer(), 201)
+      expectReplayed(try await pieces.response(), 201)
     }
   }
 
@@ -88,10 +88,10 @@ struct ProxyProtocolTests {
     try await Rig.run(configuration) { _ in
       let client = try await RawClient(port: ports.proxy)
       try await client.send("PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n" + Rig.orderText("k"))
-      #expect(try await client.answer().status == 400)
+      #expect(try await client.response().status == 400)
       let other = try await RawClient(port: ports.proxy)
       try await other.send(Self.binary([192, 0, 2, 1]) + Array(Rig.orderText("k").utf8))
-      #expect(try await other.answer().status == 400)
+      #expect(try await other.response().status == 400)
     }
   }
 }

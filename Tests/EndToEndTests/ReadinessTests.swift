@@ -3,15 +3,17 @@ import Testing
 
 /// The readiness that Semel reports.
 struct ReadinessTests {
-  private func probe(_ rig: Rig) async throws -> Answer { try await rig.semel.admin.send("GET", "/readyz") }
+  private func probe(_ rig: Rig) async throws -> ReceivedResponse {
+    try await rig.semel.admin.send("GET", "/readyz")
+  }
 
   /// Not ready for this reason, alive, and no protected request runs.
   private func expectUnready(_ rig: Rig, _ reason: String) async throws {
     let deadline = ContinuousClock.now + .seconds(10)
-    var answer = try await probe(rig)
-    while !answer.text.contains(reason), ContinuousClock.now < deadline { answer = try await probe(rig) }
-    #expect(answer.status == 503 && answer.text.hasPrefix("not ready: the store is "), "\(answer.text)")
-    #expect(answer.text.contains(reason), "\(answer.text)")
+    var response = try await probe(rig)
+    while !response.text.contains(reason), ContinuousClock.now < deadline { response = try await probe(rig) }
+    #expect(response.status == 503 && response.text.hasPrefix("not ready: the store is "), "\(response.text)")
+    #expect(response.text.contains(reason), "\(response.text)")
     #expect(await rig.semel.status(of: "/livez") == 200)
     expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
     #expect(rig.backend.requests.isEmpty)
@@ -83,13 +85,14 @@ struct ReadinessTests {
     try await Rig.run(Configuration(store: .redis, top: ["readiness": rule])) { rig in
       rig.redis?.kill()
       let deadline = ContinuousClock.now + .seconds(10)
-      var answer = try await probe(rig)
-      while !answer.text.contains("failing: "), ContinuousClock.now < deadline {
-        answer = try await probe(rig)
+      var response = try await probe(rig)
+      while !response.text.contains("failing: "), ContinuousClock.now < deadline {
+        response = try await probe(rig)
       }
       #expect(
-        answer.text.contains("store redis 127.0.0.1:\(rig.redis?.port ?? 0): failing: "), "\(answer.text)")
-      #expect(answer.status == status)
+        response.text.contains("store redis 127.0.0.1:\(rig.redis?.port ?? 0): failing: "), "\(response.text)"
+      )
+      #expect(response.status == status)
       try await rig.redis?.start()
       try await rig.semel.page("/readyz", becomes: 200)
     }

@@ -7,16 +7,16 @@ struct ReloadTests {
   func `twenty reloads under load drop no connection and lose no request`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       let hasEnded = Watched(false)
-      let answered = try await withThrowingTaskGroup(of: Int.self) { group in
+      let responded = try await withThrowingTaskGroup(of: Int.self) { group in
         for client in 0..<4 {
           group.addTask {
             let connection = try await RawClient(port: rig.semel.ports.proxy)
             var count = 0
             while !hasEnded.value {
               try await connection.send(Rig.orderText("k-\(client)-\(count)"))
-              expectExecuted(try await connection.answer())
+              expectExecuted(try await connection.response())
               try await connection.send(Rig.orderText(nil, path: "/open"))
-              #expect(try await connection.answer().status == 201)
+              #expect(try await connection.response().status == 201)
               count += 1
             }
             return count
@@ -32,8 +32,8 @@ struct ReloadTests {
         hasEnded.withValue { $0 = true }
         return try await group.reduce(0, +)
       }
-      #expect(answered >= 4)
-      #expect(rig.backend.requests.count == 2 * answered)
+      #expect(responded >= 4)
+      #expect(rig.backend.requests.count == 2 * responded)
       #expect(try await rig.semel.counter("semel_reloads_total") == 20)
       #expect(try await rig.semel.counter("semel_connections_refused_total") == 0)
     }
@@ -60,10 +60,10 @@ struct ReloadTests {
       try await other.start()
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(Rig.orderText("before"))
-      expectExecuted(try await connection.answer())
+      expectExecuted(try await connection.response())
       try await rig.reload { $0.upstream["url"] = "'http://127.0.0.1:\(other.port)'" }
       try await connection.send(Rig.orderText("after"))
-      expectExecuted(try await connection.answer())
+      expectExecuted(try await connection.response())
       #expect(rig.backend.requests.count == 2)
       #expect(other.requests.count == 1)
       expectReplayed(try await rig.order("k"), of: first)
@@ -172,10 +172,10 @@ struct ReloadTests {
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       let long = ("X-Long", String(repeating: "x", count: 5000))
       try await connection.send(Rig.orderText("k", [long]))
-      expectExecuted(try await connection.answer())
+      expectExecuted(try await connection.response())
       try await rig.reload { $0.top["limits"] = "{header_bytes: 4KiB}" }
       try await connection.send(Rig.orderText("k", [long]))
-      #expect(try await connection.answer().status == 431)
+      #expect(try await connection.response().status == 431)
     }
   }
 

@@ -17,8 +17,8 @@ struct ReplayTests {
 
   private static let recorded = ["content-type", "location", "etag", "link", "x-empty"]
 
-  private func recordedFields(_ answer: Answer) -> [String] {
-    answer.fields.filter { Self.recorded.contains($0.name.lowercased()) }.map { "\($0.name): \($0.value)" }
+  private func recordedFields(_ response: ReceivedResponse) -> [String] {
+    response.fields.filter { Self.recorded.contains($0.name.lowercased()) }.map { "\($0.name): \($0.value)" }
   }
 
   @Test(arguments: StoreKind.allCases)
@@ -97,9 +97,9 @@ struct ReplayTests {
       expectReplayed(replay, 201)
       #expect(replay.body.count == size)
       try await slow.setReading(true)
-      let answer = try await slow.answer()
-      expectExecuted(answer)
-      #expect(answer.body == replay.body)
+      let response = try await slow.response()
+      expectExecuted(response)
+      #expect(response.body == replay.body)
     }
   }
 

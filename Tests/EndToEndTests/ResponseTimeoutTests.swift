@@ -49,12 +49,12 @@ struct ResponseTimeoutTests {
       if delay == .connection {
         async let other = rig.order("other")
         await backend.reached { $0.requests == 1 }
-        let answer = try await rig.order("k")
-        #expect(answer.status == 201 && answer.body.count == 100_000, "\(answer.text.prefix(200))")
+        let response = try await rig.order("k")
+        #expect(response.status == 201 && response.body.count == 100_000, "\(response.text.prefix(200))")
         #expect(try await other.status == 201)
       } else {
-        let answer = try await rig.order("k", body: String(repeating: "x", count: 16 << 20))
-        #expect(answer.status == 201 && answer.body.count == 100_000, "\(answer.text.prefix(200))")
+        let response = try await rig.order("k", body: String(repeating: "x", count: 16 << 20))
+        #expect(response.status == 201 && response.body.count == 100_000, "\(response.text.prefix(200))")
       }
     }
   }

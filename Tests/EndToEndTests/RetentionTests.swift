@@ -80,8 +80,8 @@ struct RetentionTests {
         let connection = try await RawClient(port: rig.semel.ports.proxy)
         try await connection.send(Rig.orderText(key))
         let bytes = try await connection.closedByPeer()
-        if case .whole = Answer.parse(bytes, to: "POST", isClosed: true) {
-          Issue.record("a cut answer looks whole")
+        if case .whole = ReceivedResponse.parse(bytes, to: "POST", isClosed: true) {
+          Issue.record("a cut response looks whole")
         }
         let again = try await rig.order(key)
         #expect(again.problem?.code == "outcome_unknown")

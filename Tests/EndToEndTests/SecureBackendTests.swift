@@ -61,11 +61,11 @@ struct SecureBackendTests {
     try await backend.run(nil, configuration) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
-      try await withThrowingTaskGroup(of: Answer.self) { group in
+      try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
         for number in 0..<6 { group.addTask { try await rig.order("k\(number)") } }
         try await rig.backend.arrived(3)
         gate.open()
-        for try await answer in group { expectExecuted(answer) }
+        for try await response in group { expectExecuted(response) }
       }
       #expect(Set(rig.backend.requests.map { $0["X-Connection"] }).count <= 3)
       #expect(rig.backend.requests.count == 6)

@@ -21,13 +21,13 @@ struct ShutdownTests {
       }
       #expect(rig.semel.process.state.value.exit == nil)
       gate.open()
-      let answer = try await connection.answer()
-      expectExecuted(answer)
+      let response = try await connection.response()
+      expectExecuted(response)
       #expect(try await rig.semel.process.exit() == .code(0))
       #expect(rig.backend.requests.count == 1)
 
       try await rig.semel.start()
-      expectReplayed(try await rig.order("k"), of: answer)
+      expectReplayed(try await rig.order("k"), of: response)
       #expect(rig.backend.requests.count == 1)
     }
   }
@@ -86,7 +86,7 @@ struct ShutdownTests {
       rig.semel.terminate()
       try await idle.closedByPeer()
       try await slow.setReading(true)
-      for _ in 0..<sent { #expect(try await slow.answer().body.count == size) }
+      for _ in 0..<sent { #expect(try await slow.response().body.count == size) }
       try await slow.closedByPeer()
       #expect(try await rig.semel.process.exit() == .code(0))
     }

@@ -87,9 +87,9 @@ struct SmugglingTests {
         let connection = try await RawClient(port: rig.semel.ports.proxy)
         try await connection.send(ambiguous.bytes + "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")
         do {
-          let answer = try await connection.answer()
-          #expect(answer.status == 400, "\(ambiguous.name): \(answer.text)")
-          #expect(answer.problem?.status == 400, "\(ambiguous.name)")
+          let response = try await connection.response()
+          #expect(response.status == 400, "\(ambiguous.name): \(response.text)")
+          #expect(response.problem?.status == 400, "\(ambiguous.name)")
           let rest = try await connection.closedByPeer()
           #expect(rest.isEmpty, "\(ambiguous.name): \(String(decoding: rest, as: UTF8.self))")
         } catch {
@@ -105,7 +105,7 @@ struct SmugglingTests {
       let connection = try await RawClient(port: rig.semel.ports.proxy)
       try await connection.send(
         "POST /open HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
-      #expect(try await connection.answer().status == 400)
+      #expect(try await connection.response().status == 400)
       #expect(try await connection.closedByPeer().isEmpty)
       #expect(rig.backend.log.value.begun == 0)
     }

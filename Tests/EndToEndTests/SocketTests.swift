@@ -21,7 +21,7 @@ struct SocketTests {
       #expect("\(refused as Any)".contains("another process listens there"))
       let client = try await RawClient(path: path)
       try await client.send(Rig.orderText("k"))
-      expectExecuted(try await client.answer())
+      expectExecuted(try await client.response())
       try await client.close()
 
       // Somebody has put a socket of its own in the place.
@@ -60,8 +60,8 @@ struct SocketTests {
       for isFirst in [true, false] {
         let client = try await RawClient(path: directory.file("semel.sock"))
         try await client.send(Rig.orderText("k"))
-        let answer = try await client.answer()
-        if isFirst { expectExecuted(answer) } else { expectReplayed(answer, 201) }
+        let response = try await client.response()
+        if isFirst { expectExecuted(response) } else { expectReplayed(response, 201) }
       }
       #expect(backend.requests.count == 1)
       // Its owner and its group may connect, and nobody else.
@@ -73,7 +73,7 @@ struct SocketTests {
       try await semel.start()
       let client = try await RawClient(path: directory.file("semel.sock"))
       try await client.send(Rig.orderText("k"))
-      expectReplayed(try await client.answer(), 201)
+      expectReplayed(try await client.response(), 201)
       try await semel.kill()
       try await backend.stop()
     }

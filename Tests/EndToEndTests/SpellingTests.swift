@@ -59,8 +59,8 @@ struct SpellingTests {
       ]
       for (method, host, version, status) in expected {
         let fields = Self.fields + [("Host", host), ("X-API-Version", version)]
-        let answer = try await rig.semel.client.send(method, "/v1/orders", fields, body: "{}")
-        #expect(answer.idempotencyStatus == status, "\(method) \(host) \(version)")
+        let response = try await rig.semel.client.send(method, "/v1/orders", fields, body: "{}")
+        #expect(response.idempotencyStatus == status, "\(method) \(host) \(version)")
       }
     }
   }

@@ -68,13 +68,13 @@ struct StoreFailureTests {
     try await Rig.run(Configuration(store: .redis)) { rig in
       expectExecuted(try await rig.order("before"))
       for round in 0..<3 {
-        try await withThrowingTaskGroup(of: Answer.self) { group in
+        try await withThrowingTaskGroup(of: ReceivedResponse.self) { group in
           for number in 0..<24 { group.addTask { try await rig.order("\(round)-\(number)") } }
           rig.semel.process.signal(SIGSTOP)
           // Longer than a command of the store may take.
           try await Task.sleep(for: .milliseconds(700))
           rig.semel.process.signal(SIGCONT)
-          for try await answer in group { expectExecuted(answer) }
+          for try await response in group { expectExecuted(response) }
         }
       }
       #expect(!rig.semel.process.output.contains("no connection to Redis"))
@@ -91,8 +91,8 @@ struct StoreFailureTests {
       try await rig.redis?.restart()
       gate.open()
       // The record is made anew by its owner; until then the response waits or is given, and never runs twice.
-      let answer = try await first
-      #expect(answer.text == "once")
+      let response = try await first
+      #expect(response.text == "once")
       let replay = try await rig.order("k") { $0.status == 201 }
       #expect(replay.text == "once")
       #expect(rig.backend.requests.count == 1)
@@ -109,10 +109,10 @@ struct StoreFailureTests {
         expectRefused(try await rig.order("k\(round)"), 503, "store_unavailable", retryable: true)
         rig.redis?.thaw()
         // Far below the lease: nothing has to lapse. Reconnecting may take a moment.
-        let answer = try await rig.order("k\(round)", within: .seconds(10)) {
+        let response = try await rig.order("k\(round)", within: .seconds(10)) {
           $0.problem?.code != "store_unavailable"
         }
-        expectExecuted(answer)
+        expectExecuted(response)
         #expect(rig.backend.runs(of: "k\(round)") == 1)
       }
       #expect(rig.backend.requests.allSatisfy { $0.attempt == "1" })
@@ -147,12 +147,12 @@ struct StoreFailureTests {
       rig.redis?.freeze()
       gate.open()
       // The client gets its response, although storing it is still being tried.
-      let answer = try await first
-      #expect(answer.status == 201)
-      #expect(answer.text == "once")
+      let response = try await first
+      #expect(response.status == 201)
+      #expect(response.text == "once")
       rig.redis?.thaw()
       let replay = try await rig.order("k") { $0.status == 201 }
-      expectReplayed(replay, of: answer)
+      expectReplayed(replay, of: response)
       #expect(rig.backend.requests.count == 1)
     }
   }

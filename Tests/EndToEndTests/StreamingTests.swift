@@ -32,7 +32,7 @@ struct StreamingTests {
       if isChunked { piece = Array("\(String(size, radix: 16))\r\n".utf8) + piece + Array("\r\n".utf8) }
       for _ in 0..<Self.gibibyte / size { try await connection.send(piece) }
       if isChunked { try await connection.send("0\r\n\r\n") }
-      #expect(try await connection.answer(to: "PUT", within: .seconds(100)).status == 201)
+      #expect(try await connection.response(to: "PUT", within: .seconds(100)).status == 201)
       #expect(rig.backend.requests.map(\.bodyLength) == [Self.gibibyte])
       let memory = try rig.semel.memory("VmHWM")
       #expect(memory < Self.mostMemory)

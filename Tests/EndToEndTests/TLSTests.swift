@@ -29,8 +29,8 @@ struct TLSTests {
         halfOpen.append(client)
       }
       for number in 0..<5 {
-        let answer = try await secure.order("k\(number)")
-        #expect(answer.lowercased().contains("idempotency-status: executed"), "\(answer)")
+        let response = try await secure.order("k\(number)")
+        #expect(response.lowercased().contains("idempotency-status: executed"), "\(response)")
       }
       #expect(try await secure.rig.semel.counter("semel_open_connections") < 30)
       withExtendedLifetime(halfOpen) {}
@@ -81,7 +81,7 @@ struct TLSTests {
     try await SecureRig.run { secure in
       let report = try await HTTP2Script(
         port: secure.port, authority: secure.certificates.authority,
-        [["open", 1, HTTP2Script.order("k"), true], ["answer", 1]]
+        [["open", 1, HTTP2Script.order("k"), true], ["response", 1]]
       ).report()
       #expect(try report[1].status == 201)
     }
@@ -151,8 +151,8 @@ struct TLSTests {
         let alice = try await authority.issue("alice", subject: "/CN=a", names: ["DNS:alice"])
         let secure = SecureRig(rig: rig, certificates: ours, server: server, port: port)
         for status in ["executed", "replayed"] {
-          let answer = try await secure.order("k", as: alice)
-          #expect(answer.lowercased().contains("idempotency-status: \(status)"), "\(answer)")
+          let response = try await secure.order("k", as: alice)
+          #expect(response.lowercased().contains("idempotency-status: \(status)"), "\(response)")
         }
       }
       #expect(rig.backend.requests.count == 2)
@@ -180,9 +180,9 @@ struct TLSTests {
       let old = try HTTP2Script(
         port: secure.port, authority: secure.certificates.authority,
         [
-          ["open", 1, HTTP2Script.order("k"), true], ["answer", 1],
+          ["open", 1, HTTP2Script.order("k"), true], ["response", 1],
           ["open", 3, HTTP2Script.order("late"), true],
-          ["answer", 3],
+          ["response", 3],
         ])
       try await secure.rig.backend.arrived(1)
       #expect(try await secure.handshake([]).contains("subject=CN = localhost"))

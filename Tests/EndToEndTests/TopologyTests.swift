@@ -40,8 +40,8 @@ import Testing
       cluster.masters[1].kill()
       for number in 0..<30 {
         let key = "after-\(number)"
-        let answer = try await rig.order(key) { $0.status == 201 }
-        #expect(answer.idempotencyStatus == "executed" || answer.idempotencyStatus == "replayed")
+        let response = try await rig.order(key) { $0.status == 201 }
+        #expect(response.idempotencyStatus == "executed" || response.idempotencyStatus == "replayed")
         #expect(rig.backend.runs(of: key) == 1)
       }
       for number in 0..<30 { expectReplayed(try await rig.order("before-\(number)"), 201) }

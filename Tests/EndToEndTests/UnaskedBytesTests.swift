@@ -28,9 +28,9 @@ struct UnaskedBytesTests {
   }
 
   private static func expectOwn(
-    _ answer: Answer, _ key: String, sourceLocation: SourceLocation = #_sourceLocation
+    _ response: ReceivedResponse, _ key: String, sourceLocation: SourceLocation = #_sourceLocation
   ) {
-    #expect(answer.text == #"{"key":"\#(key)"}"#, "\(answer)", sourceLocation: sourceLocation)
+    #expect(response.text == #"{"key":"\#(key)"}"#, "\(response)", sourceLocation: sourceLocation)
   }
 
   @Test(arguments: Wire.allCases, ["late", "leaving", "glued", "tail"])
@@ -90,7 +90,7 @@ struct UnaskedBytesTests {
         HTTPClient.request(method, method == "GET" ? "/open" : "/v1/orders", Rig.fields(key: "bob")))
       try await backend.line(containing: "said /open/late")
       rig.semel.thaw()
-      Self.expectOwn(try await client.answer(), "bob")
+      Self.expectOwn(try await client.response(), "bob")
     }
   }
 
@@ -121,9 +121,9 @@ struct UnaskedBytesTests {
       try await client.send(Rig.orderText("k"))
       try await backend.line(containing: "said /v1/ticket")
       rig.semel.thaw()
-      let answer = try await client.answer()
-      expectExecuted(answer)
-      #expect(answer["X-Connection"] == "1")
+      let response = try await client.response()
+      expectExecuted(response)
+      #expect(response["X-Connection"] == "1")
     }
   }
 
@@ -163,9 +163,9 @@ struct UnaskedBytesTests {
     try await run(wire) { rig, backend in
       let fields = [("X-Name", "n")]
       func connection(_ path: String, _ more: [(String, String)] = []) async throws -> Int {
-        let answer = try await rig.semel.client.send("GET", path, fields + more)
-        Self.expectOwn(answer, "n")
-        return try #require(answer["X-Connection"].flatMap { Int($0) })
+        let response = try await rig.semel.client.send("GET", path, fields + more)
+        Self.expectOwn(response, "n")
+        return try #require(response["X-Connection"].flatMap { Int($0) })
       }
       let first = try await connection("/open")
       #expect(try await connection("/open") == first)

@@ -121,8 +121,8 @@ struct WebSocketTests {
       let fields = [
         ("Connection", "Upgrade, HTTP2-Settings"), ("Upgrade", protocols), ("HTTP2-Settings", "AAMAAABk"),
       ]
-      let answer = try await rig.semel.client.send("GET", "/open", fields)
-      #expect(answer.status == 201)
+      let response = try await rig.semel.client.send("GET", "/open", fields)
+      #expect(response.status == 201)
       let request = try #require(rig.backend.requests.first)
       #expect(request["Upgrade"] == nil && request["HTTP2-Settings"] == nil)
     }
@@ -143,9 +143,9 @@ struct WebSocketTests {
       let client = try await RawClient(port: rig.semel.ports.proxy)
       let fields = [("Connection", "Upgrade"), ("Upgrade", "Spoken, more")]
       try await client.send(HTTPClient.request("GET", "/open", fields))
-      let answer = try await client.answer()
-      #expect(answer.status == 502)
-      #expect(!answer.text.contains("hello"))
+      let response = try await client.response()
+      #expect(response.status == 502)
+      #expect(!response.text.contains("hello"))
     }
   }
 
@@ -162,9 +162,9 @@ struct WebSocketTests {
       let fields = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
       for _ in 1...2 {
         try await client.send(HTTPClient.request("GET", "/open", fields))
-        let answer = try await client.answer()
-        #expect(answer.status == 426)
-        #expect(answer.text == "no")
+        let response = try await client.response()
+        #expect(response.status == 426)
+        #expect(response.text == "no")
       }
       #expect(backend.tally.connections == 1)
     }

@@ -42,7 +42,7 @@ struct WireFuzzTests {
       #expect(exit == .code(0), "\(process.output)\(process.errors)")
       print(process.output, terminator: "")
       // Of HTTP/2 as well, which has a way of its own to the same requests.
-      for word in ["answers2", "refused2"] {
+      for word in ["responses2", "refused2"] {
         #expect(process.output.contains(word) && !process.output.contains("\(word)=0 "), "\(process.output)")
       }
       // It reached the backend, and Semel had to refuse: the run was about something.

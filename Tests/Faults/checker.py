@@ -156,7 +156,7 @@ class Checker:
         self.check_forgotten(record, losses)
         for life in self.lives(record, [*wipes, *losses]):
             self.check_runs(life)
-            self.check_answers(life)
+            self.check_responses(life)
             self.check_end(life)
         report, self.report = self.report, report
         return report
@@ -276,7 +276,7 @@ class Checker:
 
     # 2 and 4: the outcomes that clients got
 
-    def check_answers(self, record):
+    def check_responses(self, record):
         outcomes = record.outcomes()
         if len({each["response"] for each in outcomes}) > 1:
             found = {(each["serial"], each["response"]) for each in outcomes}

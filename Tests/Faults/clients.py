@@ -22,7 +22,7 @@ class Connection(asyncio.Protocol):
         self.transport = transport
 
     def request(self, data):
-        self.message = http1.Message(is_answer=True)
+        self.message = http1.Message(is_response=True)
         self.response = asyncio.get_running_loop().create_future()
         self.transport.write(data)
         return self.response

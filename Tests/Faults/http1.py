@@ -8,8 +8,8 @@ HEAD_END = b"\r\n\r\n"
 class Message:
     """A message as it comes in, piece by piece. `is_whole` once its framing says so."""
 
-    def __init__(self, is_answer=False):
-        self.is_answer = is_answer
+    def __init__(self, is_response=False):
+        self.is_response = is_response
         self.buffer = bytearray()
         self.start = None
         self.fields = {}
@@ -29,7 +29,7 @@ class Message:
         if "transfer-encoding" in self.fields:
             return self.read_chunks()
         length = int(self.fields.get("content-length", "0"))
-        if self.is_answer and self.status in (204, 304):
+        if self.is_response and self.status in (204, 304):
             length = 0
         if len(self.buffer) < length:
             return b""

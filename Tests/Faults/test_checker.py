@@ -147,7 +147,7 @@ class Contract(MadeUp):
                 self.calm(word="outcome_unknown", serial=None, status=409)
                 self.assertEqual(self.rules(), rules)
 
-    def test_an_answer_that_may_be_lost_leaves_it_in_doubt(self):
+    def test_a_response_that_may_be_lost_leaves_it_in_doubt(self):
         self.send()
         self.run_(outcome="retry")
         self.add("responded", 0.1, serial=1)
@@ -165,13 +165,13 @@ class Contract(MadeUp):
         self.calm(serial=2)
         self.assertEqual(self.rules(), {4})
 
-    def test_an_answer_to_another_payload_is_found(self):
+    def test_a_response_to_another_payload_is_found(self):
         self.once()
         self.deliver("replayed", print_="q")
         self.calm()
         self.assertEqual(self.rules(), {4})
 
-    def test_another_callers_answer_is_found(self):
+    def test_another_callers_response_is_found(self):
         self.once()
         self.calm(caller="b")
         self.assertEqual(self.rules(), {4})

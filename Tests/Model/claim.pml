@@ -373,7 +373,7 @@ owning:
 sent:
   if
   :: atomic { again(renewals); hasRenewed = 1; goto sent }
-  :: atomic { true -> execute(); goto answered }
+  :: atomic { true -> execute(); goto responded }
   :: atomic { true -> execute(); goto unanswered }
   :: atomic { stop; goto unanswered }                  /* Cut before the backend has read it. */
   :: atomic { true -> execute(); goto finished }                   /* It dies. */
@@ -389,7 +389,7 @@ unanswered:
 #endif
   d[me].marks = 1;
   if
-  :: atomic { ran == me || d[me].isForgotten -> goto answered } /* Late. */
+  :: atomic { ran == me || d[me].isForgotten -> goto responded } /* Late. */
 #ifdef LATE_DELETE
   :: atomic { ran == 0 && d[me].isFirst -> d[me].deletes = 1; goto givingBack }
 #endif
@@ -397,9 +397,9 @@ unanswered:
   :: goto finished
   fi;
 
-answered:
+responded:
   if
-  :: atomic { again(completions); goto answered }
+  :: atomic { again(completions); goto responded }
   :: atomic { hears(done) -> tellClient(me) }
   :: atomic { hears(lost) -> if :: state == completed -> tellClient(outcome) :: else fi }
 #ifndef RETRY

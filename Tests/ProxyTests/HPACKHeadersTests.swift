@@ -24,10 +24,10 @@ struct HPACKHeadersTests {
     head.append("X-Hop", "1")
     head.append("Transfer-Encoding", "chunked", as: .transferEncoding)
     head.append("X-Kept", "1")
-    let answer = ClientResponse(
+    let response = ClientResponse(
       head, label: .executed, body: ByteBuffer(string: "made"), trailers: ByteBuffer(), to: .post)
     #expect(
-      HPACKHeaders(answer.head).map { "\($0.name)=\($0.value)" } == [
+      HPACKHeaders(response.head).map { "\($0.name)=\($0.value)" } == [
         ":status=201", "x-kept=1", "idempotency-status=executed", "content-length=4",
       ])
   }

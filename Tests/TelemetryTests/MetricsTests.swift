@@ -2,8 +2,8 @@ import Telemetry
 import Testing
 
 @Suite struct `The metrics page` {
-  private static func record(_ change: (inout AccessRecord) -> Void) -> AccessRecord {
-    var record = AccessRecord()
+  private static func record(_ change: (inout AccessLogEntry) -> Void) -> AccessLogEntry {
+    var record = AccessLogEntry()
     record.totalMicroseconds = 60
     change(&record)
     return record

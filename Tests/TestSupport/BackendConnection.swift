@@ -8,7 +8,7 @@ final class BackendConnection: ChannelInboundHandler {
   private let backend: OrdersBackend
   private let number: Int
   private var request = BackendRequest(method: "", target: "", fields: [])
-  private var isAnsweredEarly = false
+  private var hasEarlyResponse = false
 
   init(backend: OrdersBackend, number: Int) {
     self.backend = backend
@@ -22,16 +22,16 @@ final class BackendConnection: ChannelInboundHandler {
         method: head.method.rawValue, target: head.uri,
         fields: head.headers.map { (name: $0.name, value: $0.value) })
       request.connection = number
-      isAnsweredEarly = false
+      hasEarlyResponse = false
       guard let reply = backend.earlyReply(to: request) else { return }
-      isAnsweredEarly = true
-      answer(reply, on: context.channel)
+      hasEarlyResponse = true
+      response(reply, on: context.channel)
     case .body(let bytes):
       request.bodyLength += bytes.readableBytes
       if request.body.count < 4 << 20 { request.body += bytes.readableBytesView }
     case .end:
       let reply = backend.reply(to: request)
-      if !isAnsweredEarly { answer(reply, on: context.channel) }
+      if !hasEarlyResponse { response(reply, on: context.channel) }
     }
   }
 
@@ -39,7 +39,7 @@ final class BackendConnection: ChannelInboundHandler {
     context.close(promise: nil)
   }
 
-  private func answer(_ reply: Reply, on channel: any Channel) {
+  private func response(_ reply: Reply, on channel: any Channel) {
     let write: @Sendable () -> Void = {
       channel.eventLoop.scheduleTask(in: TimeAmount(reply.delay)) { Self.write(reply, on: channel) }
     }
@@ -47,7 +47,7 @@ final class BackendConnection: ChannelInboundHandler {
   }
 
   private static func write(_ reply: Reply, on channel: any Channel) {
-    guard reply.ending != .closedUnanswered else { return channel.close(promise: nil) }
+    guard reply.ending != .closedWithoutResponse else { return channel.close(promise: nil) }
     channel.writeAndFlush(ByteBuffer(string: reply.head), promise: nil)
     var length = reply.content.count
     if case .cut(let after) = reply.ending { length = after }

@@ -15,12 +15,12 @@ package struct HTTPClient: Sendable {
   package func send(
     _ method: String = "GET", _ target: String, _ fields: [(String, String)] = [], body: String? = nil,
     within span: Duration = .seconds(20)
-  ) async throws -> Answer {
+  ) async throws -> ReceivedResponse {
     let connection = try await RawClient(port: port)
     try await connection.send(Self.request(method, target, fields, host: host, body: body))
     while true {
-      let answer = try await connection.answer(to: method, within: span)
-      if answer.status >= 200 { return answer }
+      let response = try await connection.response(to: method, within: span)
+      if response.status >= 200 { return response }
     }
   }
 

@@ -82,19 +82,20 @@ package final class RawClient: Sendable {
   }
 
   /// The next response, which is for a request of `method`. One of 1xx counts.
-  package func answer(to method: String = "POST", within span: Duration = .seconds(20)) async throws -> Answer
+  package func response(to method: String = "POST", within span: Duration = .seconds(20)) async throws
+    -> ReceivedResponse
   {
-    let parsed = try await inbox.until("an answer", within: span) { inbox -> Answer.Parsed? in
-      switch Answer.parse(inbox.bytes, to: method, isClosed: inbox.isClosed) {
-      case .incomplete: return inbox.isClosed ? .malformed("closed without an answer") : nil
-      case .whole(let answer, let count):
+    let parsed = try await inbox.until("a response", within: span) { inbox -> ReceivedResponse.Parsed? in
+      switch ReceivedResponse.parse(inbox.bytes, to: method, isClosed: inbox.isClosed) {
+      case .incomplete: return inbox.isClosed ? .malformed("closed without a response") : nil
+      case .whole(let response, let count):
         inbox.bytes.removeFirst(count)
-        return .whole(answer, count: count)
+        return .whole(response, count: count)
       case .malformed(let why): return .malformed(why)
       }
     }
-    guard case .whole(let answer, _) = parsed else { throw TestFailure("no whole answer: \(parsed)") }
-    return answer
+    guard case .whole(let response, _) = parsed else { throw TestFailure("no whole response: \(parsed)") }
+    return response
   }
 
   /// Waits until the other side has closed; the bytes that nobody read by then.

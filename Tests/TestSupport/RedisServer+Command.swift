@@ -1,7 +1,7 @@
 import Glibc
 
 extension RedisServer {
-  package enum CommandError: Error { case noAnswer }
+  package enum CommandError: Error { case noResponse }
 
   /// Runs one command over a blocking connection of its own and returns its whole reply as the protocol spells it
   /// (`+PONG`, `-ERR …`, `:1`), a bulk string as its bytes and an array's members one a line; `nil` for nil.
@@ -12,7 +12,7 @@ extension RedisServer {
     var command = "*\(words.count)\r\n"
     for word in words { command += "$\(word.utf8.count)\r\n\(word)\r\n" }
     guard send(descriptor, command, command.utf8.count, Int32(MSG_NOSIGNAL)) == command.utf8.count else {
-      throw CommandError.noAnswer
+      throw CommandError.noResponse
     }
     return try reply(descriptor)
   }
@@ -30,7 +30,7 @@ extension RedisServer {
     }
     guard connected else {
       close(descriptor)
-      throw CommandError.noAnswer
+      throw CommandError.noResponse
     }
     return descriptor
   }
@@ -57,7 +57,7 @@ extension RedisServer {
 
   private func byte(_ descriptor: Int32) throws -> UInt8 {
     var byte: UInt8 = 0
-    guard recv(descriptor, &byte, 1, 0) == 1 else { throw CommandError.noAnswer }
+    guard recv(descriptor, &byte, 1, 0) == 1 else { throw CommandError.noResponse }
     return byte
   }
 }

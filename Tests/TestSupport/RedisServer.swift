@@ -121,7 +121,7 @@ package final class RedisServer: @unchecked Sendable {
     precondition(process == 0, "RedisServer: started twice")
     process = try Self.spawn([program] + arguments, clock?.environment ?? [:])
     for _ in 0..<2000 {
-      if let answer = try? command(["PING"]), !answer.hasPrefix("-LOADING") { return }
+      if let response = try? command(["PING"]), !response.hasPrefix("-LOADING") { return }
       var status: Int32 = 0
       if waitpid(process, &status, WNOHANG) == process {
         Self.running.withLock { _ = $0.remove(process) }

@@ -26,7 +26,7 @@ package struct Reply: Sendable {
   package enum Ending: Sendable, Equatable {
     case whole
     /// The connection is closed without a byte of a response.
-    case closedUnanswered
+    case closedWithoutResponse
     /// The connection is closed after so many bytes of the body.
     case cut(after: Int)
   }
@@ -68,7 +68,7 @@ package struct Reply: Sendable {
   }
 
   /// A response that never comes: the connection is closed once the request was read.
-  package static var unanswered: Reply { Reply(ending: .closedUnanswered) }
+  package static var unanswered: Reply { Reply(ending: .closedWithoutResponse) }
 
   /// The status line and the field lines.
   package var head: String {

@@ -76,13 +76,13 @@ package final class Watched<Value: Sendable>: Sendable {
 
   private func wait(_ number: Int, _ attempt: @escaping @Sendable (inout Value) -> Bool) async -> Bool {
     await withCheckedContinuation { continuation in
-      let answer: Bool? = state.withLockedValue { state in
+      let response: Bool? = state.withLockedValue { state in
         if attempt(&state.value) { return true }
         if Task.isCancelled { return false }
         state.waiters[number] = Waiter(attempt: attempt, continuation: continuation)
         return nil
       }
-      if let answer { continuation.resume(returning: answer) }
+      if let response { continuation.resume(returning: response) }
     }
   }
 

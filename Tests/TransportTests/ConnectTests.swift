@@ -45,7 +45,7 @@ import Wire
         try connection.readRequest()
         try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
       }
-      #expect(try await exchange.finish() == Answer(status: 200, body: "ok"))
+      #expect(try await exchange.finish() == ReceivedResponse(status: 200, body: "ok"))
       #expect(server.tally.requests == 1 && harness.upstream.counters.retries > 0)
     }
     unlink(path)

@@ -21,8 +21,8 @@ import Wire
     let server = try RawServer(script: Self.echo)
     try await Harness.run { harness async throws in
       for index in 0..<20 {
-        let answer = try await harness.upstream.begin(.to(server, "GET", "/\(index)")).finish()
-        #expect(answer == Answer(status: 200, body: "/\(index)"))
+        let response = try await harness.upstream.begin(.to(server, "GET", "/\(index)")).finish()
+        #expect(response == ReceivedResponse(status: 200, body: "/\(index)"))
       }
       #expect(server.tally.connections == 1 && harness.upstream.counters.connects == 1)
     }
@@ -210,7 +210,7 @@ import Wire
       #expect(head.head.status == 200)
       await #expect(throws: UpstreamFailure.timedOut) { try await exchange.collect(upTo: 100, within: 20) }
       gate.open()
-      #expect(try await exchange.finish() == Answer(status: 200, body: "late"))
+      #expect(try await exchange.finish() == ReceivedResponse(status: 200, body: "late"))
     }
   }
 
@@ -227,7 +227,7 @@ import Wire
       _ = try await exchange.head(within: nil)
       exchange.close()
       ended.pass()
-      #expect(await exchange.failure()?.isAnswerLost == true)
+      #expect(await exchange.failure()?.isResponseLost == true)
     }
   }
 
@@ -242,7 +242,7 @@ import Wire
       let connecting = harness.upstream.begin(.to(.loopback(dead.port)))
       await server.reached { $0.requests == 1 }
       harness.upstream.shutdown()
-      #expect(await running.failure()?.isAnswerLost == true)
+      #expect(await running.failure()?.isResponseLost == true)
       #expect(await connecting.failure()?.isNotSent == true)
       #expect(await harness.upstream.begin(.to(server)).failure()?.isNotSent == true)
     }

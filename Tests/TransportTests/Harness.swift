@@ -68,7 +68,7 @@ extension SendPermit {
 }
 
 /// A response as a test compares it.
-struct Answer: Equatable {
+struct ReceivedResponse: Equatable {
   var status: Int
   var body: String
   var trailers = ""
@@ -76,13 +76,13 @@ struct Answer: Equatable {
 
 extension HTTPExchange {
   /// Reads the whole response and gives the connection back.
-  func finish(within span: Milliseconds = .seconds(10)) async throws -> Answer {
+  func finish(within span: Milliseconds = .seconds(10)) async throws -> ReceivedResponse {
     defer { close() }
     let head = try await head(within: span)
     guard case .whole(let body) = try await collect(upTo: 1 << 24, within: span) else {
-      return Answer(status: head.head.status, body: "too large")
+      return ReceivedResponse(status: head.head.status, body: "too large")
     }
-    return Answer(
+    return ReceivedResponse(
       status: head.head.status, body: String(buffer: body), trailers: String(buffer: trailers))
   }
 
@@ -99,5 +99,5 @@ extension HTTPExchange {
 
 extension UpstreamFailure {
   var isNotSent: Bool { if case .notSent = self { true } else { false } }
-  var isAnswerLost: Bool { if case .responseLost = self { true } else { false } }
+  var isResponseLost: Bool { if case .responseLost = self { true } else { false } }
 }

@@ -30,10 +30,10 @@ import Testing
     let (method, body) = Self.bodies[index]
     try await Harness.run { harness async throws in
       let first = try await harness.upstream.begin(.to(server)).finish()
-      #expect(first == Answer(status: 200, body: "ok"))
+      #expect(first == ReceivedResponse(status: 200, body: "ok"))
       let permit = SendPermit.fresh()
       let second = await harness.upstream.begin(.to(server, method, body: body, permit: permit)).failure()
-      #expect(second?.isAnswerLost == true, "\(String(describing: second))")
+      #expect(second?.isResponseLost == true, "\(String(describing: second))")
       #expect(permit.isSent)
       #expect(server.tally.requests == 2)
     }
@@ -45,7 +45,7 @@ import Testing
       _ = try await harness.upstream.begin(.to(server)).finish()
       let body = RequestBody.whole(ByteBuffer(string: "{}"))
       let second = await harness.upstream.begin(.to(server, "POST", body: body)).failure()
-      #expect(second?.isAnswerLost == true)
+      #expect(second?.isResponseLost == true)
       #expect(server.tally.requests == 2)
     }
   }
@@ -80,7 +80,7 @@ import Testing
       let permit = SendPermit.fresh()
       _ = try await harness.upstream.begin(.to(server, "POST", permit: permit)).finish()
       let failure = await harness.upstream.begin(.to(server, "POST", permit: permit)).failure()
-      #expect(failure?.isAnswerLost == true)
+      #expect(failure?.isResponseLost == true)
       #expect(server.tally.requests == 1)
     }
   }

@@ -9,8 +9,8 @@ import Wire
 @Suite struct `The bytes of a response` {
   /// Sends one request, to which the server responds with these bytes, and after which it closes if `closing` is true.
   private func exchange(
-    _ method: String = "GET", answeredBy bytes: String, closing: Bool = false
-  ) async throws -> Result<Answer, UpstreamFailure> {
+    _ method: String = "GET", respondedBy bytes: String, closing: Bool = false
+  ) async throws -> Result<ReceivedResponse, UpstreamFailure> {
     let server = try RawServer { connection in
       try connection.readRequest()
       try connection.write(bytes)
@@ -25,48 +25,51 @@ import Wire
     }
   }
 
-  static let whole: [(bytes: String, answer: Answer)] = [
-    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Answer(status: 200, body: "ok")),
-    ("HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", Answer(status: 200, body: "")),
-    ("HTTP/1.1 204 No Content\r\n\r\n", Answer(status: 204, body: "")),
-    ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", Answer(status: 304, body: "")),
+  static let whole: [(bytes: String, response: ReceivedResponse)] = [
+    ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", ReceivedResponse(status: 200, body: "ok")),
+    ("HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", ReceivedResponse(status: 200, body: "")),
+    ("HTTP/1.1 204 No Content\r\n\r\n", ReceivedResponse(status: 204, body: "")),
+    ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", ReceivedResponse(status: 304, body: "")),
     (
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n1;x=y\r\n!\r\n0\r\n\r\n",
-      Answer(status: 200, body: "ok!")
+      ReceivedResponse(status: 200, body: "ok!")
     ),
     (
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\nX-Other: a b\r\n\r\n",
-      Answer(status: 200, body: "ok", trailers: "X-Sum: 7\r\nX-Other: a b\r\n")
+      ReceivedResponse(status: 200, body: "ok", trailers: "X-Sum: 7\r\nX-Other: a b\r\n")
     ),
     (
       "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
-        + "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok", Answer(status: 201, body: "ok")
+        + "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok", ReceivedResponse(status: 201, body: "ok")
     ),
     (
       "HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok",
-      Answer(status: 200, body: "ok")
+      ReceivedResponse(status: 200, body: "ok")
     ),
     (
       "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nraw",
-      Answer(status: 200, body: "raw")
+      ReceivedResponse(status: 200, body: "raw")
     ),
-    ("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", Answer(status: 302, body: "")),
+    (
+      "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
+      ReceivedResponse(status: 302, body: "")
+    ),
     (
       "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
-      Answer(status: 401, body: "")
+      ReceivedResponse(status: 401, body: "")
     ),
   ]
 
   @Test(arguments: whole.indices)
   func `a response is whole by its framing`(index: Int) async throws {
     let (bytes, expected) = Self.whole[index]
-    #expect(try await exchange(answeredBy: bytes).get() == expected)
+    #expect(try await exchange(respondedBy: bytes).get() == expected)
   }
 
   @Test func `a response to HEAD has no body whatever its fields state`() async throws {
     for fields in ["Content-Length: 500\r\n", "Transfer-Encoding: chunked\r\n", ""] {
-      let answer = try await exchange("HEAD", answeredBy: "HTTP/1.1 200 OK\r\n\(fields)\r\n").get()
-      #expect(answer == Answer(status: 200, body: ""))
+      let response = try await exchange("HEAD", respondedBy: "HTTP/1.1 200 OK\r\n\(fields)\r\n").get()
+      #expect(response == ReceivedResponse(status: 200, body: ""))
     }
   }
 
@@ -88,12 +91,12 @@ import Wire
 
   @Test(arguments: broken)
   func `a cut or invalid response is lost`(bytes: String) async throws {
-    let result = try await exchange(answeredBy: bytes, closing: true)
+    let result = try await exchange(respondedBy: bytes, closing: true)
     guard case .failure(let failure) = result else {
       Issue.record("\(bytes.debugDescription) passed as \(result)")
       return
     }
-    #expect(failure.isAnswerLost, "\(bytes.debugDescription): \(failure)")
+    #expect(failure.isResponseLost, "\(bytes.debugDescription): \(failure)")
   }
 
   @Test func `a response that ends with its connection is marked as such`() async throws {
@@ -106,7 +109,7 @@ import Wire
       let head = try await exchange.head(within: nil)
       #expect(head.isDelimitedByClose)
       #expect(head.head.fields(named: "x").map { head.head.string($0.valueRange) } == ["1"])
-      #expect(try await exchange.finish() == Answer(status: 200, body: "to the end"))
+      #expect(try await exchange.finish() == ReceivedResponse(status: 200, body: "to the end"))
     }
   }
 

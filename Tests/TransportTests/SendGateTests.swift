@@ -49,7 +49,7 @@ import Wire
     _ = permit.take(now: early)
     var gate = gate("POST", permit: permit)
     let isOpen = gate.open(now: early)
-    #expect(!isOpen && gate.failure("x").isAnswerLost)
+    #expect(!isOpen && gate.failure("x").isResponseLost)
   }
 
   @Test func `connecting is retried while the permit holds, and not once the request was sent`() {

@@ -9,7 +9,7 @@ import Testing
 @Suite struct `A request that is still being sent` {
   private static let large = ByteBuffer(repeating: 0x61, count: 10 << 20)
 
-  static let earlyAnswers = [
+  static let earlyResponses = [
     "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno",
     "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno",
     "HTTP/1.1 413 Too Large\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
@@ -18,11 +18,11 @@ import Testing
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
   ]
 
-  @Test(arguments: earlyAnswers, [true, false])
-  func `an early whole response counts`(answer: String, isStreamed: Bool) async throws {
+  @Test(arguments: earlyResponses, [true, false])
+  func `an early whole response counts`(response: String, isStreamed: Bool) async throws {
     let server = try RawServer { connection in
       try connection.readHead()
-      try connection.write(answer)
+      try connection.write(response)
       // Nothing more is read, nor is the connection closed: the request stays under way.
       ScriptGate().pass()
     }
@@ -35,12 +35,12 @@ import Testing
     }
   }
 
-  @Test(arguments: earlyAnswers)
-  func `a whole response counts even if a reset follows`(answer: String) async throws {
+  @Test(arguments: earlyResponses)
+  func `a whole response counts even if a reset follows`(response: String) async throws {
     let server = try RawServer { connection in
       try connection.readHead()
       _ = try connection.read(100_000)
-      try connection.write(answer)
+      try connection.write(response)
     }
     try await Harness.run { harness async throws in
       let exchange = harness.upstream.begin(.to(server, "POST", body: .whole(Self.large), permit: .fresh()))
@@ -57,7 +57,7 @@ import Testing
     try await Harness.run { harness async throws in
       let body = RequestBody.streamed(Silence(), length: nil)
       let exchange = harness.upstream.begin(.to(server, "POST", body: body))
-      #expect(try await exchange.finish() == Answer(status: 400, body: "no"))
+      #expect(try await exchange.finish() == ReceivedResponse(status: 400, body: "no"))
     }
   }
 

@@ -12,11 +12,11 @@ import Testing
   }
 
   @Test func `a response reads as one of HTTP 1`() throws {
-    let answer = try Self.head([(":status", "201"), ("content-length", "5"), ("x-a", " b\t")])
-    #expect(answer.head.status == 201)
-    #expect(answer.framing == .length(5))
-    #expect(answer.head.fields(named: "x-a").map { answer.head.string($0.valueRange) } == ["b"])
-    let text = String(buffer: answer.head.bytes)
+    let response = try Self.head([(":status", "201"), ("content-length", "5"), ("x-a", " b\t")])
+    #expect(response.head.status == 201)
+    #expect(response.framing == .length(5))
+    #expect(response.head.fields(named: "x-a").map { response.head.string($0.valueRange) } == ["b"])
+    let text = String(buffer: response.head.bytes)
     #expect(text == "HTTP/1.1 201 \r\ncontent-length: 5\r\nx-a: b\r\n\r\n")
   }
 

@@ -44,7 +44,7 @@ extension ClientTLSFiles {
   }
 }
 
-extension ProxyPatience {
+extension StopDurations {
   init(_ settings: Settings) {
     self.init(drainDelay: settings.drainDelay, grace: settings.shutdownGrace)
   }

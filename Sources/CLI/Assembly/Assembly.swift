@@ -106,7 +106,7 @@ struct Assembly {
       readiness: StoreReadiness(
         of: settings.store, stores.map(\.counters.monitor),
         topology: { [counters = stores[0].counters] in counters.topology }), services: [watch],
-      board: RedisCensus(stores[0]), invalidations: RedisInvalidations(stores[0]),
+      board: RedisOpenRecordBoard(stores[0]), invalidations: RedisInvalidations(stores[0]),
       onAlarm: { subscriber.observeAlarms($0) },
       enter: { watch.follow(try await Self.begin(namespace)) })
     try await serve(assembled, parts, beside: services)
@@ -125,14 +125,14 @@ struct Assembly {
 extension Assembly {
   /// The time for which a start repeats a step on an embedded store that does not reply: a slow disk, or a previous
   /// process that is about to end, must not fail it.
-  private static let patience = Duration.seconds(10)
+  private static let maxStartWait = Duration.seconds(10)
 
   /// Repeats a step until it reaches the embedded store.
   ///
   /// - Parameter step: Returns the reason why it has not reached the store.
-  /// - Throws: `NamespaceUnreadable` after `patience`.
+  /// - Throws: `NamespaceUnreadable` after `maxStartWait`.
   private static func untilReached(_ step: () async throws -> String?) async throws {
-    let end = ContinuousClock.now + patience
+    let end = ContinuousClock.now + maxStartWait
     while let reason = try await step() {
       guard ContinuousClock.now < end else { throw NamespaceUnreadable(reason: reason) }
       try await Task.sleep(for: .milliseconds(100))

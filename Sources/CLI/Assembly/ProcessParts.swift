@@ -88,7 +88,7 @@ struct AssembledStore<Records: RecordStore> {
   /// The services of the store, which run beside the proxy.
   var services: [any Service] = []
   /// The place where nodes share their counts of open records; `nil` if the store belongs to this process alone.
-  var board: (any CensusBoard)?
+  var board: (any OpenRecordBoard)?
   /// The way to the caches of other nodes; `nil` if the store belongs to this process alone.
   var invalidations: (any CacheInvalidations)?
   /// Registers a call for each time that all live claims should be renewed at once.

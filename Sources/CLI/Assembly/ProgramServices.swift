@@ -85,7 +85,8 @@ extension ProgramServices {
     _ server: Server, after adminStands: OperatorGate
   ) throws -> ProxyService<Records, HTTPUpstream> {
     ProxyService(
-      server: server, listeners: try settings.listen.map(Listener.init), patience: ProxyPatience(settings),
+      server: server, listeners: try settings.listen.map(Listener.init),
+      stopDurations: StopDurations(settings),
       onBound: { [enter = store.enter] in
         try await adminStands.opened()
         try await enter()
@@ -103,7 +104,7 @@ extension ProgramServices {
       await server.adopt(makeSnapshot(of: settings))
       server.reloadCertificates()
       backendTLS.renew(logger: logger)
-      proxy.adopt(ProxyPatience(settings))
+      proxy.adopt(StopDurations(settings))
       log.threshold.level = Logger.Level(settings.log.level)
     }
   }
@@ -135,8 +136,8 @@ extension ProgramServices {
       store: store.records[0], context: parts.contexts[0], invalidations: store.invalidations,
       identityKey: identityKey, routes: { await live().routes },
       onFreed: { [known = parts.known] in known.remove($0) }, logger: logger)
-    let census = RecordCensus(recordAdmin: recordAdmin, board: store.board)
-    metrics.source { census.figures }
+    let openRecords = OpenRecordCounter(recordAdmin: recordAdmin, board: store.board)
+    metrics.source { openRecords.figures }
     let server = AdminServer(
       host: admin.host, port: admin.port, names: admin.hosts,
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)), metrics: metrics,
@@ -145,7 +146,7 @@ extension ProgramServices {
         store.lines + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
       }, recordAdmin: recordAdmin, settings: { await live().shownJSON },
       onListening: { stands.open() }, logger: logger)
-    return [census, server]
+    return [openRecords, server]
   }
 
   /// Returns the readiness that `/readyz` reports: of the proxy, then of the store, then of the namespace.

@@ -20,7 +20,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// The configuration that the delivery keeps to its end.
   let configuration: ConfigurationSnapshot
   /// The entry of the access log, which is filled during the run.
-  var logEntry = AccessRecord()
+  var logEntry = AccessLogEntry()
   /// The id of a keyed request, once it is known.
   var recordID: RecordID?
   /// The form of refusals, by its route.
@@ -199,15 +199,15 @@ extension Delivery {
 
   private func waitForBody() async throws(UpstreamFailure) {
     channel?.resumeBody()
-    let patience = progress.bodyPatience
-    let wait = await arrival.wait(milliseconds: milliseconds(of: patience))
-    let hasBegunMeanwhile = patience == .upload && progress.bodyPatience != .upload
+    let limit = progress.bodyTimeLimit
+    let wait = await arrival.wait(milliseconds: milliseconds(of: limit))
+    let hasBegunMeanwhile = limit == .upload && progress.bodyTimeLimit != .upload
     guard wait == .timedOut, !hasBegunMeanwhile else { return }
     throw .requestBody("the request's body did not arrive in time")
   }
 
-  private func milliseconds(of patience: ResponseProgress.BodyPatience) -> Int64? {
-    switch patience {
+  private func milliseconds(of limit: ResponseProgress.BodyTimeLimit) -> Int64? {
+    switch limit {
     case .upload: configuration.limits.bodyTimeout.count
     case .conversation: configuration.limits.tunnelTimeout.count
     case .unlimited: nil
@@ -244,8 +244,8 @@ extension Delivery {
   /// As `mayCapture`, but waits a moment for the end of other captures.
   func mayCapture(_ count: Int, within span: Milliseconds) async -> Bool {
     // Not the same for all: of captures that wait for each other one gives up first.
-    let patience = Int64.random(in: Self.maxCaptureWait / 2...Self.maxCaptureWait)
-    let end = NIODeadline.now() + .milliseconds(min(span.count / 2, patience))
+    let maxWait = Int64.random(in: Self.maxCaptureWait / 2...Self.maxCaptureWait)
+    let end = NIODeadline.now() + .milliseconds(min(span.count / 2, maxWait))
     while !mayCapture(count) {
       guard NIODeadline.now() < end else { return false }
       _ = await Signal(timers: timers).wait(milliseconds: Self.capturePause)

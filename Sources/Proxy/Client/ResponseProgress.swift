@@ -101,7 +101,7 @@ extension ResponseProgress {
 // The request's body beside the response.
 extension ResponseProgress {
   /// The time that the client has to send more of its body.
-  enum BodyPatience {
+  enum BodyTimeLimit {
     /// `body_timeout`: the backend waits for the body.
     case upload
     /// As long as a tunnel may be silent: once the response has begun the two sides take turns, as in gRPC.
@@ -109,7 +109,7 @@ extension ResponseProgress {
     case unlimited
   }
 
-  var bodyPatience: BodyPatience {
+  var bodyTimeLimit: BodyTimeLimit {
     switch state {
     case .none, .ended: .upload
     case .begun: .conversation

@@ -35,7 +35,7 @@ private struct BodyQueue {
   }
 
   /// A body is overtaken by smaller ones of so many times its own size together, and no more.
-  private static let patience = 32
+  private static let maxOvertaking = 32
 
   /// The next one last.
   private var jobs: [Job] = []
@@ -43,7 +43,7 @@ private struct BodyQueue {
   private var clock = 0
 
   mutating func insert(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
-    let rank = clock + Self.patience * bytes
+    let rank = clock + Self.maxOvertaking * bytes
     clock += bytes
     var (low, high) = (0, jobs.count)
     while low < high {

@@ -249,7 +249,7 @@ extension OwnedRun {
   private func release(_ release: Release) async -> ClaimLifecycle.StoredAction {
     let claim = lease.claim
     lease.stopRenewing()
-    await worker.outlastCopies(of: claim)
+    await worker.waitForCopies(of: claim)
     do throws(StoreError) {
       let outcome = try await worker.store.release(claim, release)
       lease.note(release.ownEnd, outcome)

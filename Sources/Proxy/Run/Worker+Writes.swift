@@ -6,7 +6,7 @@ import Telemetry
 // The writes of owners that outlive their runs.
 extension Worker {
   /// Waits until the store runs no other copy of the claim any more. In most cases there is none.
-  func outlastCopies(of claim: Claim) async {
+  func waitForCopies(of claim: Claim) async {
     let left = claim.copiedUntil - BootInstant.now
     if left > 0 { await context.sleep(milliseconds: left.count + 1) }
   }
@@ -28,7 +28,7 @@ extension Worker {
   private func giveBack(_ claim: Claim, _ release: Release) {
     claimsGivenBack += 1
     context.task { [self] in
-      await outlastCopies(of: claim)
+      await waitForCopies(of: claim)
       await repeatUntilReply { store throws(StoreError) in try await store.release(claim, release) }
       claimsGivenBack -= 1
     }

@@ -98,7 +98,7 @@ extension ScriptReply {
 extension ClaimOutcome {
   /// Whether a copy of the claim that Redis executes after this reply may still be granted the record. A record with an
   /// outcome is not granted any more.
-  var leavesRoom: Bool {
+  var mayBeGrantedLater: Bool {
     switch self {
     case .granted, .taken(.completed): false
     case .taken, .mismatch, .otherRecipe: true

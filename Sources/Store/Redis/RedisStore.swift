@@ -70,7 +70,7 @@ public struct RedisStore: RecordStore {
 
   @inline(never)
   private func received(
-    _ reply: ScriptReply, _ copies: RedisCopies, to request: ClaimRequest,
+    _ reply: ScriptReply, _ copies: CommandAttempts, to request: ClaimRequest,
     _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) {
     var copies = copies
@@ -124,7 +124,8 @@ public struct RedisStore: RecordStore {
   }
 
   private func continueClaim(
-    _ request: ClaimRequest, after copies: RedisCopies?, _ onReply: @escaping @Sendable (ClaimReply) -> Void
+    _ request: ClaimRequest, after copies: CommandAttempts?,
+    _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) {
     nodes.context.task {
       let claimReply: ClaimReply
@@ -143,11 +144,11 @@ public struct RedisStore: RecordStore {
   /// with no task to end it (Tests/Model/claim.pml, EARLY_LEAVE). Such a reply is therefore used only after the
   /// deadline of all copies, when the claim is repeated.
   private func claim(
-    _ request: ClaimRequest, after copies: RedisCopies?
+    _ request: ClaimRequest, after copies: CommandAttempts?
   ) async throws(StoreError) -> ClaimOutcome {
     let (outcome, copiedUntil) = try await claimOnce(request, after: copies)
-    guard outcome.leavesRoom, let copiedUntil else { return outcome }
-    await nodes.outlast(copiedUntil)
+    guard outcome.mayBeGrantedLater, let copiedUntil else { return outcome }
+    await nodes.waitUntilPast(copiedUntil)
     let again: (outcome: ClaimOutcome, copiedUntil: BootInstant?)
     do {
       again = try await claimOnce(request)
@@ -157,14 +158,14 @@ public struct RedisStore: RecordStore {
       case .fateUnknown, .unreadable: throw error
       }
     }
-    guard again.outcome.leavesRoom, let copiedUntil = again.copiedUntil else { return again.outcome }
-    await nodes.outlast(copiedUntil)
+    guard again.outcome.mayBeGrantedLater, let copiedUntil = again.copiedUntil else { return again.outcome }
+    await nodes.waitUntilPast(copiedUntil)
     throw .fateUnknown("the connection to Redis was cut under a claim, time and again")
   }
 
   /// Returns the outcome of a claim, and the time until which another copy of its command may still be executed.
   private func claimOnce(
-    _ request: ClaimRequest, after copies: RedisCopies? = nil
+    _ request: ClaimRequest, after copies: CommandAttempts? = nil
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
     let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
@@ -178,7 +179,7 @@ public struct RedisStore: RecordStore {
   /// that it made is deleted: nothing was run. If that fails, the claim counts as one whose reply was lost.
   private func giveBack(_ outcome: ClaimOutcome, because shortage: String) async throws(StoreError) {
     guard case .granted(let claim) = outcome else { return }
-    await nodes.outlast(claim.copiedUntil)
+    await nodes.waitUntilPast(claim.copiedUntil)
     do throws(StoreError) {
       _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
     } catch {

@@ -59,33 +59,33 @@ public final class LoopMetrics: @unchecked Sendable {
 
 extension LoopMetrics {
   /// Counts a request that has ended.
-  public func ended(_ record: AccessRecord) {
-    let row = row(record.routeNumber)
+  public func ended(_ entry: AccessLogEntry) {
+    let row = row(entry.routeNumber)
     row.observe(
-      Int(record.totalMicroseconds), in: .durations, at: RouteLayout.duration(record.outcome))
-    row.add(record.requestBytes, at: RouteLayout.count(.requestBytes))
-    row.add(record.responseBytes, at: RouteLayout.count(.responseBytes))
-    if let source = record.source { row.add(1, at: RouteLayout.count(source.count)) }
-    guard record.source != .cache else { return }
-    addParts(record, to: row)
-    if let retry = record.retry { row.add(1, at: RouteLayout.count(retry.count)) }
-    if let reason = record.refusal { row.add(1, at: RouteLayout.refusal(reason)) }
-    if record.isDuplicateRefused { row.add(1, at: RouteLayout.count(.duplicateRefused)) }
-    if let failure = record.failure { row.add(1, at: RouteLayout.count(failure.count)) }
-    if let time = record.timeToSuccessMilliseconds {
+      Int(entry.totalMicroseconds), in: .durations, at: RouteLayout.duration(entry.outcome))
+    row.add(entry.requestBytes, at: RouteLayout.count(.requestBytes))
+    row.add(entry.responseBytes, at: RouteLayout.count(.responseBytes))
+    if let source = entry.source { row.add(1, at: RouteLayout.count(source.count)) }
+    guard entry.source != .cache else { return }
+    addParts(entry, to: row)
+    if let retry = entry.retry { row.add(1, at: RouteLayout.count(retry.count)) }
+    if let reason = entry.refusal { row.add(1, at: RouteLayout.refusal(reason)) }
+    if entry.isDuplicateRefused { row.add(1, at: RouteLayout.count(.duplicateRefused)) }
+    if let failure = entry.failure { row.add(1, at: RouteLayout.count(failure.count)) }
+    if let time = entry.timeToSuccessMilliseconds {
       row.observe(Int(time), in: .attempts, at: RouteLayout.timeToSuccess)
     }
   }
 
-  private func addParts(_ record: AccessRecord, to row: MetricCells) {
-    if record.claimMicroseconds > 0 {
-      row.observe(Int(record.claimMicroseconds), in: .durations, at: RouteLayout.part(.claim))
+  private func addParts(_ entry: AccessLogEntry, to row: MetricCells) {
+    if entry.claimMicroseconds > 0 {
+      row.observe(Int(entry.claimMicroseconds), in: .durations, at: RouteLayout.part(.claim))
     }
-    if record.upstreamMicroseconds > 0 {
-      row.observe(Int(record.upstreamMicroseconds), in: .durations, at: RouteLayout.part(.backend))
+    if entry.upstreamMicroseconds > 0 {
+      row.observe(Int(entry.upstreamMicroseconds), in: .durations, at: RouteLayout.part(.backend))
     }
-    if record.recordMicroseconds > 0 {
-      row.observe(Int(record.recordMicroseconds), in: .durations, at: RouteLayout.part(.record))
+    if entry.recordMicroseconds > 0 {
+      row.observe(Int(entry.recordMicroseconds), in: .durations, at: RouteLayout.part(.record))
     }
   }
 }

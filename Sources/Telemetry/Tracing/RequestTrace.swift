@@ -49,9 +49,9 @@ extension RequestTrace {
   ///   - wallOffset: The offset that turns a time of that clock into nanoseconds since 1970.
   ///   - next: Returns a new span ID for each child.
   func spans(
-    of record: AccessRecord, startedAt: UInt64, wallOffset: UInt64, next: () -> UInt64
+    of entry: AccessLogEntry, startedAt: UInt64, wallOffset: UInt64, next: () -> UInt64
   ) -> [Span] {
-    var spans = [request(record, startedAt &+ wallOffset)]
+    var spans = [request(entry, startedAt &+ wallOffset)]
     func add(_ name: String, _ kind: Span.Kind, _ span: UInt64, at: UInt64?, microseconds: Int64) {
       guard let at else { return }
       let start = at &+ wallOffset
@@ -60,25 +60,25 @@ extension RequestTrace {
           name: name, kind: kind, context: context.speaking(as: span), parent: context.span, start: start,
           end: start &+ UInt64(max(microseconds, 0)) * 1000))
     }
-    add("claim", .internal, next(), at: claimAt, microseconds: record.claimMicroseconds)
-    add("forward", .client, forwardSpan, at: forwardAt, microseconds: record.upstreamMicroseconds)
-    add("record", .internal, next(), at: recordAt, microseconds: record.recordMicroseconds)
+    add("claim", .internal, next(), at: claimAt, microseconds: entry.claimMicroseconds)
+    add("forward", .client, forwardSpan, at: forwardAt, microseconds: entry.upstreamMicroseconds)
+    add("record", .internal, next(), at: recordAt, microseconds: entry.recordMicroseconds)
     return spans
   }
 
-  private func request(_ record: AccessRecord, _ start: UInt64) -> Span {
+  private func request(_ entry: AccessLogEntry, _ start: UInt64) -> Span {
     var span = Span(
-      name: "\(record.method) \(record.route ?? "(none)")", kind: .server, context: context, parent: parent,
-      start: start, end: start &+ UInt64(record.totalMicroseconds) * 1000)
+      name: "\(entry.method) \(entry.route ?? "(none)")", kind: .server, context: context, parent: parent,
+      start: start, end: start &+ UInt64(entry.totalMicroseconds) * 1000)
     span.attributes = [
-      ("http.request.method", .text(record.method)), ("http.response.status_code", .number(record.status)),
-      ("semel.outcome", .text(record.outcome.text)),
+      ("http.request.method", .text(entry.method)), ("http.response.status_code", .number(entry.status)),
+      ("semel.outcome", .text(entry.outcome.text)),
     ]
-    if let route = record.route { span.attributes.append(("semel.route", .text(route))) }
-    if record.attempt > 0 { span.attributes.append(("semel.attempt", .number(record.attempt))) }
-    if let source = record.source { span.attributes.append(("semel.source", .text(source.text))) }
-    if let refusal = record.refusal { span.attributes.append(("error.type", .text(refusal.text))) }
-    span.isError = record.status >= 500
+    if let route = entry.route { span.attributes.append(("semel.route", .text(route))) }
+    if entry.attempt > 0 { span.attributes.append(("semel.attempt", .number(entry.attempt))) }
+    if let source = entry.source { span.attributes.append(("semel.source", .text(source.text))) }
+    if let refusal = entry.refusal { span.attributes.append(("error.type", .text(refusal.text))) }
+    span.isError = entry.status >= 500
     span.link = origin
     return span
   }

@@ -24,7 +24,7 @@ public final class Tracer: Sendable {
   private let state = Mutex(State())
   private let wakeUp = DispatchSemaphore(value: 0)
   private let idle = DispatchSemaphore(value: 0)
-  private let isTurn = Atomic<Int>(0)
+  private let traceCount = Atomic<Int>(0)
   /// The sampling interval: one of this many traces that begin here is kept.
   private let sample: Int
   private let send: @Sendable ([UInt8]) -> Bool
@@ -43,7 +43,7 @@ public final class Tracer: Sendable {
 
   /// Whether the next trace that begins here is kept. Advances the sampling.
   public func keepsNext() -> Bool {
-    sample <= 1 || isTurn.wrappingAdd(1, ordering: .relaxed).oldValue % sample == 0
+    sample <= 1 || traceCount.wrappingAdd(1, ordering: .relaxed).oldValue % sample == 0
   }
 
   /// Takes the spans of an ended request.
@@ -53,10 +53,10 @@ public final class Tracer: Sendable {
   ///   - startedAt: The arrival of the request's head, in nanoseconds, by the clock of its parts.
   ///   - now: The present time by the same clock.
   ///   - next: Returns a new span ID for each child.
-  public func ended(_ record: AccessRecord, startedAt: UInt64, now: UInt64, next: () -> UInt64) {
-    guard let trace = record.trace, trace.isExported else { return }
+  public func ended(_ entry: AccessLogEntry, startedAt: UInt64, now: UInt64, next: () -> UInt64) {
+    guard let trace = entry.trace, trace.isExported else { return }
     let wallOffset = UInt64(WallClock.nanoseconds()) &- now
-    let spans = trace.spans(of: record, startedAt: startedAt, wallOffset: wallOffset, next: next)
+    let spans = trace.spans(of: entry, startedAt: startedAt, wallOffset: wallOffset, next: next)
     let isDue = state.withLock { state in
       guard state.spans.count + spans.count <= Self.capacity, !state.isClosed else {
         state.dropped += spans.count

@@ -62,11 +62,11 @@ enum Connector {
     let records = TLSRecords()
     // The generation is read before the files that it counts.
     let socket = try BackendSocket(below: channel, records: records, generation: tls.generation)
-    let greeting = BackendHandshake { channel, choice in
+    let handshake = BackendHandshake { channel, choice in
       try start(on: channel, choice: choice, of: pool, socket)
     }
     let handler = try tls.handler(for: pool.settings.address.host)
-    try channel.pipeline.syncOperations.addHandlers([records, handler, greeting])
+    try channel.pipeline.syncOperations.addHandlers([records, handler, handshake])
   }
 
   /// The Linux socket option `TCP_USER_TIMEOUT`: the maximum time that sent data may stay unacknowledged, in
@@ -95,10 +95,10 @@ enum Connector {
 
   private static func whenGreeted(_ channel: any Channel) -> EventLoopFuture<BackendConnection> {
     channel.eventLoop.assertInEventLoop()
-    guard let greeting = try? channel.pipeline.syncOperations.handler(type: BackendHandshake.self) else {
+    guard let handshake = try? channel.pipeline.syncOperations.handler(type: BackendHandshake.self) else {
       return whenReady(channel)
     }
-    return greeting.whenDone(on: channel.eventLoop).flatMap { whenReady(channel) }
+    return handshake.whenDone(on: channel.eventLoop).flatMap { whenReady(channel) }
   }
 
   private static func whenReady(_ channel: any Channel) -> EventLoopFuture<BackendConnection> {

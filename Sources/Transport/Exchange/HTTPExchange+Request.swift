@@ -4,21 +4,21 @@ import Platform
 
 // Sending the request.
 extension HTTPExchange {
-  func send(on carrier: any Carrier) {
-    carrier.begin(self)
+  func send(on connection: any ExchangeConnection) {
+    connection.begin(self)
     guard case .streamed(let stream, let length) = request.body else { return }
-    context.task { await self.pump(stream, length: length, on: carrier) }
+    context.task { await self.pump(stream, length: length, on: connection) }
   }
 
   /// Records that the last byte of the request was passed to the kernel.
-  func wasSent(on carrier: any Carrier) {
-    guard isRunning(on: carrier) else { return }
+  func wasSent(on connection: any ExchangeConnection) {
+    guard isRunning(on: connection) else { return }
     sentAt = .now()
     signal.set()
   }
 
-  private func isRunning(on carrier: any Carrier) -> Bool {
-    if case .running(let running) = stage { running === carrier } else { false }
+  private func isRunning(on connection: any ExchangeConnection) -> Bool {
+    if case .running(let running) = stage { running === connection } else { false }
   }
 
   /// Sends a client's body as it arrives, and reads from the client no faster than the backend takes it.
@@ -26,12 +26,14 @@ extension HTTPExchange {
   /// The exchange reads the next piece once the connection is writable again, that is, once NIO's queue holds less than
   /// 64 KiB. Each connection thus holds less than 64 KiB that `limits.body_memory` does not count: the last piece and the
   /// bytes that arrive meanwhile stay counted until the next piece is read.
-  private func pump(_ stream: any RequestBodyStream, length: Int?, on carrier: any Carrier) async {
+  private func pump(_ stream: any RequestBodyStream, length: Int?, on connection: any ExchangeConnection)
+    async
+  {
     var left = length
-    guard isRunning(on: carrier) else { return }
+    guard isRunning(on: connection) else { return }
     do throws(UpstreamFailure) {
       while left != 0, let piece = try await nextPiece(of: stream) {
-        guard isRunning(on: carrier) else { return }
+        guard isRunning(on: connection) else { return }
         guard piece.readableBytes > 0 else { continue }
         if let remaining = left {
           guard piece.readableBytes <= remaining else {
@@ -39,21 +41,21 @@ extension HTTPExchange {
           }
           left = remaining - piece.readableBytes
         }
-        carrier.write(piece, of: self)
-        while !carrier.isWritable, isRunning(on: carrier) { _ = await room.wait() }
+        connection.write(piece, of: self)
+        while !connection.isWritable, isRunning(on: connection) { _ = await room.wait() }
         wasTaken()
       }
-      guard isRunning(on: carrier) else { return }
+      guard isRunning(on: connection) else { return }
       if let left, left > 0 { return fail(.requestBody("the request's body ended early")) }
-      carrier.endBody(of: self)
+      connection.endBody(of: self)
     } catch {
-      guard isRunning(on: carrier) else { return }
+      guard isRunning(on: connection) else { return }
       fail(error)
     }
   }
 
   public func tunnel(_ bytes: any RequestBodyStream) {
-    guard case .running(let carrier) = stage, let connection = carrier as? HTTP1Connection else { return }
+    guard case .running(let running) = stage, let connection = running as? HTTP1Connection else { return }
     context.task { await self.pass(bytes, on: connection) }
   }
 

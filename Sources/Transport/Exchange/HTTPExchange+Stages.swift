@@ -42,23 +42,23 @@ extension HTTPExchange {
   }
 
   /// Sends the request, unless its permit refuses.
-  func run(on carrier: any Carrier) {
+  func run(on connection: any ExchangeConnection) {
     leaveStage()
     guard gate.open(now: .now) else {
-      carrier.release()
+      connection.release()
       return fail("the request may not be sent")
     }
     pool.upstream.counters.sends += 1
-    stage = .running(carrier)
-    send(on: carrier)
+    stage = .running(connection)
+    send(on: connection)
   }
 
   /// Handles the end of the connection before the response was complete.
   func connectionEnded(_ reason: String) {
-    guard case .running(let carrier) = stage else { return }
+    guard case .running(let connection) = stage else { return }
     stage = .ended
     // A kept connection that the backend was just closing.
-    if carrier.wasUsed, repeats() { return }
+    if connection.wasUsed, repeats() { return }
     fail(gate.failure(reason))
   }
 
@@ -94,7 +94,7 @@ extension HTTPExchange {
     stage = .ended
     switch left {
     case .waiting(let timer), .backingOff(let timer): context.timers.stop(timer)
-    case .running(let carrier): carrier.cut()
+    case .running(let connection): connection.cut()
     case .connecting, .ended: break
     }
     countWaiting()

@@ -95,7 +95,7 @@ extension HTTPExchange {
         hasHadGrace = true
         _ = await signal.wait(milliseconds: Lateness.replyGrace)
       } else {
-        if case .running(let carrier) = stage { carrier.timedOut() }
+        if case .running(let connection) = stage { connection.timedOut() }
         throw .timedOut
       }
     }

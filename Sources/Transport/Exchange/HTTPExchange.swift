@@ -12,7 +12,7 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
     case connecting
     /// The pause between two attempts to connect.
     case backingOff(LoopTimers.Token)
-    case running(any Carrier)
+    case running(any ExchangeConnection)
     case ended
 
     /// The number of connections that the exchange takes up, or shares.
@@ -100,10 +100,10 @@ extension HTTPExchange {
   /// Pauses reading from the backend while the reader lags behind, or memory for more is missing, and resumes it. At
   /// least one piece is read in any case.
   func updateReading() {
-    if case .running(let carrier) = stage {
+    if case .running(let connection) = stage {
       let isInMemory = body.readableBytes <= covered || request.memory?.mayReadAhead ?? true
       isPaused = body.readableBytes >= pauseAt || !isInMemory
-      carrier.setReading(!isPaused)
+      connection.setReading(!isPaused)
     }
     countWaiting()
   }
@@ -111,7 +111,7 @@ extension HTTPExchange {
   /// Counts what waits: the body that the caller has no memory for, and what may arrive below it.
   func countWaiting() {
     var waiting = max(0, body.readableBytes - covered)
-    if isPaused, case .running(let carrier) = stage { waiting += carrier.bytesAhead }
+    if isPaused, case .running(let connection) = stage { waiting += connection.bytesAhead }
     guard waiting != counted else { return }
     request.memory?.waitingChanged(by: waiting - counted)
     counted = waiting

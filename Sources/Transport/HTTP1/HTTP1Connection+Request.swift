@@ -6,7 +6,7 @@ import Wire
 extension HTTP1Connection {
   /// The maximum size of a request, in bytes, that surely fits in the kernel's buffer of a connection without other
   /// traffic.
-  private static var surelyTaken: Int { 16 << 10 }
+  private static var maxUnqueuedBytes: Int { 16 << 10 }
 
   /// The maximum size of a body, in bytes, that is copied behind its head, so that both leave in one write.
   private static var copiedBody: Int { 64 << 10 }
@@ -50,7 +50,7 @@ extension HTTP1Connection {
 
   /// Writes the last part of the request.
   private func finish(_ bytes: ByteBuffer, of exchange: HTTPExchange) {
-    if bytes.readableBytes <= Self.surelyTaken {
+    if bytes.readableBytes <= Self.maxUnqueuedBytes {
       exchange.sentAt = .now()
       return write(bytes)
     }

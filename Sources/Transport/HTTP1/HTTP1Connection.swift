@@ -175,7 +175,7 @@ extension HTTP1Connection: PooledConnection {
 }
 
 // The exchange's view of the connection.
-extension HTTP1Connection: Carrier {
+extension HTTP1Connection: ExchangeConnection {
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
   /// The kernel's buffer is not Semel's.

@@ -17,7 +17,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   /// The initial window of a stream and of a connection, until the backend changes it (RFC 9113, section 6.9.2).
   private static let defaultWindow = 65_535
   /// The pause before another look at a connection whose output buffer was not empty, in milliseconds.
-  private static let glance: Int64 = 10
+  private static let clearCheckPause: Int64 = 10
 
   let pool: ConnectionPool
   private let socket: BackendSocket
@@ -48,7 +48,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   /// to NIO count as sent.
   private var connectionWindow = defaultWindow
   /// Runs while an exchange wants the connection, which is not clear.
-  private var glance: LoopTimers.Token?
+  private var clearCheck: LoopTimers.Token?
   /// The last stream that the backend may have processed, from a GOAWAY with `NO_ERROR`.
   private var lastTaken: HTTP2StreamID?
   /// Whether the backend sent GOAWAY with an error. Its last stream identifier then proves nothing.
@@ -162,7 +162,7 @@ extension HTTP2Connection: PooledConnection {
     guard !isUnread, !liveness.isPinging, !pool.isOutdated(self) else { return false }
     guard !isResting || !hasAged(.now()) else { return false }
     if isClear { return true }
-    lookAgain()
+    scheduleClearCheck()
     return false
   }
 
@@ -196,11 +196,11 @@ extension HTTP2Connection: PooledConnection {
     (try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)) == 0
   }
 
-  private func lookAgain() {
-    guard glance == nil else { return }
-    glance = pool.upstream.context.timers.start(milliseconds: Self.glance) { [weak self] in
+  private func scheduleClearCheck() {
+    guard clearCheck == nil else { return }
+    clearCheck = pool.upstream.context.timers.start(milliseconds: Self.clearCheckPause) { [weak self] in
       guard let self, isOpen else { return }
-      glance = nil
+      clearCheck = nil
       pool.hasRoom(self)
     }
   }

@@ -24,7 +24,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   private let exchange: HTTPExchange
   private(set) var context: ChannelHandlerContext?
   private var stage = Stage.opening
-  private var takesPlace = true
+  private var holdsSlot = true
   private var id: HTTP2StreamID?
   private var method = MessageHead.Method.other
   /// The length check of the body. Set with the final head.
@@ -81,7 +81,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
     switch stage {
     case .opening: giveUp()
     case .running: ended()
-    case .over: givePlaceBack()
+    case .over: releaseSlot()
     }
   }
 
@@ -103,7 +103,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
   /// Handles the end of the stream before the response was complete.
   private func ended() {
     stage = .over
-    givePlaceBack()
+    releaseSlot()
     if !hasHeard, reset == .refusedStream {
       exchange.wasRefused("the backend refused the request's stream")
     } else if !hasHeard, let id, connection.disowns(id) {
@@ -116,9 +116,9 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
     }
   }
 
-  private func givePlaceBack() {
-    guard takesPlace else { return }
-    takesPlace = false
+  private func releaseSlot() {
+    guard holdsSlot else { return }
+    holdsSlot = false
     connection.ended(wasUsed: id != nil)
   }
 }
@@ -162,7 +162,7 @@ extension HTTP2Stream {
 }
 
 // The exchange's view of the stream.
-extension HTTP2Stream: Carrier {
+extension HTTP2Stream: ExchangeConnection {
   var wasUsed: Bool { connection.wasUsed }
 
   var isWritable: Bool { context?.channel.isWritable ?? false }
@@ -190,7 +190,7 @@ extension HTTP2Stream: Carrier {
   func release() {
     stage = .over
     context?.close(promise: nil)
-    givePlaceBack()
+    releaseSlot()
   }
 
   /// Resets the stream, without affecting the others of its connection.

@@ -19,7 +19,7 @@ struct Liveness {
   /// be silent for hours.
   private static let pauses = [2, 10, 60, 330]
   /// The number of seconds that a PING may stay without any read. A backend that was frozen for less keeps its streams.
-  private static let patience = 10
+  private static let maxPingSeconds = 10
 
   /// Whether nothing was read since the last PING. Meanwhile no stream is opened.
   private(set) var isPinging = false
@@ -48,7 +48,7 @@ struct Liveness {
       return .rest
     }
     silence += 1
-    if isPinging { return silence >= Self.patience ? .giveUp : .none }
+    if isPinging { return silence >= Self.maxPingSeconds ? .giveUp : .none }
     guard silence >= Self.pauses[min(pings, Self.pauses.count - 1)] else { return .none }
     willPing(reads: reads)
     return .ping

@@ -42,7 +42,7 @@ enum MetricsBenchmark {
 
   /// The time that one request's figures take a thread while so many count at once.
   private static func nanoseconds(
-    _ way: some WayOfCounting, _ records: [AccessRecord], _ threads: Int, _ count: Int
+    _ way: some WayOfCounting, _ records: [AccessLogEntry], _ threads: Int, _ count: Int
   ) -> Double {
     let span = ContinuousClock().measure {
       DispatchQueue.concurrentPerform(iterations: threads) { thread in

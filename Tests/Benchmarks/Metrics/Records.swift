@@ -3,7 +3,7 @@ import Telemetry
 /// Requests that have ended, with durations such as a busy node has them: some of them, so that no branch is always right.
 enum Records {
   static let replays = (0..<64).map { number in
-    var record = AccessRecord()
+    var record = AccessLogEntry()
     record.outcome = .replayed
     record.source = .store
     record.requestBytes = 48
@@ -14,7 +14,7 @@ enum Records {
   }
 
   static let firstRuns = (0..<64).map { number in
-    var record = AccessRecord()
+    var record = AccessLogEntry()
     record.outcome = .executed
     record.attempt = 1
     record.requestBytes = 48

@@ -129,7 +129,7 @@ def frames_of(data):
         data = data[9 + length :]
 
 
-def answered(connection, streams):
+def responded(connection, streams):
     """Returns the bytes until so many streams have ended. A client that closes earlier gets no further responses."""
     received = b""
     connection.settimeout(PATIENCE)
@@ -144,7 +144,7 @@ def answered(connection, streams):
     return received
 
 
-def answers(data):
+def responses(data):
     """Counts the responses with a body of the backend's, and the refusals of any kind."""
     given = refused = 0
     for kind, _, payload in frames_of(data):

@@ -22,7 +22,7 @@ IDENTITY = re.compile(rb"id-[0-9a-f]{16}")
 CLIENTS = 6
 
 faults = []
-counts = {"connections": 0, "requests": 0, "answers": 0, "refused": 0, "answers2": 0, "refused2": 0}
+counts = {"connections": 0, "requests": 0, "responses": 0, "refused": 0, "responses2": 0, "refused2": 0}
 counting = threading.Lock()
 
 
@@ -115,7 +115,7 @@ def read_request(stream):
     return line.group(1), b" ".join(IDENTITY.findall(b" ".join(head)))
 
 
-def answer(method, said, dice):
+def response(method, said, dice):
     """Returns a response that echoes the request, in a random framing."""
     interim = dice.choice([b"", b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"])
     if method == b"HEAD":
@@ -137,7 +137,7 @@ def serve(connection, dice):
         while True:
             method, said = read_request(stream)
             count("requests")
-            reply, closes = answer(method, said, dice)
+            reply, closes = response(method, said, dice)
             connection.sendall(reply)
             if closes:
                 return
@@ -255,7 +255,7 @@ def fuzz(port, seed, number, known, speaks_http2):
         for start, end in zip([0] + cuts, cuts + [len(data)]):
             connection.sendall(data[start:end])
         if is_http2:
-            received = fuzz_http2.answered(connection, streams)
+            received = fuzz_http2.responded(connection, streams)
         connection.shutdown(socket.SHUT_WR)
         while piece := connection.recv(65536):
             received += piece
@@ -267,21 +267,21 @@ def fuzz(port, seed, number, known, speaks_http2):
         connection.close()
     count("connections")
     if is_http2:
-        given, refused = fuzz_http2.answers(received)
-        count("answers2", given)
+        given, refused = fuzz_http2.responses(received)
+        count("responses2", given)
         count("refused2", refused)
-    count("answers", received.count(b"HTTP/1.1 2"))
+    count("responses", received.count(b"HTTP/1.1 2"))
     count("refused", received.count(b"HTTP/1.1 4") + received.count(b"HTTP/1.1 5"))
     strangers = [other for other in IDENTITY.findall(received) if other != identity and other in known]
     if strangers:
-        faults.append(f"{data!r} was answered with the words of another: {received!r}")
+        faults.append(f"{data!r} got the words of another: {received!r}")
     return data
 
 
 def main():
     port, backend, seconds, seed = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
-    answers = random.Random(seed)
-    listen(backend, lambda connection: serve(connection, answers))
+    responses = random.Random(seed)
+    listen(backend, lambda connection: serve(connection, responses))
     is_careless = sys.argv[5:] == ["careless"]
     if is_careless:
         careless(port, backend)

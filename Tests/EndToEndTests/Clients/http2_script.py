@@ -208,7 +208,7 @@ class Client:
     def interim(self, number):
         self.receive(lambda: self.stream(number)["interim"] or self.stream(number)["status"])
 
-    def answer(self, number):
+    def response(self, number):
         self.receive(lambda: self.stream(number)["ended"] or self.stream(number)["reset"] is not None)
 
     def bytes(self, number, count):

@@ -1,7 +1,7 @@
 """Holds many idle connections: idle_connections.py PORT COUNT
 
-Makes COUNT connections with one answered request each and says "held COUNT". At SIGUSR1 it sends another request on
-each of them and says "answered COUNT".
+Makes COUNT connections, each with one request and its response, and says "held COUNT". At SIGUSR1 it sends another request on
+each of them and says "responded COUNT".
 """
 
 import resource
@@ -12,13 +12,13 @@ import sys
 REQUEST = b"GET /v1/orders HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
-def answer(connection):
+def response(connection):
     """Reads one response by its length, and returns its status."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(4096)
         if not piece:
-            raise EOFError("closed without an answer")
+            raise EOFError("closed without a response")
         data += piece
     head, body = data.split(b"\r\n\r\n", 1)
     length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
@@ -34,7 +34,7 @@ def ask_all(connections):
         for connection in portion:
             connection.sendall(REQUEST)
         for connection in portion:
-            status = answer(connection)
+            status = response(connection)
             if status != 400:
                 raise ValueError(f"status {status}")
 
@@ -53,7 +53,7 @@ def main():
     print("held", len(connections), flush=True)
     signal.sigwait({signal.SIGUSR1})
     ask_all(connections)
-    print("answered", len(connections), flush=True)
+    print("responded", len(connections), flush=True)
 
 
 main()

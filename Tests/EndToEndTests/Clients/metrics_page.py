@@ -6,9 +6,9 @@ import urllib.request
 
 from prometheus_client.parser import text_string_to_metric_families
 
-with urllib.request.urlopen(sys.argv[1], timeout=10) as answer:
-    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"), answer.headers["Content-Type"]
-    page = answer.read().decode()
+with urllib.request.urlopen(sys.argv[1], timeout=10) as response:
+    assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4"), response.headers["Content-Type"]
+    page = response.read().decode()
 
 samples = {}
 for family in text_string_to_metric_families(page):

@@ -12,13 +12,13 @@ retry = urllib3.Retry(
     total=8, backoff_factor=0.1, allowed_methods=["POST"], status_forcelist=[409, 502, 503, 504],
     respect_retry_after_header=True,
 )
-answer = urllib3.PoolManager().request(
+response = urllib3.PoolManager().request(
     "POST", url, body=b'{"amount":1999}', timeout=timeout, retries=retry,
     headers={"Idempotency-Key": "order-17", "Authorization": "Bearer alice", "Content-Type": "application/json"},
 )
 print(json.dumps({
-    "status": answer.status,
-    "idempotency": answer.headers.get("Idempotency-Status"),
-    "body": answer.data.decode(),
-    "retries": len(answer.retries.history),
+    "status": response.status,
+    "idempotency": response.headers.get("Idempotency-Status"),
+    "body": response.data.decode(),
+    "retries": len(response.retries.history),
 }))

@@ -1,50 +1,52 @@
 import TestSupport
 import Testing
 
-extension Answer {
+extension ReceivedResponse {
   /// The exchange as Semel states it.
   var idempotencyStatus: String? { self["Idempotency-Status"] }
 }
 
 /// The response is the backend's, run just now.
 func expectExecuted(
-  _ answer: Answer, _ status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
+  _ response: ReceivedResponse, _ status: Int = 201, sourceLocation: SourceLocation = #_sourceLocation
 ) {
-  #expect(answer.status == status, "\(answer.text)", sourceLocation: sourceLocation)
-  #expect(answer.idempotencyStatus == "executed", "\(answer.text)", sourceLocation: sourceLocation)
-  #expect(answer["Idempotent-Replayed"] == nil, sourceLocation: sourceLocation)
+  #expect(response.status == status, "\(response.text)", sourceLocation: sourceLocation)
+  #expect(response.idempotencyStatus == "executed", "\(response.text)", sourceLocation: sourceLocation)
+  #expect(response["Idempotent-Replayed"] == nil, sourceLocation: sourceLocation)
 }
 
 /// The response is the recorded one.
 func expectReplayed(
-  _ answer: Answer, of first: Answer, sourceLocation: SourceLocation = #_sourceLocation
+  _ response: ReceivedResponse, of first: ReceivedResponse, sourceLocation: SourceLocation = #_sourceLocation
 ) {
-  #expect(answer.status == first.status, "\(answer.text)", sourceLocation: sourceLocation)
-  #expect(answer.body == first.body, sourceLocation: sourceLocation)
-  expectReplayed(answer, first.status, sourceLocation: sourceLocation)
+  #expect(response.status == first.status, "\(response.text)", sourceLocation: sourceLocation)
+  #expect(response.body == first.body, sourceLocation: sourceLocation)
+  expectReplayed(response, first.status, sourceLocation: sourceLocation)
 }
 
 /// The response is a recorded one with this status.
-func expectReplayed(_ answer: Answer, _ status: Int, sourceLocation: SourceLocation = #_sourceLocation) {
-  #expect(answer.status == status, "\(answer.text)", sourceLocation: sourceLocation)
-  #expect(answer.idempotencyStatus == "replayed", "\(answer.text)", sourceLocation: sourceLocation)
-  #expect(answer["Idempotent-Replayed"] == "true", sourceLocation: sourceLocation)
-  #expect(answer["X-Should-Retry"] == nil, sourceLocation: sourceLocation)
+func expectReplayed(
+  _ response: ReceivedResponse, _ status: Int, sourceLocation: SourceLocation = #_sourceLocation
+) {
+  #expect(response.status == status, "\(response.text)", sourceLocation: sourceLocation)
+  #expect(response.idempotencyStatus == "replayed", "\(response.text)", sourceLocation: sourceLocation)
+  #expect(response["Idempotent-Replayed"] == "true", sourceLocation: sourceLocation)
+  #expect(response["X-Should-Retry"] == nil, sourceLocation: sourceLocation)
 }
 
 /// The response is Semel's own, and in all its parts as section 4 of the contract says.
 func expectRefused(
-  _ answer: Answer, _ status: Int, _ code: String, retryable: Bool,
+  _ response: ReceivedResponse, _ status: Int, _ code: String, retryable: Bool,
   sourceLocation: SourceLocation = #_sourceLocation
 ) {
-  #expect(answer.status == status, "\(answer.text)", sourceLocation: sourceLocation)
-  #expect(answer["Cache-Control"] == "no-store", sourceLocation: sourceLocation)
+  #expect(response.status == status, "\(response.text)", sourceLocation: sourceLocation)
+  #expect(response["Cache-Control"] == "no-store", sourceLocation: sourceLocation)
   #expect(
-    answer["Link"]?.hasSuffix(#">; rel="describedby""#) == true, "\(answer.fields)",
+    response["Link"]?.hasSuffix(#">; rel="describedby""#) == true, "\(response.fields)",
     sourceLocation: sourceLocation)
-  #expect(answer["X-Should-Retry"] == "\(retryable)", "\(answer.text)", sourceLocation: sourceLocation)
-  guard let problem = answer.problem else {
-    Issue.record("no problem document: \(answer.fields) \(answer.text)", sourceLocation: sourceLocation)
+  #expect(response["X-Should-Retry"] == "\(retryable)", "\(response.text)", sourceLocation: sourceLocation)
+  guard let problem = response.problem else {
+    Issue.record("no problem document: \(response.fields) \(response.text)", sourceLocation: sourceLocation)
     return
   }
   #expect(problem.code == code, sourceLocation: sourceLocation)
@@ -56,7 +58,7 @@ func expectRefused(
 }
 
 /// `Retry-After` says whole seconds, at least one.
-func expectRetryAfter(_ answer: Answer, sourceLocation: SourceLocation = #_sourceLocation) {
-  let seconds = answer["Retry-After"].flatMap { Int($0) }
-  #expect((seconds ?? 0) >= 1, "\(answer["Retry-After"] ?? "none")", sourceLocation: sourceLocation)
+func expectRetryAfter(_ response: ReceivedResponse, sourceLocation: SourceLocation = #_sourceLocation) {
+  let seconds = response["Retry-After"].flatMap { Int($0) }
+  #expect((seconds ?? 0) >= 1, "\(response["Retry-After"] ?? "none")", sourceLocation: sourceLocation)
 }

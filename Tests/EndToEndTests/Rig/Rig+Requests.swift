@@ -12,7 +12,7 @@ extension Rig {
     _ key: String?, body: String = #"{"amount":1999}"#, caller: String = "Bearer alice",
     path: String = "/v1/orders",
     _ more: [(String, String)] = [], at node: SemelProcess? = nil, within span: Duration = .seconds(20)
-  ) async throws -> Answer {
+  ) async throws -> ReceivedResponse {
     try await (node ?? semel).client.send(
       "POST", path, Self.fields(key: key, caller: caller) + more, body: body, within: span)
   }
@@ -28,15 +28,15 @@ extension Rig {
   /// Delivers the same order again and again until its response is what the test waits for.
   func order(
     _ key: String, at node: SemelProcess? = nil, within span: Duration = .seconds(20),
-    until isReached: (Answer) -> Bool
-  ) async throws -> Answer {
+    until isReached: (ReceivedResponse) -> Bool
+  ) async throws -> ReceivedResponse {
     let deadline = ContinuousClock.now + span
     while true {
-      let answer = try await order(key, at: node)
-      if isReached(answer) { return answer }
+      let response = try await order(key, at: node)
+      if isReached(response) { return response }
       guard ContinuousClock.now < deadline else {
         throw TestFailure(
-          "after \(span) the answer is still \(answer.status) \(answer.fields) \(answer.text)")
+          "after \(span) the response is still \(response.status) \(response.fields) \(response.text)")
       }
       try await Task.sleep(for: .milliseconds(50))
     }

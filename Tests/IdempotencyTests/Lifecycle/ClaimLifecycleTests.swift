@@ -25,7 +25,7 @@ import Testing
     var lifecycle = ClaimLifecycle(route: .sample())
     let record = CompletedRecord.sample(.notKept(status: 201, location: "/v1/orders/7"))
     guard case .refuse(let problem) = lifecycle.claimed(.taken(.completed(record))) else {
-      Issue.record("an answer that was not kept was not refused")
+      Issue.record("a response that was not kept was not refused")
       return
     }
     #expect(problem.code == .responseNotKept)
@@ -257,7 +257,7 @@ import Testing
   @Test func `a lost response is unknown`() {
     var lifecycle = Self.owning()
     guard case .markUnknown(let problem) = lifecycle.failed(.responseLost("reset")) else {
-      Issue.record("a lost answer was not unknown")
+      Issue.record("a lost response was not unknown")
       return
     }
     #expect(problem.code == .outcomeUnknown)
@@ -309,7 +309,7 @@ import Testing
     ] {
       var refused = Self.settling()
       guard case .refuse(let problem) = refused.stored(.lost(standing)) else {
-        Issue.record("a fenced owner answered although the record is \(standing)")
+        Issue.record("a fenced owner responded although the record is \(standing)")
         continue
       }
       #expect(problem.code == .outcomeUnknown)
@@ -319,12 +319,12 @@ import Testing
   @Test func `a record that cannot be written never lets a later delivery contradict the response`() {
     var hold = Self.settling()
     guard case .respondAndKeepStoring = hold.storingFailed() else {
-      Issue.record("the client of a held route did not get its answer")
+      Issue.record("the client of a held route did not get its response")
       return
     }
     var retry = Self.settling(Route.sample { $0.onUnknown = .retry })
     guard case .refuseAndKeepStoring(let problem) = retry.storingFailed() else {
-      Issue.record("the client of a route that retries got an answer that may be contradicted")
+      Issue.record("the client of a route that retries got a response that may be contradicted")
       return
     }
     #expect(problem.code == .outcomeUnknown)

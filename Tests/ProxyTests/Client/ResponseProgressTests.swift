@@ -9,32 +9,32 @@ struct ResponseProgressTests {
     let name: String
     let events: [Event]
     let results: [Bool?]
-    let patience: ResponseProgress.BodyPatience
+    let timeLimit: ResponseProgress.BodyTimeLimit
 
     var testDescription: String { name }
   }
 
   static let scripts: [Script] = [
     Script(
-      name: "a whole response", events: [.respond, .respond], results: [true, false], patience: .upload),
+      name: "a whole response", events: [.respond, .respond], results: [true, false], timeLimit: .upload),
     Script(
       name: "100 (Continue) is due once", events: [.takeContinue, .takeContinue], results: [true, false],
-      patience: .upload),
+      timeLimit: .upload),
     Script(
       name: "no interim response follows a final one", events: [.begin, .takeContinue, .hint],
-      results: [nil, false, false], patience: .conversation),
+      results: [nil, false, false], timeLimit: .conversation),
     Script(
       name: "hints precede a response", events: [.hint, .respond, .hint], results: [true, true, false],
-      patience: .upload),
+      timeLimit: .upload),
     Script(
       name: "a response that was begun is ended once", events: [.begin, .respond, .end, .end],
-      results: [nil, false, true, false], patience: .upload),
-    Script(name: "an end needs a beginning", events: [.end], results: [false], patience: .upload),
+      results: [nil, false, true, false], timeLimit: .upload),
+    Script(name: "an end needs a beginning", events: [.end], results: [false], timeLimit: .upload),
     Script(
       name: "a response that was cut has no end", events: [.begin, .cut, .end, .respond],
-      results: [nil, nil, false, false], patience: .upload),
-    Script(name: "a tunnel may be silent", events: [.tunnel], results: [nil], patience: .unlimited),
-    Script(name: "a tunnel ends", events: [.tunnel, .end], results: [nil, true], patience: .upload),
+      results: [nil, nil, false, false], timeLimit: .upload),
+    Script(name: "a tunnel may be silent", events: [.tunnel], results: [nil], timeLimit: .unlimited),
+    Script(name: "a tunnel ends", events: [.tunnel, .end], results: [nil, true], timeLimit: .upload),
   ]
 
   @Test(arguments: scripts)
@@ -43,8 +43,8 @@ struct ResponseProgressTests {
     var results: [Bool?] = []
     for event in script.events { results.append(Self.apply(event, to: &progress)) }
     #expect(results == script.results)
-    let patience = progress.bodyPatience
-    #expect(patience == script.patience)
+    let limit = progress.bodyTimeLimit
+    #expect(limit == script.timeLimit)
   }
 
   @Test func `a client that sends its body unasked gets no 100`() {

@@ -60,9 +60,9 @@ import Testing
         log.put(id, fingerprint, record, expiry: Self.later)
         model[id] = record
       default:
-        guard let answer = log.use(id, fingerprint, now: Self.start) else { continue }
+        guard let response = log.use(id, fingerprint, now: Self.start) else { continue }
         hits += 1
-        #expect(answer == model[id].map { .taken(.completed($0)) }, "step \(step)")
+        #expect(response == model[id].map { .taken(.completed($0)) }, "step \(step)")
       }
       #expect(log.bytes <= capacity)
       #expect(log.count <= model.count)

@@ -171,7 +171,7 @@ import Testing
       try await withThrowingTaskGroup { group in
         for index in 0..<300 {
           group.addTask {
-            let response = Samples.response(body: "answer \(index)")
+            let response = Samples.response(body: "response \(index)")
             let claim = try await node.store.completed(with: Samples.completion(.kept(response)))
             let record = try await node.store.find(claim.id).completedRecord
             #expect(record?.outcome == .kept(response))

@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test func `one wait covers the scripts before it, and the next one those that came meanwhile`() {
-    var proof = ReplicaProof(patience: 500)
+    var proof = ReplicaProof(maxShortfall: 500)
     #expect(begins(&proof, at: start) == false)
     for _ in 0..<3 { proof.wrote() }
     #expect(begins(&proof, at: start) == true)
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func `replicas count as missing after the time of a call, and are looked for until they are back`() {
-    var proof = ReplicaProof(patience: 500)
+    var proof = ReplicaProof(maxShortfall: 500)
     proof.wrote()
     #expect(begins(&proof, at: start) == true)
     proof.waited(isMet: false, last: nil)
@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test func `a change needs a wait, and a refusal does not`() {
-    var proof = ReplicaProof(patience: 500)
+    var proof = ReplicaProof(maxShortfall: 500)
     let isNeeded = proof.isNeeded(by: done(at: 5))
     #expect(isNeeded)
     for ending in [ScriptReply.Ending.refused("OOM"), .lost("gone"), .timedOut, .redirected(.loading)] {
@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test func `a lost connection proves nothing of the next one`() {
-    var proof = ReplicaProof(patience: 500)
+    var proof = ReplicaProof(maxShortfall: 500)
     proof.wrote()
     #expect(begins(&proof, at: start) == true)
     proof.lost()

@@ -66,14 +66,14 @@ struct RedisHandshake {
 
   enum Action: Equatable {
     case wait
-    case ready(RedisGreeting)
+    case ready(RedisHandshakeResult)
     /// This connection cannot be used, for the given reason.
     case fail(String)
   }
 
   let steps: [Step]
   private var next = 0
-  private var greeting = RedisGreeting()
+  private var result = RedisHandshakeResult()
 
   /// Creates the handshake of a connection.
   ///
@@ -108,29 +108,29 @@ struct RedisHandshake {
     next += 1
     switch (step, reply) {
     case (.name, _), (.makeEpoch, _): break
-    case (.readEpoch, _): greeting.epoch = reply.text
-    case (.publish, .error(let text)): greeting.publishRefusal = RedisRefusal.advice(text)
+    case (.readEpoch, _): result.epoch = reply.text
+    case (.publish, .error(let text)): result.publishRefusal = RedisRefusal.advice(text)
     case (.publish, _): break
-    case (.memory, _): greeting.doubts += RedisDurability.doubts(memory: reply)
-    case (.persistence, _): greeting.doubts += RedisDurability.doubts(persistence: reply)
-    case (.history, _): greeting.history = ReplicationHistory(reply)
+    case (.memory, _): result.doubts += RedisDurability.doubts(memory: reply)
+    case (.persistence, _): result.doubts += RedisDurability.doubts(persistence: reply)
+    case (.history, _): result.history = ReplicationHistory(reply)
     case (_, .error(let text)): return .fail(RedisRefusal.advice(text))
     case (.role, .array(let parts)):
       guard parts.first == .text("master") else {
         return .fail("it is no master but a \(parts.first?.text ?? "server of unknown role")")
       }
-    case (.load, .text(let digest)): greeting.digests.append(digest)
-    case (.clock, .integer(let now)): greeting.now = StoreInstant(milliseconds: now)
+    case (.load, .text(let digest)): result.digests.append(digest)
+    case (.clock, .integer(let now)): result.now = StoreInstant(milliseconds: now)
     case (.wait(let demand), _) where demand.isTrial(reply): break
     case (.authenticate, .text), (.select, .text): break
     default: return .fail("Redis replied to \(step.command[0]) with something other than it should")
     }
-    return next == steps.count ? .ready(greeting) : .wait
+    return next == steps.count ? .ready(result) : .wait
   }
 }
 
 /// The facts from a new connection's replies.
-struct RedisGreeting: Equatable {
+struct RedisHandshakeResult: Equatable {
   /// The scripts' digests in the order of their cases, by which Redis runs them.
   var digests: [String] = []
   var now: StoreInstant?

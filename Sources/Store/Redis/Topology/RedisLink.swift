@@ -10,7 +10,7 @@ protocol RedisLinkUser: AnyObject {
   /// Handles a new connection that is ready for commands.
   ///
   /// - Returns: The reason for which this Redis is refused; `nil` if it is accepted.
-  func linkIsUp(_ greeting: RedisGreeting) -> String?
+  func linkIsUp(_ result: RedisHandshakeResult) -> String?
   /// Handles the next reply, in the order of the commands.
   func linkReceived(_ reply: borrowing HiredisReply)
   /// Handles the end of a read: all replies that have arrived were passed on.
@@ -27,7 +27,7 @@ extension RedisLinkUser {
   func linkWillWrite() {}
 }
 
-/// One connection to Redis, which is established, greeted, and re-established after a loss. Confined to its loop.
+/// One connection to Redis, which is established, initialised by a handshake, and re-established after a loss. Confined to its loop.
 final class RedisLink: @unchecked Sendable {
   private enum State {
     /// Not started, or closed for good.
@@ -63,7 +63,7 @@ final class RedisLink: @unchecked Sendable {
   private var state = State.closed
   private var backoff = RedisBackoff()
   private var attemptLimit: Scheduled<Void>?
-  private var attemptPatience = RedisPatience()
+  private var attemptDeadline = LateReplyDeadline()
   private var retry: Scheduled<Void>?
   private var outbound = ByteBufferAllocator().buffer(capacity: 4096)
   private var isFlushDue = false
@@ -190,7 +190,7 @@ extension RedisLink {
     state = .connecting(nil, RedisHandshake(settings, for: purpose))
     attempt += 1
     let attempt = attempt
-    attemptPatience = RedisPatience()
+    attemptDeadline = LateReplyDeadline()
     limitAttempt(to: Milliseconds(Self.attemptSpan.nanoseconds / 1_000_000))
     let bootstrap = ClientBootstrap(group: context.loop)
       .connectTimeout(Self.attemptSpan)
@@ -226,7 +226,7 @@ extension RedisLink {
     let due = BootInstant(nanoseconds: bootTimeNanoseconds()) + span
     attemptLimit = context.loop.scheduleTask(in: .milliseconds(span.count)) { [self] in
       let now = BootInstant(nanoseconds: bootTimeNanoseconds())
-      switch attemptPatience.judge(due: due, now: now, hasUnread: hasUnread) {
+      switch attemptDeadline.verdict(due: due, now: now, hasUnread: hasUnread) {
       case .readUntil(let later): limitAttempt(to: later - now)
       case .over: fail("\(peer) does not reply")
       }
@@ -252,7 +252,7 @@ extension RedisLink {
       state = .connecting(handler, handshake)
       switch action {
       case .wait: break
-      case .ready(let greeting): greeted(handler, greeting)
+      case .ready(let result): didFinishHandshake(handler, result)
       case .fail(let reason): fail(reason)
       }
     case .connecting, .waiting, .closed: break
@@ -264,7 +264,7 @@ extension RedisLink {
     context.executor.drain()
   }
 
-  private func greeted(_ handler: RedisChannelHandler, _ greeting: RedisGreeting) {
+  private func didFinishHandshake(_ handler: RedisChannelHandler, _ result: RedisHandshakeResult) {
     attemptLimit?.cancel()
     state = .up(handler)
     let before = outage
@@ -273,7 +273,7 @@ extension RedisLink {
     counters.connected(isAgain: hasStood)
     hasStood = true
     didConnect()
-    let refusal = user?.linkIsUp(greeting)
+    let refusal = user?.linkIsUp(result)
     guard let before, refusal == nil else { return }
     let message: Logger.Message =
       switch purpose {

@@ -36,16 +36,16 @@ extension RedisNodes {
   ///     call fails, whatever the script has done.
   ///   - write: Writes the arguments after the keys. It gets the call's deadline by the store's clock.
   func run(
-    _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: RedisCopies? = nil,
+    _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: CommandAttempts? = nil,
     first: RedisPlainCommand? = nil, _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
   ) async throws(StoreError) -> ScriptReply {
     var copies =
-      copies ?? RedisCopies(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
+      copies ?? CommandAttempts(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
     do {
       return try await reply(to: script, route, after: &copies, capacity: capacity, first: first, write)
     } catch {
       // The caller releases the claim next, which must come after the deadline of its copies.
-      if script == .claim, case .fateUnknown = error { await outlast(copies.deadline) }
+      if script == .claim, case .fateUnknown = error { await waitUntilPast(copies.deadline) }
       throw error
     }
   }
@@ -55,7 +55,7 @@ extension RedisNodes {
 
   @inline(never)
   private func reply(
-    to script: RedisScript, _ route: RedisRoute, after copies: inout RedisCopies, capacity: Int,
+    to script: RedisScript, _ route: RedisRoute, after copies: inout CommandAttempts, capacity: Int,
     first: RedisPlainCommand?, _ write: (inout RedisCommandWriter, StoreInstant) -> Void
   ) async throws(StoreError) -> ScriptReply {
     var first = first
@@ -97,7 +97,7 @@ extension RedisNodes {
   func runOnce(
     _ script: RedisScript, _ id: RecordID, capacity: Int,
     _ write: (inout RedisCommandWriter, StoreInstant) -> Void,
-    onReply: @escaping (ScriptReply, RedisCopies) -> Void
+    onReply: @escaping (ScriptReply, CommandAttempts) -> Void
   ) -> Bool {
     guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp,
       pipeline.claimRefusal == nil, pipeline.graceLeft == nil
@@ -108,7 +108,7 @@ extension RedisNodes {
 
   /// Runs a command on a key of a record within one call's time-out, and repeats it if its reply was lost.
   func run(_ command: RedisPlainCommand, _ id: RecordID) async throws(StoreError) -> RedisPlainCommand.Reply {
-    var copies = RedisCopies(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
+    var copies = CommandAttempts(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
     while true {
       guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(.record(id), nil, &copies)
@@ -134,7 +134,7 @@ extension RedisNodes {
 
   /// The reply to a command that is no script. It is not repeated if its reply was lost.
   func reply(to words: [String], _ route: RedisRoute) async throws(StoreError) -> RedisValue {
-    var copies = RedisCopies(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
+    var copies = CommandAttempts(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
     while true {
       guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, nil, &copies)
@@ -152,7 +152,7 @@ extension RedisNodes {
   /// Waits for a connection to the node of the next copy, until the call's deadline. Fails at once if the outage has
   /// already lasted for longer than a call.
   private func node(
-    _ route: RedisRoute, _ script: RedisScript?, _ copies: inout RedisCopies
+    _ route: RedisRoute, _ script: RedisScript?, _ copies: inout CommandAttempts
   ) async throws(StoreError) -> (RedisPipeline, isAsking: Bool) {
     switch copies.takeNext() {
     case .byMap: break
@@ -177,7 +177,7 @@ extension RedisNodes {
 
   /// Waits until the node that `find` returns has a connection.
   private func connected(
-    _ copies: RedisCopies, _ script: RedisScript?, _ find: () -> RedisPipeline?
+    _ copies: CommandAttempts, _ script: RedisScript?, _ find: () -> RedisPipeline?
   ) async throws(StoreError) -> RedisPipeline {
     while true {
       let found = find()

@@ -184,7 +184,7 @@ final class RedisNodes: @unchecked Sendable {
   }
 
   /// Waits until no copy of a claim can be executed any more.
-  func outlast(_ deadline: BootInstant) async {
+  func waitUntilPast(_ deadline: BootInstant) async {
     let left = deadline - RedisPipeline.now
     if left > 0 { await context.sleep(milliseconds: left.count + 1) }
   }

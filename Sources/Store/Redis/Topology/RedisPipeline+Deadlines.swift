@@ -22,7 +22,7 @@ extension RedisPipeline {
     let due = timer?.at ?? now
     timer = nil
     if isOverdue(at: now),
-      case .readUntil(let later) = patience.judge(due: due, now: now, hasUnread: link.hasUnread)
+      case .readUntil(let later) = replyDeadline.verdict(due: due, now: now, hasUnread: link.hasUnread)
     {
       return arm(at: later)
     }

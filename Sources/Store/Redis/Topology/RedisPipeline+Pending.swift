@@ -4,7 +4,7 @@ extension RedisPipeline {
   /// The receiver of a copy's result.
   enum Waiter {
     case task(UnsafeContinuation<ScriptReply, Never>)
-    case call((ScriptReply, RedisCopies) -> Void)
+    case call((ScriptReply, CommandAttempts) -> Void)
     /// The receiver of the reply to a command that is not a script.
     case plain((RedisPlainCommand.Reply) -> Void)
     /// The same as a Swift value; `nil` if there is no reply.
@@ -27,13 +27,13 @@ extension RedisPipeline {
 
     /// The time until which Redis must have replied, or the connection is given up.
     func overdueAt(_ timeout: Milliseconds) -> BootInstant {
-      if case .replicas(let waits) = waiter { sentAt + waits.patience } else { sentAt + timeout }
+      if case .replicas(let waits) = waiter { sentAt + waits.maxWait } else { sentAt + timeout }
     }
 
     func finish(with reply: ScriptReply, timeout: Milliseconds) {
       switch waiter {
       case .task(let continuation): continuation.resume(returning: reply)
-      case .call(let onReply): onReply(reply, RedisCopies(timeout: timeout, deadline: deadline))
+      case .call(let onReply): onReply(reply, CommandAttempts(timeout: timeout, deadline: deadline))
       case .plain(let onReply): onReply(.lost(reply.lossReason))
       case .value(let onReply): onReply(nil)
       case .replicas, nil: break

@@ -23,7 +23,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// The beginning of each script's command, by its case.
   private var heads: [[UInt8]] = []
   var timer: (token: LoopTimers.Token, at: BootInstant)?
-  var patience = RedisPatience()
+  var replyDeadline = LateReplyDeadline()
   private var heartbeat: RepeatedTask?
   private var lastReplyAt = BootInstant(nanoseconds: 0)
   /// The time of the replies that are being read; 0 before the first of them.
@@ -206,7 +206,7 @@ extension RedisPipeline {
     let never = BootInstant(nanoseconds: .max)
     pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now, isScript: false))
     unwritten += 1
-    arm(at: now + waits.patience)
+    arm(at: now + waits.maxWait)
   }
 
   private func beat() {
@@ -218,17 +218,17 @@ extension RedisPipeline {
 }
 
 extension RedisPipeline {
-  func linkIsUp(_ greeting: RedisGreeting) -> String? {
+  func linkIsUp(_ result: RedisHandshakeResult) -> String? {
     precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
     lastReplyAt = Self.now
     clock.reset()
     isAlarmed = false
     figures = link.counters.node(name)
-    if let now = greeting.now { take(now, sentAt: lastReplyAt - RedisLink.attemptTime) }
-    if let history = greeting.history { met(history) }
-    heads = zip(RedisScript.allCases, greeting.digests).map { RedisKeys.head($0, digest: $1) }
-    if let epoch = greeting.epoch { subscriber.found(epoch, under: keys.facts) }
-    let doubts = named(greeting.doubts)
+    if let now = result.now { take(now, sentAt: lastReplyAt - RedisLink.attemptTime) }
+    if let history = result.history { met(history) }
+    heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
+    if let epoch = result.epoch { subscriber.found(epoch, under: keys.facts) }
+    let doubts = named(result.doubts)
     judge(doubts: doubts, loss: subscriber.epoch.loss)
     if refusal == nil { for doubt in doubts { subscriber.warnings.warn(doubt) } }
     didChange()
@@ -341,7 +341,7 @@ extension RedisPipeline {
 
   func linkReadAll() {
     guard receivedAt.nanoseconds != 0 else { return }
-    patience.hasRead()
+    replyDeadline.hasRead()
     lastReplyAt = receivedAt
     receivedAt = BootInstant(nanoseconds: 0)
   }

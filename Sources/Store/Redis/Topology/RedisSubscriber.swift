@@ -32,7 +32,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   private var expected = CircularBuffer<Expected>()
   private var isBeatDue = false
   private var beatAt = BootInstant(nanoseconds: 0)
-  private var patience = RedisPatience()
+  private var replyDeadline = LateReplyDeadline()
   private var heartbeat: RepeatedTask?
   private var observers: [@Sendable (Event) -> Void] = []
   private var isHearing = false
@@ -157,7 +157,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     let due = beatAt + Milliseconds(Self.beatInterval.nanoseconds / 1_000_000)
     beatAt = now
     if isBeatDue {
-      if case .readUntil = patience.judge(due: due, now: now, hasUnread: link.hasUnread) { return }
+      if case .readUntil = replyDeadline.verdict(due: due, now: now, hasUnread: link.hasUnread) { return }
       return link.fail("Redis did not reply to a ping on the subscription's connection")
     }
     isBeatDue = true
@@ -228,8 +228,8 @@ extension RedisSubscriber {
 }
 
 extension RedisSubscriber {
-  func linkIsUp(_ greeting: RedisGreeting) -> String? {
-    take(publishRefusal: greeting.publishRefusal)
+  func linkIsUp(_ result: RedisHandshakeResult) -> String? {
+    take(publishRefusal: result.publishRefusal)
     send(["SUBSCRIBE", keys.invalidations], .invalidations)
     for (channel, topic) in topics { send(["SUBSCRIBE", channel], .topic(topic)) }
     return nil
@@ -267,7 +267,7 @@ extension RedisSubscriber {
     case .leaving: break
     case .beat:
       isBeatDue = false
-      patience.hasRead()
+      replyDeadline.hasRead()
     case .invalidations:
       isHearing = true
       notifyCoherence()

@@ -75,7 +75,7 @@ extension RedisNodes {
     }
     for master in masters {
       let node = pipeline(at: master)
-      // It may have been a replica when it was greeted.
+      // It may have been a replica at the handshake.
       if !before.contains(master), node.link.isUp { node.readHistory() }
     }
     subscriber.learn(read.masters, by: self)

@@ -21,7 +21,7 @@ struct ReplicaProof {
   static let pause: Milliseconds = 50
 
   /// The duration after which replicas count as missing: that of a call.
-  private let patience: Milliseconds
+  private let maxShortfall: Milliseconds
   private var isWaiting = false
   /// The number of scripts that were written and whose changes are neither proven nor given up.
   private var openCount = 0
@@ -31,7 +31,7 @@ struct ReplicaProof {
   /// The store's time of a script all of whose predecessors are proven; `nil` if there is none.
   private var provenUntil: StoreInstant?
 
-  init(patience: Milliseconds) { self.patience = patience }
+  init(maxShortfall: Milliseconds) { self.maxShortfall = maxShortfall }
 
   /// Takes a script that was appended to the connection's next write.
   mutating func wrote() { openCount += 1 }
@@ -73,7 +73,7 @@ struct ReplicaProof {
   }
 
   /// Whether replicas have been missing for as long as a call may take, so that no claim would be granted now.
-  func isShort(at now: BootInstant) -> Bool { missingSince.map { now - $0 >= patience } ?? false }
+  func isShort(at now: BootInstant) -> Bool { missingSince.map { now - $0 >= maxShortfall } ?? false }
 
   /// Whether a script's reply counts only once replicas have what it changed, or what it reports as completed.
   ///
@@ -96,5 +96,5 @@ struct ReplicaProof {
   }
 
   /// Takes the loss of the connection. The next one may lead to another server.
-  mutating func lost() { self = ReplicaProof(patience: patience) }
+  mutating func lost() { self = ReplicaProof(maxShortfall: maxShortfall) }
 }

@@ -36,11 +36,11 @@ final class ReplicaWaits {
     self.demand = demand
     self.timeout = timeout
     self.context = context
-    proof = ReplicaProof(patience: timeout)
+    proof = ReplicaProof(maxShortfall: timeout)
   }
 
   /// The maximum time between the waiting command and its reply.
-  var patience: Milliseconds { timeout + .seconds(1) }
+  var maxWait: Milliseconds { timeout + .seconds(1) }
 
   /// Takes a script that was appended to the connection's next write.
   func wrote() { proof.wrote() }

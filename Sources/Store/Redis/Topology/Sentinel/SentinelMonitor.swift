@@ -130,7 +130,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
     link.append { $0.writeCommand(command) }
   }
 
-  func linkIsUp(_ greeting: RedisGreeting) -> String? {
+  func linkIsUp(_ result: RedisHandshakeResult) -> String? {
     query()
     return nil
   }
@@ -161,7 +161,7 @@ private final class SentinelNews: RedisLinkUser {
     link.user = self
   }
 
-  func linkIsUp(_ greeting: RedisGreeting) -> String? {
+  func linkIsUp(_ result: RedisHandshakeResult) -> String? {
     link.append { $0.writeCommand(["SUBSCRIBE", "+switch-master"]) }
     return nil
   }

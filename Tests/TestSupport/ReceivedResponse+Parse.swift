@@ -1,9 +1,9 @@
-extension Answer {
+extension ReceivedResponse {
   /// The meaning of the bytes that a client has so far.
   package enum Parsed: Sendable {
     case incomplete
     /// A response, and how many of the bytes it takes.
-    case whole(Answer, count: Int)
+    case whole(ReceivedResponse, count: Int)
     case malformed(String)
   }
 
@@ -14,24 +14,24 @@ extension Answer {
     guard let end = endOfHead(bytes) else {
       return isClosed && !bytes.isEmpty ? .malformed("the head is cut") : .incomplete
     }
-    guard var answer = parseHead(Array(bytes[..<end])) else {
+    guard var response = parseHead(Array(bytes[..<end])) else {
       return .malformed(String(decoding: bytes[..<end], as: UTF8.self))
     }
     let rest = bytes[end...]
-    if method == "HEAD" || answer.status < 200 || answer.status == 204 || answer.status == 304 {
-      return .whole(answer, count: end)
+    if method == "HEAD" || response.status < 200 || response.status == 204 || response.status == 304 {
+      return .whole(response, count: end)
     }
-    if answer["Transfer-Encoding"]?.lowercased() == "chunked" {
-      return answer.parseChunks(bytes, from: end, isClosed: isClosed)
+    if response["Transfer-Encoding"]?.lowercased() == "chunked" {
+      return response.parseChunks(bytes, from: end, isClosed: isClosed)
     }
-    if let length = answer["Content-Length"] {
+    if let length = response["Content-Length"] {
       guard let length = Int(length) else { return .malformed("Content-Length \(length)") }
       guard rest.count >= length else { return isClosed ? .malformed("the body is cut") : .incomplete }
-      answer.body = Array(rest.prefix(length))
-      return .whole(answer, count: end + length)
+      response.body = Array(rest.prefix(length))
+      return .whole(response, count: end + length)
     }
-    answer.body = Array(rest)
-    return isClosed ? .whole(answer, count: bytes.count) : .incomplete
+    response.body = Array(rest)
+    return isClosed ? .whole(response, count: bytes.count) : .incomplete
   }
 
   private static func endOfHead(_ bytes: [UInt8]) -> Int? {
@@ -43,7 +43,7 @@ extension Answer {
     return nil
   }
 
-  private static func parseHead(_ head: [UInt8]) -> Answer? {
+  private static func parseHead(_ head: [UInt8]) -> ReceivedResponse? {
     let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n")
     let words = lines[0].split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
     guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let minor = Int(words[0].dropFirst(7)),
@@ -51,7 +51,7 @@ extension Answer {
     else { return nil }
     let fields = lines.dropFirst().compactMap(field)
     guard fields.count == lines.count - 1 else { return nil }
-    return Answer(head: head, status: status, minorVersion: minor, fields: fields)
+    return ReceivedResponse(head: head, status: status, minorVersion: minor, fields: fields)
   }
 
   private static func field(_ line: Substring) -> (name: String, value: String)? {

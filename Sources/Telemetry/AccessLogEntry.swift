@@ -1,7 +1,7 @@
 /// The facts about one ended request, for its entry in the access log and for the metrics.
 ///
 /// It never contains a key, a token or a body.
-public struct AccessRecord: Sendable {
+public struct AccessLogEntry: Sendable {
   /// The name of the route; `nil` if the request matched none.
   public var route: String?
   /// The route's number, as `Metrics.number(ofRoute:)` returns it; 0 if the request matched no route.

@@ -52,7 +52,7 @@ extension RecordCount {
 /// Counts the store's open records periodically, for the metrics page.
 ///
 /// A count reads the whole store. If several nodes share the store, one counts and the others read its result.
-public final class RecordCensus: Service {
+public final class OpenRecordCounter: Service {
   /// The pause between two counts: Prometheus' usual scrape interval.
   private static let pause = Duration.seconds(15)
 
@@ -61,16 +61,16 @@ public final class RecordCensus: Service {
   private static let turn = Milliseconds.seconds(60)
 
   private let recordAdmin: RecordAdmin
-  private let board: (any CensusBoard)?
+  private let board: (any OpenRecordBoard)?
   private let token = OwnerToken.random()
   private let last = Mutex<(count: RecordCount, at: Int64)?>(nil)
 
-  /// Creates a census.
+  /// Creates a counter.
   ///
   /// - Parameters:
   ///   - recordAdmin: The operations on records.
   ///   - board: The place where nodes that share the store exchange the count; `nil` if they do not share it.
-  public init(recordAdmin: RecordAdmin, board: (any CensusBoard)? = nil) {
+  public init(recordAdmin: RecordAdmin, board: (any OpenRecordBoard)? = nil) {
     self.recordAdmin = recordAdmin
     self.board = board
   }

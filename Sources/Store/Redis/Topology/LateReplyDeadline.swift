@@ -6,7 +6,7 @@ import Platform
 /// After a stall of this process (a costly task, a stopped machine), timers fire before the socket is read: a reply
 /// that arrived in time may still be in the socket's buffer, and a command of the stalled turn was only just written.
 /// Such a deadline proves nothing about Redis, so the connection is read once before it is given up.
-struct RedisPatience {
+struct LateReplyDeadline {
   enum Verdict: Equatable {
     /// Redis has been silent for the whole time.
     case over
@@ -29,7 +29,7 @@ struct RedisPatience {
   ///   - due: The time at which the timer should have fired.
   ///   - now: The present time.
   ///   - hasUnread: Whether bytes wait in the socket.
-  mutating func judge(due: BootInstant, now: BootInstant, hasUnread: Bool) -> Verdict {
+  mutating func verdict(due: BootInstant, now: BootInstant, hasUnread: Bool) -> Verdict {
     guard hasUnread || now - due > Self.tolerance, readings < Self.maxReadings else {
       readings = 0
       return .over

@@ -2,7 +2,7 @@ import Idempotency
 
 /// The results of the copies of one command: they decide whether it is written again, and which error is thrown if it
 /// is not. Pure.
-struct RedisCopies {
+struct CommandAttempts {
   /// The number of late replies after which a command fails. The first one corrects the estimate of the store's clock;
   /// the second may be due to a Redis that froze again.
   private static let maxLateCount = 3

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A response as a client got it, byte by byte.
-package struct Answer: Sendable {
+package struct ReceivedResponse: Sendable {
   /// The status line and the field lines, with the empty line.
   package var head: [UInt8]
   package var status: Int

@@ -3,7 +3,7 @@ import Idempotency
 /// The count of open records, which all nodes on one Redis share under two keys that expire by themselves.
 ///
 /// Safe to use from any task; its commands run on the store's loop.
-public struct RedisCensus: CensusBoard {
+public struct RedisOpenRecordBoard: OpenRecordBoard {
   private let store: RedisStore
 
   public init(_ store: RedisStore) { self.store = store }

@@ -4,7 +4,7 @@ import Testing
 @testable import Store
 
 /// The pure parts of a connection's life.
-@Suite struct RedisGreetingTests {
+@Suite struct RedisHandshakeTests {
   @Test func `a new connection logs in, loads every script and inspects Redis`() throws {
     var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
     settings.login.user = "semel"
@@ -32,12 +32,12 @@ import Testing
         case .publish: throw Unexpected(what: "a connection for records publishes nothing by itself")
         }
     }
-    guard case .ready(let greeting) = action else { throw Unexpected(what: "\(action)") }
-    #expect(greeting.now == StoreInstant(milliseconds: 77))
-    #expect(greeting.digests == RedisScript.allCases.map { "digest \($0.rawValue)" })
-    #expect(greeting.doubts.isEmpty)
-    #expect(greeting.epoch == "e1")
-    #expect(greeting.history?.id == "h1" && greeting.history?.formerID == nil)
+    guard case .ready(let result) = action else { throw Unexpected(what: "\(action)") }
+    #expect(result.now == StoreInstant(milliseconds: 77))
+    #expect(result.digests == RedisScript.allCases.map { "digest \($0.rawValue)" })
+    #expect(result.doubts.isEmpty)
+    #expect(result.epoch == "e1")
+    #expect(result.history?.id == "h1" && result.history?.formerID == nil)
   }
 
   @Test(arguments: [
@@ -73,29 +73,30 @@ import Testing
     var handshake = RedisHandshake(settings, for: .subscriptions)
     #expect(handshake.steps.map(\.command).last == ["PUBLISH", "semel:invalidate", ""])
     #expect(handshake.received(.text("OK")) == .wait)
-    guard case .ready(let greeting) = handshake.received(.error("NOPERM this user has no permissions")) else {
+    guard case .ready(let result) = handshake.received(.error("NOPERM this user has no permissions")) else {
       Issue.record("the connection was refused")
       return
     }
-    #expect(greeting.publishRefusal?.contains("widen its ACL") == true)
+    #expect(result.publishRefusal?.contains("widen its ACL") == true)
   }
 
   @Test func `a late deadline is judged again, and a dead Redis is found all the same`() {
     let due = BootInstant(nanoseconds: 1_000_000_000)
-    var patience = RedisPatience()
-    #expect(patience.judge(due: due, now: due + 50, hasUnread: false) == .over)
+    var deadline = LateReplyDeadline()
+    #expect(deadline.verdict(due: due, now: due + 50, hasUnread: false) == .over)
     // The loop stood still.
-    #expect(patience.judge(due: due, now: due + 51, hasUnread: false) == .readUntil(due + 151))
-    #expect(patience.judge(due: due + 151, now: due + 160, hasUnread: false) == .over)
+    #expect(deadline.verdict(due: due, now: due + 51, hasUnread: false) == .readUntil(due + 151))
+    #expect(deadline.verdict(due: due + 151, now: due + 160, hasUnread: false) == .over)
     // Something waits to be read, again and again.
-    for _ in 0..<RedisPatience.maxReadings {
-      #expect(patience.judge(due: due, now: due, hasUnread: true) == .readUntil(due + RedisPatience.grace))
+    for _ in 0..<LateReplyDeadline.maxReadings {
+      #expect(
+        deadline.verdict(due: due, now: due, hasUnread: true) == .readUntil(due + LateReplyDeadline.grace))
     }
-    #expect(patience.judge(due: due, now: due, hasUnread: true) == .over)
-    _ = patience.judge(due: due, now: due, hasUnread: true)
-    patience.hasRead()
-    for _ in 0..<RedisPatience.maxReadings {
-      #expect(patience.judge(due: due, now: due, hasUnread: true) != .over)
+    #expect(deadline.verdict(due: due, now: due, hasUnread: true) == .over)
+    _ = deadline.verdict(due: due, now: due, hasUnread: true)
+    deadline.hasRead()
+    for _ in 0..<LateReplyDeadline.maxReadings {
+      #expect(deadline.verdict(due: due, now: due, hasUnread: true) != .over)
     }
   }
 

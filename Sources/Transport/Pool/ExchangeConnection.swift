@@ -1,8 +1,8 @@
 import Idempotency
 import NIOCore
 
-/// The carrier of one exchange: an HTTP/1.1 connection, or an HTTP/2 stream. Confined to its loop.
-protocol Carrier: AnyObject, Sendable {
+/// The connection of one exchange: an HTTP/1.1 connection, or an HTTP/2 stream. Confined to its loop.
+protocol ExchangeConnection: AnyObject, Sendable {
   /// Whether an exchange has ended on the connection, so that the backend may just be closing it.
   var wasUsed: Bool { get }
   /// Whether there is room for more of a streamed body.
@@ -11,7 +11,7 @@ protocol Carrier: AnyObject, Sendable {
   var bytesAhead: Int { get }
   /// Writes the request's head, and its body unless that is streamed.
   ///
-  /// From now on the carrier reports to the exchange the events of the response and, by `wasSent`, the sending of the
+  /// From now on the connection reports to the exchange the events of the response and, by `wasSent`, the sending of the
   /// request's last byte.
   func begin(_ exchange: HTTPExchange)
   /// Writes a piece of a streamed body.
@@ -22,7 +22,7 @@ protocol Carrier: AnyObject, Sendable {
   func setReading(_ reads: Bool)
   /// Handles a time-out of the exchange, which may still continue.
   func timedOut()
-  /// Returns the carrier unused.
+  /// Returns the connection unused.
   func release()
   /// Drops the exchange: nothing that still arrives is passed on.
   func cut()

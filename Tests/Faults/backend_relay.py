@@ -1,6 +1,7 @@
 """The relay between a node and the backend: writes down what was sent, whether or not it arrives.
 
-With a planted bug it does what a worse node would do: send again, or send too late.
+With a planted bug it does what a worse node would do: send again, make the next attempt itself after an unknown
+outcome, or send too late.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import backend
 import http1
 import relay
 
-PLANTED = ("re-send", "stale-send")
+PLANTED = ("re-send", "retry-after-unknown", "stale-send")
 
 
 class Pair(relay.Pair):
@@ -29,6 +30,11 @@ class Pair(relay.Pair):
 
     def sent(self, data):
         self.request = data
+        self.note(data)
+        self.near.resume()
+        super().upwards(data)
+
+    def note(self, data):
         self.relay.journal.add(
             "sent",
             id=http1.field(data, b"Idempotency-Request-Id"),
@@ -40,21 +46,31 @@ class Pair(relay.Pair):
             attempt=int(http1.field(data, b"Idempotency-Attempt")),
             node=self.relay.node,
         )
-        self.near.resume()
-        super().upwards(data)
 
     def downwards(self, data):
         self.request = b""
         super().downwards(data)
 
     def lost(self, side, error):
-        if self.relay.bug == "re-send" and side is self.far and self.request and not self.is_resent:
-            self.is_resent = True
-            self.far = relay.Side(self)
-            self.waiting = [self.request]
-            asyncio.ensure_future(self.connect())
-            return
-        super().lost(side, error)
+        if side is self.far and self.request and not self.is_resent:
+            if self.relay.bug == "re-send":
+                return self.resend(self.request)
+            if self.relay.bug == "retry-after-unknown":
+                return self.resend(self.next_attempt())
+        return super().lost(side, error)
+
+    def resend(self, request):
+        self.is_resent = True
+        self.far = relay.Side(self)
+        self.waiting = [request]
+        asyncio.ensure_future(self.connect())
+
+    def next_attempt(self):
+        attempt = http1.field(self.request, b"Idempotency-Attempt")
+        field = b"Idempotency-Attempt: "
+        request = self.request.replace(field + attempt.encode(), field + b"%d" % (int(attempt) + 1))
+        self.note(request)
+        return request
 
 
 class BackendRelay(relay.Relay):

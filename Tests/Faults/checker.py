@@ -232,7 +232,7 @@ class Checker:
         prints = {ran["print"] for ran in record.ran if ran["outcome"] != "rejected"}
         if len(prints) > 1:
             self.report.violation(4, record.name, "ran with two payloads")
-        if record.rule == "hold":
+        if record.rule in ("hold", "repeat"):
             self.check_held(record)
         for before, after in zip(record.sent, record.sent[1:]):
             self.check_successor(record, before, after)

@@ -188,7 +188,8 @@ class Rig:
 
     def intent(self, number):
         dice = random.Random(f"{self.seed} intent {number}")
-        rule = "hold" if dice.random() < 0.6 else "retry"
+        # As for "hold", no unknown outcome of "repeat" is run again; other attempts are repeated for the client.
+        rule = dice.choices(("hold", "repeat", "retry"), (45, 15, 40))[0]
         # Two callers use the same key now and then, for things of their own.
         key = f"k{number - 1 if number % 50 == 49 else number}"
         return self.noted(Intent(number, dice, f"caller{number % 7}", key, rule))

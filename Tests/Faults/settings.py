@@ -42,4 +42,5 @@ defaults:
 routes:
   - {{name: hold, match: {{path: /hold}}, on_unknown: hold}}
   - {{name: retry, match: {{path: /retry}}, on_unknown: retry}}
+  - {{name: repeat, match: {{path: /repeat}}, retries: {{max: 3, backoff: 50ms, max_backoff: 300ms}}}}
 """

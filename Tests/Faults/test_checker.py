@@ -22,6 +22,7 @@ PLANTED = [
     ("no-deadline", "busy, and haunted", 1000, {3}),
     ("fence-deleted", "slow, rejected, and forgotten", 1500, {6}),
     ("re-send", "backend", 400, {1}),
+    ("retry-after-unknown", "backend", 400, {1}),
     ("stale-send", "none", 400, {1}),
 ]
 ROUNDS = 4
@@ -48,6 +49,19 @@ class Contract(MadeUp):
         self.run_(2, 1)
         self.calm()
         self.assertEqual(self.rules(), {1})
+
+    def test_a_retry_after_an_unknown_outcome_is_found(self):
+        for outcome in ("lost", "unknown"):
+            with self.subTest(outcome):
+                self.setUp()
+                self.add("intent", 0, intent=0, record="a|/hold|k", rule="repeat")
+                self.send()
+                self.run_(outcome=outcome)
+                self.send(2)
+                self.run_(2, 2)
+                self.deliver(serial=2)
+                self.calm(serial=2)
+                self.assertEqual(self.rules(), {1})
 
     def test_a_run_again_after_a_retryable_outcome_is_all_right(self):
         self.send()

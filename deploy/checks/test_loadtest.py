@@ -33,6 +33,7 @@ class Scripts(unittest.TestCase):
 
     def test_storm(self):
         self.good("storm", "--clients", 200, "--outage", 1, svg=True)
+        self.good("storm", "--clients", 400, "--outage", 2, "--budget", 20)
 
     def test_duplicates(self):
         self.good("duplicates", "--keys", 50, "--deliveries", 6)

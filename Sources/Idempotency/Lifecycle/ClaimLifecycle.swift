@@ -12,20 +12,30 @@ public struct ClaimLifecycle: ~Copyable {
     /// request may have run already, so it must not run without a record. Followed by `owning`, or by the end:
     /// replayed, refused.
     case following
-    /// This delivery owns the record and may send its request once. Followed by `listening`, `settling` or the end.
+    /// This delivery owns the record and may send its request once. Followed by `listening`, `settling`, `releasing` or
+    /// the end.
     case owning(Claim)
     /// The client was refused because the outcome is unknown, and the backend may still respond. Followed by `settling`
     /// or the end.
     case listening(Claim)
-    /// The backend has responded or certainly did nothing, and the store is being updated. Followed by the end.
+    /// The backend has responded, and the store is being updated. Followed by the end.
     case settling(Claim)
+    /// The request was certainly not executed, or its response has the class `retry`, and the record will be released.
+    /// Followed by `retrying` or the end.
+    case releasing(Claim, Release)
+    /// The record is being released, and Semel makes the next attempt itself. Followed by `following` or the end.
+    case retrying
     /// No decision is left.
     case ended
   }
 
   /// The route whose rules apply.
-  private let route: Route
-  private var state: State = .claiming
+  let route: Route
+  var state: State = .claiming
+  /// The number of retries made on the client's behalf.
+  var retriesMade = 0
+  /// The number of the last attempt before a retry if it met only 401, 403 or 429, like every attempt before it.
+  var rejectedAttempt: Int?
 
   /// The time after which a client may retry while another delivery or the store causes a delay. One second is the
   /// minimum that `Retry-After` can express.
@@ -207,12 +217,10 @@ extension ClaimLifecycle {
     status: Int, steering: Steering, isRenewed: Bool = false
   ) -> RespondedAction {
     let claim: Claim
-    var mayBeDeleted = !isRenewed
+    let isLate: Bool
     switch state {
-    case .owning(let held): claim = held
-    case .listening(let held):
-      claim = held
-      mayBeDeleted = false
+    case .owning(let held): (claim, isLate) = (held, false)
+    case .listening(let held): (claim, isLate) = (held, true)
     default: preconditionFailure("ClaimLifecycle: responded without a claim")
     }
     state = .settling(claim)
@@ -225,7 +233,11 @@ extension ClaimLifecycle {
       let isRejection = status == 401 || status == 403 || status == 429
       // A delayed copy of a renewal or of `markUnknown` may still be run, and would make a deleted record anew
       // (Tests/Model/claim.pml, LATE_DELETE).
-      return .release(isRejection && claim.onlyRejectedSoFar && mayBeDeleted ? .deleted : .remembered)
+      let mayBeDeleted = isRejection && isOnlyRejected(before: claim) && !isRenewed && !isLate
+      let release: Release = mayBeDeleted ? .deleted : .remembered
+      // The client of a late response has its refusal already.
+      if !isLate { state = .releasing(claim, release) }
+      return .release(release)
     case .unknown:
       return .markUnknown
     }
@@ -249,7 +261,7 @@ extension ClaimLifecycle {
     case .owning(let claim):
       switch failure {
       case .notSent:
-        state = .settling(claim)
+        state = .releasing(claim, .remembered)
         return .release(.upstreamUnreachable)
       case .responseLost, .requestBody:
         state = .ended
@@ -282,14 +294,24 @@ extension ClaimLifecycle {
     case replay(CompletedRecord)
     /// Claim again as a duplicate, since another owner is in progress.
     case becomeDuplicate
+    /// Claim again for the next attempt, which Semel makes on the client's behalf.
+    case retry
     case refuse(Problem)
   }
 
   /// Decides on the store's reply to the completion, release or mark.
   public mutating func stored(_ outcome: OwnerOutcome) -> StoredAction {
-    guard case .settling = state else { preconditionFailure("ClaimLifecycle: stored outside of settling") }
+    let isRetrying: Bool
+    switch state {
+    case .settling, .releasing: isRetrying = false
+    case .retrying: isRetrying = true
+    default: preconditionFailure("ClaimLifecycle: stored outside of settling")
+    }
     state = .ended
     switch outcome {
+    case .done where isRetrying:
+      state = .following
+      return .retry
     case .done: return .respond
     case .lost(.completed(let record)):
       return switch Self.replay(record) {
@@ -317,33 +339,5 @@ extension ClaimLifecycle {
     case .retry:
       .refuseAndKeepStoring(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))
     }
-  }
-}
-
-extension RoutePolicy {
-  /// The class of a complete response: by the backend's own steering field, else by the route's table.
-  public func outcomeClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
-    let own: OutcomeClass
-    if let steered = steering.outcome {
-      own = steered
-    } else if claim.followsUnknown, status == 409 || status == 412, !outcomes.isNamed(status: status) {
-      // The response may come from the backend's own unique column, because of the attempt whose response was lost.
-      own = .unknown
-    } else {
-      own = outcomes[status]
-    }
-    let isLastAttempt = maxAttempts > 0 && claim.ordinal >= maxAttempts
-    return own == .retry && isLastAttempt ? .final : own
-  }
-
-  /// The time after which a client may retry with the same key when a response was lost; `nil` if only an operator can
-  /// end the record.
-  ///
-  /// An outcome may settle within `settle` of its loss, and at any time where a later delivery may take the record
-  /// over.
-  public func retryAfterLoss(age: Milliseconds) -> Milliseconds? {
-    let left = upstream.settle - age
-    if left > 0 { return left }
-    return onUnknown == .retry ? 1000 : nil
   }
 }

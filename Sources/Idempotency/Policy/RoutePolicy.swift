@@ -63,6 +63,8 @@ public struct RoutePolicy: Hashable, Sendable {
   public var onUnknown: OnUnknown = .hold
   /// The maximum number of attempts; 0 for no limit.
   public var maxAttempts = 0
+  /// The retries on the client's behalf; `nil` for none.
+  public var retries: RetryPolicy?
   public var onStoreFailure: OnStoreFailure = .closed
   /// The maximum length of a request's body in bytes.
   public var maxRequestBody = 1 << 20
@@ -96,7 +98,8 @@ public struct RoutePolicy: Hashable, Sendable {
 
   /// The maximum time from a claim until its exchange can have no more effect on the record.
   public var longestExchange: Milliseconds {
-    lease + upstream.longestConnecting + timeToResponse + upstream.settle
+    // Before a retry, the claim is held for up to `wait_timeout`.
+    lease + upstream.longestConnecting + timeToResponse + upstream.settle + (retries == nil ? 0 : waitTimeout)
   }
 
   /// The time limit for the backend's response.

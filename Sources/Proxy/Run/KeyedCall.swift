@@ -21,6 +21,8 @@ final class KeyedCall: @unchecked Sendable {
   let fingerprint: Fingerprint
   /// The machine of this request's claim, from the store's first reply to the end of its record.
   var lifecycle: ClaimLifecycle
+  /// Its count in the retry budget; `nil` before its first attempt, or if its route makes no retries.
+  var retried: RetriedCall?
 
   init(
     route: Route, target: RequestTarget, method: ByteBuffer, body: ByteBuffer, fingerprint: Fingerprint,

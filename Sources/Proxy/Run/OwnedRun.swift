@@ -10,18 +10,19 @@ import Wire
 /// `ClaimLifecycle` decides what follows what. The steps are kept out of line: what is inlined into an async function
 /// enlarges its frame, which is allocated for every request.
 struct OwnedRun<Store: RecordStore, Backend: Upstream> {
-  /// The end of the run: the client has its response, or the delivery claims again as another owner's duplicate.
-  enum End { case done, becomeDuplicate }
+  /// The end of the run: the client has its response, or the delivery claims again, as another owner's duplicate or for
+  /// a retry.
+  enum End { case done, claimAgain }
 
   private let runner: RequestRunner<Store, Backend>
-  private let call: KeyedCall
-  private let lease: LeaseKeeper<Store>
+  let call: KeyedCall
+  let lease: LeaseKeeper<Store>
   private let forwardedAt: NIODeadline
-  private let exchange: Backend.Exchange
+  let exchange: Backend.Exchange
   private let capture: ResponseCapture<Backend.Exchange>
 
-  private var worker: Worker<Store, Backend> { runner.worker }
-  private var delivery: Delivery { runner.delivery }
+  var worker: Worker<Store, Backend> { runner.worker }
+  var delivery: Delivery { runner.delivery }
 
   /// Runs a request that was granted its claim, to the end: forwards it, captures the response, records it, responds.
   @inline(never)
@@ -73,7 +74,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   }
 
   private func noteBackendTime() {
-    delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: forwardedAt)
+    delivery.logEntry.upstreamMicroseconds += runner.microseconds(since: forwardedAt)
   }
 
   /// Record: the store has the outcome before the client has the response.
@@ -94,7 +95,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       action = await complete(Completion(outcome: outcome, retention: retention, remember: remember))
     case .release(let release):
       label = .notStored
-      action = await self.release(release)
+      action = await self.release(await beforeRelease(release, after: response))
     case .markUnknown:
       label = .unknown
       action = await markUnknownByResponse()
@@ -122,6 +123,9 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       runner.refuse(problem)
     case .replay, .becomeDuplicate:
       return endSuperseded(by: action)
+    case .retry:
+      delivery.settleCapture(0)
+      return .claimAgain
     }
     return .done
   }
@@ -135,7 +139,7 @@ extension OwnedRun {
     worker.environment.logger.debug("no response from the backend", metadata: ["failure": "\(failure)"])
     switch call.lifecycle.failed(failure) {
     case .release(let problem):
-      return refuse(problem, after: await release(.remembered))
+      return refuse(problem, after: await release(await beforeRelease(.remembered, after: nil)))
     case .markUnknown(let problem):
       await markUnknownAfterLoss()
       worker.end(lease)
@@ -166,6 +170,7 @@ extension OwnedRun {
     case .respond, .respondAndKeepStoring, .refuseAndKeepStoring: runner.refuse(problem)
     case .refuse(let problem): runner.refuse(problem)
     case .replay, .becomeDuplicate: return endSuperseded(by: action)
+    case .retry: return .claimAgain
     }
     return .done
   }
@@ -181,7 +186,7 @@ extension OwnedRun {
       runner.cut()
       return .done
     }
-    return .becomeDuplicate
+    return .claimAgain
   }
 }
 
@@ -260,13 +265,13 @@ extension OwnedRun {
       guard worker.takeMemory(toKeep: 0, of: lease) else {
         lease.note(.unknown)
         endWithoutMemory()
-        return call.lifecycle.stored(.done)
+        return call.lifecycle.releaseFailed()
       }
       lease.note(release.ownEnd)
       worker.repeatInBackground(release.ownEnd, of: lease) { store throws(StoreError) in
         try await store.release(claim, release)
       }
-      return call.lifecycle.stored(.done)
+      return call.lifecycle.releaseFailed()
     }
   }
 

@@ -140,13 +140,16 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   ) async throws(Problem) {
     var (action, request) = (first, request)
     var wait: DuplicateWait<Store>?
-    defer { wait?.end() }
+    defer {
+      wait?.end()
+      call.retried?.end()
+    }
     while true {
       switch action {
       case .forward(let claim):
         wait?.end()
         wait = nil
-        guard try await run(call, owning: claim) == .becomeDuplicate else { return }
+        guard try await run(call, owning: claim) == .claimAgain else { return }
         request = request.changed(owner: worker.newOwner())
       case .replay(let record):
         return replay(record, from: wait == nil ? .store : .wait)
@@ -174,6 +177,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   ) async throws(Problem) -> OwnedRun<Store, Backend>.End {
     countSighting(claim, of: call)
     try reserveCapture(call, orGiveBack: claim)
+    if call.route.policy.retries != nil, call.retried == nil {
+      call.retried = RetriedCall(of: environment.retries.budget(of: call.route.policy.upstream.name))
+    }
     return await OwnedRun.run(call, owning: claim, by: self)
   }
 

@@ -21,6 +21,7 @@ public final class ProxyEnvironment: Sendable {
   let sightings = KeySightings()
   let known: KnownRecords
   let captures = CaptureShare()
+  let retries = RetryBudgets()
   private let draining = Atomic<Bool>(false)
 
   public init(

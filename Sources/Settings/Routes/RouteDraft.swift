@@ -47,6 +47,7 @@ struct RouteDraft {
     if let cors = section.member("cors").map({ CORSPolicy.read($0) }) { policy.cors = cors }
     for name in ["shadow"] { section.refuseUnsupported(name, neutral: "false") }
     policy.outcomes = patterns.table
+    readRetries(section)
   }
 
   private mutating func readProfile(_ section: Section) {

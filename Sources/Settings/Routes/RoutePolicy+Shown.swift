@@ -28,6 +28,7 @@ extension RoutePolicy {
       "outcomes": outcomes.shown,
       "on_unknown": .word(onUnknown),
       "max_attempts": .number(maxAttempts),
+      "retries": retries?.shown ?? .text("off"),
       "on_store_failure": .word(onStoreFailure),
       "max_request_body": .size(maxRequestBody),
       "max_response_body": .size(maxResponseBody),
@@ -53,6 +54,15 @@ extension RouteMatch {
       // A value may be a secret that a gateway adds.
       "headers": headers.isEmpty
         ? nil : .members(headers.map { Shown.Member($0.name, .text("(not shown)")) }),
+    ]
+  }
+}
+
+extension RetryPolicy {
+  fileprivate var shown: Shown {
+    [
+      "max": .number(max), "backoff": .span(backoff), "max_backoff": .span(maxBackoff),
+      "budget": .text("\(budget)%"), "on": .list(on.map(Shown.number)),
     ]
   }
 }

@@ -48,6 +48,12 @@ public final class LoopMetrics: @unchecked Sendable {
     row(route).add(1, at: RouteLayout.count(count))
   }
 
+  /// Counts an attempt after the first whose request has not ended yet.
+  public func add(_ cause: RetryCause, route: Int) { add(cause.count, route: route) }
+
+  /// Counts an attempt after which the route retries, and no retry was made.
+  public func add(_ end: RetryEnd, route: Int) { add(end.count, route: route) }
+
   /// Counts a request that was refused because it could not even be read.
   public func refusedUnread(_ reason: RefusalReason) {
     let row = row(0)
@@ -106,6 +112,16 @@ extension RetryCause {
     case .unknown: .retryAfterUnknown
     case .released: .retryAfterRelease
     case .forgotten: .retryAfterForget
+    }
+  }
+}
+
+extension RetryEnd {
+  var count: RouteCount {
+    switch self {
+    case .exhausted: .clientRetryExhausted
+    case .late: .clientRetryLate
+    case .budget: .clientRetryOverBudget
     }
   }
 }

@@ -46,6 +46,11 @@ extension MetricFamily {
     "Deliveries that would have run an intent again: replayed, made to wait and replayed, or refused.")
   public static let retries = MetricFamily(
     .counter, "retries_total", "Attempts after the first, by what ended the attempt before.")
+  public static let clientRetries = MetricFamily(
+    .counter, "client_retries_total", "Attempts that Semel itself made on a client's behalf.")
+  public static let clientRetryEnds = MetricFamily(
+    .counter, "client_retries_stopped_total",
+    "Attempts that Semel would have repeated for the client, and did not, by the reason.")
   public static let failures = MetricFamily(
     .counter, "failures_total", "Requests that failed, by whose failure it was.")
   public static let lateResponses = MetricFamily(
@@ -202,7 +207,7 @@ extension MetricFamily {
   /// All of Semel's own families, in the page's order.
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
-    retries, failures, lateResponses, losses, unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
+    retries, clientRetries, clientRetryEnds, failures, lateResponses, losses, unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
     bodyBytes,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller,
@@ -290,6 +295,19 @@ public enum RetryCause: Int, MetricLabel {
 
   public static let key = "after"
   public static let values = ["unknown", "released", "forgotten"]
+}
+
+/// The reason for which Semel made no further attempt on a client's behalf.
+public enum RetryEnd: Int, MetricLabel {
+  /// `retries.max` or `max_attempts` is reached.
+  case exhausted
+  /// The next attempt would begin after `wait_timeout`.
+  case late
+  /// The upstream's retry budget is spent.
+  case budget
+
+  public static let key = "by"
+  public static let values = ["max", "time", "budget"]
 }
 
 /// The party whose failure it was.

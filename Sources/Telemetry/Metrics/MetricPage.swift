@@ -137,6 +137,10 @@ extension Metrics {
     for cause in RetryCause.allCases {
       page.add(.retries, count(cause.count), route, (RetryCause.key, cause.text))
     }
+    page.add(.clientRetries, count(.clientRetries), route)
+    for end in RetryEnd.allCases {
+      page.add(.clientRetryEnds, count(end.count), route, (RetryEnd.key, end.text))
+    }
     for category in FailureCategory.allCases {
       page.add(.failures, count(category.count), route, (FailureCategory.key, category.text))
     }

@@ -4,6 +4,7 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case retryAfterUnknown, retryAfterRelease, retryAfterForget
   case failedTransport, failedAuth, failedValidation, failedBackend, failedStore, failedOverload
   case duplicateRefused, lateResponses, outcomesLost, requestBytes, responseBytes, unprotectedKeys
+  case clientRetries, clientRetryExhausted, clientRetryLate, clientRetryOverBudget
 }
 
 /// The position of each number in a route's row of cells.

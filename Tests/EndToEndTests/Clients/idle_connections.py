@@ -1,6 +1,6 @@
 """Holds many idle connections: idle_connections.py PORT COUNT
 
-Makes COUNT connections, each with one request and its response, and says "held COUNT". At SIGUSR1 it sends another request on
+Makes COUNT connections with one request with its response each and says "held COUNT". At SIGUSR1 it sends another request on
 each of them and says "responded COUNT".
 """
 

@@ -1,6 +1,7 @@
 """A backend that counts what it ran: by Idempotency-Request-Id, on a port of its own for questions and orders.
 
-Run as `python3 backend.py PORT CONTROL_PORT`. Control: GET /count, POST /delay/MILLISECONDS, POST /down, POST /up.
+Run as `python3 backend.py PORT CONTROL_PORT`. Control: GET /count, POST /delay/MILLISECONDS, POST /down, POST /busy
+(every request gets 503, and is counted as refused), POST /up.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import sys
 
 class Orders:
     def __init__(self):
-        self.runs, self.delay, self.anonymous = {}, 0.0, 0
+        self.runs, self.delay, self.anonymous, self.is_busy, self.refused = {}, 0.0, 0, False, 0
 
     def run(self, request_id):
         if request_id:
@@ -23,6 +24,7 @@ class Orders:
         return {
             "executed": sum(self.runs.values()) + self.anonymous,
             "intents": len(self.runs),
+            "refused": self.refused,
             "twice": sum(1 for runs in self.runs.values() if runs > 1),
         }
 
@@ -53,6 +55,9 @@ class Connection(asyncio.Protocol):
                 self.order(method, fields)
 
     def order(self, method, fields):
+        if self.orders.is_busy:
+            self.orders.refused += 1
+            return self.respond(503, b"{}")
         number = self.orders.run(fields.get("idempotency-request-id")) if method == "POST" else 0
         body = b'{"order":%d}' % number
         if self.orders.delay:
@@ -95,8 +100,11 @@ async def main(port, control_port):
             state["listener"] = None
             for connection in list(open_connections):
                 connection.transport.close()
-        elif word == "up" and not state["listener"]:
-            state["listener"] = await listen()
+        elif word == "busy":
+            orders.is_busy = True
+        elif word == "up":
+            orders.is_busy = False
+            state["listener"] = state["listener"] or await listen()
         return orders.count()
 
     await loop.create_server(lambda: Connection(orders, control), "127.0.0.1", control_port)

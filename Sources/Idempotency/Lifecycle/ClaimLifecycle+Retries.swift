@@ -1,0 +1,56 @@
+// The retries that Semel makes on the client's behalf.
+extension ClaimLifecycle {
+  /// Decides on the next attempt after one whose record is about to be released.
+  ///
+  /// After any other end, an unknown one above all, the decision is `pass`: only `releasing` leads to a retry.
+  ///
+  /// - Parameter elapsed: The time since the first attempt of this delivery began.
+  public mutating func retry(
+    after end: RetriableEnd, elapsed: Milliseconds, using random: inout some RandomNumberGenerator
+  ) -> RetryDecision {
+    guard case .releasing(let claim, _) = state, let retries = route.policy.retries else { return .pass }
+    let decision = retries.decision(
+      after: end, made: retriesMade, elapsed: elapsed, limit: route.policy.waitTimeout, using: &random)
+    let maxAttempts = route.policy.maxAttempts
+    if case .wait = decision, maxAttempts > 0, claim.attempt >= maxAttempts { return .stop(.exhausted) }
+    return decision
+  }
+
+  /// The release that follows the pause before a retry.
+  ///
+  /// - Parameters:
+  ///   - goesOn: Whether the retry is made. Otherwise the client gets the last response.
+  ///   - isRenewed: Whether a renewal of the claim was ever requested.
+  public mutating func paused(goesOn: Bool, isRenewed: Bool) -> Release {
+    guard case .releasing(let claim, let decided) = state else {
+      preconditionFailure("ClaimLifecycle: paused without a release")
+    }
+    // A delayed copy of a renewal would make a deleted record anew.
+    let release = isRenewed ? .remembered : decided
+    guard goesOn else {
+      state = .releasing(claim, release)
+      return release
+    }
+    retriesMade += 1
+    rejectedAttempt = release == .deleted ? claim.attempt : nil
+    state = .retrying
+    // Attempts continue to count.
+    return .remembered
+  }
+
+  /// Decides on a release to which the store gave no reply: the client gets what the attempt ended with, and no retry
+  /// follows.
+  public mutating func releaseFailed() -> StoredAction {
+    switch state {
+    case .releasing, .retrying: state = .ended
+    default: preconditionFailure("ClaimLifecycle: releaseFailed without a release")
+    }
+    return .respond
+  }
+
+  /// Whether every attempt on the record so far, before the one of this claim, met only 401, 403 or 429.
+  func isOnlyRejected(before claim: Claim) -> Bool {
+    // A retry releases its record as remembered, so that the attempts count; the claim itself says no more than that.
+    claim.onlyRejectedSoFar || rejectedAttempt == claim.attempt - 1
+  }
+}

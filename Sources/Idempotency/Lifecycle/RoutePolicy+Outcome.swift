@@ -1,0 +1,27 @@
+extension RoutePolicy {
+  /// The class of a complete response: by the backend's own steering field, else by the route's table.
+  public func outcomeClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
+    let own: OutcomeClass
+    if let steered = steering.outcome {
+      own = steered
+    } else if claim.followsUnknown, status == 409 || status == 412, !outcomes.isNamed(status: status) {
+      // The response may come from the backend's own unique column, because of the attempt whose response was lost.
+      own = .unknown
+    } else {
+      own = outcomes[status]
+    }
+    let isLastAttempt = maxAttempts > 0 && claim.ordinal >= maxAttempts
+    return own == .retry && isLastAttempt ? .final : own
+  }
+
+  /// The time after which a client may retry with the same key when a response was lost; `nil` if only an operator can
+  /// end the record.
+  ///
+  /// An outcome may settle within `settle` of its loss, and at any time where a later delivery may take the record
+  /// over.
+  public func retryAfterLoss(age: Milliseconds) -> Milliseconds? {
+    let left = upstream.settle - age
+    if left > 0 { return left }
+    return onUnknown == .retry ? 1000 : nil
+  }
+}

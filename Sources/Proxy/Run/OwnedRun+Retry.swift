@@ -1,0 +1,86 @@
+import Idempotency
+import NIOCore
+import Platform
+import Telemetry
+import Wire
+
+// The retries on the client's behalf.
+extension OwnedRun {
+  /// The release of a record that is free again. Where Semel makes the next attempt itself, it follows the pause before
+  /// that.
+  ///
+  /// - Parameter response: The attempt's response; `nil` if nothing was executed.
+  @inline(never)
+  func beforeRelease(_ release: Release, after response: BackendResponse?) async -> Release {
+    guard let retries = call.route.policy.retries, let retried = call.retried, mayRetry else {
+      return release
+    }
+    let end = response.map(\.retriableEnd) ?? .notExecuted
+    var random = SystemRandomNumberGenerator()
+    switch call.lifecycle.retry(after: end, elapsed: retried.elapsed, using: &random) {
+    case .pass: return release
+    case .stop(let reason): count(reason)
+    case .wait(let pause):
+      if retried.beginRetrying(percent: retries.budget) { return await self.pause(pause) }
+      count(.budget)
+    }
+    return release
+  }
+
+  /// Whether a client is certainly there for the response of a retry, none of the last response has reached it, and the
+  /// process does not end.
+  private var mayRetry: Bool {
+    delivery.responseState == .none && delivery.isConnected && !delivery.isHalfClosed
+      && !worker.environment.isDraining
+  }
+
+  /// Waits with the record still claimed: otherwise each duplicate that waits would run at once, beside the budget. The
+  /// connection to the backend does not wait.
+  @inline(never)
+  private func pause(_ span: Milliseconds) async -> Release {
+    exchange.close()
+    // A shutdown that cannot wait leaves the record free, not unknown: this attempt is over.
+    lease.pendingCommand = { [worker, claim = lease.claim] store throws(StoreError) in
+      await worker.waitForCopies(of: claim)
+      return try await store.release(claim, .remembered)
+    }
+    let signal = Signal(timers: worker.context.timers)
+    delivery.whenDisconnected = { signal.set() }
+    delivery.whenHalfClosed = { signal.set() }
+    _ = await signal.wait(milliseconds: span.count)
+    delivery.whenDisconnected = nil
+    delivery.whenHalfClosed = nil
+    lease.pendingCommand = nil
+    let goesOn = mayRetry
+    if goesOn { countRetry() }
+    return call.lifecycle.paused(goesOn: goesOn, isRenewed: lease.hasRequestedRenewal)
+  }
+
+  private func countRetry() {
+    worker.metrics.add(.clientRetries, route: call.route.number)
+    // The log entry takes one cause, that of its last attempt.
+    if let cause = delivery.logEntry.retry { worker.metrics.add(cause, route: call.route.number) }
+  }
+
+  private func count(_ reason: RetryStop) {
+    worker.metrics.add(RetryEnd(reason), route: call.route.number)
+  }
+}
+
+extension BackendResponse {
+  /// The end of the attempt for the decision on a retry.
+  fileprivate var retriableEnd: RetriableEnd {
+    .response(status: head.status, retryAfter: RetryAfter(of: head, now: WallClock.seconds))
+  }
+}
+
+extension RetryEnd {
+  fileprivate init(_ reason: RetryStop) {
+    self =
+      switch reason {
+      case .exhausted: .exhausted
+      case .late: .late
+      case .budget: .budget
+      }
+  }
+}

@@ -34,6 +34,9 @@ struct EasyHandle: ~Copyable {
   func setFields(_ list: UnsafeMutablePointer<curl_slist>) {
     check(semel_easy_set_list(raw, CURLOPT_HTTPHEADER, list), CURLOPT_HTTPHEADER)
   }
+  func setServers(_ list: UnsafeMutablePointer<curl_slist>) {
+    check(semel_easy_set_list(raw, CURLOPT_CONNECT_TO, list), CURLOPT_CONNECT_TO)
+  }
   func set(
     _ option: CURLoption,
     callback: @convention(c) (UnsafeMutablePointer<CChar>?, Int, Int, UnsafeMutableRawPointer?) -> Int

@@ -9,17 +9,17 @@ public struct HTTPCall: Sendable {
   /// A complete response.
   public struct Response: Sendable {
     public var status: Int
+    /// The value of `Content-Type`; `nil` if there is none.
+    public var contentType: String?
     public var body: [UInt8]
+    /// Whether the body is all of it. Otherwise it is larger than `maxBytes`.
+    public var isWhole = true
   }
 
   /// The failure of a call without a complete response, in libcurl's words.
   public struct Failure: Error, CustomStringConvertible {
     public let description: String
   }
-
-  /// The maximum size of a response body, in bytes; a larger response is a failure. No response that Semel requests is
-  /// as large.
-  private static let maxBytes = 64 << 20
 
   public var method = "GET"
   public var url: String
@@ -29,13 +29,31 @@ public struct HTTPCall: Sendable {
   public var body: [UInt8]?
   /// The time-out of the whole call, in milliseconds.
   public var timeoutMilliseconds = 10_000
+  /// The maximum size of a response body, in bytes; a larger response is a failure unless `keepsPart` is true.
+  public var maxBytes = 64 << 20
+  /// Whether a response that is larger than `maxBytes` is returned with a part of its body.
+  public var keepsPart = false
+  /// The path of the Unix socket to connect to; `nil` for the host of the URL.
+  public var unixSocket: String?
+  /// The server to connect to in place of that of the URL, as `CURLOPT_CONNECT_TO` takes it; `nil` for that of the URL.
+  public var connectTo: String?
+  /// Whether HTTP/2 is spoken from the first byte on.
+  public var isHTTP2 = false
+  /// The PEM files of the server's authorities, in place of the system's, and of the client's certificate with its key.
+  public var authorities: String?
+  public var certificate: String?
+  public var key: String?
 
   public init(url: String) { self.url = url }
 
   /// Sends the request and waits for its response. Blocks. A response with an error status is no failure.
   public func send() throws(Failure) -> Response {
     let easy = EasyHandle()
-    let received = Received(limit: Self.maxBytes)
+    let received = Received(limit: maxBytes)
+    let servers = connectTo.flatMap { curl_slist_append(nil, $0) }
+    defer { curl_slist_free_all(servers) }
+    if let servers { easy.setServers(servers) }
+    setPeer(of: easy)
     easy.set(CURLOPT_NOSIGNAL, true)
     easy.set(CURLOPT_NOPROXY, "*")
     easy.set(CURLOPT_PATH_AS_IS, true)
@@ -62,8 +80,21 @@ public struct HTTPCall: Sendable {
         return curl_easy_perform(easy.raw)
       }
     }
-    guard code == CURLE_OK else { throw Failure(description: easy.reason(code)) }
-    return Response(status: Int(semel_easy_status(easy.raw)), body: received.bytes)
+    guard code == CURLE_OK || keepsPart && received.isFull else {
+      throw Failure(description: easy.reason(code))
+    }
+    return Response(
+      status: Int(semel_easy_status(easy.raw)),
+      contentType: semel_easy_content_type(easy.raw).map { String(cString: $0) }, body: received.bytes,
+      isWhole: !received.isFull)
+  }
+
+  private func setPeer(of easy: borrowing EasyHandle) {
+    if let unixSocket { easy.set(CURLOPT_UNIX_SOCKET_PATH, unixSocket) }
+    if isHTTP2 { easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)) }
+    if let authorities { easy.set(CURLOPT_CAINFO, authorities) }
+    if let certificate { easy.set(CURLOPT_SSLCERT, certificate) }
+    if let key { easy.set(CURLOPT_SSLKEY, key) }
   }
 }
 
@@ -74,11 +105,16 @@ private nonisolated(unsafe) let emptyBody = UnsafeMutablePointer<UInt8>.allocate
 private final class Received {
   private let limit: Int
   private(set) var bytes: [UInt8] = []
+  /// Whether more bytes came than the limit allows.
+  private(set) var isFull = false
 
   init(limit: Int) { self.limit = limit }
 
   func take(_ more: UnsafeRawBufferPointer) -> Bool {
-    guard bytes.count + more.count <= limit else { return false }
+    guard bytes.count + more.count <= limit else {
+      isFull = true
+      return false
+    }
     bytes.append(contentsOf: more)
     return true
   }

@@ -97,7 +97,7 @@ struct CommandLineTests {
   }
 
   @Test(arguments: [
-    "caller: {parts: ['jwt:sub']}", "on_unknown: reconcile", "shadow: true",
+    "caller: {parts: ['jwt:sub']}", "shadow: true",
     "batch: {items: /a, key: /b, results: /c}",
   ])
   func `a member that is not built yet is refused, not ignored`(member: String) async throws {

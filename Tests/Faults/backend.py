@@ -82,6 +82,8 @@ class Response:
     is_chunked: bool = False
 
 
+# The path of queries about unknown outcomes, before the request's id.
+LOOKUP = "/lookup/"
 # Of a run that there never was: whoever is given it was given another's.
 STRAY = http1.response(201, {"X-Run": -1}, b'{"serial": -1, "print": "", "caller": "", "attempt": 1}')
 # Sent on an idle connection that is closed. If a request is on its way meanwhile, this cannot be distinguished from its
@@ -154,6 +156,7 @@ class Backend:
         self.shares = HEALTHY
         self.connections = set()
         self.serial = 0
+        self.effects = {}  # The body of the run that may have had an effect, by the request's id.
         self.visits = collections.Counter()
         self.port = 0
         self.server = None
@@ -169,6 +172,8 @@ class Backend:
             connection.transport.abort()
 
     def take(self, exchange, request):
+        if request.path.startswith(LOOKUP):
+            return self.look_up(exchange, request.path.removeprefix(LOOKUP))
         key = request.fields["idempotency-key"]
         attempt = int(request.fields["idempotency-attempt"])
         self.visits[key] += 1
@@ -193,9 +198,18 @@ class Backend:
             outcome=outcome,
         )
         body = json.dumps({"serial": serial, "print": print_, "caller": caller, "attempt": attempt}).encode()
+        if outcome not in ("retry", "rejected"):
+            self.effects[request.fields["idempotency-request-id"]] = body
         body += b" " * int(200_000 * luck if kind == "large" else 600 * luck)
         self.response(exchange, kind, luck, serial, Response(status, {"X-Run": serial}, body, kind == "chunked"))
         return None
+
+    def look_up(self, exchange, id_):
+        """States what became of a request, in troubled weather not always."""
+        body = self.effects.get(id_)
+        if self.shares is not HEALTHY and self.shares and random.random() < 0.2:
+            return exchange.finish(Response(500, {}, b"{}"), 0)
+        return exchange.finish(Response(200 if body else 404, {"Content-Type": "application/json"}, body or b"{}"), 0)
 
     def response(self, exchange, kind, luck, serial, response):
         later = asyncio.get_running_loop().call_later

@@ -32,7 +32,9 @@ class Pair(relay.Pair):
         self.there.add_data(data)
         for frame in self.there:
             if isinstance(frame, hyperframe.frame.HeadersFrame):
-                self.sent(frame.stream_id, dict(self.decoder.decode(frame.data)))
+                fields = dict(self.decoder.decode(frame.data))
+                if fields[":method"] == "POST":
+                    self.sent(frame.stream_id, fields)
         super().upwards(data)
 
     def sent(self, stream, fields):

@@ -232,7 +232,7 @@ class Checker:
         prints = {ran["print"] for ran in record.ran if ran["outcome"] != "rejected"}
         if len(prints) > 1:
             self.report.violation(4, record.name, "ran with two payloads")
-        if record.rule in ("hold", "repeat"):
+        if record.rule != "retry":
             self.check_held(record)
         for before, after in zip(record.sent, record.sent[1:]):
             self.check_successor(record, before, after)
@@ -303,8 +303,8 @@ class Checker:
             self.report.violation(3, record.name, f"did not end: {last['status']} {last['word']}")
         elif outcomes:
             self.check_lost(record, outcomes)
-        elif record.rule == "retry":
-            self.report.violation(3, record.name, "is held as unknown, although its rule is retry")
+        elif record.rule in ("retry", "ask"):
+            self.report.violation(3, record.name, f"is held as unknown, although its rule is {record.rule}")
         elif not self.is_in_doubt(record):
             self.check_without_doubt(record)
 

@@ -108,6 +108,8 @@ async def pause_redis(rig):
 async def forget(rig):
     """An operator forgets a record, whatever state it is in, mostly one that is under way."""
     recent = [entry for entry in rig.journal.entries[-300:] if entry["kind"] in ("sent", "ran")]
+    # The backend would go on to state what it ran before.
+    recent = [entry for entry in recent if "|/ask|" not in entry["record"]]
     if recent:
         entry = rig.dice.choice(recent[-20:])
         await rig.dice.choice(rig.nodes).forget(entry["id"], entry["record"], rig.journal)

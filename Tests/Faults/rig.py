@@ -188,8 +188,9 @@ class Rig:
 
     def intent(self, number):
         dice = random.Random(f"{self.seed} intent {number}")
-        # As for "hold", no unknown outcome of "repeat" is run again; other attempts are repeated for the client.
-        rule = dice.choices(("hold", "repeat", "retry"), (45, 15, 40))[0]
+        # As for "hold", no unknown outcome of "repeat" is run again; other attempts are repeated for the client. One of
+        # "ask" is run again only if the backend does not know it.
+        rule = dice.choices(("hold", "repeat", "ask", "retry"), (40, 15, 15, 30))[0]
         # Two callers use the same key now and then, for things of their own.
         key = f"k{number - 1 if number % 50 == 49 else number}"
         return self.noted(Intent(number, dice, f"caller{number % 7}", key, rule))

@@ -43,4 +43,8 @@ routes:
   - {{name: hold, match: {{path: /hold}}, on_unknown: hold}}
   - {{name: retry, match: {{path: /retry}}, on_unknown: retry}}
   - {{name: repeat, match: {{path: /repeat}}, retries: {{max: 3, backoff: 50ms, max_backoff: 300ms}}}}
+  - name: ask
+    match: {{path: /ask}}
+    on_unknown: reconcile
+    reconcile: {{path: "/lookup/{{request_id}}", status: 201}}
 """

@@ -21,7 +21,7 @@ struct RouteRefusalTests {
     ),
     ("duplicates: drop", 12, "duplicates", "must be wait or reject"),
     ("endpoint: host", 10, "endpoint", "must be path or route"),
-    ("on_unknown: guess", 12, "on_unknown", "must be hold or retry"),
+    ("on_unknown: guess", 12, "on_unknown", "must be hold, retry or reconcile"),
     ("on_store_failure: ajar", 18, "on_store_failure", "must be closed or open"),
     ("set_cookie: eat", 12, "set_cookie", "must be drop or keep"),
     (

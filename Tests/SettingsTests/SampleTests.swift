@@ -131,13 +131,14 @@ struct SampleTests {
           outcomes: {zzzzzz: 1}
           cors: {zzzzzz: 1}
           retries: {zzzzzz: 1}
+          reconcile: {zzzzzz: 1}
           zzzzzz: 1
       """
     let marker = "unknown member; allowed are "
     let allowed = issues(text).filter { $0.contains(marker) }.compactMap {
       $0.split(separator: marker, omittingEmptySubsequences: false).last
     }
-    #expect(allowed.count == 19)
+    #expect(allowed.count == 20)
     let members = Set(Sample.text.matches(of: /(\w+):/).map(\.1))
     for list in allowed {
       for name in list.split(separator: ", ") {

@@ -8,7 +8,6 @@ struct UnsupportedTests {
   }
 
   @Test(arguments: [
-    ("reconcile: {path: /x}", "reconcile: not supported yet; take it out"),
     ("batch: {items: /x}", "batch: not supported yet; take it out"),
     ("shadow: true", "shadow: not supported yet; write false, or take it out"),
   ]) func `a member that a route cannot have yet is refused by name`(member: String, issue: String) {
@@ -16,10 +15,6 @@ struct UnsupportedTests {
   }
 
   @Test func `values that this version does not build are refused by name`() {
-    #expect(
-      issues(route("on_unknown: reconcile")) == [
-        "2:60: routes[0].on_unknown: reconcile is not supported yet; write hold or retry"
-      ])
     let text = upstream + "routes: [{name: r, caller: {parts: [\"jwt:sub\"]}}]"
     #expect(
       issues(text) == [

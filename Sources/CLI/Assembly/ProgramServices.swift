@@ -64,7 +64,8 @@ extension ProgramServices {
   private func makeServer(_ digests: LogDigests) -> Server {
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
-      sealsResponses: settings.store.encryption != nil, digests: digests, known: parts.known, logger: logger)
+      sealsResponses: settings.store.encryption != nil, digests: digests, known: parts.known,
+      probe: BackendProbe(logger: logger), logger: logger)
     let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
       HTTPUpstream(

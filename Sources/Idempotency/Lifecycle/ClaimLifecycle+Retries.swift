@@ -12,7 +12,7 @@ extension ClaimLifecycle {
     let decision = retries.decision(
       after: end, made: retriesMade, elapsed: elapsed, limit: route.policy.waitTimeout, using: &random)
     let maxAttempts = route.policy.maxAttempts
-    if case .wait = decision, maxAttempts > 0, claim.attempt >= maxAttempts { return .stop(.exhausted) }
+    if case .wait = decision, maxAttempts > 0, claim.ordinal >= maxAttempts { return .stop(.exhausted) }
     return decision
   }
 

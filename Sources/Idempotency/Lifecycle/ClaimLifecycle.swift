@@ -9,9 +9,15 @@ public struct ClaimLifecycle: ~Copyable {
     /// refused, unprotected.
     case claiming
     /// The store has reported the record: the delivery is a duplicate, or an owner that has lost its record. Its
-    /// request may have run already, so it must not run without a record. Followed by `owning`, or by the end:
+    /// request may have run already, so it must not run without a record. Followed by `owning`, `probing`, or by the end:
     /// replayed, refused.
     case following
+    /// The record's outcome is unknown since this attempt, and the backend is being queried about it. Followed by
+    /// `applying` or the end.
+    case probing(attempt: Int)
+    /// The backend has stated what became of that attempt, and the record is being claimed to apply the verdict.
+    /// Followed by `owning`, `settling`, `following` or the end.
+    case applying(attempt: Int, ProbeVerdict)
     /// This delivery owns the record and may send its request once. Followed by `listening`, `settling`, `releasing` or
     /// the end.
     case owning(Claim)
@@ -36,6 +42,8 @@ public struct ClaimLifecycle: ~Copyable {
   var retriesMade = 0
   /// The number of the last attempt before a retry if it met only 401, 403 or 429, like every attempt before it.
   var rejectedAttempt: Int?
+  /// Whether the backend has been queried about an unknown outcome.
+  var hasProbed = false
 
   /// The time after which a client may retry while another delivery or the store causes a delay. One second is the
   /// minimum that `Retry-After` can express.
@@ -60,6 +68,10 @@ extension ClaimLifecycle {
     case giveBackGrant(Claim, Problem)
     /// Mark the record unknown with the claim that the store has granted, which was never used, and refuse.
     case markGrantUnknown(Claim, Problem)
+    /// Query the backend about the record's unknown outcome.
+    case probe
+    /// Complete the record with the outcome that the backend has stated, then replay it.
+    case adopt(Claim, Completion)
     /// Make the fingerprint with this recipe and claim again.
     case compare(by: Recipe)
     /// Forward the request without a record, as the route prescribes for a store that is unavailable.
@@ -72,7 +84,7 @@ extension ClaimLifecycle {
   /// Whether a claim is in progress.
   private var isClaimInProgress: Bool {
     switch state {
-    case .claiming, .following: true
+    case .claiming, .following, .applying: true
     default: false
     }
   }
@@ -82,6 +94,7 @@ extension ClaimLifecycle {
     guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: claimed outside of claiming") }
     switch outcome {
     case .granted(let claim):
+      if case .applying(let attempt, let verdict) = state { return granted(claim, after: attempt, verdict) }
       state = .owning(claim)
       return .forward(claim)
     case .taken(.completed(let record)):
@@ -90,6 +103,9 @@ extension ClaimLifecycle {
     case .taken(.inFlight(let leaseLeft, _)):
       state = .following
       return .wait(leaseLeft: leaseLeft)
+    case .taken(.unknown(let age, let attempt)) where mayProbe(age: age):
+      state = .probing(attempt: attempt)
+      return .probe
     case .taken(.unknown(let age, _)):
       state = .ended
       return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: age)))
@@ -114,6 +130,11 @@ extension ClaimLifecycle {
   mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
     guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: granted outside of claiming") }
     guard known.standing.isUnknownToStore else { return nil }
+    // A record whose outcome was unknown must not become free by giving it back.
+    if case .applying = state {
+      state = .ended
+      return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+    }
     state = .ended
     if known.conflict(with: claim.fingerprint) == .otherPayload {
       return .giveBackGrant(claim, .payloadMismatch(status: route.policy.mismatchStatus))
@@ -137,6 +158,10 @@ extension ClaimLifecycle {
     switch state {
     case .claiming: mayRunUnprotected = route.policy.onStoreFailure == .open
     case .following: mayRunUnprotected = false
+    case .applying:
+      // To give the claim back would make an unknown record free. Its lease lapses instead.
+      state = .ended
+      return .refuse(.storeUnavailable(retryAfter: Self.pause))
     default: preconditionFailure("ClaimLifecycle: claimFailed outside of claiming")
     }
     state = .ended
@@ -161,7 +186,7 @@ extension ClaimLifecycle {
     return .inFlight(retryAfter: Self.pause)
   }
 
-  private static func replay(_ record: CompletedRecord) -> ClaimedAction {
+  static func replay(_ record: CompletedRecord) -> ClaimedAction {
     switch record.outcome {
     case .kept: .replay(record)
     case .notKept(let status, let location):
@@ -336,7 +361,7 @@ extension ClaimLifecycle {
     return switch route.policy.onUnknown {
     case .hold: .respondAndKeepStoring
     // A later delivery may run again, with another response.
-    case .retry:
+    case .retry, .reconcile:
       .refuseAndKeepStoring(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))
     }
   }

@@ -22,6 +22,6 @@ extension RoutePolicy {
   public func retryAfterLoss(age: Milliseconds) -> Milliseconds? {
     let left = upstream.settle - age
     if left > 0 { return left }
-    return onUnknown == .retry ? 1000 : nil
+    return onUnknown == .hold ? nil : 1000
   }
 }

@@ -22,8 +22,9 @@ public struct RoutePolicy: Hashable, Sendable {
   public enum Endpoint: String, Sendable, CaseIterable { case path, route }
   /// The treatment of a delivery while another one is in flight: it waits, or is refused at once.
   public enum Duplicates: String, Sendable, CaseIterable { case wait, reject }
-  /// The treatment of an unknown outcome: it stays, or a later delivery runs again after `settle`.
-  public enum OnUnknown: String, Sendable, CaseIterable { case hold, retry }
+  /// The treatment of an unknown outcome: it stays, or after `settle` a later delivery runs again, or has the backend
+  /// queried first.
+  public enum OnUnknown: String, Sendable, CaseIterable { case hold, retry, reconcile }
   /// The treatment of requests while the store is unavailable: refused, or forwarded unprotected.
   public enum OnStoreFailure: String, Sendable, CaseIterable { case closed, open }
   /// The treatment of `Set-Cookie` in recorded responses: left out, or kept.
@@ -61,6 +62,8 @@ public struct RoutePolicy: Hashable, Sendable {
   /// The classes of responses by their status codes.
   public var outcomes = OutcomeTable()
   public var onUnknown: OnUnknown = .hold
+  /// The query about an unknown outcome; not `nil` if `onUnknown` is `reconcile`.
+  public var reconcile: ReconcilePolicy?
   /// The maximum number of attempts; 0 for no limit.
   public var maxAttempts = 0
   /// The retries on the client's behalf; `nil` for none.

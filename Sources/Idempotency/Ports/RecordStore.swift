@@ -37,14 +37,15 @@ public final class ClaimRequest: Sendable {
     self.key = key
   }
 
-  /// A copy with another owner, fingerprint or lease.
+  /// A copy with another owner, fingerprint, lease or condition.
   public func changed(
-    owner: OwnerToken? = nil, fingerprint: Fingerprint? = nil, lease: Milliseconds? = nil
+    owner: OwnerToken? = nil, fingerprint: Fingerprint? = nil, lease: Milliseconds? = nil,
+    takeOver: TakeOver? = nil
   ) -> ClaimRequest {
     ClaimRequest(
       id: id, owner: owner ?? self.owner, fingerprint: fingerprint ?? self.fingerprint,
-      lease: lease ?? self.lease, takeOver: takeOver, unknownRetention: unknownRetention, remember: remember,
-      key: key)
+      lease: lease ?? self.lease, takeOver: takeOver ?? self.takeOver, unknownRetention: unknownRetention,
+      remember: remember, key: key)
   }
 }
 

@@ -67,7 +67,8 @@ final class KeyedCall: @unchecked Sendable {
   func claimRequest(owner: OwnerToken, isSealed: Bool) -> ClaimRequest {
     let takeOver: ClaimRequest.TakeOver =
       switch route.policy.onUnknown {
-      case .hold: .never
+      // A record is reconciled before it is taken over.
+      case .hold, .reconcile: .never
       case .retry: .afterSettle(route.policy.upstream.settle)
       }
     return ClaimRequest(

@@ -155,6 +155,12 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         return replay(record, from: wait == nil ? .store : .wait)
       case .compare(let recipe):
         request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
+      case .probe:
+        action = try await reconcile(request, of: call)
+        continue
+      case .adopt(let claim, let completion):
+        action = await adopt(completion, with: claim, of: call)
+        continue
       case .wait(let leaseLeft):
         try await waitForChange(&wait, for: call, leaseLeft)
         guard delivery.isConnected else { return }
@@ -238,14 +244,14 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// A refusal because of the record's state, which another delivery of the key has caused unless the store has
   /// reported none.
-  private func duplicate(_ problem: Problem) -> Problem {
+  func duplicate(_ problem: Problem) -> Problem {
     delivery.logEntry.isDuplicateRefused =
       problem.code != .storeUnavailable && problem.code != .storeUnreadable
     return problem
   }
 
   /// Claims the record, and decides on the reply.
-  private func claim(_ request: ClaimRequest, of call: KeyedCall) async -> ClaimLifecycle.ClaimedAction {
+  func claim(_ request: ClaimRequest, of call: KeyedCall) async -> ClaimLifecycle.ClaimedAction {
     let requestedAt = claimRequested()
     let reply: ClaimReply
     do throws(StoreError) {

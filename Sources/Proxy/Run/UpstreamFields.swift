@@ -76,10 +76,10 @@ extension ByteBuffer {
   /// Writes the `Host` field that the upstream's `host` setting asks for.
   fileprivate mutating func writeHost(_ host: ByteBuffer?, for upstream: UpstreamSettings) {
     writeStaticString("Host: ")
-    switch (upstream.host, host) {
-    case (.preserve, let host?): writeImmutableBuffer(host)
-    case (.preserve, nil), (.upstream, _): writeString(upstream.authority)
-    case (.name(let name), _): writeString(name)
+    if case .preserve = upstream.host, let host {
+      writeImmutableBuffer(host)
+    } else {
+      writeString(upstream.hostField(for: nil))
     }
     writeStaticString("\r\n")
   }
@@ -97,6 +97,17 @@ extension ByteBuffer {
     writeWithUnsafeMutableBytes(minimumWritableBytes: Digest256.textLength) { bytes in
       if let start = bytes.bindMemory(to: UInt8.self).baseAddress { digest.writeText(to: start) }
       return Digest256.textLength
+    }
+  }
+}
+
+extension UpstreamSettings {
+  /// The value of `Host` in requests to the backend for a client that names this host.
+  func hostField(for host: String?) -> String {
+    switch self.host {
+    case .preserve: host ?? authority
+    case .upstream: authority
+    case .name(let name): name
     }
   }
 }

@@ -22,12 +22,13 @@ public final class ProxyEnvironment: Sendable {
   let known: KnownRecords
   let captures = CaptureShare()
   let retries = RetryBudgets()
+  let reconciler: Reconciler
   private let draining = Atomic<Bool>(false)
 
   public init(
     counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
     sealsResponses: Bool = false, digests: LogDigests = LogDigests(), known: KnownRecords = KnownRecords(),
-    logger: Logger
+    probe: (any OutcomeProbe)? = nil, logger: Logger
   ) {
     self.counters = counters
     self.tracer = tracer
@@ -35,6 +36,7 @@ public final class ProxyEnvironment: Sendable {
     self.sealsResponses = sealsResponses
     self.digests = digests
     self.known = known
+    reconciler = Reconciler(probe)
     self.logger = logger
   }
 

@@ -35,19 +35,20 @@ struct RouteDraft {
     section.duration("lease", into: &policy.lease, atLeast: .seconds(1))
     readRetention(section)
     section.section("outcomes") { patterns.read($0) }
-    section.choice("on_unknown", into: &policy.onUnknown, unsupported: ["reconcile"])
+    section.choice("on_unknown", into: &policy.onUnknown)
     section.integer("max_attempts", into: &policy.maxAttempts, in: 0...1_000_000)
     section.choice("on_store_failure", into: &policy.onStoreFailure)
     section.size("max_request_body", into: &policy.maxRequestBody, in: 0...1 << 40)
     section.size("max_response_body", into: &policy.maxResponseBody, in: 0...1 << 40)
     readResponseTimeout(section)
     section.choice("set_cookie", into: &policy.setCookie)
-    for name in ["reconcile", "batch"] { section.refuseUnsupported(name) }
+    section.refuseUnsupported("batch")
     section.flag("stream", into: &policy.stream)
     if let cors = section.member("cors").map({ CORSPolicy.read($0) }) { policy.cors = cors }
     for name in ["shadow"] { section.refuseUnsupported(name, neutral: "false") }
     policy.outcomes = patterns.table
     readRetries(section)
+    readReconcile(section)
   }
 
   private mutating func readProfile(_ section: Section) {

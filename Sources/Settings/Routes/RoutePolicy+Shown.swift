@@ -27,6 +27,7 @@ extension RoutePolicy {
       "unknown_retention": .span(unknownRetention),
       "outcomes": outcomes.shown,
       "on_unknown": .word(onUnknown),
+      "reconcile": reconcile?.shown,
       "max_attempts": .number(maxAttempts),
       "retries": retries?.shown ?? .text("off"),
       "on_store_failure": .word(onStoreFailure),
@@ -54,6 +55,18 @@ extension RouteMatch {
       // A value may be a secret that a gateway adds.
       "headers": headers.isEmpty
         ? nil : .members(headers.map { Shown.Member($0.name, .text("(not shown)")) }),
+    ]
+  }
+}
+
+extension ReconcilePolicy {
+  fileprivate var shown: Shown {
+    [
+      "path": .text(path),
+      // Values are credentials.
+      "headers": .members(headers.map { Shown.Member($0.name, .text("(not shown)")) }),
+      "applied": .list(applied.map(Shown.number)), "absent": .list(absent.map(Shown.number)),
+      "status": status.map(Shown.number),
     ]
   }
 }

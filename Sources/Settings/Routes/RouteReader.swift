@@ -73,6 +73,7 @@ struct RouteReader {
     }
     draft.read(section)
     checkCaller(draft, section)
+    draft.checkReconcile(section)
     checkUnderscores(draft, section)
     check(draft, section)
     if let upstream = upstream(of: draft, section) { draft.policy.upstream = upstream }

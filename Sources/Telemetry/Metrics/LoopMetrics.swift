@@ -54,6 +54,9 @@ public final class LoopMetrics: @unchecked Sendable {
   /// Counts an attempt after which the route retries, and no retry was made.
   public func add(_ end: RetryEnd, route: Int) { add(end.count, route: route) }
 
+  /// Counts a delivery for which the backend was queried about an unknown outcome.
+  public func add(_ reconciliation: Reconciliation, route: Int) { add(reconciliation.count, route: route) }
+
   /// Counts a request that was refused because it could not even be read.
   public func refusedUnread(_ reason: RefusalReason) {
     let row = row(0)
@@ -112,6 +115,16 @@ extension RetryCause {
     case .unknown: .retryAfterUnknown
     case .released: .retryAfterRelease
     case .forgotten: .retryAfterForget
+    }
+  }
+}
+
+extension Reconciliation {
+  var count: RouteCount {
+    switch self {
+    case .applied: .reconciledApplied
+    case .absent: .reconciledAbsent
+    case .unknown: .reconciledUnknown
     }
   }
 }

@@ -51,6 +51,9 @@ extension MetricFamily {
   public static let clientRetryEnds = MetricFamily(
     .counter, "client_retries_stopped_total",
     "Attempts that Semel would have repeated for the client, and did not, by the reason.")
+  public static let reconciliations = MetricFamily(
+    .counter, "reconciliations_total",
+    "Deliveries for which the backend was queried about an unknown outcome, by what it stated.")
   public static let failures = MetricFamily(
     .counter, "failures_total", "Requests that failed, by whose failure it was.")
   public static let lateResponses = MetricFamily(
@@ -207,7 +210,8 @@ extension MetricFamily {
   /// All of Semel's own families, in the page's order.
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
-    retries, clientRetries, clientRetryEnds, failures, lateResponses, losses, unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
+    retries, clientRetries, clientRetryEnds, reconciliations, failures, lateResponses, losses,
+    unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
     bodyBytes,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller,
@@ -295,6 +299,16 @@ public enum RetryCause: Int, MetricLabel {
 
   public static let key = "after"
   public static let values = ["unknown", "released", "forgotten"]
+}
+
+/// The backend's statement on a request whose response was lost.
+public enum Reconciliation: Int, MetricLabel {
+  case applied, absent
+  /// It stated neither, or did not respond.
+  case unknown
+
+  public static let key = "verdict"
+  public static let values = ["applied", "absent", "unknown"]
 }
 
 /// The reason for which Semel made no further attempt on a client's behalf.

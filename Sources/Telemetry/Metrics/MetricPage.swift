@@ -141,6 +141,9 @@ extension Metrics {
     for end in RetryEnd.allCases {
       page.add(.clientRetryEnds, count(end.count), route, (RetryEnd.key, end.text))
     }
+    for verdict in Reconciliation.allCases {
+      page.add(.reconciliations, count(verdict.count), route, (Reconciliation.key, verdict.text))
+    }
     for category in FailureCategory.allCases {
       page.add(.failures, count(category.count), route, (FailureCategory.key, category.text))
     }

@@ -4,6 +4,7 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case retryAfterUnknown, retryAfterRelease, retryAfterForget
   case failedTransport, failedAuth, failedValidation, failedBackend, failedStore, failedOverload
   case duplicateRefused, lateResponses, outcomesLost, requestBytes, responseBytes, unprotectedKeys
+  case reconciledApplied, reconciledAbsent, reconciledUnknown
   case clientRetries, clientRetryExhausted, clientRetryLate, clientRetryOverBudget
 }
 

@@ -1,0 +1,62 @@
+import Calls
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+import Wire
+
+/// Sends queries about unknown outcomes by libcurl, each on a thread of its own. `Reconciler` bounds their number.
+struct BackendProbe: OutcomeProbe {
+  let logger: Logger
+
+  func send(_ query: ProbeQuery) async -> ProbeResponse? {
+    await withUnsafeContinuation { continuation in
+      startThread { continuation.resume(returning: response(to: query)) }
+    }
+  }
+
+  private func response(to query: ProbeQuery) -> ProbeResponse? {
+    do throws(HTTPCall.Failure) {
+      let response = try HTTPCall(query).send()
+      return ProbeResponse(
+        status: response.status, contentType: response.contentType,
+        body: response.isWhole ? ByteBuffer(bytes: response.body) : nil)
+    } catch {
+      logger.info(
+        "a backend did not respond to the query about an unknown outcome",
+        metadata: ["upstream": "\(query.upstream.name)", "error": "\(error)"])
+      return nil
+    }
+  }
+}
+
+extension HTTPCall {
+  /// The call to a backend with its address, its TLS and its version of HTTP.
+  fileprivate init(_ query: ProbeQuery) {
+    let upstream = query.upstream
+    let scheme = upstream.tls == nil ? "http" : "https"
+    switch upstream.address {
+    case .tcp:
+      // libcurl verifies the name of the URL, and connects elsewhere.
+      let name = upstream.tls?.serverName
+      let port = upstream.address.description.split(separator: ":").last ?? ""
+      self.init(
+        url: "\(scheme)://\(name.map { "\($0):\(port)" } ?? upstream.address.description)\(query.target)")
+      if let name { connectTo = "\(name):\(port):\(upstream.address)" }
+    case .unix(let path):
+      self.init(url: "\(scheme)://\(upstream.tls?.serverName ?? "localhost")\(query.target)")
+      unixSocket = path
+    }
+    fields = ["Host: \(query.host)", "Accept-Encoding: identity"]
+    fields += query.fields.map { "\($0.name): \($0.value)" }
+    timeoutMilliseconds = Int(query.timeout.count)
+    maxBytes = query.maxBody
+    keepsPart = true
+    isHTTP2 = upstream.http2 == .priorKnowledge
+    if let tls = upstream.tls {
+      authorities = tls.ca
+      certificate = tls.certificate
+      key = tls.key
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// The reconciliation of an unknown outcome with the backend.
+extension ClaimLifecycle {
+  /// Whether the backend is queried about an unknown record of this age: once for a delivery, and only after `settle`.
+  func mayProbe(age: Milliseconds) -> Bool {
+    route.policy.onUnknown == .reconcile && !hasProbed && age >= route.policy.upstream.settle
+  }
+
+  /// The runner's next step after the backend's verdict.
+  public enum ProbedAction: Sendable {
+    /// Claim again under this condition.
+    case claim(ClaimRequest.TakeOver)
+    case refuse(Problem)
+  }
+
+  /// Decides on the verdict about the last attempt. The record was not touched meanwhile, and is not by `none`.
+  public mutating func probed(_ verdict: ProbeVerdict) -> ProbedAction {
+    guard case .probing(let attempt) = state else {
+      preconditionFailure("ClaimLifecycle: probed without a probe")
+    }
+    hasProbed = true
+    guard verdict != .none else {
+      state = .ended
+      return .refuse(
+        .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: route.policy.upstream.settle)))
+    }
+    state = .applying(attempt: attempt, verdict)
+    return .claim(.afterSettle(route.policy.upstream.settle))
+  }
+
+  /// Decides on a claim that was granted after the verdict about an attempt.
+  mutating func granted(_ claim: Claim, after attempt: Int, _ verdict: ProbeVerdict) -> ClaimedAction {
+    // A record that was released or forgotten meanwhile is free, and the verdict is of no more use.
+    guard claim.followsUnknown else {
+      state = .owning(claim)
+      return .forward(claim)
+    }
+    guard claim.attempt == attempt + 1 else {
+      // The verdict is about another attempt than the one that is unknown now.
+      state = .ended
+      return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+    }
+    guard case .applied(let outcome) = verdict else {
+      state = .owning(claim)
+      return .forward(claim)
+    }
+    state = .settling(claim)
+    return .adopt(
+      claim,
+      Completion(outcome: outcome, retention: route.policy.retention, remember: route.policy.remember))
+  }
+
+  /// Decides on the store's reply to the completion with the backend's statement. Without a reply the outcome stays
+  /// unknown: the claim's lease lapses, or has stored it.
+  public mutating func adopted(_ reply: Result<CompletionReply, StoreError>) -> ClaimedAction {
+    guard case .settling = state else { preconditionFailure("ClaimLifecycle: adopted outside of settling") }
+    state = .ended
+    if case .success(let reply) = reply {
+      if case .done = reply.outcome, let record = reply.record { return Self.replay(record) }
+      if case .lost(.completed(let record)) = reply.outcome { return Self.replay(record) }
+    }
+    return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+  }
+}

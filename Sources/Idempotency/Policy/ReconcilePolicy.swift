@@ -1,0 +1,61 @@
+import NIOCore
+import Wire
+
+/// The query by which Semel learns from the backend what became of a request whose response was lost.
+public struct ReconcilePolicy: Hashable, Sendable {
+  /// A field of the query, with credentials of Semel's own.
+  public struct Field: Hashable, Sendable {
+    public var name: String
+    public var value: String
+
+    public init(name: String, value: String) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  /// The part of `path` that stands for the request id.
+  public static let placeholder = "{request_id}"
+
+  /// The path and query of a GET, with the placeholder.
+  public var path: String
+  public var headers: [Field] = []
+  /// The statuses that state that the request was executed. The body is then its outcome.
+  public var applied: [Int] = [200]
+  /// The statuses that state that it was not.
+  public var absent: [Int] = [404]
+  /// The status under which the outcome is recorded; `nil` for that of the query's response.
+  public var status: Int?
+
+  public init(path: String) { self.path = path }
+
+  /// The target of the query about a record.
+  public func target(about id: RecordID) -> String { path.replacing(Self.placeholder, with: id.text) }
+
+  /// The verdict of the query's response; `nil` for no complete response.
+  public func verdict(of response: ProbeResponse?, method: MessageHead.Method) -> ProbeVerdict {
+    guard let response else { return .none }
+    if applied.contains(response.status) { return .applied(outcome(of: response, method: method)) }
+    return absent.contains(response.status) ? .absent : .none
+  }
+
+  private func outcome(of response: ProbeResponse, method: MessageHead.Method) -> Outcome {
+    let status = status ?? response.status
+    guard let body = response.body else { return .notKept(status: status, location: nil) }
+    // Such responses have no content (RFC 9110, section 6.4.1).
+    let hasContent = method != .head && status != 204 && status != 304
+    var fields = ByteBuffer()
+    if hasContent, let type = response.contentType { fields.writeString("Content-Type: \(type)\r\n") }
+    return .kept(RecordedResponse(status: status, fields: fields, body: hasContent ? body : ByteBuffer()))
+  }
+}
+
+/// The statement of a backend on a request whose response was lost.
+public enum ProbeVerdict: Sendable, Equatable {
+  /// It was executed, with this outcome.
+  case applied(Outcome)
+  /// It was not executed.
+  case absent
+  /// The backend states neither, or did not respond: the outcome stays unknown.
+  case none
+}

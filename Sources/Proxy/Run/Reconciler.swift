@@ -1,0 +1,52 @@
+import Idempotency
+import Synchronization
+
+/// The queries to backends about unknown outcomes that are under way in this process: one for a record, and a bounded
+/// number in all.
+final class Reconciler: Sendable {
+  /// The maximum number of queries at once: each holds a thread for up to its time limit.
+  static let max = 8
+
+  private typealias Waiter = UnsafeContinuation<ProbeResponse?, Never>
+
+  private let probe: (any OutcomeProbe)?
+  /// The deliveries that wait for the query about each record.
+  private let waiters = Mutex<[RecordID: [Waiter]]>([:])
+
+  init(_ probe: (any OutcomeProbe)?) { self.probe = probe }
+
+  /// The response to a query about a record; to that which is under way, if there is one. `nil` if there is none, or if
+  /// too many queries are under way.
+  func response(to query: ProbeQuery, about id: RecordID) async -> ProbeResponse? {
+    guard let probe else { return nil }
+    return await withUnsafeContinuation { waiter in
+      switch enter(waiter, id) {
+      case .first:
+        Task { [self] in
+          let response = await probe.send(query)
+          for waiter in leave(id) { waiter.resume(returning: response) }
+        }
+      case .joined: break
+      case .refused: waiter.resume(returning: nil)
+      }
+    }
+  }
+
+  private enum Entry { case first, joined, refused }
+
+  private func enter(_ waiter: Waiter, _ id: RecordID) -> Entry {
+    waiters.withLock { waiters in
+      if waiters[id] != nil {
+        waiters[id]?.append(waiter)
+        return .joined
+      }
+      guard waiters.count < Self.max else { return .refused }
+      waiters[id] = [waiter]
+      return .first
+    }
+  }
+
+  private func leave(_ id: RecordID) -> [Waiter] {
+    waiters.withLock { $0.removeValue(forKey: id) ?? [] }
+  }
+}

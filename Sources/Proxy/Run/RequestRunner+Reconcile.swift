@@ -1,0 +1,71 @@
+import Idempotency
+import NIOCore
+import Telemetry
+import Wire
+
+// The reconciliation of an unknown outcome with the backend.
+extension RequestRunner {
+  /// Queries the backend about the record, and claims it to apply the verdict. The record stays as it is meanwhile, and
+  /// without a verdict.
+  @inline(never)
+  func reconcile(
+    _ request: ClaimRequest, of call: KeyedCall
+  ) async throws(Problem) -> ClaimLifecycle.ClaimedAction {
+    guard let policy = call.route.policy.reconcile else {
+      preconditionFailure("RequestRunner: a route reconciles without its query")
+    }
+    let response = await environment.reconciler.response(to: query(policy, of: call), about: call.id)
+    let verdict = policy.verdict(of: response, method: head.method)
+    worker.metrics.add(Reconciliation(verdict), route: call.route.number)
+    switch call.lifecycle.probed(verdict) {
+    case .refuse(let problem): throw duplicate(problem)
+    case .claim(let takeOver):
+      return await claim(request.changed(owner: worker.newOwner(), takeOver: takeOver), of: call)
+    }
+  }
+
+  private func query(_ policy: ReconcilePolicy, of call: KeyedCall) -> ProbeQuery {
+    let route = call.route.policy
+    let host = call.target.authority.map { String(buffer: $0) } ?? head.string(.host)
+    return ProbeQuery(
+      upstream: route.upstream, target: policy.target(about: call.id),
+      host: route.upstream.hostField(for: host), fields: policy.headers,
+      // The client waits for it, as for another delivery.
+      timeout: max(.seconds(1), min(route.timeToResponse, route.waitTimeout)), maxBody: route.maxResponseBody)
+  }
+
+  /// Completes the record with what the backend has stated.
+  @inline(never)
+  func adopt(
+    _ completion: Completion, with claim: Claim, of call: KeyedCall
+  ) async -> ClaimLifecycle.ClaimedAction {
+    let reply: Result<CompletionReply, StoreError>
+    do throws(StoreError) {
+      reply = .success(try await worker.store.complete(claim, with: completion))
+    } catch {
+      reply = .failure(error)
+    }
+    if call.route.mayRunUnprotected {
+      environment.known.change(claim.id) {
+        switch reply {
+        case .success(let reply):
+          let end = KnownRecord.OwnEnd.completed(max(completion.retention, completion.remember))
+          $0 = $0?.ended(by: claim, as: end, reply.outcome, now: $1)
+        case .failure: $0 = $0?.ended(by: claim, as: .unknown, nil, now: $1)
+        }
+      }
+    }
+    return call.lifecycle.adopted(reply)
+  }
+}
+
+extension Reconciliation {
+  fileprivate init(_ verdict: ProbeVerdict) {
+    self =
+      switch verdict {
+      case .applied: .applied
+      case .absent: .absent
+      case .none: .unknown
+      }
+  }
+}

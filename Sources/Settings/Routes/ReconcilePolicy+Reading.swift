@@ -1,0 +1,82 @@
+import Idempotency
+
+extension RouteDraft {
+  /// Reads `reconcile`.
+  mutating func readReconcile(_ section: Section) {
+    guard let member = section.member("reconcile") else { return }
+    var reconcile = policy.reconcile ?? ReconcilePolicy(path: "")
+    member.section { reconcile.read($0) }
+    policy.reconcile = reconcile
+  }
+
+  /// Refuses a route that reconciles without a query, and a query that would never be sent.
+  func checkReconcile(_ section: Section) {
+    let isReconciled = policy.onUnknown == .reconcile
+    if isReconciled, policy.reconcile == nil, section.isSound("on_unknown") {
+      let message = "needs a query: reconcile: {path: \"/v1/orders?request_id={request_id}\"}"
+      if let member = section["on_unknown"] {
+        member.refuse(message)
+      } else {
+        section.refuseMissing("reconcile", message)
+      }
+    }
+    if !isReconciled, section.isSound("on_unknown", "reconcile") {
+      section["reconcile"]?.refuse("has no effect without on_unknown: reconcile; take it out, or write that")
+    }
+  }
+}
+
+extension ReconcilePolicy {
+  fileprivate mutating func read(_ section: Section) {
+    if let target = section.member("path")?.parsed("a path and query", Self.target) {
+      path = target
+    } else if section["path"] == nil, path.isEmpty {
+      section.refuseMissing("path", "is missing: write one such as \"/v1/orders?request_id={request_id}\"")
+    }
+    if let member = section.member("headers") { readHeaders(member) }
+    applied = Self.statuses("applied", section) ?? applied
+    absent = Self.statuses("absent", section) ?? absent
+    if section.isSound("applied", "absent"), let both = applied.first(where: absent.contains) {
+      (section["absent"] ?? section["applied"])?.refuse("has \(both), which is one of applied, too")
+    }
+    status = section.member("status")?.parsed("a status such as 201", Self.status) ?? status
+  }
+
+  private static func target(_ text: String) throws(Refusal) -> String {
+    guard text.hasPrefix("/"), text.utf8.allSatisfy({ 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") }) else {
+      throw Refusal("must be a path and query that begins with a slash")
+    }
+    guard text.contains(placeholder) else {
+      throw Refusal("must contain \(placeholder), by which the backend finds the request")
+    }
+    return text
+  }
+
+  private mutating func readHeaders(_ member: Value) {
+    guard let members = member.members("a mapping such as {Authorization: \"Bearer x\"}") else { return }
+    headers = members.compactMap { name, value in
+      guard Token.isToken(name) else {
+        value.reader.refuse(
+          value.path, at: value.keyPosition, "must name a header field, such as Authorization")
+        return nil
+      }
+      return value.parsed("a header's value") { text throws(Refusal) in
+        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+          throw Refusal("must be a header's whole value in one line")
+        }
+        return text
+      }.map { Field(name: name, value: $0) }
+    }
+  }
+
+  private static func statuses(_ name: String, _ section: Section) -> [Int]? {
+    section.member(name)?.list("a list such as [200]", of: "a status", Self.status)
+  }
+
+  private static func status(_ text: String) throws(Refusal) -> Int {
+    guard text.utf8.count == 3, let status = Int(text), 200...599 ~= status else {
+      throw Refusal("must be a status from 200 to 599")
+    }
+    return status
+  }
+}

@@ -1,0 +1,120 @@
+import TestSupport
+import Testing
+
+/// Unknown outcomes about which Semel queries the backend.
+struct ReconcileTests {
+  private static let members =
+    "{path: '/lookup?request_id={request_id}', headers: {Authorization: 'Bearer semel'}, status: 201}"
+
+  private static func configuration(
+    _ store: StoreKind = .embedded, settle: String = "1s", reconcile: String = members
+  ) -> Configuration {
+    Configuration(
+      store: store, upstream: ["settle": settle], route: ["on_unknown": "reconcile", "reconcile": reconcile])
+  }
+
+  private static func queries(_ rig: Rig) -> [BackendRequest] {
+    rig.backend.requests.filter { $0.path == "/lookup" }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `what the backend has executed is recorded and replayed`(store: StoreKind) async throws {
+    try await Rig.run(Self.configuration(store)) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      rig.backend.on("/lookup") { _ in
+        Reply(200, [("Content-Type", "application/json"), ("X-Other", "1")], body: #"{"order":7}"#)
+      }
+      expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: true)
+      let response = try await rig.order("k") { $0.status == 201 }
+      expectReplayed(response, 201)
+      #expect(response.text == #"{"order":7}"# && response["Content-Type"] == "application/json")
+      #expect(response["X-Other"] == nil)
+      expectReplayed(try await rig.order("k"), of: response)
+      #expect(rig.backend.runs(of: "k") == 1)
+      let query = try #require(Self.queries(rig).first)
+      #expect(Self.queries(rig).count == 1)
+      #expect(query.method == "GET" && query["Authorization"] == "Bearer semel")
+      let id = try #require(rig.backend.requests.first?.requestID)
+      #expect(query.target == "/lookup?request_id=\(id)")
+      #expect(query["Host"] == rig.backend.requests.first?["Host"])
+      #expect(try await rig.semel.counter("semel_reconciliations_total", label: #"verdict="applied""#) == 1)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `what the backend does not know runs as the next attempt`(store: StoreKind) async throws {
+    try await Rig.run(Self.configuration(store)) { rig in
+      rig.backend.on("/v1/orders", inTurn: [.unanswered, Reply(201, body: "made")])
+      rig.backend.on("/lookup") { _ in Reply(404) }
+      expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: true)
+      let response = try await rig.order("k") { $0.status == 201 }
+      expectExecuted(response)
+      expectReplayed(try await rig.order("k"), of: response)
+      let runs = rig.backend.requests.filter { $0.path == "/v1/orders" }
+      #expect(runs.map(\.attempt) == ["1", "2"])
+      #expect(try await rig.semel.counter("semel_reconciliations_total", label: #"verdict="absent""#) == 1)
+    }
+  }
+
+  @Test(
+    arguments: StoreKind.allCases,
+    [Reply(500), Reply(302), .unanswered, Reply(200, body: "0123456789", ending: .cut(after: 5))])
+  func `without a verdict the outcome stays unknown, until there is one`(store: StoreKind, reply: Reply)
+    async throws
+  {
+    try await Rig.run(Self.configuration(store)) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      rig.backend.on("/lookup") { _ in reply }
+      expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: true)
+      _ = try await rig.order("k") { _ in !Self.queries(rig).isEmpty }
+      for _ in 0..<2 { expectRefused(try await rig.order("k"), 409, "outcome_unknown", retryable: true) }
+      #expect(rig.backend.runs(of: "k") == 1)
+      rig.backend.on("/lookup") { _ in Reply(200, body: "found") }
+      let response = try await rig.order("k")
+      expectReplayed(response, 201)
+      #expect(response.text == "found" && rig.backend.runs(of: "k") == 1)
+    }
+  }
+
+  @Test func `nothing is queried before settle`() async throws {
+    try await Rig.run(Self.configuration(settle: "60s")) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      _ = try await rig.order("k")
+      expectRefused(try await rig.order("k"), 409, "outcome_unknown", retryable: true)
+      #expect(Self.queries(rig).isEmpty)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `deliveries of one record share one query`(store: StoreKind) async throws {
+    try await Rig.run(Self.configuration(store)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      rig.backend.on("/lookup") { _ in Reply(200, body: "found", gate: gate) }
+      expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: true)
+      async let first = rig.order("k") { $0.status == 201 }
+      try await rig.backend.log.until("a query") { log in
+        log.requests.contains { $0.path == "/lookup" } ? true : nil
+      }
+      async let second = rig.order("k")
+      async let third = rig.order("k")
+      try await rig.semel.counter("semel_in_flight_requests", becomes: 3)
+      gate.open()
+      for response in [try await first, try await second, try await third] { expectReplayed(response, 201) }
+      #expect(Self.queries(rig).count == 1 && rig.backend.runs(of: "k") == 1)
+    }
+  }
+
+  @Test func `an outcome that is too large to keep is known as such`() async throws {
+    var configuration = Self.configuration()
+    configuration.route["max_response_body"] = "1KiB"
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      rig.backend.on("/lookup") { _ in Reply(200, [], content: .filler(4096)) }
+      _ = try await rig.order("k")
+      let response = try await rig.order("k") { $0.problem?.code != "outcome_unknown" }
+      expectRefused(response, 409, "response_not_kept", retryable: false)
+      #expect(response.problem?.originalStatus == 201 && rig.backend.runs(of: "k") == 1)
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import Idempotency
+import NIOCore
+import Testing
+import Wire
+
+/// The reconciliation of unknown outcomes, as the lifecycle of a claim permits it. `settle` is 30 s.
+@Suite struct LifecycleReconcileTests {
+  private static let outcome = Outcome.kept(
+    RecordedResponse(status: 201, fields: ByteBuffer(), body: ByteBuffer(string: "made")))
+
+  private static func lifecycle() -> ClaimLifecycle {
+    ClaimLifecycle(
+      route: .sample {
+        $0.onUnknown = .reconcile
+        $0.reconcile = ReconcilePolicy(path: "/orders/{request_id}")
+      })
+  }
+
+  /// A lifecycle that has the verdict about attempt 3.
+  private static func applying(_ verdict: ProbeVerdict) -> ClaimLifecycle {
+    var lifecycle = lifecycle()
+    guard case .probe = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3))) else {
+      Issue.record("the backend was not queried")
+      return lifecycle
+    }
+    guard case .claim(.afterSettle(.seconds(30))) = lifecycle.probed(verdict) else {
+      Issue.record("the verdict was not applied")
+      return lifecycle
+    }
+    return lifecycle
+  }
+
+  private static func claim(attempt: Int, followsUnknown: Bool = true) -> Claim {
+    .sample(attempt: attempt, followsUnknown: followsUnknown, onlyRejectedSoFar: false)
+  }
+
+  @Test func `before settle nothing is queried`() {
+    var lifecycle = Self.lifecycle()
+    guard case .refuse(let problem) = lifecycle.claimed(.taken(.unknown(age: 29_999, attempt: 3))) else {
+      Issue.record("the backend was queried too early")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown && problem.isRetryable)
+  }
+
+  @Test func `without a verdict the delivery is refused, and may come again`() {
+    var lifecycle = Self.lifecycle()
+    _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
+    guard case .refuse(let problem) = lifecycle.probed(.none) else {
+      Issue.record("an unknown outcome was decided without a verdict")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown && problem.isRetryable && problem.retryAfter == 1)
+  }
+
+  @Test func `an applied outcome is stored, then replayed`() {
+    var lifecycle = Self.applying(.applied(Self.outcome))
+    guard case .adopt(_, let completion) = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
+      Issue.record("the outcome was not adopted")
+      return
+    }
+    #expect(completion.outcome == Self.outcome)
+    let reply = CompletionReply(outcome: .done, record: .sample(Self.outcome))
+    guard case .replay(let record) = lifecycle.adopted(.success(reply)) else {
+      Issue.record("the outcome was not replayed")
+      return
+    }
+    #expect(record.outcome == Self.outcome)
+  }
+
+  @Test func `an absent request runs`() {
+    var lifecycle = Self.applying(.absent)
+    guard case .forward(let claim) = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
+      Issue.record("the request did not run")
+      return
+    }
+    #expect(claim.attempt == 4)
+  }
+
+  @Test(arguments: [ProbeVerdict.absent, .applied(outcome)])
+  func `a verdict about an earlier attempt is of no use`(verdict: ProbeVerdict) {
+    var lifecycle = Self.applying(verdict)
+    guard case .markGrantUnknown(_, let problem) = lifecycle.claimed(.granted(Self.claim(attempt: 5))) else {
+      Issue.record("a verdict was applied to another attempt")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown)
+  }
+
+  @Test func `a record that is free meanwhile runs`() {
+    var lifecycle = Self.applying(.applied(Self.outcome))
+    let free = Self.claim(attempt: 4, followsUnknown: false)
+    guard case .forward = lifecycle.claimed(.granted(free)) else {
+      Issue.record("a free record did not run")
+      return
+    }
+  }
+
+  @Test func `a delivery queries once`() {
+    var lifecycle = Self.applying(.absent)
+    guard case .refuse = lifecycle.claimed(.taken(.unknown(age: .seconds(60), attempt: 4))) else {
+      Issue.record("the backend was queried twice")
+      return
+    }
+  }
+
+  @Test(arguments: [StoreError.fateUnknown("cut"), .unavailable("down"), .refused("no")])
+  func `a take-over that got no reply is never given back`(error: StoreError) {
+    var lifecycle = Self.applying(.absent)
+    guard case .refuse(let problem) = lifecycle.claimFailed(error) else {
+      Issue.record("an unknown record may have been made free")
+      return
+    }
+    #expect(problem.code == .storeUnavailable)
+  }
+
+  @Test func `an outcome that could not be stored stays unknown`() {
+    var lifecycle = Self.applying(.applied(Self.outcome))
+    _ = lifecycle.claimed(.granted(Self.claim(attempt: 4)))
+    guard case .refuse(let problem) = lifecycle.adopted(.failure(.fateUnknown("cut"))) else {
+      Issue.record("an outcome was given that is not stored")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown)
+  }
+
+  @Test func `the statuses of the query's response are verdicts`() {
+    var policy = ReconcilePolicy(path: "/orders?id={request_id}")
+    policy.status = 201
+    func verdict(_ status: Int) -> ProbeVerdict {
+      let response = ProbeResponse(status: status, contentType: "text/plain", body: ByteBuffer(string: "x"))
+      return policy.verdict(of: response, method: .post)
+    }
+    let kept = RecordedResponse(
+      status: 201, fields: ByteBuffer(string: "Content-Type: text/plain\r\n"), body: ByteBuffer(string: "x"))
+    #expect(verdict(200) == .applied(.kept(kept)))
+    #expect(verdict(404) == .absent)
+    for status in [201, 302, 401, 410, 500, 503] { #expect(verdict(status) == .none) }
+    #expect(policy.verdict(of: nil, method: .post) == .none)
+    let large = ProbeResponse(status: 200, body: nil)
+    #expect(policy.verdict(of: large, method: .post) == .applied(.notKept(status: 201, location: nil)))
+    #expect(policy.target(about: RecordID(.sample(1))) == "/orders?id=\(RecordID(.sample(1)).text)")
+  }
+}

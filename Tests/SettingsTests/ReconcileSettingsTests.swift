@@ -1,0 +1,60 @@
+import Idempotency
+import Settings
+import Testing
+
+struct ReconcileSettingsTests {
+  @Test func `all members are read, and have defaults`() throws {
+    let short = "on_unknown: reconcile, reconcile: {path: \"/o/{request_id}\"}"
+    let policy = try #require(try load(route(short)).routes.first)
+    #expect(policy.onUnknown == .reconcile)
+    #expect(policy.reconcile == ReconcilePolicy(path: "/o/{request_id}"))
+    #expect(policy.reconcile?.applied == [200] && policy.reconcile?.absent == [404])
+    let text = route(
+      "on_unknown: reconcile, reconcile: {path: \"/o?id={request_id}\", headers: {X-Token: \"${T}\"}, "
+        + "applied: [200, 203], absent: [404, 410], status: 201}")
+    var expected = ReconcilePolicy(path: "/o?id={request_id}")
+    expected.headers = [ReconcilePolicy.Field(name: "X-Token", value: "secret")]
+    expected.applied = [200, 203]
+    expected.absent = [404, 410]
+    expected.status = 201
+    let settings = try load(text, environment: ["T": "secret"])
+    #expect(settings.routes.first?.reconcile == expected)
+    #expect(!settings.shownJSON.contains("secret"))
+  }
+
+  @Test(arguments: [
+    (
+      "on_unknown: reconcile",
+      "on_unknown: needs a query: reconcile: {path: \"/v1/orders?request_id={request_id}\"}"
+    ),
+    (
+      "reconcile: {path: \"/{request_id}\"}",
+      "reconcile: has no effect without on_unknown: reconcile; take it out, or write that"
+    ),
+    (
+      "on_unknown: reconcile, reconcile: {status: 201}",
+      "reconcile.path: is missing: write one such as \"/v1/orders?request_id={request_id}\""
+    ),
+    (
+      "on_unknown: reconcile, reconcile: {path: /orders}",
+      "reconcile.path: must contain {request_id}, by which the backend finds the request"
+    ),
+    (
+      "on_unknown: reconcile, reconcile: {path: \"orders/{request_id}\"}",
+      "reconcile.path: must be a path and query that begins with a slash"
+    ),
+    (
+      "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", absent: [200]}",
+      "reconcile.absent: has 200, which is one of applied, too"
+    ),
+    (
+      "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", status: 99}",
+      "reconcile.status: must be a status from 200 to 599"
+    ),
+  ])
+  func `what cannot be meant is refused`(members: String, issue: String) {
+    let found = issues(route(members))
+    #expect(found.count == 1)
+    #expect(found.first?.hasSuffix("routes[0].\(issue)") == true, "\(found)")
+  }
+}

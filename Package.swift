@@ -44,6 +44,7 @@ let nioHPACK: Target.Dependency = .product(name: "NIOHPACK", package: "swift-nio
 let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let nioConcurrency: Target.Dependency = .product(name: "NIOConcurrencyHelpers", package: "swift-nio")
+let jwtKit: Target.Dependency = .product(name: "JWTKit", package: "jwt-kit")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let coreMetrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
@@ -71,6 +72,7 @@ let package = Package(
     .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
     .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+    .package(url: "https://github.com/vapor/jwt-kit", exact: "5.7.1"),
   ],
   targets: [
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -81,6 +83,7 @@ let package = Package(
     module("Platform", ["Idempotency", "Wire", nioCore]),
     module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
     module("Settings", ["Idempotency", "Platform", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
+    module("Tokens", ["Idempotency", "Platform", "Wire", jwtKit, logging]),
     module("Telemetry", ["Platform", "Wire", coreMetrics, logging]),
     module(
       "Store",
@@ -114,7 +117,7 @@ let package = Package(
       name: "semel",
       dependencies: [
         "Admin", "Calls", "Idempotency", "Platform", "Proxy", "Settings", "Store", "TLS", "Telemetry",
-        "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging, lifecycle,
+        "Tokens", "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging, lifecycle,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Hummingbird", package: "hummingbird"),
@@ -161,6 +164,7 @@ let package = Package(
     tests(
       "SettingsTests",
       ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", .product(name: "Yams", package: "Yams")]),
+    tests("TokensTests", ["Tokens", "Idempotency", "TestSupport", "Wire", jwtKit, logging]),
     tests("TelemetryTests", ["Telemetry", "Platform", coreMetrics, logging]),
     .executableTarget(
       name: "store-writer",

@@ -13,7 +13,7 @@ public enum SecretFile {
   private static let maxBytes = 64 << 10
 
   public static func read(_ path: String) throws(Fault) -> Secret {
-    guard let text = String(validating: try content(of: path), as: UTF8.self) else {
+    guard let text = String(validating: try content(of: path, maxBytes: maxBytes), as: UTF8.self) else {
       throw Fault(description: "is not UTF-8 text")
     }
     guard let line = text.split(whereSeparator: \.isNewline).first else {
@@ -22,13 +22,14 @@ public enum SecretFile {
     return Secret(String(line))
   }
 
-  private static func content(of path: String) throws(Fault) -> [UInt8] {
+  /// The bytes of a file of at most so many.
+  public static func content(of path: String, maxBytes: Int) throws(Fault) -> [UInt8] {
     guard let file = fopen(path, "re") else { throw fault() }
     defer { fclose(file) }
     var bytes = [UInt8](repeating: 0, count: maxBytes + 1)
     let count = fread(&bytes, 1, bytes.count, file)
     guard ferror(file) == 0 else { throw fault() }
-    guard count <= maxBytes else { throw Fault(description: "is too long for a secret") }
+    guard count <= maxBytes else { throw Fault(description: "is too long") }
     return Array(bytes.prefix(count))
   }
 

@@ -18,7 +18,7 @@ extension Settings {
     document.section("limits") { limits.read($0) }
     document.section("log") { log.read($0) }
     document.section("tracing") { tracing = TracingSettings.read($0) }
-    document.refuseUnsupported("jwt")
+    document.section("jwt") { jwt = JWTSettings.read($0) }
     document.choice("policy_document", into: &policyDocument)
     document.choice("readiness", into: &readiness)
     document.flag("allow_identity_change", into: &allowsIdentityChange)
@@ -26,7 +26,8 @@ extension Settings {
       RouteReader(
         upstreams: upstreams, upstreamNames: upstreamNames, bodyMemory: limits.bodyMemory,
         storeTimeout: store.timeout, underscores: underscores,
-        requestsCertificates: listen.contains { $0.tls?.clientCA != nil }
+        requestsCertificates: listen.contains { $0.tls?.clientCA != nil },
+        namesTokenKeys: document["jwt"] != nil, issuer: jwt?.rules.issuer
       ).read(document)
     refuseMixedAuthorities(listeners)
     warn(document)

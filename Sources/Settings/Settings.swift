@@ -35,6 +35,8 @@ public struct Settings: Sendable, Hashable {
   public var log = LogSettings()
   /// The export of spans; `nil` for none.
   public var tracing: TracingSettings?
+  /// The verification of tokens; `nil` if no caller is known by them.
+  public var jwt: JWTSettings?
   /// The routes in the order of matching, each with `defaults` merged in.
   public var routes: [RoutePolicy] = []
   /// The condition under which this process reports that it is ready.

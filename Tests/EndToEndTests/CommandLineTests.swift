@@ -97,18 +97,17 @@ struct CommandLineTests {
   }
 
   @Test(arguments: [
-    "caller: {parts: ['jwt:sub']}", "shadow: true",
+    "shadow: true",
     "batch: {items: /a, key: /b, results: /c}",
   ])
   func `a member that is not built yet is refused, not ignored`(member: String) async throws {
-    let caller = member.hasPrefix("caller") ? "" : "caller: {parts: ['header:Authorization']}, "
     let (exit, output, errors) = try await check(
       """
       listen: [{address: 127.0.0.1:8080}]
       upstreams: {orders: {url: "http://127.0.0.1:9000"}}
       store: {kind: embedded, path: semel.db}
       routes:
-        - {name: orders, match: {path: /v1/**}, \(caller)\(member)}
+        - {name: orders, match: {path: /v1/**}, caller: {parts: ['header:Authorization']}, \(member)}
       """)
     #expect(exit == .code(78))
     #expect((output + errors).contains("not supported yet"), "\(output)\(errors)")

@@ -234,7 +234,7 @@ struct RefusalTests {
     (
       "routes: [{name: r, caller: {}}]",
       "2:28: routes[0].caller: must have parts that say who the caller is: "
-        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address; or shared: true for all clients"
+        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address; or shared: true for all clients"
     ),
     (
       "routes: [{name: a, idempotency: off}, {name: a, idempotency: off}]",
@@ -251,13 +251,13 @@ struct RefusalTests {
     (
       "defaults: {caller: {parts: []}}\nroutes: [{name: r}]",
       "2:28: defaults.caller.parts: must name at least one part: "
-        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address"
+        + "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
     ),
     ("? [a]\n: 1", "2:3: a member's name must be a plain word"),
     (
       "<<: {workers: 1}",
       "2:1: <<: unknown member; allowed are listen, admin, workers, drain_delay, shutdown_grace, trusted_proxies, "
-        + "unmatched_keys, underscores, upstreams, store, limits, log, tracing, policy_document, readiness, "
+        + "unmatched_keys, underscores, upstreams, store, limits, log, tracing, jwt, policy_document, readiness, "
         + "allow_identity_change, defaults, routes"
     ),
   ]) func `an issue names the fault's place and its remedy`(text: String, issue: String) {

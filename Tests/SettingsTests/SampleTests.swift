@@ -119,6 +119,7 @@ struct SampleTests {
       admin: {address: "127.0.0.1:2", zzzzzz: 1}
       upstreams: {backend: {url: "https://127.0.0.1:9000", tls: {zzzzzz: 1}, zzzzzz: 1}}
       tracing: {otlp: "http://127.0.0.1:4318", zzzzzz: 1}
+      jwt: {zzzzzz: 1}
       store: {\(store), encryption: {zzzzzz: 1}, zzzzzz: 1}
       limits: {zzzzzz: 1}
       log: {zzzzzz: 1}
@@ -138,7 +139,7 @@ struct SampleTests {
     let allowed = issues(text).filter { $0.contains(marker) }.compactMap {
       $0.split(separator: marker, omittingEmptySubsequences: false).last
     }
-    #expect(allowed.count == 20)
+    #expect(allowed.count == 21)
     let members = Set(Sample.text.matches(of: /(\w+):/).map(\.1))
     for list in allowed {
       for name in list.split(separator: ", ") {

@@ -111,7 +111,7 @@ struct SyntaxTests {
           + "endpoint, spelling, content_coding, fingerprint, mismatch_status, duplicates, wait_timeout, max_waiters, lease, retention, remember, "
           + "unknown_retention, outcomes, on_unknown, max_attempts, on_store_failure, max_request_body, "
           + "max_response_body, response_timeout, set_cookie, stream, cors",
-        "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME, query:NAME, json:/pointer, "
+        "6:22: routes[1].caller.parts[0]: must be header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, "
           + "client_certificate or address",
         "7:10: workers: must be a whole number from 0 to 1024",
         "9:18: upstreams.backend.url: must be http://host:port, https://host:port or unix:/path",

@@ -2,25 +2,10 @@ import Testing
 
 struct UnsupportedTests {
   @Test(arguments: [
-    ("jwt: {jwks_file: x}", "2:1: jwt: not supported yet; take it out")
-  ]) func `a member that this version does not build is refused by name`(text: String, issue: String) {
-    #expect(issues(upstream + text) == [issue])
-  }
-
-  @Test(arguments: [
     ("batch: {items: /x}", "batch: not supported yet; take it out"),
     ("shadow: true", "shadow: not supported yet; write false, or take it out"),
   ]) func `a member that a route cannot have yet is refused by name`(member: String, issue: String) {
     #expect(issues(route(member)) == ["2:48: routes[0].\(issue)"])
-  }
-
-  @Test func `values that this version does not build are refused by name`() {
-    let text = upstream + "routes: [{name: r, caller: {parts: [\"jwt:sub\"]}}]"
-    #expect(
-      issues(text) == [
-        "2:37: routes[0].caller.parts[0]: jwt: is not supported yet; "
-          + "write header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address"
-      ])
   }
 
   @Test func `neutral values of unbuilt members are accepted`() throws {

@@ -49,10 +49,8 @@ struct RecordQuery: Decodable {
   }
 
   private func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {
-    var values: [String: String] = [:]
-    for (name, value) in caller ?? [:] { values[name.lowercased()] = value }
     do {
-      return try policy.caller(values: values)
+      return try policy.caller(values: caller ?? [:])
     } catch {
       switch error {
       case .missing(let part): throw AdminError(.badRequest, "route \(route) needs the caller's \(part)")

@@ -47,6 +47,7 @@ struct ProcessParts {
   let contexts: [EventLoopContext]
   let metrics: Metrics
   let known = KnownRecords()
+  let tokens: TokenServices
   private let failures: StoreFailureLog
 
   /// Creates the parts, and warns of too few file descriptors. A process has one instance, since a metrics system can
@@ -64,6 +65,8 @@ struct ProcessParts {
     MetricsSystem.bootstrap(metrics.registry)
     metrics.addSource(log.sink)
     metrics.addSource(log.tracer)
+    tokens = TokenServices(logger: log.logger)
+    metrics.source { [tokens] in tokens.figures }
     failures = StoreFailureLog(logger: log.logger)
   }
 

@@ -29,6 +29,7 @@ struct ProgramServices<Records: RecordStore> {
   /// Runs all services, and those given, until a signal ends the program or one of them fails.
   func run(beside others: [any Service]) async throws {
     metrics.addSource(store.namespace)
+    await parts.tokens.adopt(settings)
     let digests = LogDigests(secret: settings.store.idSecret)
     let server = makeServer(digests)
     store.onAlarm { server.renewLeases() }
@@ -91,7 +92,10 @@ extension ProgramServices {
         try await adminStands.opened()
         try await enter()
       }, onListening: onListening,
-      renewFiles: { [backendTLS, logger] in backendTLS.renew(logger: logger) }, logger: logger)
+      renewFiles: { [backendTLS, logger, tokens = parts.tokens] in
+        backendTLS.renew(logger: logger)
+        tokens.renew()
+      }, logger: logger)
   }
 
   private func makeReload(
@@ -101,6 +105,7 @@ extension ProgramServices {
       of: file, counters: metrics.counters, logger: logger,
       check: { [namespace = store.namespace] in await namespace.adopt($0) }
     ) { [self] settings in
+      await parts.tokens.adopt(settings)
       await server.adopt(makeSnapshot(of: settings))
       server.reloadCertificates()
       backendTLS.renew(logger: logger)
@@ -120,7 +125,8 @@ extension ProgramServices {
         replaySample: settings.log.replaySample),
       trustedProxies: settings.trustedProxies, unmatchedKeys: settings.unmatchedKeys,
       passesUnderscores: settings.underscores == .pass,
-      policy: settings.policyDocument == .on ? PolicyDocument(settings.routes) : nil)
+      policy: settings.policyDocument == .on ? PolicyDocument(settings.routes) : nil,
+      tokens: parts.tokens.verifier)
   }
 }
 
@@ -142,8 +148,8 @@ extension ProgramServices {
       host: admin.host, port: admin.port, names: admin.hosts,
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)), metrics: metrics,
       readiness: makeReadiness(of: proxy, live), configuration: { await reload?.standing },
-      surroundings: { [store = store.readiness] in
-        store.lines + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
+      surroundings: { [store = store.readiness, tokens = parts.tokens] in
+        store.lines + tokens.lines + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
       }, recordAdmin: recordAdmin, settings: { await live().shownJSON },
       onListening: { stands.open() }, logger: logger)
     return [openRecords, server]

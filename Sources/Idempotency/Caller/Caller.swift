@@ -17,6 +17,7 @@ extension Caller {
     case clientCertificate = 5
     case query = 6
     case json = 7
+    case jwt = 8
   }
 
   /// Encodes parts one after the other.

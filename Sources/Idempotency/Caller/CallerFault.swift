@@ -10,12 +10,19 @@ public enum CallerFault: Hashable, Sendable {
   /// `Authorization` has a scheme whose credentials may differ between retries, so that a retry would be another
   /// caller.
   case unknownScheme
+  /// The request's token names no caller.
+  case token(TokenFault)
 
-  /// Whether the fault is in `Authorization`, so that other credentials there would identify the caller.
-  var isOfAuthorization: Bool {
+  /// The value of `WWW-Authenticate` if the fault is in `Authorization`, so that other credentials there would identify
+  /// the caller. A token that is refused is named as RFC 6750 (section 3.1) demands.
+  var challenge: String? {
     switch self {
-    case .missing(let part), .repeated(let part), .unreadable(let part): part == .header("authorization")
-    case .unknownScheme: true
+    case .missing(let part), .repeated(let part), .unreadable(let part):
+      part == .header("authorization") || part.isOfToken ? "Bearer" : nil
+    case .unknownScheme, .token(.otherScheme): "Bearer"
+    // A client cannot mend that by another token.
+    case .token(.keysMissing): "Bearer"
+    case .token: #"Bearer error="invalid_token""#
     }
   }
 }
@@ -28,6 +35,7 @@ extension CallerPart {
     case .cookie(let name): "the cookie \(name)"
     case .query(let name): "the query parameter \(name)"
     case .json(let pointer): "the JSON body's member \(pointer)"
+    case .jwt(let claim): "a token with the claim \(claim)"
     case .address: "an address that is known here"
     case .clientCertificate(.identity): "a client certificate"
     case .clientCertificate(.subject): "a client certificate with a subject"

@@ -1,9 +1,11 @@
-/// The properties of a connection that identify the client at its other end.
+/// The properties of a connection that identify the client at its other end, with the token of its request.
 public struct CallerPeer: Sendable {
   /// The client's IP address without port, as far as it is trusted; empty if there is none or it is unknown.
   public var address: String
   /// The identity in the certificate with which the client authenticated; `nil` if it has none.
   public var certificate: CertificateIdentity?
+  /// The token of the request at hand, once it has been verified.
+  public var token = TokenReading.absent
 
   public init(address: String, certificate: CertificateIdentity? = nil) {
     self.address = address

@@ -57,6 +57,8 @@ extension CallerPolicy {
     case .json(let pointer):
       let reading = Self.readJSON(pointer, in: body, of: head)
       return add(part, .json, name: pointer, reading: reading, to: &builder)
+    case .jwt(let claim):
+      return add(part, claim, of: peer.token, to: &builder)
     case .address:
       return add(part, .address, name: "", text: peer.address.isEmpty ? nil : peer.address, to: &builder)
     case .clientCertificate(let wanted):
@@ -100,6 +102,23 @@ extension CallerPolicy {
       return bytes.withUnsafeBytes { add(part, kind, name: name, value: $0, to: &builder) }
     case .fault(.repeated): return .repeated(part)
     case .fault: return .unreadable(part)
+    }
+  }
+
+  /// A token that was refused is a fault and not a missing part: whoever sends one is not anonymous.
+  private func add(
+    _ part: CallerPart, _ claim: String, of token: TokenReading, to builder: inout Caller.Builder
+  ) -> CallerFault? {
+    switch token {
+    case .refused(let fault): return .token(fault)
+    case .absent: return add(part, .jwt, name: claim, value: nil, to: &builder)
+    case .verified(let token):
+      switch token.claims[claim] {
+      case nil: return add(part, .jwt, name: claim, value: nil, to: &builder)
+      case .unreadable: return .unreadable(part)
+      case .text(let framed):
+        return framed.withUnsafeBytes { add(part, .jwt, name: claim, value: $0, to: &builder) }
+      }
     }
   }
 

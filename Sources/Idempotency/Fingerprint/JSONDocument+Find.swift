@@ -8,6 +8,8 @@ enum JSONFinding {
   case string(UnsafeRawBufferPointer)
   /// The digits of a number without fraction and exponent, with its sign.
   case integer(UnsafeRawBufferPointer)
+  /// The text of a number with a fraction or an exponent.
+  case decimal(UnsafeRawBufferPointer)
   /// A value of another type.
   case other
 }
@@ -88,7 +90,7 @@ extension JSONDocument {
       return .string(UnsafeRawBufferPointer(rebasing: text[position + 1..<endOfString(at: position) - 1]))
     case UInt8(ascii: "-"), 0x30...0x39:
       let digits = UnsafeRawBufferPointer(rebasing: text[position..<endOfScalar(at: position)])
-      return digits.dropFirst().allSatisfy { 0x30...0x39 ~= $0 } ? .integer(digits) : .other
+      return digits.dropFirst().allSatisfy { 0x30...0x39 ~= $0 } ? .integer(digits) : .decimal(digits)
     default: return .other
     }
   }

@@ -26,6 +26,12 @@ public struct JSONPointer: Hashable, Sendable {
     self.segments = segments
   }
 
+  /// The pointer to a member of the outermost object.
+  init(member name: String) {
+    let name = Array(name.utf8)
+    segments = [Segment(name: name, index: Self.index(name))]
+  }
+
   private static func unescaped(_ part: ArraySlice<UInt8>) -> [UInt8]? {
     var name: [UInt8] = []
     var rest = part

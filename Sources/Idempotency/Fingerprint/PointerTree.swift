@@ -18,7 +18,7 @@ struct PointerTree: Sendable {
 
   /// Builds the tree. A text that is not a pointer is ignored, since the configuration has refused it before.
   init(_ pointers: [String]) {
-    for pointer in pointers.compactMap(JSONPointer.init) {
+    for pointer in pointers.compactMap(JSONPointer.init(_:)) {
       var place = 0
       for segment in pointer.segments { place = follow(segment, from: place) }
       nodes[place].isEnd = true

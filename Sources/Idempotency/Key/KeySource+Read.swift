@@ -58,7 +58,7 @@ extension KeySource {
     case .ambiguous: return .fault(.repeated)
     case .string(let content): return text(Array(IteratorSequence(JSONText(content))))
     case .integer(let digits): return .key(Array(digits))
-    case .other: return .fault(.wrongType)
+    case .decimal, .other: return .fault(.wrongType)
     }
   }
 

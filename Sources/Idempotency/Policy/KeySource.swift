@@ -72,6 +72,9 @@ public enum CallerPart: Hashable, Sendable {
   case query(String)
   /// A member of a JSON body, by JSON pointer (RFC 6901).
   case json(String)
+  /// A claim of the request's verified token, by its name, or by a JSON pointer if that begins with a slash. The token's
+  /// issuer belongs to it.
+  case jwt(String)
   /// The client's IP address, as `trusted_proxies` and the PROXY header determine it.
   case address
   /// The identity in the client's certificate.
@@ -95,6 +98,11 @@ public enum CallerPart: Hashable, Sendable {
     if case .clientCertificate = self { true } else { false }
   }
 
+  /// Whether the part is a claim of the request's token.
+  public var isOfToken: Bool {
+    if case .jwt = self { true } else { false }
+  }
+
   /// Whether the body has to be read before the caller is known.
   var isInBody: Bool {
     if case .json = self { true } else { false }
@@ -114,6 +122,8 @@ public struct CallerPolicy: Hashable, Sendable {
   /// Schemes of `Authorization`, in lower case, whose credentials stay the same over retries, in addition to the
   /// built-in ones.
   public var schemes: [String] = []
+  /// The issuer of the route's tokens if the configuration demands one, for operators who name a caller.
+  public var issuer: String?
 
   public init(parts: [CallerPart], anonymous: Anonymous = .refuse, schemes: [String] = []) {
     self.parts = parts

@@ -163,9 +163,9 @@ extension Problem.Code {
     switch self {
     case .inFlight, .requestTimeout, .upstreamUnreachable, .storeUnavailable, .storeUnreadable, .overloaded:
       true
-    case .outcomeUnknown: nil
-    case .badRequest, .keyMissing, .keyInvalid, .keyNotSupported, .callerUnknown, .payloadMismatch,
-      .responseNotKept, .keyExpired, .requestTooLarge, .notImplemented, .noRoute, .headerTooLarge:
+    case .outcomeUnknown, .callerUnknown: nil
+    case .badRequest, .keyMissing, .keyInvalid, .keyNotSupported, .payloadMismatch, .responseNotKept,
+      .keyExpired, .requestTooLarge, .notImplemented, .noRoute, .headerTooLarge:
       false
     }
   }

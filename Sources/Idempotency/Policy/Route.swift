@@ -12,6 +12,8 @@ public final class Route: Sendable {
   public let identifyingFields: [String]
   /// The number of times that a body may have to be read for the key and the caller; at least 1.
   public let bodySearches: Int
+  /// Whether the caller is known only once the request's token has been verified.
+  public let needsToken: Bool
 
   public init(policy: RoutePolicy, index: Int, number: Int = 0) {
     self.policy = policy
@@ -19,6 +21,7 @@ public final class Route: Sendable {
     self.number = number
     identifyingFields = policy.identifyingFields
     bodySearches = max(1, policy.bodySearches)
+    needsToken = policy.caller?.parts.contains(where: \.isOfToken) ?? false
   }
 }
 
@@ -32,6 +35,7 @@ extension RoutePolicy {
       switch part {
       case .header(let name): name
       case .cookie: "cookie"
+      case .jwt: "authorization"
       case .query, .json, .address, .clientCertificate: nil
       }
     }

@@ -91,10 +91,12 @@ extension Problem {
         "Send \(part.place) so that it can be read: percent-encoded in a query, as a string or an integer in JSON."
       case .unknownScheme:
         "Use credentials that stay the same when the request is retried; this Authorization scheme is not known to."
+      case .token(let fault): fault.detail
       }
+    let isRetryable = fault == .token(.keysMissing)
     return Problem(
-      .callerUnknown, status: 401, detail: detail, isRetryable: false,
-      challenge: fault.isOfAuthorization ? "Bearer" : nil)
+      .callerUnknown, status: 401, detail: detail, isRetryable: isRetryable,
+      retryAfter: isRetryable ? TokenFault.retryAfter : nil, challenge: fault.challenge)
   }
 
   /// The request's body exceeds the limit.
@@ -145,6 +147,26 @@ extension Problem {
     Problem(
       .noRoute, status: 404, detail: "Use a host and a path for which a route is configured.",
       isRetryable: false)
+  }
+}
+
+extension TokenFault {
+  /// The seconds after which keys that are missing may be there.
+  fileprivate static let retryAfter: Int64 = 5
+
+  fileprivate var detail: String {
+    switch self {
+    case .repeated: "Send one Authorization field; this request has several."
+    case .otherScheme: "Send a bearer token in the Authorization field; this one has another scheme."
+    case .malformed: "Send a signed JSON Web Token in its compact form; this token cannot be read."
+    case .untrusted: "Send a token that is signed with a key and an algorithm that are accepted here."
+    case .expired: "Get a new token and send the request again with the same key; this token has expired."
+    case .premature:
+      "Send the request again with the same key once the token is valid; its time has not come."
+    case .foreign: "Send a token of the issuer and for the audience that are accepted here."
+    case .keysMissing:
+      "Send the request again later with the same key; the keys that verify tokens are not available, and this delivery was not executed."
+    }
   }
 }
 

@@ -23,6 +23,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var logEntry = AccessLogEntry()
   /// The id of a keyed request, once it is known.
   var recordID: RecordID?
+  /// The request's token, once it has been verified or refused.
+  var token: TokenReading?
   /// The form of refusals, by its route.
   var errorFormat = ErrorFormat.problem
   /// The fields for pages of other origins, by its route.

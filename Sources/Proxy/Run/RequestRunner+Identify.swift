@@ -14,6 +14,8 @@ extension RequestRunner {
     case incomplete(limit: Int)
     /// Accepted by its head, with a body that has to be read beside the loop.
     case large(LargeRequest)
+    /// Its token has to be verified first, beside the loop.
+    case unverified
     /// A request that Semel itself responds to.
     case published(OwnResponse)
     case inquiry(OutcomeInquiry)
@@ -56,7 +58,8 @@ extension RequestRunner {
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     if case .missing = finding { return try unkeyed(target, by: route) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
-    let caller = try caller(of: route, target)
+    guard let peer = identifiedPeer(isTokenNeeded: route.needsToken) else { return .unverified }
+    let caller = try caller(of: route, target, peer)
     let limit = route.policy.maxRequestBody
     guard let body else { return .incomplete(limit: limit) }
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
@@ -64,6 +67,11 @@ extension RequestRunner {
       head: head, route: route, target: target, host: host, method: choice.method,
       fingerprintMethod: choice.fingerprintMethod, caller: caller, finding: finding,
       identityKey: environment.identityKey)
+    return try subject(of: accepted, body)
+  }
+
+  /// The subject of a request whose head has been accepted.
+  private func subject(of accepted: AcceptedHead, _ body: ByteBuffer) throws(Problem) -> Subject {
     guard worker.bodies.mayReadOnLoop(accepted.readBytes(of: body)) else {
       return .large(LargeRequest(accepted, body: body))
     }
@@ -110,12 +118,11 @@ extension RequestRunner {
   }
 
   private func caller(
-    of route: Route, _ target: RequestTarget
+    of route: Route, _ target: RequestTarget, _ peer: CallerPeer
   ) throws(Problem) -> AcceptedHead.CallerFinding {
     guard let policy = route.policy.caller else {
       preconditionFailure("RequestRunner: a protected route without caller")
     }
-    let peer = delivery.peer.caller
     guard let caller = try policy.callerBeforeBody(head: head, peer: peer, query: target.query) else {
       return .inBody(of: peer)
     }

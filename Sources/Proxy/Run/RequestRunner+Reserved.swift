@@ -21,8 +21,9 @@ extension RequestRunner {
           by: OutcomeInquiry.route(
             head: head, query: target.query, host: host, routes: configuration.routes))
       }
+      guard let peer = identifiedPeer(isTokenNeeded: configuration.tokens != nil) else { return .unverified }
       let inquiry = try OutcomeInquiry(
-        head: head, query: target.query, host: host, peer: delivery.peer.caller,
+        head: head, query: target.query, host: host, peer: peer,
         routes: configuration.routes, under: environment.identityKey)
       delivery.logEntry.route = inquiry.route.policy.name
       delivery.logEntry.routeNumber = inquiry.route.number

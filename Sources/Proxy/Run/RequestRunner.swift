@@ -64,6 +64,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       try await run(try await identify(request))
     case .published(let response):
       respond(with: response)
+    case .unverified:
+      await verifyToken()
+      try await run(try identify(body: delivery.wholeBody))
     case .inquiry(let inquiry):
       try await run(inquiry)
     }

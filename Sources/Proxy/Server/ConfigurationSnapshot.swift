@@ -17,11 +17,13 @@ public final class ConfigurationSnapshot: Sendable {
   let passesUnderscores: Bool
   /// The policy that clients may read; `nil` if it is hidden.
   let policy: PolicyDocument?
+  /// The verification of tokens; `nil` if no caller is known by them.
+  let tokens: (any TokenVerifier)?
 
   public init(
     routes: RouteTable, fallback: UpstreamSettings?, limits: LimitSettings, accessLog: AccessLog,
     trustedProxies: TrustedProxies, unmatchedKeys: UnmatchedKeys, passesUnderscores: Bool,
-    policy: PolicyDocument? = nil
+    policy: PolicyDocument? = nil, tokens: (any TokenVerifier)? = nil
   ) {
     self.routes = routes
     self.fallback = fallback
@@ -31,5 +33,6 @@ public final class ConfigurationSnapshot: Sendable {
     self.unmatchedKeys = unmatchedKeys
     self.passesUnderscores = passesUnderscores
     self.policy = policy
+    self.tokens = tokens
   }
 }

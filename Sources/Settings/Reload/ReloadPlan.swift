@@ -96,6 +96,7 @@ extension ReloadPlan {
     settings.underscores = new.underscores
     settings.limits = new.limits
     settings.log = new.log
+    settings.jwt = new.jwt
     settings.drainDelay = new.drainDelay
     settings.shutdownGrace = new.shutdownGrace
     settings.readiness = new.readiness

@@ -1,11 +1,11 @@
 import Idempotency
 
 extension CallerPart {
-  static let allowed = "header:NAME, cookie:NAME, query:NAME, json:/pointer, client_certificate or address"
+  static let allowed =
+    "header:NAME, cookie:NAME, query:NAME, json:/pointer, jwt:CLAIM, client_certificate or address"
 
   static func parse(_ text: String) throws(Refusal) -> CallerPart {
     if text == "address" { return .address }
-    if text.hasPrefix("jwt:") { throw Refusal("jwt: is not supported yet; write \(allowed)") }
     if text == "client_certificate" { return .clientCertificate(.identity) }
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2 else { throw Refusal("must be \(allowed)") }
@@ -17,6 +17,11 @@ extension CallerPart {
     case "query":
       guard !parts[1].isEmpty else { throw Refusal("must name a query parameter, such as query:account") }
       return .query(String(parts[1]))
+    case "jwt":
+      guard !parts[1].isEmpty else { throw Refusal("must name a claim of the token, such as jwt:sub") }
+      // A claim's name may itself be a URL, and then has no slash at its start.
+      if parts[1].hasPrefix("/") { return .jwt(try JSONPointer.parse(parts[1])) }
+      return .jwt(String(parts[1]))
     case "json": return .json(try JSONPointer.parse(parts[1]))
     case "client_certificate":
       guard let part = CallerPart.CertificatePart(rawValue: String(parts[1])), part != .identity else {

@@ -24,8 +24,8 @@ extension RoutePolicy {
   /// The reason why a retry may have another caller and run again.
   private static func changeWarning(_ part: CallerPart) -> String {
     "its only part is \(part.text): where a client refreshes that between two deliveries, the retry is another "
-      + "caller's and runs again; name what stays, such as an account or device header that a gateway sets (jwt:sub, "
-      + "the token's subject, is not supported yet)"
+      + "caller's and runs again; name what stays, such as the token's subject (jwt:sub), or an account or device header "
+      + "that a gateway sets"
   }
 
   /// The reason why all clients are one caller.
@@ -62,6 +62,7 @@ extension CallerPart {
     case .header(let name): name == "authorization" || name == "cookie"
     case .cookie(let name), .query(let name):
       ["sess", "sid", "auth", "token", "jwt"].contains { name.lowercased().contains($0) }
+    case .jwt(let claim): ["jti", "iat", "exp", "nbf", "nonce", "sid", "auth_time"].contains(claim)
     case .json, .address, .clientCertificate: false
     }
   }

@@ -11,6 +11,10 @@ struct RouteReader {
   let underscores: Underscores
   /// Whether a listener asks for client certificates.
   let requestsCertificates: Bool
+  /// Whether the document says how tokens are verified.
+  let namesTokenKeys: Bool
+  /// The issuer that tokens must have; `nil` for any.
+  let issuer: String?
 
   /// Reads `defaults`, then `routes`.
   func read(_ document: Section) -> [RoutePolicy] {
@@ -74,6 +78,10 @@ struct RouteReader {
     draft.read(section)
     checkCaller(draft, section)
     draft.checkReconcile(section)
+    checkToken(draft, section)
+    if draft.policy.caller?.parts.contains(where: \.isOfToken) == true {
+      draft.policy.caller?.issuer = issuer
+    }
     checkUnderscores(draft, section)
     check(draft, section)
     if let upstream = upstream(of: draft, section) { draft.policy.upstream = upstream }
@@ -95,6 +103,16 @@ struct RouteReader {
       section.refuseMissing(
         "caller", "is missing: say who the caller is, such as \(example), or write idempotency: off")
     }
+  }
+
+  /// Refuses a route whose caller is in a token that nobody could verify.
+  private func checkToken(_ draft: RouteDraft, _ section: Section) {
+    guard !namesTokenKeys, draft.policy.idempotency != .off,
+      let part = draft.policy.caller?.parts.first(where: \.isOfToken)
+    else { return }
+    (section["caller"] ?? section.value).refuse(
+      "has the part \(part.text), but nothing says how tokens are verified: write jwt: {jwks_file: jwks.json} at the "
+        + "top, or another of its sources")
   }
 
   /// Refuses a protected route if a field that identifies its requests does not reach the backend, which would

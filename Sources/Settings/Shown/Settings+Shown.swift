@@ -21,6 +21,7 @@ extension Settings {
       "limits": limits.shown,
       "log": log.shown,
       "tracing": tracing?.shown,
+      "jwt": jwt?.shown,
       "readiness": .word(readiness),
       "policy_document": .word(policyDocument),
       "allow_identity_change": .flag(allowsIdentityChange),

@@ -176,6 +176,24 @@ extension MetricFamily {
     .counter, "reloads_total", "Configurations read again and put to work.")
   public static let reloadsRefused = MetricFamily(
     .counter, "reloads_refused_total", "Configurations read again and refused.")
+  public static let tokensVerified = MetricFamily(
+    .counter, "tokens_verified_total",
+    "Tokens of callers whose signature and claims were checked and accepted.")
+  public static let tokensRefused = MetricFamily(
+    .counter, "tokens_refused_total", "Tokens of callers that were checked and refused, by reason.")
+  public static let tokensKnown = MetricFamily(
+    .counter, "tokens_known_total",
+    "Requests whose token had been accepted before, so that it was not checked.")
+  public static let tokensCached = MetricFamily(
+    .gauge, "tokens_cached", "Accepted tokens that are known by their digests.")
+  public static let keySetFetches = MetricFamily(
+    .counter, "jwks_fetches_total", "Times that the key set of tokens was read or fetched.")
+  public static let keySetFailures = MetricFamily(
+    .counter, "jwks_fetch_failures_total", "Of these, those that failed: the set before stays in use.")
+  public static let keySetKeys = MetricFamily(
+    .gauge, "jwks_keys", "Keys of the set that can verify tokens.")
+  public static let keySetAge = MetricFamily(
+    .gauge, "jwks_age_seconds", "Time since the key set was last read or fetched without a failure.")
   public static let upstreamConnects = MetricFamily(
     .counter, "upstream_connects_total", "Connections begun to backends.")
   public static let upstreamSends = MetricFamily(
@@ -220,6 +238,8 @@ extension MetricFamily {
     storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld, storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,
+    tokensVerified, tokensRefused, tokensKnown, tokensCached, keySetFetches, keySetFailures, keySetKeys,
+    keySetAge,
     upstreamConnects,
     upstreamSends, upstreamRetries, upstreamStrayCloses, loopLag,
     logDropped, spansSent, spansDropped, seriesDropped, processCPU, processMemory, processFiles, processStart,

@@ -145,6 +145,22 @@ struct CallerTests {
     #expect(try caller([.header("a")], [], anonymous: .allow) != one)
   }
 
+  @Test func `names of parts differ by their case, but for those of header fields`() throws {
+    let policy = CallerPolicy(parts: [.query("userId"), .query("userid"), .header("x-user")])
+    let request = try CallerPolicy(parts: policy.parts).caller(
+      head: Request(("X-User", "c")).head, peer: CallerPeer(address: ""),
+      query: ByteBuffer(string: "userId=a&userid=b"))
+    let values = ["query:userId": "a", "query:userid": "b", "Header:X-User": "c"]
+    #expect(try policy.caller(values: values) == request)
+    #expect(throws: CallerPolicy.ValueFault.missing("query:userId")) {
+      try policy.caller(values: ["query:USERID": "a", "query:userid": "b", "header:x-user": "c"])
+    }
+    let member = CallerPolicy(parts: [.json("/accountId")])
+    let named = try member.caller(
+      head: Request().head, peer: CallerPeer(address: ""), body: ByteBuffer(string: #"{"accountId":"a"}"#))
+    #expect(try member.caller(values: ["json:/accountId": "a"]) == named)
+  }
+
   @Test func `a missing or empty part is refused`() {
     func missing(_ part: CallerPart) -> Problem { .callerUnknown(.missing(part)) }
     #expect(fault([.header("a")], []) == missing(.header("a")))

@@ -31,11 +31,19 @@ struct ProblemTests {
       .overloaded(.busy, retryAfter: 0), .overloaded(.draining, retryAfter: 1000),
     ]
 
-  @Test func `every problem document equals its golden text`() {
-    let documents = Self.all.map { problem in
+  /// The refusals that tokens cause.
+  static let tokens: [Problem] =
+    [.callerUnknown(.missing(.jwt("sub")))] + TokenFault.allCases.map { .callerUnknown(.token($0)) }
+
+  private static func documents(of problems: [Problem]) -> String {
+    problems.map { problem in
       problem.fields.map { "\($0.name): \($0.value)\n" }.joined() + String(buffer: problem.body())
-    }
-    #expect(documents.joined(separator: "\n") == goldenProblems)
+    }.joined(separator: "\n")
+  }
+
+  @Test func `every problem document equals its golden text`() {
+    #expect(Self.documents(of: Self.all) == goldenProblems)
+    #expect(Self.documents(of: Self.tokens) == goldenTokenProblems)
   }
 
   @Test func `every code has a problem`() {
@@ -43,14 +51,14 @@ struct ProblemTests {
     #expect(Set(Problem.Code.allCases.map(\.title)).count == Problem.Code.allCases.count)
   }
 
-  @Test(arguments: all)
+  @Test(arguments: all + tokens)
   func `a detail is one sentence`(problem: Problem) {
     #expect(problem.detail.last == ".")
     #expect(!problem.detail.dropLast().contains(". "))
     #expect(problem.detail.first?.isUppercase == true)
   }
 
-  @Test(arguments: all)
+  @Test(arguments: all + tokens)
   func `only a retryable problem has Retry-After`(problem: Problem) {
     if let retryAfter = problem.retryAfter {
       #expect(problem.isRetryable)

@@ -1,0 +1,71 @@
+import NIOCore
+import Wire
+
+/// The reason why a request's token names no caller.
+public enum TokenFault: Error, Hashable, Sendable, CaseIterable {
+  /// `Authorization` occurs twice.
+  case repeated
+  /// `Authorization` has another scheme than `Bearer`.
+  case otherScheme
+  /// The token is not a signed one in compact form, or a claim that is checked has an impossible type.
+  case malformed
+  /// No known key of an allowed algorithm has made the signature.
+  case untrusted
+  case expired
+  /// The time of `nbf` has not come.
+  case premature
+  /// Another issuer made the token, or it is for another audience.
+  case foreign
+  /// The keys are not known yet, so that nothing can be verified.
+  case keysMissing
+
+  /// The name of the reason in logs and metrics.
+  public var label: String {
+    switch self {
+    case .repeated: "repeated"
+    case .otherScheme: "other_scheme"
+    case .malformed: "malformed"
+    case .untrusted: "untrusted"
+    case .expired: "expired"
+    case .premature: "premature"
+    case .foreign: "foreign"
+    case .keysMissing: "keys_missing"
+    }
+  }
+}
+
+/// The result of reading a request's token.
+public enum TokenReading: Sendable {
+  /// There is none, or nobody has looked for one.
+  case absent
+  case verified(VerifiedToken)
+  case refused(TokenFault)
+}
+
+/// The result of a search for a bearer token (RFC 6750, section 2.1).
+public enum BearerToken: Sendable, Equatable {
+  case absent
+  case found([UInt8])
+  case refused(TokenFault)
+}
+
+extension MessageHead {
+  /// The token in `Authorization`.
+  public var bearerToken: BearerToken {
+    switch find("authorization") {
+    case .absent: .absent
+    case .repeated: .refused(.repeated)
+    case .once(let range): withBytes(range, Self.bearerToken)
+    }
+  }
+
+  private static func bearerToken(_ value: UnsafeRawBufferPointer) -> BearerToken {
+    guard !value.isEmpty else { return .absent }
+    let scheme = value.prefix { $0 != ASCII.space && $0 != ASCII.tab }
+    guard ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: scheme), "bearer") else {
+      return .refused(.otherScheme)
+    }
+    let token = value[scheme.endIndex...].drop { $0 == ASCII.space || $0 == ASCII.tab }
+    return token.isEmpty ? .refused(.malformed) : .found(Array(token))
+  }
+}

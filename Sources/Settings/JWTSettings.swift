@@ -1,0 +1,199 @@
+import FoundationEssentials
+import Idempotency
+
+/// The keys and the rules by which tokens are verified.
+public struct JWTSettings: Hashable, Sendable {
+  /// The origin of the keys.
+  public enum Keys: Hashable, Sendable {
+    /// The path of a file with a JWK set.
+    case file(String)
+    /// The URL of a JWK set.
+    case url(String)
+    /// A file whose first line is the secret that issuers share with Semel.
+    case secret(path: String, Secret)
+    /// Signatures are not verified: somebody in front of Semel has done that.
+    case unverified
+  }
+
+  public var keys: Keys
+  public var rules = TokenRules()
+
+  public init(keys: Keys) { self.keys = keys }
+}
+
+extension JWTSettings {
+  private enum Verify: String, CaseIterable { case none }
+
+  private static let sources = ["jwks_file", "jwks_url", "hmac_secret_file", "verify"]
+
+  static func read(_ section: Section) -> JWTSettings? {
+    let file = section.member("jwks_file")?.parsed("the path of a JWK set", Self.keyFile)
+    let url = section.member("jwks_url")?.parsed("the URL of a JWK set", Self.keyURL)
+    let secret = section.member("hmac_secret_file")?.parsed(
+      "the path of a file that holds a secret", Self.secret)
+    var verify = Verify.none
+    section.choice("verify", into: &verify)
+    let rules = rules(section)
+    let algorithms = section.member("algorithms")
+    let given = sources.filter { section[$0] != nil }
+    guard given.count == 1 else {
+      refuse(given, section)
+      return nil
+    }
+    let keys: Keys? =
+      switch given[0] {
+      case "jwks_file": file.map(Keys.file)
+      case "jwks_url": url.map(Keys.url)
+      case "hmac_secret_file": secret.map { Keys.secret(path: $0.path, $0.secret) }
+      default: section.isSound("verify") ? .unverified : nil
+      }
+    guard let keys else { return nil }
+    var settings = JWTSettings(keys: keys)
+    settings.rules = rules
+    settings.rules.algorithms = settings.algorithms(algorithms)
+    settings.warn(section)
+    return settings
+  }
+
+  private static func rules(_ section: Section) -> TokenRules {
+    var rules = TokenRules()
+    rules.issuer = section.text("issuer", "the issuer of the tokens")
+    rules.audience = section.text("audience", "the audience of the tokens")
+    // A longer one would keep tokens alive that were meant to end.
+    section.duration("leeway", into: &rules.leeway, atMost: .seconds(600))
+    return rules
+  }
+
+  private static func refuse(_ given: [String], _ section: Section) {
+    guard !given.isEmpty else {
+      return section.refuseMissing(
+        "jwks_file",
+        "is missing: name the keys by jwks_file, jwks_url or hmac_secret_file, or write verify: none where a gateway in "
+          + "front verifies tokens")
+    }
+    for name in given.dropFirst() {
+      section[name]?.refuse(
+        "contradicts \(given[0]): one of them says who verifies tokens; take the other out")
+    }
+  }
+
+  private func warn(_ section: Section) {
+    if case .url(let url) = keys, url.hasPrefix("http://"), !Self.isLoopback(url) {
+      section["jwks_url"]?.warn(
+        "is not secured by TLS: whoever can answer in its place can make tokens of any caller; write https")
+    }
+    if case .unverified = keys {
+      section["verify"]?.warn(
+        "believes every token: make sure that no request reaches Semel but through what verifies them")
+    } else if rules.audience == nil {
+      section.value.warn(
+        "names no audience: a token that was made for another service names a caller here, too")
+    }
+  }
+
+  private static func isLoopback(_ url: String) -> Bool {
+    let rest = url.dropFirst("http://".count).prefix { $0 != "/" }
+    let host = rest.hasPrefix("[") ? rest.prefix { $0 != "]" } + "]" : rest.prefix { $0 != ":" }
+    return ["localhost", "127.0.0.1", "[::1]"].contains(host.lowercased())
+  }
+}
+
+// The keys.
+extension JWTSettings {
+  private struct Document: Decodable {
+    struct Key: Decodable { let kty: String? }
+    let keys: [Key]
+  }
+
+  private static func keyFile(_ path: String) throws(Refusal) -> String {
+    let bytes: [UInt8]
+    do throws(SecretFile.Fault) { bytes = try SecretFile.content(of: path, maxBytes: 1 << 20) } catch {
+      throw Refusal("names a file that \(error)")
+    }
+    guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)),
+      document.keys.contains(where: { ["RSA", "EC", "OKP"].contains($0.kty ?? "") })
+    else {
+      throw Refusal(
+        "names a file that is no JWK set with public keys: {\"keys\": [{\"kty\": \"RSA\", …}]}")
+    }
+    return path
+  }
+
+  private static func keyURL(_ text: String) throws(Refusal) -> String {
+    let rest = ["http://", "https://"].first { text.hasPrefix($0) }.map { text.dropFirst($0.count) }
+    let host = rest?.split(separator: "/", omittingEmptySubsequences: false).first ?? ""
+    guard let rest, !host.isEmpty, !rest.contains(where: { $0.isWhitespace || $0 == "#" }) else {
+      throw Refusal("must be an http or https URL, such as https://id.example.com/.well-known/jwks.json")
+    }
+    guard !host.contains("@") else { throw Refusal("must have no user and password: a key set is public") }
+    return text
+  }
+
+  private static func secret(_ path: String) throws(Refusal) -> (path: String, secret: Secret) {
+    let secret: Secret
+    do throws(SecretFile.Fault) { secret = try SecretFile.read(path) } catch {
+      throw Refusal("names a file that \(error)")
+    }
+    guard secret.revealed.utf8.count >= TokenAlgorithm.hs256.minSecretBytes ?? 0 else {
+      throw Refusal("names a file whose secret has less than 32 bytes, which could be guessed (RFC 7518)")
+    }
+    return (path, secret)
+  }
+}
+
+// The algorithms.
+extension JWTSettings {
+  /// The algorithms that the keys can have.
+  private var possible: [TokenAlgorithm] {
+    switch keys {
+    case .file, .url: TokenAlgorithm.allCases.filter { $0.minSecretBytes == nil }
+    case .secret(_, let secret):
+      TokenAlgorithm.allCases.filter { $0.minSecretBytes.map { $0 <= secret.revealed.utf8.count } ?? false }
+    case .unverified: []
+    }
+  }
+
+  private func algorithms(_ member: Value?) -> [TokenAlgorithm] {
+    guard let member else { return possible }
+    if case .unverified = keys {
+      member.refuse("has no effect with verify: none; take one of them out")
+      return []
+    }
+    let words = possible.map(\.rawValue).asAlternatives
+    let list = member.list("a list such as [RS256]", of: "an algorithm") { text throws(Refusal) in
+      if text.lowercased() == "none" { throw Refusal("would accept tokens of anybody; write \(words)") }
+      guard let algorithm = TokenAlgorithm(rawValue: text) else { throw Refusal("must be \(words)") }
+      if let bytes = algorithm.minSecretBytes, case .secret = keys, !possible.contains(algorithm) {
+        throw Refusal("needs a secret of at least \(bytes) bytes (RFC 7518); write \(words)")
+      }
+      guard possible.contains(algorithm) else {
+        throw Refusal(
+          "is for another kind of keys than these: with it a public key could pass for a secret; write \(words)"
+        )
+      }
+      return algorithm
+    }
+    if list?.isEmpty == true, !member.hasFault { member.refuse("must name at least one: \(words)") }
+    return list ?? []
+  }
+}
+
+extension JWTSettings {
+  var shown: Shown {
+    var members: [Shown.Member] = []
+    switch keys {
+    case .file(let path): members.append(.init("jwks_file", .text(path)))
+    case .url(let url): members.append(.init("jwks_url", .text(url)))
+    case .secret(let path, _): members.append(.init("hmac_secret_file", .text(path)))
+    case .unverified: members.append(.init("verify", .text("none")))
+    }
+    members += [
+      .init("issuer", rules.issuer.map(Shown.text)), .init("audience", rules.audience.map(Shown.text)),
+      .init("leeway", .span(rules.leeway)),
+    ]
+    if !rules.algorithms.isEmpty {
+      members.append(.init("algorithms", .texts(rules.algorithms.map(\.rawValue))))
+    }
+    return .members(members)
+  }
+}

@@ -1,0 +1,44 @@
+/// The times at which a key set is fetched. Decides, and fetches nothing.
+///
+/// All times are in milliseconds of a clock that never runs backwards.
+struct KeyRefresh {
+  /// The time between two fetches, so that a key that its issuer has withdrawn is not accepted for longer.
+  static let period: Int64 = 10 * 60_000
+  /// The minimum time between two fetches because of unknown keys: whoever sends tokens with invented names must not
+  /// make Semel flood the issuer.
+  static let unknownKeyPause: Int64 = 60_000
+  /// The time before the first repetition of a failed fetch. It doubles up to the maximum.
+  static let firstPause: Int64 = 1000
+  static let maxPause: Int64 = 60_000
+
+  private(set) var isFetching = false
+  /// The number of fetches in a row that have failed.
+  private(set) var failures = 0
+  private var dueAt: Int64 = 0
+  private var unknownKeyAt: Int64?
+
+  /// Whether a fetch begins now: the time has come, or the source has changed.
+  mutating func begins(at now: Int64, hasChanged: Bool) -> Bool {
+    guard !isFetching, hasChanged || now >= dueAt else { return false }
+    isFetching = true
+    return true
+  }
+
+  /// The step after a token whose key is unknown.
+  enum UnknownKeyAction { case fetch, awaitFetch, giveUp }
+
+  mutating func keyUnknown(at now: Int64) -> UnknownKeyAction {
+    guard !isFetching else { return .awaitFetch }
+    if let last = unknownKeyAt, now - last < Self.unknownKeyPause { return .giveUp }
+    unknownKeyAt = now
+    isFetching = true
+    return .fetch
+  }
+
+  mutating func ended(isSuccess: Bool, at now: Int64) {
+    isFetching = false
+    failures = isSuccess ? 0 : failures + 1
+    let pause = Self.firstPause << Int64(min(max(failures - 1, 0), 20))
+    dueAt = now + (isSuccess ? Self.period : min(pause, Self.maxPause))
+  }
+}

@@ -1,0 +1,196 @@
+import Idempotency
+import Logging
+import Platform
+import Synchronization
+import Wire
+
+/// A key set in a file or at a URL, fetched again and again. The last good set stays in use.
+///
+/// Each fetch runs on a thread of its own, since it blocks.
+public final class KeySetSource: Sendable {
+  fileprivate struct State {
+    var set = KeySet()
+    /// The number of different sets so far.
+    var edition = 0
+    var digest: Digest256?
+    var refresh = KeyRefresh()
+    /// The status of the file at its last fetch.
+    var status: FileStatus?
+    var waiters: [UnsafeContinuation<Void, Never>] = []
+    var renewedAt: Int64?
+    var fetches = 0
+    var failures = 0
+    var fault: KeySetFault?
+  }
+
+  /// The file's path or the URL.
+  public let name: String
+  private let isFile: Bool
+  private let logger: Logger
+  private let load: @Sendable () throws(KeySetFault) -> [UInt8]
+  private let state = Mutex(State())
+
+  /// Creates a source without keys.
+  ///
+  /// - Parameter load: Returns the document. May block.
+  public init(
+    name: String, isFile: Bool, logger: Logger,
+    load: @escaping @Sendable () throws(KeySetFault) -> [UInt8]
+  ) {
+    self.name = name
+    self.isFile = isFile
+    self.logger = logger
+    self.load = load
+  }
+
+  /// The keys, and the number of their edition.
+  var keys: (set: KeySet, edition: Int) { state.withLock { ($0.set, $0.edition) } }
+
+  var edition: Int { state.withLock { $0.edition } }
+
+  var isEmpty: Bool { state.withLock { $0.set.keys.isEmpty } }
+
+  /// Fetches the keys if that is due. Called at the start and every few seconds.
+  public func renew() {
+    let status = isFile ? FileStatus(path: name) : nil
+    let begins = state.withLock { state in
+      let hasChanged = isFile && status != state.status
+      state.status = status
+      return state.refresh.begins(at: Self.now, hasChanged: hasChanged)
+    }
+    if begins { fetch() }
+  }
+
+  /// Waits for the end of the fetch that is under way.
+  public func settled() async {
+    await withUnsafeContinuation { continuation in
+      let isSettled = state.withLock { state in
+        if state.refresh.isFetching { state.waiters.append(continuation) }
+        return !state.refresh.isFetching
+      }
+      if isSettled { continuation.resume() }
+    }
+  }
+
+  /// Fetches the keys because one is unknown, if that is allowed, or waits for the fetch that is under way.
+  ///
+  /// - Parameter edition: The keys among which it is unknown. Other ones may be here already.
+  /// - Returns: Whether the keys are others now.
+  func awaitNewKeys(since edition: Int) async -> Bool {
+    let action = state.withLock { state -> KeyRefresh.UnknownKeyAction in
+      state.edition == edition ? state.refresh.keyUnknown(at: Self.now) : .giveUp
+    }
+    switch action {
+    case .giveUp: break
+    case .fetch:
+      fetch()
+      await settled()
+    case .awaitFetch: await settled()
+    }
+    return self.edition != edition
+  }
+
+  private static var now: Int64 { bootTimeNanoseconds() / 1_000_000 }
+
+  private func fetch() {
+    startThread { [self] in
+      let bytes: Result<[UInt8], KeySetFault>
+      do throws(KeySetFault) { bytes = .success(try load()) } catch { bytes = .failure(error) }
+      Task {
+        let set: Result<(KeySet, Digest256), KeySetFault>
+        do throws(KeySetFault) {
+          let document = try bytes.get()
+          set = .success((try await KeySet(document: document), .sha256(of: document)))
+        } catch {
+          set = .failure(error)
+        }
+        ended(set)
+      }
+    }
+  }
+
+  private func ended(_ result: Result<(KeySet, Digest256), KeySetFault>) {
+    let (waiters, report) = state.withLock { state in
+      defer { state.waiters = [] }
+      return (state.waiters, state.adopt(result, at: Self.now))
+    }
+    log(report)
+    for waiter in waiters { waiter.resume() }
+  }
+}
+
+extension KeySetSource.State {
+  /// Takes the result of a fetch over. Returns the report for the log, if there is news.
+  fileprivate mutating func adopt(
+    _ result: Result<(KeySet, Digest256), KeySetFault>, at now: Int64
+  ) -> KeySetSource.Report? {
+    fetches += 1
+    switch result {
+    case .success(let (new, newDigest)):
+      refresh.ended(isSuccess: true, at: now)
+      renewedAt = now
+      let hadFault = fault != nil
+      fault = nil
+      guard newDigest != digest else { return hadFault ? .renewed(set) : nil }
+      digest = newDigest
+      set = new
+      edition += 1
+      return .renewed(new)
+    case .failure(let fault):
+      refresh.ended(isSuccess: false, at: now)
+      failures += 1
+      self.fault = fault
+      return .failed(fault, hasKeys: !set.keys.isEmpty)
+    }
+  }
+}
+
+// What operators see.
+extension KeySetSource {
+  fileprivate enum Report {
+    case renewed(KeySet)
+    case failed(KeySetFault, hasKeys: Bool)
+  }
+
+  private func log(_ report: Report?) {
+    switch report {
+    case nil: break
+    case .renewed(let set):
+      logger.info(
+        "the keys of tokens were read",
+        metadata: ["source": "\(name)", "keys": "\(set.count)", "unusable": "\(set.unusable)"])
+    case .failed(let fault, let hasKeys):
+      logger.error(
+        hasKeys
+          ? "the keys of tokens could not be read again; the ones before stay in use"
+          : "the keys of tokens cannot be read: every request that needs a token is refused",
+        metadata: ["source": "\(name)", "error": "\(fault)"])
+    }
+  }
+
+  /// The source and its state, for a person.
+  public var line: String {
+    state.withLock { state in
+      let keys =
+        state.set.keys.isEmpty ? "no keys" : state.set.count == 1 ? "1 key" : "\(state.set.count) keys"
+      return "jwt \(name): \(keys)" + (state.fault.map { "; failing: \($0)" } ?? "")
+    }
+  }
+
+  /// The numbers of a source at one moment.
+  public struct Figures: Sendable {
+    public let keys: Int
+    public let fetches: Int
+    public let failures: Int
+    /// The time since the last fetch that succeeded, in seconds; `nil` before the first.
+    public let age: Double?
+  }
+
+  public var figures: Figures {
+    state.withLock { state in
+      Figures(
+        keys: state.set.count, fetches: state.fetches, failures: state.failures,
+        age: state.renewedAt.map { Double(Self.now - $0) / 1000 })
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import Idempotency
+import Platform
+import Synchronization
+import Wire
+
+/// Verifies tokens by the keys of a source, of a secret, or not at all.
+public final class SignedTokens: TokenVerifier {
+  /// The origin of the keys.
+  public enum Keys: Sendable {
+    case source(KeySetSource)
+    case secret(Secret)
+    /// Signatures are not verified: somebody in front of Semel has done that.
+    case unverified
+  }
+
+  private enum Trust: Sendable {
+    case source(KeySetSource)
+    case fixed(KeySet)
+    case unverified
+  }
+
+  private let trust: Trust
+  private let rules: TokenRules
+  private let claims: Set<String>
+  private let tally: TokenTally
+  private let cache = Mutex(TokenCache())
+
+  /// - Parameters:
+  ///   - claims: The claims that name callers.
+  ///   - tally: The counts, which go on when other rules take the place of these.
+  public init(_ keys: Keys, rules: TokenRules, claims: Set<String>, tally: TokenTally) async {
+    trust =
+      switch keys {
+      case .source(let source): .source(source)
+      case .secret(let secret): .fixed(await KeySet(secret: secret, algorithms: rules.algorithms))
+      case .unverified: .unverified
+      }
+    self.rules = rules
+    self.claims = claims
+    self.tally = tally
+  }
+
+  private static var now: Int64 { Int64(WallClock.seconds()) }
+
+  /// The number of tokens that are kept.
+  public var cachedCount: Int { cache.withLock { $0.count } }
+
+  private var edition: Int {
+    if case .source(let source) = trust { source.edition } else { 0 }
+  }
+
+  public func known(_ token: [UInt8]) -> VerifiedToken? {
+    let (digest, edition) = (Digest256.sha256(of: token), edition)
+    let known = cache.withLock { $0.find(digest, edition: edition, now: Self.now) }
+    if known != nil { tally.hits.add(1, ordering: .relaxed) }
+    return known
+  }
+
+  public func check(_ text: [UInt8]) -> TokenCheck {
+    let (check, edition) = check(CompactToken(text))
+    switch check {
+    case .verified(let token):
+      tally.verified.add(1, ordering: .relaxed)
+      let digest = Digest256.sha256(of: text)
+      cache.withLock { $0.insert(digest, token, edition: edition) }
+    case .refused(let fault), .keyUnknown(let fault, _): tally.refused(fault)
+    }
+    return check
+  }
+
+  public func awaitNewKeys(since edition: Int) async -> Bool {
+    guard case .source(let source) = trust else { return false }
+    return await source.awaitNewKeys(since: edition)
+  }
+
+  /// The result, and the edition of the keys that it is by.
+  private func check(_ token: CompactToken?) -> (TokenCheck, edition: Int) {
+    guard let token else { return (.refused(.malformed), 0) }
+    switch trust {
+    case .unverified: return (read(token), 0)
+    case .fixed(let set): return (check(token, by: set, edition: nil), 0)
+    case .source(let source):
+      let (set, edition) = source.keys
+      return (check(token, by: set, edition: edition), edition)
+    }
+  }
+
+  /// - Parameter edition: The edition of the keys; `nil` if there will be no other.
+  private func check(_ token: CompactToken, by set: KeySet, edition: Int?) -> TokenCheck {
+    // The token never chooses beyond this list, and each key serves the algorithms of its own kind alone.
+    guard let algorithm = TokenAlgorithm(rawValue: token.algorithm), rules.algorithms.contains(algorithm)
+    else { return .refused(.untrusted) }
+    func refused(_ fault: TokenFault) -> TokenCheck {
+      edition.map { .keyUnknown(fault, edition: $0) } ?? .refused(fault)
+    }
+    guard !set.keys.isEmpty else { return refused(.keysMissing) }
+    guard set.verifies(token, by: algorithm) else {
+      // Where the key that the token names has not signed it, fetching that again would not help.
+      return set.holdsKey(of: token) ? .refused(.untrusted) : refused(.untrusted)
+    }
+    return read(token)
+  }
+
+  private func read(_ token: CompactToken) -> TokenCheck {
+    switch rules.read(token.payload, claims: claims, now: Self.now) {
+    case .success(let token): .verified(token)
+    case .failure(let fault): .refused(fault)
+    }
+  }
+}
+
+/// The counts of tokens in this process.
+public final class TokenTally: Sendable {
+  let hits = Atomic<Int>(0)
+  let verified = Atomic<Int>(0)
+  private let faults = Mutex<[TokenFault: Int]>([:])
+
+  public init() {}
+
+  /// The number of requests whose token had been verified before.
+  public var hitCount: Int { hits.load(ordering: .relaxed) }
+
+  public var verifiedCount: Int { verified.load(ordering: .relaxed) }
+
+  public func refusedCount(_ fault: TokenFault) -> Int { faults.withLock { $0[fault] ?? 0 } }
+
+  func refused(_ fault: TokenFault) { faults.withLock { $0[fault, default: 0] += 1 } }
+}

@@ -4,6 +4,10 @@ extension LimitSettings {
   mutating func read(_ section: Section) {
     section.integer("max_connections", into: &maxConnections, in: 1...1_000_000)
     section.integer("max_in_flight", into: &maxInFlight, in: 1...1_000_000)
+    section.integer("caller_in_flight", into: &callerInFlight, in: 0...1_000_000)
+    if let rate = section.member("caller_new_keys")?.parsed("a rate such as 600/m", Self.rate) {
+      callerNewKeys = rate
+    }
     section.size("body_memory", into: &bodyMemory, in: 1 << 20...1 << 40)
     // A lower limit would refuse ordinary cookies; a higher one would admit a flood.
     section.size("header_bytes", into: &headerBytes, in: 1 << 10...1 << 20)
@@ -25,10 +29,32 @@ extension LimitSettings {
 }
 
 extension LimitSettings {
+  private static let periods: [String: Milliseconds] = [
+    "s": .seconds(1), "m": .seconds(60), "h": .seconds(3600),
+  ]
+
+  /// A rate such as `600/m`; `0` for no limit.
+  private static func rate(_ text: String) throws(Refusal) -> KeyRate? {
+    if text == "0" { return nil }
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, parts[0].utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }),
+      let count = Int(parts[0]), 1...1_000_000 ~= count, let period = periods[String(parts[1])]
+    else { throw Refusal("must be a rate in s, m or h, such as 600/m, or 0 for no limit") }
+    return KeyRate(count: count, period: period)
+  }
+
+  private static func text(_ rate: KeyRate?) -> String {
+    rate.map { rate in "\(rate.count)/\(periods.first { $0.value == rate.period }?.key ?? "s")" } ?? "0"
+  }
+}
+
+extension LimitSettings {
   var shown: Shown {
     [
       "max_connections": .number(maxConnections),
       "max_in_flight": .number(maxInFlight),
+      "caller_in_flight": .number(callerInFlight),
+      "caller_new_keys": .text(Self.text(callerNewKeys)),
       "body_memory": .size(bodyMemory),
       "header_bytes": .size(headerBytes),
       "header_line": .size(headerLine),

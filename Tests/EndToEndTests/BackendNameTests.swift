@@ -56,7 +56,9 @@ struct BackendNameTests {
       try "127.0.0.1 backend.test\n".write(toFile: hosts, atomically: false, encoding: .utf8)
       let deadline = ContinuousClock.now + .seconds(10)
       var response = try await order("k", at: semel)
-      while response.status != 201, ContinuousClock.now < deadline { response = try await order("k", at: semel) }
+      while response.status != 201, ContinuousClock.now < deadline {
+        response = try await order("k", at: semel)
+      }
       expectExecuted(response)
     }
   }

@@ -70,7 +70,8 @@ struct HTTP2LimitTests {
       for stream in stride(from: 3, to: 83, by: 2) {
         steps += [
           ["priority_update", .number(stream)],
-          ["open", .number(stream), HTTP2Script.order(path: "/v1/small"), true], ["response", .number(stream)],
+          ["open", .number(stream), HTTP2Script.order(path: "/v1/small"), true],
+          ["response", .number(stream)],
         ]
       }
       let report = try await HTTP2Script.run(rig, steps)
@@ -102,7 +103,8 @@ struct HTTP2LimitTests {
           ["open", 1, upper, true], ["was_reset", 1], ["open", 3, upper, false], ["was_reset", 3],
           ["open", 5, short, false], ["data", 5, "{}", true], ["was_reset", 5],
           // Well formed, and refused: its stream ends in order.
-          ["open", 7, large, true], ["response", 7], ["open", 9, HTTP2Script.order("k"), true], ["response", 9],
+          ["open", 7, large, true], ["response", 7], ["open", 9, HTTP2Script.order("k"), true],
+          ["response", 9],
         ])
       for stream in [1, 3, 5] {
         #expect(try report[stream].status == 400)

@@ -17,7 +17,9 @@ struct NodesTests {
             group.addTask { ("k\(number)", try await rig.order("k\(number)", at: nodes[delivery % 2])) }
           }
         }
-        return try await group.reduce(into: [String: [ReceivedResponse]]()) { $0[$1.0, default: []].append($1.1) }
+        return try await group.reduce(into: [String: [ReceivedResponse]]()) {
+          $0[$1.0, default: []].append($1.1)
+        }
       }
       // Woken by push: nobody waits for a lease (2 s) or a time-out (10 s) to pass.
       #expect(ContinuousClock.now - start < .seconds(8))

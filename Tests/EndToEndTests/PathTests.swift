@@ -35,7 +35,8 @@ struct PathTests {
       "{name: two, match: {host: two.example}, caller: {parts: ['header:X-Two']}}",
     ]
     try await Rig.run(Configuration(firstRoutes: first)) { rig in
-      func send(_ method: String, _ path: String, _ field: String, host: String = "h") async throws -> ReceivedResponse
+      func send(_ method: String, _ path: String, _ field: String, host: String = "h") async throws
+        -> ReceivedResponse
       {
         try await rig.semel.client.send(
           method, path, [("Idempotency-Key", "k"), (field, "a"), ("Host", host)], body: "{}")

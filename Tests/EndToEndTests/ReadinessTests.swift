@@ -3,7 +3,9 @@ import Testing
 
 /// The readiness that Semel reports.
 struct ReadinessTests {
-  private func probe(_ rig: Rig) async throws -> ReceivedResponse { try await rig.semel.admin.send("GET", "/readyz") }
+  private func probe(_ rig: Rig) async throws -> ReceivedResponse {
+    try await rig.semel.admin.send("GET", "/readyz")
+  }
 
   /// Not ready for this reason, alive, and no protected request runs.
   private func expectUnready(_ rig: Rig, _ reason: String) async throws {
@@ -88,7 +90,8 @@ struct ReadinessTests {
         response = try await probe(rig)
       }
       #expect(
-        response.text.contains("store redis 127.0.0.1:\(rig.redis?.port ?? 0): failing: "), "\(response.text)")
+        response.text.contains("store redis 127.0.0.1:\(rig.redis?.port ?? 0): failing: "), "\(response.text)"
+      )
       #expect(response.status == status)
       try await rig.redis?.start()
       try await rig.semel.page("/readyz", becomes: 200)

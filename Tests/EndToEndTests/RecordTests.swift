@@ -7,7 +7,8 @@ struct RecordTests {
   /// Loses the response of an order: its outcome is unknown from then on.
   private func lose(_ rig: Rig, _ key: String) async throws {
     rig.backend.on("/v1/orders") { request in
-      Reply(body: #"{"order":\#(request.number)}"#, ending: request.number == 1 ? .closedWithoutResponse : .whole)
+      Reply(
+        body: #"{"order":\#(request.number)}"#, ending: request.number == 1 ? .closedWithoutResponse : .whole)
     }
     expectRefused(try await rig.order(key), 502, "outcome_unknown", retryable: true)
   }

@@ -78,6 +78,10 @@ struct RefusalTests {
     ("limits: {body_memory: 99999999999GiB}", "2:23: limits.body_memory: must be from 1MiB to 1024GiB"),
     ("limits: {header_timeout: 0s}", "2:26: limits.header_timeout: must be at least 1ms"),
     ("limits: {max_in_flight: 0}", "2:25: limits.max_in_flight: must be a whole number from 1 to 1000000"),
+    (
+      "limits: {caller_new_keys: 5}",
+      "2:27: limits.caller_new_keys: must be a rate in s, m or h, such as 600/m, or 0 for no limit"
+    ),
     ("limits: []", "2:9: limits: must be a mapping of members, not a list"),
     (
       "log: {level: loud}",

@@ -45,6 +45,8 @@ struct SampleTests {
     #expect(!settings.store.requireDurable)
     #expect(settings.limits.maxConnections == 10_000)
     #expect(settings.limits.maxInFlight == 4096)
+    #expect(settings.limits.callerInFlight == 256)
+    #expect(settings.limits.callerNewKeys == nil)
     #expect(settings.limits.bodyMemory == 268_435_456)
     #expect(settings.limits.headerBytes == 65_536)
     #expect(settings.limits.headerLine == 16_384)

@@ -82,7 +82,8 @@ package final class RawClient: Sendable {
   }
 
   /// The next response, which is for a request of `method`. One of 1xx counts.
-  package func response(to method: String = "POST", within span: Duration = .seconds(20)) async throws -> ReceivedResponse
+  package func response(to method: String = "POST", within span: Duration = .seconds(20)) async throws
+    -> ReceivedResponse
   {
     let parsed = try await inbox.until("a response", within: span) { inbox -> ReceivedResponse.Parsed? in
       switch ReceivedResponse.parse(inbox.bytes, to: method, isClosed: inbox.isClosed) {

@@ -50,7 +50,10 @@ import Wire
       "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nraw",
       ReceivedResponse(status: 200, body: "raw")
     ),
-    ("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", ReceivedResponse(status: 302, body: "")),
+    (
+      "HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
+      ReceivedResponse(status: 302, body: "")
+    ),
     (
       "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
       ReceivedResponse(status: 401, body: "")

@@ -87,7 +87,8 @@ extension ProgramServices {
     _ server: Server, after adminStands: OperatorGate
   ) throws -> ProxyService<Records, HTTPUpstream> {
     ProxyService(
-      server: server, listeners: try settings.listen.map(Listener.init), stopDurations: StopDurations(settings),
+      server: server, listeners: try settings.listen.map(Listener.init),
+      stopDurations: StopDurations(settings),
       onBound: { [enter = store.enter] in
         try await adminStands.opened()
         try await enter()

@@ -151,6 +151,7 @@ extension Problem.Code {
     case .inFlight, .responseNotKept, .keyExpired: [409]
     case .outcomeUnknown: [409, 502, 504]
     case .requestTooLarge: [413]
+    case .quotaExceeded: [429]
     case .headerTooLarge: [431]
     case .notImplemented: [501]
     case .upstreamUnreachable: [502]
@@ -161,7 +162,8 @@ extension Problem.Code {
   /// Whether a retry with the same key may succeed; `nil` if that depends on the record.
   public var isRetryable: Bool? {
     switch self {
-    case .inFlight, .requestTimeout, .upstreamUnreachable, .storeUnavailable, .storeUnreadable, .overloaded:
+    case .inFlight, .requestTimeout, .upstreamUnreachable, .storeUnavailable, .storeUnreadable, .overloaded,
+      .quotaExceeded:
       true
     case .outcomeUnknown, .callerUnknown: nil
     case .badRequest, .keyMissing, .keyInvalid, .keyNotSupported, .payloadMismatch, .responseNotKept,

@@ -124,6 +124,7 @@ extension Problem {
     case .requestTimeout: "DEADLINE_EXCEEDED"
     case .notImplemented: "UNIMPLEMENTED"
     case .upstreamUnreachable, .storeUnavailable, .storeUnreadable, .overloaded: "UNAVAILABLE"
+    case .quotaExceeded: "RESOURCE_EXHAUSTED"
     case .badRequest, .keyMissing, .keyInvalid, .keyNotSupported, .requestTooLarge, .headerTooLarge:
       "INVALID_ARGUMENT"
     }

@@ -16,6 +16,9 @@ public enum RequestFault: Hashable, Sendable, CaseIterable {
   case inquiry
 }
 
+/// A quota of one caller.
+public enum Quota: Hashable, Sendable, CaseIterable { case inFlight, newKeys }
+
 // Refusals caused by the request itself.
 extension Problem {
   public static func badRequest(_ fault: RequestFault) -> Problem {
@@ -97,6 +100,20 @@ extension Problem {
     return Problem(
       .callerUnknown, status: 401, detail: detail, isRetryable: isRetryable,
       retryAfter: isRetryable ? TokenFault.retryAfter : nil, challenge: fault.challenge)
+  }
+
+  /// The caller has too many requests in progress, or uses new keys too fast. Nothing was sent.
+  public static func quotaExceeded(_ quota: Quota, retryAfter: Milliseconds) -> Problem {
+    let detail =
+      switch quota {
+      case .inFlight:
+        "Send the same request with the same key again once others have ended; you have too many in progress, and this delivery was not executed."
+      case .newKeys:
+        "Send the same request with the same key again later; you use new keys too fast, and this delivery was not executed."
+      }
+    return Problem(
+      .quotaExceeded, status: 429, detail: detail, isRetryable: true, retryAfter: retryAfter.retryAfterSeconds
+    )
   }
 
   /// The request's body exceeds the limit.

@@ -25,6 +25,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var recordID: RecordID?
   /// The request's token, once it has been verified or refused.
   var token: TokenReading?
+  /// The hash of the caller in whose quota the request is counted; `nil` if it is not.
+  var quotaCaller: Int?
   /// The form of refusals, by its route.
   var errorFormat = ErrorFormat.problem
   /// The fields for pages of other origins, by its route.

@@ -20,6 +20,7 @@ extension RefusalReason {
     case .storeUnreadable: self = .storeUnreadable
     case .upstreamUnreachable: self = .upstreamUnreachable
     case .overloaded: self = .overloaded
+    case .quotaExceeded: self = .quotaExceeded
     case .notImplemented: self = .notImplemented
     case .noRoute: self = .noRoute
     case .headerTooLarge: self = .headerTooLarge
@@ -42,7 +43,7 @@ extension FailureCategory {
     case .outcomeUnknown:
       guard !isDuplicate else { return nil }
       self = .transport
-    case .overloaded: self = .overload
+    case .overloaded, .quotaExceeded: self = .overload
     case .inFlight, .responseNotKept: return nil
     }
   }

@@ -91,6 +91,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   }
 
   private func finish() {
+    if let caller = delivery.quotaCaller { environment.quotas.leave(caller) }
     environment.counters.change(.inFlight, by: -1)
     delivery.runEnded()
     report()
@@ -100,6 +101,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// what has to wait: most duplicates get their response by the cache or by the store's first reply.
   @inline(never)
   private func claim(_ call: KeyedCall) throws(Problem) {
+    try enterQuota(of: call)
     let known = knownAction(of: call)
     if let known, respond(by: known, from: .cache) { return finish() }
     try reserveCapture(call)
@@ -119,6 +121,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Claims in a task that has waited for the body.
   @inline(never)
   private func claimInTask(_ call: KeyedCall) async throws(Problem) {
+    try enterQuota(of: call)
     let known = knownAction(of: call)
     if let known, respond(by: known, from: .cache) { return }
     try reserveCapture(call)
@@ -184,6 +187,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func run(
     _ call: KeyedCall, owning claim: Claim
   ) async throws(Problem) -> OwnedRun<Store, Backend>.End {
+    try takeNewKey(for: call, orGiveBack: claim)
     countSighting(claim, of: call)
     try reserveCapture(call, orGiveBack: claim)
     if call.route.policy.retries != nil, call.retried == nil {

@@ -23,6 +23,7 @@ public final class ProxyEnvironment: Sendable {
   let captures = CaptureShare()
   let retries = RetryBudgets()
   let reconciler: Reconciler
+  let quotas = CallerQuotas()
   private let draining = Atomic<Bool>(false)
 
   public init(

@@ -124,7 +124,8 @@ public struct RedisStore: RecordStore {
   }
 
   private func continueClaim(
-    _ request: ClaimRequest, after copies: CommandAttempts?, _ onReply: @escaping @Sendable (ClaimReply) -> Void
+    _ request: ClaimRequest, after copies: CommandAttempts?,
+    _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) {
     nodes.context.task {
       let claimReply: ClaimReply

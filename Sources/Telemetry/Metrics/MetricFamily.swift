@@ -281,14 +281,15 @@ public enum RequestOutcome: Int, MetricLabel {
 public enum RefusalReason: Int, MetricLabel {
   case badRequest, keyMissing, keyInvalid, callerUnknown, payloadMismatch, inFlight, outcomeUnknown,
     responseNotKept, keyExpired, requestTooLarge, requestTimeout, storeUnavailable, storeUnreadable,
-    upstreamUnreachable, overloaded, notImplemented, noRoute, headerTooLarge, keyNotSupported
+    upstreamUnreachable, overloaded, notImplemented, noRoute, headerTooLarge, keyNotSupported,
+    quotaExceeded
 
   public static let key = "reason"
   public static let values = [
     "bad_request", "key_missing", "key_invalid", "caller_unknown", "payload_mismatch", "in_flight",
     "outcome_unknown", "response_not_kept", "key_expired", "request_too_large", "request_timeout",
     "store_unavailable", "store_unreadable", "upstream_unreachable", "overloaded", "not_implemented",
-    "no_route", "header_too_large", "key_not_supported",
+    "no_route", "header_too_large", "key_not_supported", "quota_exceeded",
   ]
 }
 

@@ -25,7 +25,9 @@ func expectReplayed(
 }
 
 /// The response is a recorded one with this status.
-func expectReplayed(_ response: ReceivedResponse, _ status: Int, sourceLocation: SourceLocation = #_sourceLocation) {
+func expectReplayed(
+  _ response: ReceivedResponse, _ status: Int, sourceLocation: SourceLocation = #_sourceLocation
+) {
   #expect(response.status == status, "\(response.text)", sourceLocation: sourceLocation)
   #expect(response.idempotencyStatus == "replayed", "\(response.text)", sourceLocation: sourceLocation)
   #expect(response["Idempotent-Replayed"] == "true", sourceLocation: sourceLocation)

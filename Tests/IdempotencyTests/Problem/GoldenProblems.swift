@@ -353,4 +353,18 @@ let goldenProblems = #"""
   Retry-After: 1
   {"type":"/.well-known/idempotency#overloaded","title":"Too much is in progress","status":503,"detail":"Send the same request with the same key again on a new connection; this server is shutting down and did not execute this delivery.","code":"overloaded","retryable":true}
 
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#quota_exceeded>; rel="describedby"
+  X-Should-Retry: true
+  Retry-After: 1
+  {"type":"/.well-known/idempotency#quota_exceeded","title":"The caller sends too much","status":429,"detail":"Send the same request with the same key again once others have ended; you have too many in progress, and this delivery was not executed.","code":"quota_exceeded","retryable":true}
+
+  Content-Type: application/problem+json
+  Cache-Control: no-store
+  Link: </.well-known/idempotency#quota_exceeded>; rel="describedby"
+  X-Should-Retry: true
+  Retry-After: 3
+  {"type":"/.well-known/idempotency#quota_exceeded","title":"The caller sends too much","status":429,"detail":"Send the same request with the same key again later; you use new keys too fast, and this delivery was not executed.","code":"quota_exceeded","retryable":true}
+
   """#

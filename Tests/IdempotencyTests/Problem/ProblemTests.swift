@@ -29,6 +29,7 @@ struct ProblemTests {
       .grpcNotProtected, .noRoute,
       .storeUnavailable(retryAfter: 2000), .storeUnreadable(retryAfter: 30000), .upstreamUnreachable,
       .overloaded(.busy, retryAfter: 0), .overloaded(.draining, retryAfter: 1000),
+      .quotaExceeded(.inFlight, retryAfter: 1000), .quotaExceeded(.newKeys, retryAfter: 2500),
     ]
 
   /// The refusals that tokens cause.

@@ -89,7 +89,8 @@ import Testing
     #expect(deadline.verdict(due: due + 151, now: due + 160, hasUnread: false) == .over)
     // Something waits to be read, again and again.
     for _ in 0..<LateReplyDeadline.maxReadings {
-      #expect(deadline.verdict(due: due, now: due, hasUnread: true) == .readUntil(due + LateReplyDeadline.grace))
+      #expect(
+        deadline.verdict(due: due, now: due, hasUnread: true) == .readUntil(due + LateReplyDeadline.grace))
     }
     #expect(deadline.verdict(due: due, now: due, hasUnread: true) == .over)
     _ = deadline.verdict(due: due, now: due, hasUnread: true)

@@ -173,7 +173,7 @@ listen: [{{address: "127.0.0.1:{port}"}}]
 admin: {{address: "127.0.0.1:{admin}"}}
 workers: {workers}
 log: {{level: warning, access: false}}
-limits: {{max_in_flight: 100000, max_connections: 100000}}
+limits: {{max_in_flight: 100000, caller_in_flight: 0, max_connections: 100000}}
 upstreams: {{backend: {{url: {url}, max_connections: 256}}}}
 store: {store}
 routes:

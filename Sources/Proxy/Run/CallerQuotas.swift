@@ -1,0 +1,54 @@
+import Idempotency
+import Synchronization
+
+/// The requests in flight and the new keys of each caller of this process.
+///
+/// Callers are known by a hash that is keyed anew in each process: two that share one share a quota, in one case of 2^64.
+final class CallerQuotas: Sendable {
+  /// The number of callers whose new keys are remembered before those with a full quota are forgotten.
+  private static let sweptCallers = 1 << 14
+
+  private struct NewKeys {
+    /// The time at which each caller's quota is full again, in nanoseconds of the boot-time clock.
+    var fullAt: [Int: Int64] = [:]
+    var sweepAt = CallerQuotas.sweptCallers
+  }
+
+  private let inFlight = Mutex<[Int: Int]>([:])
+  private let newKeys = Mutex(NewKeys())
+
+  init() {}
+
+  /// Counts a request in flight; false if its caller has too many.
+  func enter(_ caller: Int, max: Int) -> Bool {
+    inFlight.withLock { inFlight in
+      let count = inFlight[caller] ?? 0
+      guard count < max else { return false }
+      inFlight[caller] = count + 1
+      return true
+    }
+  }
+
+  /// Ends a request that was counted.
+  func leave(_ caller: Int) {
+    inFlight.withLock { inFlight in
+      guard let count = inFlight[caller], count > 1 else { return inFlight[caller] = nil }
+      inFlight[caller] = count - 1
+    }
+  }
+
+  /// Counts a new key.
+  ///
+  /// - Returns: The time until the caller may use another one, if it may use none now.
+  func refusal(ofNewKeyBy caller: Int, at rate: KeyRate, now: BootInstant) -> Milliseconds? {
+    newKeys.withLock { keys in
+      if keys.fullAt.count >= keys.sweepAt {
+        keys.fullAt = keys.fullAt.filter { $0.value > now.nanoseconds }
+        keys.sweepAt = max(Self.sweptCallers, keys.fullAt.count * 2)
+      }
+      let (fullAt, wait) = rate.take(fullAt: keys.fullAt[caller] ?? 0, now: now.nanoseconds)
+      keys.fullAt[caller] = fullAt
+      return wait
+    }
+  }
+}

@@ -64,7 +64,8 @@ struct HTTP2Tests {
   @Test(arguments: StoreKind.allCases)
   func `a thousand streams at once run every key once`(store: StoreKind) async throws {
     let configuration = Configuration(
-      store: store, storeMembers: store == .redis ? ["timeout": "10s"] : [:],
+      store: store, top: ["limits": "{caller_in_flight: 0}"],
+      storeMembers: store == .redis ? ["timeout": "10s"] : [:],
       route: ["key": "{from: ['query:key']}", "caller": "{parts: [address]}", "lease": "30s"])
     try await Rig.run(configuration, slots: Rig.allSlots) { rig in
       let directory = TemporaryDirectory()

@@ -30,7 +30,7 @@ struct JWTTests {
       ])
     #expect(
       issues(jwt("jwks_url: \"https://id/keys\", verify: none")) == [
-        "3:43: jwt.verify: contradicts jwks_url: one of them says who verifies tokens; take the other out"
+        "3:44: jwt.verify: contradicts jwks_url: one of them says who verifies tokens; take the other out"
       ])
   }
 

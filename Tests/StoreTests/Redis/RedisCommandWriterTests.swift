@@ -12,6 +12,21 @@ import Testing
     return String(buffer: buffer)
   }
 
+  @Test(arguments: 0...30)
+  func `a command that is longer than its estimate is written whole`(_ estimate: Int) {
+    var buffer = ByteBuffer(string: "before ")
+    buffer.writeCommand(capacity: estimate) {
+      $0.literal("*2\r\n")
+      $0.argument(String(repeating: "x", count: 2000))
+      $0.argument { $0.text(String(repeating: "y", count: 120)) }
+      $0.token(OwnerToken(high: 1, low: 2))
+    }
+    let (x, y) = (String(repeating: "x", count: 2000), String(repeating: "y", count: 120))
+    #expect(
+      String(buffer: buffer)
+        == "before *2\r\n$2000\r\n\(x)\r\n$120\r\n\(y)\r\n00000000000000010000000000000002")
+  }
+
   @Test(arguments: [0, 1, 9, 10, 99, 100, 999, 1000])
   func `an argument states its length, whatever that is`(_ length: Int) {
     let text = String(repeating: "x", count: length)

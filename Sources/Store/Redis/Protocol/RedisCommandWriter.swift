@@ -5,24 +5,26 @@ import NIOCore
 ///
 /// A claim thus takes 0.5 µs, no more than `redisFormatCommandArgv` takes to join twelve texts that have to exist
 /// before.
+///
+/// Bytes that do not fit are only counted, so that `ByteBuffer.writeCommand` can make room and write the command again.
 struct RedisCommandWriter: ~Copyable {
   private let memory: UnsafeMutableRawBufferPointer
+  /// The number of bytes of the command so far.
   private(set) var count = 0
 
   init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
 
+  private func fits(_ length: Int) -> Bool { count + length <= memory.count }
+
   mutating func byte(_ byte: UInt8) {
-    precondition(count < memory.count, "RedisCommandWriter: the command is longer than was said")
-    memory[count] = byte
+    if count < memory.count { memory[count] = byte }
     count += 1
   }
 
   mutating func bytes(_ bytes: UnsafeRawBufferPointer) {
-    precondition(
-      count + bytes.count <= memory.count, "RedisCommandWriter: the command is longer than was said")
-    guard let source = bytes.baseAddress, let target = memory.baseAddress else { return }
+    defer { count += bytes.count }
+    guard fits(bytes.count), let source = bytes.baseAddress, let target = memory.baseAddress else { return }
     (target + count).copyMemory(from: source, byteCount: bytes.count)
-    count += bytes.count
   }
 
   mutating func bytes(_ bytes: [UInt8]) {
@@ -61,11 +63,9 @@ struct RedisCommandWriter: ~Copyable {
   }
 
   mutating func digest(_ digest: Digest256) {
-    precondition(
-      count + Digest256.textLength <= memory.count, "RedisCommandWriter: the command is longer than was said")
-    guard let start = memory.baseAddress else { return }
+    defer { count += Digest256.textLength }
+    guard fits(Digest256.textLength), let start = memory.baseAddress else { return }
     digest.writeText(to: (start + count).assumingMemoryBound(to: UInt8.self))
-    count += Digest256.textLength
   }
 
   /// Writes the token as 32 hexadecimal digits.
@@ -113,9 +113,7 @@ extension RedisCommandWriter {
     body(&self)
     let length = count - first
     let digits = Self.digits(UInt64(length))
-    if digits != 2, let base = memory.baseAddress {
-      precondition(
-        count + digits - 2 <= memory.count, "RedisCommandWriter: the command is longer than was said")
+    if digits != 2, fits(max(0, digits - 2)), let base = memory.baseAddress {
       (base + first + digits - 2).copyMemory(from: base + first, byteCount: length)
     }
     count = start
@@ -138,12 +136,18 @@ extension RedisCommandWriter {
 }
 
 extension ByteBuffer {
-  /// Appends the output of `body`, which is at most `capacity` bytes.
+  /// Appends the output of `body`, which is called again if it is longer than `capacity`.
   mutating func writeCommand(capacity: Int, _ body: (inout RedisCommandWriter) -> Void) {
-    writeWithUnsafeMutableBytes(minimumWritableBytes: capacity) { memory in
-      var writer = RedisCommandWriter(memory)
-      body(&writer)
-      return writer.count
+    var required = capacity
+    var isComplete = false
+    while !isComplete {
+      writeWithUnsafeMutableBytes(minimumWritableBytes: required) { memory in
+        var writer = RedisCommandWriter(memory)
+        body(&writer)
+        isComplete = writer.count <= memory.count
+        required = writer.count
+        return isComplete ? writer.count : 0
+      }
     }
   }
 

@@ -180,9 +180,8 @@ extension RecordStore {
   /// The implementation for a store without a cache.
   public func knownOutcome(of id: RecordID, _ fingerprint: Fingerprint) -> ClaimOutcome? { nil }
 
-  /// Claims a record in a task: by its known outcome, or by `startClaim`.
+  /// Claims a record by `startClaim` in a task that waits for the reply.
   public func claim(_ request: ClaimRequest) async throws(StoreError) -> ClaimOutcome {
-    if let outcome = knownOutcome(of: request.id, request.fingerprint) { return outcome }
     let reply = await withUnsafeContinuation { continuation in
       startClaim(request) { continuation.resume(returning: $0) }
     }

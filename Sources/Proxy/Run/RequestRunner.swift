@@ -102,13 +102,13 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   @inline(never)
   private func claim(_ call: KeyedCall) throws(Problem) {
     try enterQuota(of: call)
-    let known = knownAction(of: call)
+    let known = knownAction(of: call, call.fingerprint)
     if let known, respond(by: known, from: .cache) { return finish() }
-    try reserveCapture(call)
     let request = claimRequest(of: call, owner: worker.newOwner())
     if let known {
       return continueInTask { () throws(Problem) in try await carryOut(known, after: request, of: call) }
     }
+    try reserveCapture(call)
     let requestedAt = claimRequested()
     worker.store.startClaim(request) { reply in
       claimReplied(requestedAt)
@@ -122,12 +122,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   @inline(never)
   private func claimInTask(_ call: KeyedCall) async throws(Problem) {
     try enterQuota(of: call)
-    let known = knownAction(of: call)
-    if let known, respond(by: known, from: .cache) { return }
-    try reserveCapture(call)
-    let request = claimRequest(of: call, owner: worker.newOwner())
-    if let known { return try await carryOut(known, after: request, of: call) }
-    try await carryOut(await claim(request, of: call), after: request, of: call)
+    try await carryOut(nil, after: claimRequest(of: call, owner: worker.newOwner()), of: call)
   }
 
   /// Responds if the record has an outcome to replay, or the request is refused. False if the run goes on.
@@ -140,11 +135,15 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     return true
   }
 
-  /// Carries out what follows the store's reply, and claims again as often as that takes.
+  /// Carries out what follows a claim, and claims again as often as that takes.
+  ///
+  /// - Parameter first: What follows the first claim; `nil` if there was none yet.
   private func carryOut(
-    _ first: ClaimLifecycle.ClaimedAction, after request: ClaimRequest, of call: KeyedCall
+    _ first: ClaimLifecycle.ClaimedAction?, after request: ClaimRequest, of call: KeyedCall
   ) async throws(Problem) {
-    var (action, request) = (first, request)
+    var request = request
+    var (action, source) =
+      if let first { (first, ReplaySource.store) } else { try await claimed(request, of: call, mayRun: true) }
     var wait: DuplicateWait<Store>?
     defer {
       wait?.end()
@@ -158,7 +157,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         guard try await run(call, owning: claim) == .claimAgain else { return }
         request = request.changed(owner: worker.newOwner())
       case .replay(let record):
-        return replay(record, from: wait == nil ? .store : .wait)
+        return replay(record, from: wait == nil ? source : .wait)
       case .compare(let recipe):
         request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
       case .probe:
@@ -178,8 +177,21 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         return try await PassThrough(runner: self, label: .unprotected)
           .run(call, without: request, mayOwn: mayOwn)
       }
-      action = await claim(request, of: call)
+      // A delivery that waits needs no room for a response before it is the owner.
+      (action, source) = try await claimed(request, of: call, mayRun: wait == nil)
     }
+  }
+
+  /// What follows a claim by what this process knows, or else by the store's reply, and which of the two it was.
+  ///
+  /// - Parameter mayRun: Whether room for a response must be certain before the store is queried.
+  @inline(never)
+  private func claimed(
+    _ request: ClaimRequest, of call: KeyedCall, mayRun: Bool
+  ) async throws(Problem) -> (ClaimLifecycle.ClaimedAction, ReplaySource) {
+    if let known = knownAction(of: call, request.fingerprint) { return (known, .cache) }
+    if mayRun { try reserveCapture(call) }
+    return (await claim(request, of: call), .store)
   }
 
   /// Runs the request as the record's owner.
@@ -286,8 +298,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// The decision by the outcome that this process is certain of; `nil` if the store has to be queried.
   @inline(never)
-  private func knownAction(of call: KeyedCall) -> ClaimLifecycle.ClaimedAction? {
-    guard let outcome = worker.store.knownOutcome(of: call.id, call.fingerprint) else { return nil }
+  private func knownAction(of call: KeyedCall, _ fingerprint: Fingerprint) -> ClaimLifecycle.ClaimedAction? {
+    guard let outcome = worker.store.knownOutcome(of: call.id, fingerprint) else { return nil }
     return decide(
       on: .success(outcome), to: claimRequest(of: call, owner: OwnerToken(high: 0, low: 0)), of: call)
   }

@@ -22,15 +22,22 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   var pendingCommand: (@Sendable (Store) async throws(StoreError) -> OwnerOutcome)?
   /// The memory that is taken for that command, in bytes.
   var keptBytes = 0
-  private var timer: LoopTimers.Token?
-  private var isRenewed = true
-  /// Whether a renewal waits for its reply.
-  private var isRenewing = false
+  private var renewal = Renewal.stopped
   /// Whether a renewal was ever requested.
   private(set) var hasRequestedRenewal = false
   /// The time at which the last acknowledged grant was requested.
   private var grantedAt: BootInstant
   private var hasLapsed = false
+
+  /// The state of the lease's renewal.
+  private enum Renewal {
+    /// The next one begins when the timer ends.
+    case scheduled(LoopTimers.Token)
+    /// One waits for the store's reply.
+    case underWay
+    /// The lease lapses.
+    case stopped
+  }
 
   init(
     _ claim: Claim, for delivery: Delivery, store: Store, known: KnownRecords?, context: EventLoopContext,
@@ -52,25 +59,24 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
 
   /// Lets the lease lapse from now on: the record is `unknown`, or has ended.
   func stopRenewing() {
-    isRenewed = false
-    if let timer { context.timers.stop(timer) }
-    timer = nil
+    if case .scheduled(let timer) = renewal { context.timers.stop(timer) }
+    renewal = .stopped
   }
 
   /// Renews the lease at once: the store may have lost it, or judge it by another time than before.
   func renewNow() {
-    guard isRenewed, !isRenewing else { return }
-    if let timer { context.timers.stop(timer) }
-    timer = nil
+    guard case .scheduled(let timer) = renewal else { return }
+    context.timers.stop(timer)
     beginRenewal()
   }
 
+  private var isRenewing: Bool {
+    if case .underWay = renewal { true } else { false }
+  }
+
   private func beginRenewal() {
-    isRenewing = true
-    context.task { [self] in
-      await renew()
-      isRenewing = false
-    }
+    renewal = .underWay
+    context.task { [self] in await renew() }
   }
 
   /// Notes the record's end for the time when the store is away.
@@ -81,15 +87,12 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   }
 
   private func schedule(in span: Milliseconds) {
-    timer = context.timers.start(milliseconds: span.count) { [self] in
-      timer = nil
-      beginRenewal()
-    }
+    renewal = .scheduled(context.timers.start(milliseconds: span.count) { [self] in beginRenewal() })
   }
 
   private func renew() async {
     // The run may have ended between the timer and this task: a renewal would make its deleted record anew.
-    guard isRenewed else { return }
+    guard isRenewing else { return }
     let requestedAt = BootInstant.now
     hasRequestedRenewal = true
     if !hasLapsed, requestedAt - grantedAt >= claim.lease {
@@ -98,7 +101,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
     }
     do {
       let outcome = try await store.renew(claim)
-      guard isRenewed else { return }
+      guard isRenewing else { return }
       switch outcome {
       case .done:
         metrics.add(.leasesRenewed)
@@ -111,7 +114,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
         stopRenewing()
       }
     } catch {
-      if isRenewed { schedule(in: claim.lease / 10) }
+      if isRenewing { schedule(in: claim.lease / 10) }
     }
   }
 }

@@ -159,7 +159,7 @@ let package = Package(
       swiftSettings: strict),
     tests("WireTests", ["TestSupport", "Wire", "WireOracle", nioCore]),
     tests("IdempotencyTests", ["Idempotency", "TestSupport", "Wire", nioCore, crypto]),
-    tests("PlatformTests", ["Platform", "TestSupport", nioCore, nioPosix]),
+    tests("PlatformTests", ["Idempotency", "Platform", "TestSupport", nioCore, nioPosix]),
     tests("TLSTests", ["TLS", asn1, x509]),
     tests(
       "SettingsTests",

@@ -22,7 +22,7 @@ public struct AdminServer: Service {
   private let token: Secret?
   private let metrics: Metrics
   private let readiness: @Sendable () async -> Readiness
-  private let configuration: @Sendable () async -> ConfigurationStanding?
+  private let configuration: @Sendable () async -> ConfigurationStatus?
   private let surroundings: @Sendable () async -> [String]
   private let recordAdmin: RecordAdmin
   private let settings: @Sendable () async -> String
@@ -48,7 +48,7 @@ public struct AdminServer: Service {
   public init(
     host: String, port: Int, names: [String], token: Secret?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
-    configuration: @escaping @Sendable () async -> ConfigurationStanding?,
+    configuration: @escaping @Sendable () async -> ConfigurationStatus?,
     surroundings: @escaping @Sendable () async -> [String], recordAdmin: RecordAdmin,
     settings: @escaping @Sendable () async -> String, onListening: @escaping @Sendable () -> Void,
     logger: Logger

@@ -16,11 +16,8 @@ public enum WallClock {
 extension BootInstant {
   /// The present time by the boot-time clock, which also advances while the machine sleeps and while the process is
   /// stopped.
-  public static var now: BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
+  public static var now: BootInstant { BootInstant(nanoseconds: nanosecondsOf(CLOCK_BOOTTIME)) }
 }
-
-/// The boot-time clock, in nanoseconds.
-public func bootTimeNanoseconds() -> Int64 { nanosecondsOf(CLOCK_BOOTTIME) }
 
 /// The CPU time that all threads of this process have taken, in nanoseconds.
 public func processTimeNanoseconds() -> Int64 { nanosecondsOf(CLOCK_PROCESS_CPUTIME_ID) }

@@ -22,7 +22,7 @@ public enum SecretFile {
     return Secret(String(line))
   }
 
-  /// The bytes of a file of at most so many.
+  /// The bytes of a file that has at most `maxBytes`.
   public static func content(of path: String, maxBytes: Int) throws(Fault) -> [UInt8] {
     guard let file = fopen(path, "re") else { throw fault() }
     defer { fclose(file) }

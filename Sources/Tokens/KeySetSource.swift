@@ -90,7 +90,7 @@ public final class KeySetSource: Sendable {
     return self.edition != edition
   }
 
-  private static var now: Int64 { bootTimeNanoseconds() / 1_000_000 }
+  private static var now: Int64 { BootInstant.now.nanoseconds / 1_000_000 }
 
   private func fetch() {
     startThread { [self] in

@@ -4,7 +4,7 @@ import Testing
 /// The metrics page, as Prometheus reads it.
 struct MetricsTests {
   private func samples(_ rig: Rig) async throws -> [String: Double] {
-    try await PythonScript.run("metrics_page", ["http://127.0.0.1:\(rig.semel.ports.admin)/metrics"])
+    try await Python.run("metrics_page", ["http://127.0.0.1:\(rig.semel.ports.admin)/metrics"])
   }
 
   @Test(arguments: StoreKind.allCases)

@@ -12,14 +12,14 @@ struct KnownRecordsTests {
     return RecordID(digest)
   }
 
-  private static func put(_ standing: KnownRecord.Standing, _ number: Int, in records: KnownRecords) {
-    records.change(id(number), now: now) { record, _ in record = KnownRecord(standing, fingerprint: nil) }
+  private static func put(_ state: KnownRecord.State, _ number: Int, in records: KnownRecords) {
+    records.change(id(number), now: now) { record, _ in record = KnownRecord(state, fingerprint: nil) }
   }
 
-  private static func standing(
+  private static func state(
     _ number: Int, in records: KnownRecords, now: BootInstant = now
-  ) -> KnownRecord.Standing? {
-    records.change(id(number), now: now) { record, _ in record?.standing }
+  ) -> KnownRecord.State? {
+    records.change(id(number), now: now) { record, _ in record?.state }
   }
 
   @Test func `the oldest records are dropped first, and none that is running`() {
@@ -28,10 +28,10 @@ struct KnownRecordsTests {
     Self.put(.unprotected(releasedUntil: nil), -2, in: records)
     for number in 0..<1000 { Self.put(.taken(until: Self.now + 1000), number, in: records) }
     #expect(records.count <= 102)
-    #expect((960..<1000).allSatisfy { Self.standing($0, in: records) != nil })
-    #expect((0..<850).allSatisfy { Self.standing($0, in: records) == nil })
-    #expect(Self.standing(-1, in: records) == .owned)
-    #expect(Self.standing(-2, in: records) == .unprotected(releasedUntil: nil))
+    #expect((960..<1000).allSatisfy { Self.state($0, in: records) != nil })
+    #expect((0..<850).allSatisfy { Self.state($0, in: records) == nil })
+    #expect(Self.state(-1, in: records) == .owned)
+    #expect(Self.state(-2, in: records) == .unprotected(releasedUntil: nil))
   }
 
   @Test func `all running records stay, even beyond the capacity`() {
@@ -47,11 +47,11 @@ struct KnownRecordsTests {
     let records = KnownRecords()
     Self.put(.taken(until: Self.now + 1000), 1, in: records)
     Self.put(.owned, 2, in: records)
-    #expect(Self.standing(1, in: records, now: Self.now + 999) != nil)
-    #expect(Self.standing(1, in: records, now: Self.now + 1000) == nil)
-    #expect(Self.standing(2, in: records, now: Self.now + .seconds(1_000_000)) == .owned)
+    #expect(Self.state(1, in: records, now: Self.now + 999) != nil)
+    #expect(Self.state(1, in: records, now: Self.now + 1000) == nil)
+    #expect(Self.state(2, in: records, now: Self.now + .seconds(1_000_000)) == .owned)
     records.remove(Self.id(2))
-    #expect(Self.standing(2, in: records) == nil)
+    #expect(Self.state(2, in: records) == nil)
     #expect(records.count == 0)
   }
 }

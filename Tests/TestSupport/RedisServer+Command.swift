@@ -17,6 +17,9 @@ extension RedisServer {
     return try reply(descriptor)
   }
 
+  /// Whether it is a master. A failover, which cuts connections, may cut the query's own: it is then not known to be one.
+  package var isMaster: Bool { ((try? command(["ROLE"])) ?? nil)?.hasPrefix("master") == true }
+
   private func connect() throws -> Int32 {
     // A server that another test starts meanwhile must not inherit it.
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

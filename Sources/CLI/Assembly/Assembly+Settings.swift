@@ -93,14 +93,14 @@ extension Tracer {
 extension RedisEndpointSettings {
   /// Creates the settings of the store's connections, and reads the TLS files.
   init(_ redis: RedisSettings, in store: StoreSettings) throws(TLSFault) {
-    self.init(address: Address(redis.endpoints[0]))
+    self.init(address: redis.endpoints[0])
     login = try RedisLogin(redis.login)
     switch redis.topology {
     case .standalone: topology = .standalone
     case .sentinel(let nodes, let master):
       topology = .sentinel(
-        nodes.map(Address.init), master: master, login: try RedisLogin(redis.sentinelLogin))
-    case .cluster(let nodes): topology = .cluster(nodes.map(Address.init))
+        nodes, master: master, login: try RedisLogin(redis.sentinelLogin))
+    case .cluster(let nodes): topology = .cluster(nodes)
     }
     database = redis.database
     timeout = store.timeout
@@ -118,15 +118,6 @@ extension RedisLogin {
     password = settings.password
     if let path = settings.passwordFile { readPassword = { try? SecretFile.read(path) } }
     if let files = settings.tls { tls = try ClientTLS(files) }
-  }
-}
-
-extension RedisEndpointSettings.Address {
-  init(_ endpoint: RedisSettings.Endpoint) {
-    switch endpoint {
-    case .tcp(let host, let port): self = .tcp(host: host, port: port)
-    case .unix(let path): self = .unix(path: path)
-    }
   }
 }
 

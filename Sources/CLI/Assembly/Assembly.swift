@@ -150,9 +150,9 @@ extension Assembly {
   }
 
   /// Enters the configuration in its namespace, if the store can be reached.
-  private static func begin(_ namespace: NamespaceGuard) async throws -> NamespaceGuard.Standing {
-    let standing = await namespace.begin()
-    if case .refused(let reasons) = standing { throw IdentityRefusal(reasons: reasons) }
-    return standing
+  private static func begin(_ namespace: NamespaceGuard) async throws -> NamespaceGuard.Admission {
+    let admission = await namespace.begin()
+    if case .refused(let reasons) = admission { throw IdentityRefusal(reasons: reasons) }
+    return admission
   }
 }

@@ -148,7 +148,7 @@ extension ProgramServices {
     let server = AdminServer(
       host: admin.host, port: admin.port, names: admin.hosts,
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)), metrics: metrics,
-      readiness: makeReadiness(of: proxy, live), configuration: { await reload?.standing },
+      readiness: makeReadiness(of: proxy, live), configuration: { await reload?.status },
       surroundings: { [store = store.readiness, tokens = parts.tokens] in
         store.lines + tokens.lines + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
       }, recordAdmin: recordAdmin, settings: { await live().shownJSON },

@@ -14,7 +14,7 @@ actor NamespaceGuard {
   static let firstInterval = Duration.milliseconds(250)
 
   /// The outcome of the first comparison.
-  enum Standing: Sendable, Equatable {
+  enum Admission: Sendable, Equatable {
     /// The store has not been reached yet, for the given reason.
     case pending(String)
     case admitted
@@ -37,7 +37,7 @@ actor NamespaceGuard {
   /// `nil` where the store is this process's alone.
   private let directory: (any NamespaceDirectory)?
   private let logger: Logger
-  private let state: Mutex<Standing> = Mutex(.pending("the store has not been reached yet"))
+  private let state: Mutex<Admission> = Mutex(.pending("the store has not been reached yet"))
   private let conflictCount = Mutex(0)
   private var settings: Settings
   /// Whether the listeners are bound, so that the configuration may be entered.
@@ -59,7 +59,7 @@ actor NamespaceGuard {
     namespace = settings.store.namespace
   }
 
-  nonisolated var standing: Standing { state.withLock { $0 } }
+  nonisolated var admission: Admission { state.withLock { $0 } }
 
   /// The number of configurations that conflict with this one in the namespace, or have since this process started.
   nonisolated var conflicts: Int { conflictCount.withLock { $0 } }
@@ -78,7 +78,7 @@ actor NamespaceGuard {
 
   /// Compares the configuration and enters it; one attempt. Called when every listener is bound, before the first
   /// request is accepted.
-  func begin() async -> Standing {
+  func begin() async -> Admission {
     mayEnter = true
     do throws(StoreError) {
       let changes = try await enter(settings)
@@ -86,11 +86,11 @@ actor NamespaceGuard {
     } catch {
       state.withLock { $0 = .pending(error.text) }
     }
-    return standing
+    return admission
   }
 
   /// Repeats `begin` if it was called before.
-  func beginAgain() async -> Standing { mayEnter ? await begin() : standing }
+  func beginAgain() async -> Admission { mayEnter ? await begin() : admission }
 
   /// Returns the reasons against a configuration that is about to be used; none if the store cannot be reached now.
   func adopt(_ settings: Settings) async -> [String] {
@@ -99,7 +99,7 @@ actor NamespaceGuard {
       guard changes.isEmpty else { return changes }
     } catch {
       logger.warning(
-        "the namespace could not be asked whether another node identifies requests differently",
+        "the namespace could not be read, so that another node may identify requests differently",
         metadata: ["error": "\(error)"])
       isEntered = false
     }
@@ -115,7 +115,7 @@ actor NamespaceGuard {
         changes, of: "another node identifies requests in another way; a retry that meets it may run again")
     } catch {
       // The store's own log entries report its outage.
-      logger.debug("the namespace could not be asked", metadata: ["error": "\(error)"])
+      logger.debug("the namespace could not be read", metadata: ["error": "\(error)"])
     }
   }
 
@@ -213,7 +213,7 @@ actor NamespaceGuard {
 extension NamespaceGuard {
   /// The readiness of the process as far as it depends on the namespace.
   nonisolated var readiness: Readiness {
-    switch standing {
+    switch admission {
     case .pending(let reason): .notReady("the store has not been reached: \(reason)")
     case .refused: .notReady(IdentityRefusal.summary)
     case .admitted: .ready

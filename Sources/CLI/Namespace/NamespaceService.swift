@@ -18,17 +18,17 @@ struct NamespaceService: Service {
   }
 
   private var pause: Duration {
-    if case .pending = namespace.standing { NamespaceGuard.firstInterval } else { NamespaceGuard.interval }
+    if case .pending = namespace.admission { NamespaceGuard.firstInterval } else { NamespaceGuard.interval }
   }
 
   private func step() async {
-    guard case .pending = namespace.standing else { return await namespace.review() }
+    guard case .pending = namespace.admission else { return await namespace.review() }
     follow(await namespace.beginAgain())
   }
 
   /// Applies the outcome of the first comparison, once.
-  func follow(_ standing: NamespaceGuard.Standing) {
-    switch standing {
+  func follow(_ admission: NamespaceGuard.Admission) {
+    switch admission {
     case .pending: break
     case .admitted: for store in stores { store.admit() }
     case .refused(let reasons):
@@ -55,7 +55,7 @@ struct NamespaceUnreadable: Error, CustomStringConvertible {
   let reason: String
 
   var description: String {
-    "the store could not be asked what identified requests before, so that a retry might run again (\(reason)); "
+    "the settings that identified requests before could not be read from the store, so that a retry might run again (\(reason)); "
       + "start Semel again once the store can be used"
   }
 }

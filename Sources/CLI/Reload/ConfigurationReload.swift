@@ -8,7 +8,7 @@ import UnixSignals
 /// Reloads the configuration file on request: applies it as a whole, or refuses it with reasons.
 actor ConfigurationReload {
   /// The configuration in use, and the refusal of the latest reload.
-  private(set) var standing: ConfigurationStanding
+  private(set) var status: ConfigurationStatus
   private(set) var settings: Settings
   private let path: String
   private let check: @Sendable (Settings) async -> [String]
@@ -31,7 +31,7 @@ actor ConfigurationReload {
   ) {
     settings = file.settings
     path = file.path
-    standing = ConfigurationStanding(digest: file.digest, loadedAt: Timestamp.now())
+    status = ConfigurationStatus(digest: file.digest, loadedAt: Timestamp.now())
     self.counters = counters
     self.logger = logger
     self.check = check
@@ -55,18 +55,18 @@ actor ConfigurationReload {
   private func apply(_ file: ConfigurationFile) async {
     await adopt(file.settings)
     settings = file.settings
-    standing = ConfigurationStanding(digest: file.digest, loadedAt: Timestamp.now())
+    status = ConfigurationStatus(digest: file.digest, loadedAt: Timestamp.now())
     for warning in settings.warnings { logger.warning("\(warning)") }
     logger.notice("the configuration was reloaded", metadata: ["configuration": "\(file.digest)"])
     counters.add(.reloads)
   }
 
   private func refuse(_ reasons: [String]) {
-    standing.refusal = ConfigurationStanding.Refusal(at: Timestamp.now(), reasons: reasons)
+    status.refusal = ConfigurationStatus.Refusal(at: Timestamp.now(), reasons: reasons)
     for reason in reasons { logger.error("reload: \(reason)") }
     logger.error(
       "the reload was refused; the old configuration goes on",
-      metadata: ["configuration": "\(standing.digest)"])
+      metadata: ["configuration": "\(status.digest)"])
     counters.add(.reloadsRefused)
   }
 }

@@ -129,7 +129,7 @@ extension ClaimLifecycle {
   /// knows; `nil` if neither is the case.
   mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
     guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: granted outside of claiming") }
-    guard known.standing.isUnknownToStore else { return nil }
+    guard known.state.isUnknownToStore else { return nil }
     // A record whose outcome was unknown must not become free by giving it back.
     if case .applying = state {
       state = .ended
@@ -139,7 +139,7 @@ extension ClaimLifecycle {
     if known.conflict(with: claim.fingerprint) == .otherPayload {
       return .giveBackGrant(claim, .payloadMismatch(status: route.policy.mismatchStatus))
     }
-    guard case .lost = known.standing else {
+    guard case .lost = known.state else {
       return .giveBackGrant(claim, .storeUnavailable(retryAfter: Self.pause))
     }
     return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))

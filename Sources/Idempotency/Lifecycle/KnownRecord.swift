@@ -4,7 +4,7 @@
 /// an unnecessary refusal lasts no longer than the outage, while a second execution cannot be undone. `until` is the
 /// end of the record by this process's clock, so that nothing is refused for ever.
 public struct KnownRecord: Sendable, Equatable {
-  public enum Standing: Sendable, Equatable {
+  public enum State: Sendable, Equatable {
     /// A delivery of this process owns the record and is in progress.
     case owned
     /// A delivery of this process runs without a record. `releasedUntil` is the end of the released record with which
@@ -27,21 +27,21 @@ public struct KnownRecord: Sendable, Equatable {
     }
   }
 
-  public var standing: Standing
+  public var state: State
   /// The token of the delivery of this process that last ran the record; `nil` if none has.
   public var owner: OwnerToken?
   /// The record's fingerprint; `nil` if the store compared fingerprints without returning the record's.
   public var fingerprint: Fingerprint?
 
-  public init(_ standing: Standing, owner: OwnerToken? = nil, fingerprint: Fingerprint?) {
-    self.standing = standing
+  public init(_ state: State, owner: OwnerToken? = nil, fingerprint: Fingerprint?) {
+    self.state = state
     self.owner = owner
     self.fingerprint = fingerprint
   }
 
   /// Whether a delivery of this process is running the record.
   public var isRunningHere: Bool {
-    switch standing {
+    switch state {
     case .owned, .unprotected: true
     case .lost, .taken, .released: false
     }
@@ -49,7 +49,7 @@ public struct KnownRecord: Sendable, Equatable {
 
   /// Whether the record's time is over.
   public func hasExpired(now: BootInstant) -> Bool {
-    switch standing {
+    switch state {
     case .owned, .unprotected: false
     case .lost(let until), .taken(let until), .released(let until): until <= now
     }
@@ -61,7 +61,7 @@ extension KnownRecord {
   public enum Conflict: Sendable, Equatable { case duplicate, otherPayload }
 
   public func conflict(with newcomer: Fingerprint) -> Conflict? {
-    guard case .released = standing else { return isOtherPayload(newcomer) ? .otherPayload : .duplicate }
+    guard case .released = state else { return isOtherPayload(newcomer) ? .otherPayload : .duplicate }
     guard let fingerprint, fingerprint != newcomer else { return nil }
     // Fingerprints with different recipes cannot be compared here.
     return isOtherPayload(newcomer) ? .otherPayload : .duplicate
@@ -85,9 +85,9 @@ extension KnownRecord {
       // The end of the owner in this process will be more precise than this reply.
       if let before, before.isRunningHere { return before }
       // Its owner may release the record, or has claimed it only to mark it unknown.
-      if let before, case .lost = before.standing, case .inFlight = standing { return before }
+      if let before, case .lost = before.state, case .inFlight = standing { return before }
       let times = (unknownRetention: request.unknownRetention, remember: request.remember)
-      return Standing(standing, times.unknownRetention, times.remember, now: now).map {
+      return State(standing, times.unknownRetention, times.remember, now: now).map {
         KnownRecord($0, owner: before?.owner, fingerprint: request.fingerprint)
       }
     case .mismatch, .otherRecipe:
@@ -98,7 +98,7 @@ extension KnownRecord {
   /// The known record of a delivery that begins to run without the store.
   static func unprotected(_ request: ClaimRequest, from before: KnownRecord?) -> KnownRecord {
     var releasedUntil: BootInstant?
-    if case .released(let until) = before?.standing { releasedUntil = until }
+    if case .released(let until) = before?.state { releasedUntil = until }
     return KnownRecord(
       .unprotected(releasedUntil: releasedUntil), owner: request.owner, fingerprint: request.fingerprint)
   }
@@ -122,43 +122,43 @@ extension KnownRecord {
     by claim: Claim, as end: OwnEnd, _ outcome: OwnerOutcome?, now: BootInstant
   ) -> KnownRecord? {
     guard owner == claim.owner else { return self }
-    var standing: Standing?
+    var state: State?
     if case .lost(let found) = outcome {
-      standing = Standing(found, claim.unknownRetention, claim.remember, now: now)
+      state = State(found, claim.unknownRetention, claim.remember, now: now)
     } else {
       switch end {
-      case .completed(let span): standing = .taken(until: now + span)
-      case .unknown: standing = .taken(until: now + claim.unknownRetention + claim.remember)
-      case .released: standing = .released(until: now + claim.remember)
-      case .deleted: standing = nil
+      case .completed(let span): state = .taken(until: now + span)
+      case .unknown: state = .taken(until: now + claim.unknownRetention + claim.remember)
+      case .released: state = .released(until: now + claim.remember)
+      case .deleted: state = nil
       }
     }
-    return standing.map { KnownRecord($0, owner: owner, fingerprint: fingerprint) }
+    return state.map { KnownRecord($0, owner: owner, fingerprint: fingerprint) }
   }
 
   /// The known record after a run without the store; `nil` if nothing is known.
   ///
   /// - Parameter isLost: Whether it is unknown what the backend did.
   public func ended(unprotected request: ClaimRequest, isLost: Bool, now: BootInstant) -> KnownRecord? {
-    guard owner == request.owner, case .unprotected(let releasedUntil) = standing else { return self }
+    guard owner == request.owner, case .unprotected(let releasedUntil) = state else { return self }
     var record = self
     if isLost {
-      record.standing = .lost(until: now + request.unknownRetention + request.remember)
+      record.state = .lost(until: now + request.unknownRetention + request.remember)
       return record
     }
     guard let releasedUntil else { return nil }
-    record.standing = .released(until: releasedUntil)
+    record.state = .released(until: releasedUntil)
     return record
   }
 
   /// The known record after the store has marked a lost run unknown. From now on the store's replies count.
   public func markedUnknown() -> KnownRecord {
-    guard case .lost(let until) = standing else { return self }
+    guard case .lost(let until) = state else { return self }
     return KnownRecord(.taken(until: until), owner: owner, fingerprint: fingerprint)
   }
 }
 
-extension KnownRecord.Standing {
+extension KnownRecord.State {
   /// Converts a standing that the store reported; `nil` if the store has no record.
   init?(_ standing: Standing, _ unknownRetention: Milliseconds, _ remember: Milliseconds, now: BootInstant) {
     switch standing {

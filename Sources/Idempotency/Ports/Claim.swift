@@ -17,7 +17,7 @@ public final class Claim: Sendable, Equatable {
     let remember: Milliseconds
     let fence: Fence?
     let requestedAt: BootInstant
-    let copiedUntil: BootInstant
+    let copiedUntil: BootInstant?
     let key: IdempotencyKey?
   }
 
@@ -27,7 +27,7 @@ public final class Claim: Sendable, Equatable {
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
     followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
     remember: Milliseconds, fence: Fence? = nil, requestedAt: BootInstant,
-    copiedUntil: BootInstant = BootInstant(nanoseconds: 0), key: IdempotencyKey? = nil
+    copiedUntil: BootInstant? = nil, key: IdempotencyKey? = nil
   ) {
     grant = Grant(
       id: id, owner: owner, fingerprint: fingerprint, attempt: attempt, firstSeen: firstSeen,
@@ -66,11 +66,12 @@ public final class Claim: Sendable, Equatable {
   /// The time at which this grant was *requested*, by the owner's boot-time clock. On the owner's side, the lease
   /// counts from here.
   public var requestedAt: BootInstant { grant.requestedAt }
-  /// The time until which the store may still run another copy of this claim, by the owner's boot-time clock.
+  /// The time until which the store may still run another copy of this claim, by the owner's boot-time clock; `nil` if
+  /// there is none.
   ///
   /// The claim must not be released before: the copy would take the record again, and nobody would end it
   /// (Tests/Model/claim.pml, EARLY_RELEASE).
-  public var copiedUntil: BootInstant { grant.copiedUntil }
+  public var copiedUntil: BootInstant? { grant.copiedUntil }
   /// Documented at `ClaimRequest`.
   public var key: IdempotencyKey? { grant.key }
 }

@@ -131,7 +131,7 @@ extension Problem {
     Problem(
       .requestTimeout, status: 408,
       detail:
-        "Send the request again with the same key; its body did not arrive in time and this delivery was not executed.",
+        "Send the request again with the same key; it did not arrive in time and this delivery was not executed.",
       isRetryable: true)
   }
 

@@ -89,7 +89,7 @@ extension Problem.Code {
     case .responseNotKept: "The request was completed and its response was not kept"
     case .keyExpired: "The idempotency key has expired"
     case .requestTooLarge: "The request body is too large"
-    case .requestTimeout: "The request body took too long"
+    case .requestTimeout: "The request took too long"
     case .storeUnavailable: "The record store is not available"
     case .storeUnreadable: "The record of this idempotency key cannot be read"
     case .upstreamUnreachable: "The backend was not reached"

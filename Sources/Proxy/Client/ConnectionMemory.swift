@@ -30,7 +30,7 @@ final class ConnectionMemory {
   private var limitOfOthers: Int { CaptureShare.memory(forOthers: limit) }
   private var captures: CaptureShare { downstream.environment.captures }
 
-  /// Whether a request that holds so many bytes itself may be claimed or sent.
+  /// Whether a request that holds `own` bytes itself may be claimed or sent.
   func hasRoom(beside own: Int) -> Bool {
     counters[.bodyBytes] - own < limitOfOthers
       && (held + sharedBytes == own || held + sharedBytes < limit / Self.share)
@@ -86,7 +86,7 @@ final class ConnectionMemory {
     publish()
   }
 
-  /// Informs the other loops of so many more bytes, once they come to a step; false if there is no room for them.
+  /// Informs the other loops of `count` more bytes, once they come to a step; false if there is no room for them.
   private func publish(more count: Int) -> Bool {
     let growth = held + captured + count - published
     guard growth >= Self.step else { return true }

@@ -36,14 +36,14 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// Whether a runner has taken it.
   var isStarted = false
   /// Called when the client goes away.
-  var whenDisconnected: (() -> Void)?
+  var didDisconnect: (() -> Void)?
   /// Whether the client has ended its sending side. It reads on, or has closed its socket and is gone: TCP shows no
   /// difference before something is written to it.
   private(set) var isHalfClosed = false
   /// Called when the client ends its sending side.
-  var whenHalfClosed: (() -> Void)?
+  var didHalfClose: (() -> Void)?
   /// Called when nothing runs for it any more, which may be long after the client went away.
-  var whenRunEnds: (() -> Void)?
+  var didEndRun: (() -> Void)?
 
   /// `nil` once the response is written or the client is gone. Not weak: an object that was ever held weakly counts its
   /// holders elsewhere, which is 1 % of a replay.
@@ -97,8 +97,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     allowance.release()
     lentBytes = 0
     intake.removeAll()
-    whenRunEnds?()
-    whenRunEnds = nil
+    didEndRun?()
+    didEndRun = nil
   }
 }
 
@@ -136,8 +136,8 @@ extension Delivery {
   /// The client has ended its sending side.
   func halfClosed() {
     isHalfClosed = true
-    whenHalfClosed?()
-    whenHalfClosed = nil
+    didHalfClose?()
+    didHalfClose = nil
   }
 
   func disconnected() {
@@ -146,8 +146,8 @@ extension Delivery {
     if !intake.isWhole { bodyFailed(.badRequest(.malformed)) }
     writability.set()
     if !progress.isEnded { environment.counters.add(.hangUps) }
-    whenDisconnected?()
-    whenDisconnected = nil
+    didDisconnect?()
+    didDisconnect = nil
   }
 }
 
@@ -242,7 +242,7 @@ extension Delivery {
   /// Reserves memory for the response, once; false if there is none. Must precede the claim.
   func reserveCapture(for caller: Caller) -> Bool { allowance.reserve(for: caller) }
 
-  /// Takes memory so that so many bytes of a response may be captured in all; false if there is none.
+  /// Takes memory so that `count` bytes of a response may be captured in all; false if there is none.
   func mayCapture(_ count: Int) -> Bool { allowance.grow(to: count) }
 
   /// As `mayCapture`, but waits a moment for the end of other captures.
@@ -257,7 +257,7 @@ extension Delivery {
     return true
   }
 
-  /// Keeps the memory for so many captured bytes, and gives back the rest.
+  /// Keeps the memory for `count` captured bytes, and gives back the rest.
   func settleCapture(_ count: Int) { allowance.shrink(to: count) }
 
   /// Gives back the memory for captures: the response goes to the client, who is counted from now on, or was given up.

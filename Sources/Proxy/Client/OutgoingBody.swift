@@ -15,7 +15,7 @@ struct OutgoingBody {
     pieces.append(bytes)
   }
 
-  /// The next bytes, at most so many; they share memory with what was appended.
+  /// The next bytes, at most `limit`; they share memory with what was appended.
   mutating func next(upTo limit: Int) -> ByteBuffer? {
     guard let first = pieces.first else { return nil }
     let length = min(limit, first.readableBytes)

@@ -83,7 +83,7 @@ extension RequestBodyIntake {
     case refuse(Problem)
   }
 
-  /// Lets so many bytes in, and one more that shows that the body is larger.
+  /// Lets `limit` bytes in, and one more that shows that the body is larger.
   mutating func beginCollecting(limit: Int) { highWater = limit + 1 }
 
   /// The next step of a consumer that wants the body whole.

@@ -20,7 +20,7 @@ struct ResponseAllowance {
     return true
   }
 
-  /// Takes memory so that so many bytes may be captured in all; false if there is none.
+  /// Takes memory so that `count` bytes may be captured in all; false if there is none.
   mutating func grow(to count: Int) -> Bool {
     let more = count - reserved - captured
     guard more > 0 else { return true }
@@ -29,7 +29,7 @@ struct ResponseAllowance {
     return true
   }
 
-  /// Keeps the memory for so many captured bytes, and gives back the rest.
+  /// Keeps the memory for `count` captured bytes, and gives back the rest.
   mutating func shrink(to count: Int) {
     let left = max(count - reserved, 0)
     guard captured > left else { return }

@@ -19,7 +19,7 @@ struct ResponseRelay {
   /// Whether there is no body: a client that has the head has all.
   var endsWithHead: Bool { head.content == .none || head.content == .length(0) }
 
-  /// Whether the client may take the response for whole once it has so many bytes of the body. Where its end has a mark
+  /// Whether the client may take the response for whole once it has `count` bytes of the body. Where its end has a mark
   /// of its own it takes nothing for whole without that.
   func mayEnd(after count: Int) -> Bool {
     switch head.content {

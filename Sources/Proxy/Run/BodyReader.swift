@@ -34,10 +34,10 @@ private struct BodyQueue {
     let work: @Sendable () -> Void
   }
 
-  /// A body is overtaken by smaller ones of so many times its own size together, and no more.
+  /// The total size of smaller bodies that may overtake a body, as a multiple of its own size.
   private static let maxOvertaking = 32
 
-  /// The next one last.
+  /// The waiting jobs by descending rank: the last one is the next to run.
   private var jobs: [Job] = []
   /// The bytes of all bodies that ever came.
   private var clock = 0
@@ -62,9 +62,9 @@ private struct BodyQueue {
 /// A mebibyte takes milliseconds to be fingerprinted, and whatever a loop does for one client delays all of its others.
 /// Confined to its loop.
 final class BodyReader: @unchecked Sendable {
-  /// Larger bodies never hold up the loop. The costliest form of so many bytes takes 0.23 ms.
+  /// Larger bodies never hold up the loop. The costliest form of this size takes 0.23 ms.
   private static let maxBytes = 16 << 10
-  /// Handing a body over costs more than reading one of so many bytes, so these are not counted.
+  /// Handing a body over costs more than reading one of this size, so these are not counted.
   private static let freeBytes = 1 << 10
   /// So many bytes may be read on the loop within a window: half of its time at worst.
   private static let windowBytes = 32 << 10
@@ -78,7 +78,7 @@ final class BodyReader: @unchecked Sendable {
 
   init(threads: BodyThreads) { self.threads = threads }
 
-  /// Whether so many bytes may be read on the loop now.
+  /// Whether a body of `bytes` bytes may be read on the loop now.
   func mayReadOnLoop(_ bytes: Int) -> Bool {
     guard bytes > Self.freeBytes else { return true }
     guard bytes <= Self.maxBytes else { return false }

@@ -16,7 +16,7 @@ final class Countdown: @unchecked Sendable {
     if left == 0 { isOver.set() }
   }
 
-  /// Waits until all tasks have ended, for at most so many milliseconds.
+  /// Waits until all tasks have ended, for at most `milliseconds`.
   func zero(within milliseconds: Int64) async {
     guard left > 0 else { return }
     _ = await isOver.wait(milliseconds: milliseconds)

@@ -11,7 +11,7 @@ import Synchronization
 public final class KeySightings: @unchecked Sendable {
   /// Half a megabyte: a minute of a thousand first runs a second.
   private static let placeCount = 1 << 16
-  /// A client gives up its retries well before, in units of 2^30 ns.
+  /// The time after which a sighting no longer counts, in units of 2^30 ns: ten minutes, longer than clients retry.
   private static let window: UInt16 = 600
 
   private let places: UnsafeMutablePointer<Atomic<UInt64>>

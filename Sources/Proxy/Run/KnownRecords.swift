@@ -10,7 +10,7 @@ import Synchronization
 /// forgotten or resolved at another node stays here until the record's own time is over, since a push does not say which
 /// of the two it was; once the store is back, its reply counts and replaces the entry.
 ///
-/// Two halves stand for age: an entry is written into the younger one, and when that is full the older one is dropped,
+/// Entries age in two halves: an entry is written into the younger one, and when that is full the older one is dropped,
 /// but for the records that a delivery of this process is running, of which there are no more than requests.
 public final class KnownRecords: Sendable {
   private struct State {

@@ -45,11 +45,11 @@ extension OwnedRun {
       return try await store.release(claim, .remembered)
     }
     let signal = Signal(timers: worker.context.timers)
-    delivery.whenDisconnected = { signal.set() }
-    delivery.whenHalfClosed = { signal.set() }
+    delivery.didDisconnect = { signal.set() }
+    delivery.didHalfClose = { signal.set() }
     _ = await signal.wait(milliseconds: span.count)
-    delivery.whenDisconnected = nil
-    delivery.whenHalfClosed = nil
+    delivery.didDisconnect = nil
+    delivery.didHalfClose = nil
     lease.pendingCommand = nil
     let goesOn = mayRetry
     if goesOn { countRetry() }

@@ -67,8 +67,8 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   }
 
   private func end(_ exchange: Backend.Exchange, _ sentAt: NIODeadline) {
-    delivery.whenDisconnected = nil
-    delivery.whenHalfClosed = nil
+    delivery.didDisconnect = nil
+    delivery.didHalfClose = nil
     delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: sentAt)
     exchange.close()
   }
@@ -104,7 +104,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
         bindsConnection: head.bindsConnection,
         isProtected: id != nil))
     // Otherwise a backend that has nothing to say would be waited for, without a client.
-    delivery.whenDisconnected = { [context = worker.context] in context.task { exchange.close() } }
+    delivery.didDisconnect = { [context = worker.context] in context.task { exchange.close() } }
     if id == nil { limitSilenceOnceHalfClosed(exchange) }
     return (exchange, route?.policy.timeToResponse ?? upstream.responseTimeout)
   }
@@ -116,7 +116,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
     if delivery.isHalfClosed {
       exchange.limitSilence(to: span)
     } else {
-      delivery.whenHalfClosed = { exchange.limitSilence(to: span) }
+      delivery.didHalfClose = { exchange.limitSilence(to: span) }
     }
   }
 

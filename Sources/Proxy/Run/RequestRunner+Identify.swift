@@ -10,7 +10,7 @@ extension RequestRunner {
   enum Subject {
     case passed(RequestTarget, by: Route?, label: ResponseLabel?)
     case keyed(KeyedCall)
-    /// Accepted by its head; its body, of at most so many bytes, has to be read first.
+    /// Accepted by its head; its body, of at most `limit` bytes, has to be read first.
     case incomplete(limit: Int)
     /// Accepted by its head, with a body that has to be read beside the loop.
     case large(LargeRequest)

@@ -17,7 +17,7 @@ extension RequestRunner {
       return
     }
     let spans = worker.newOwner()
-    // Zero names no span; a random number is it once in eighteen trillion million.
+    // Zero is not a valid span ID (W3C Trace Context), hence `max`.
     var trace = RequestTrace(context: given ?? newTrace())
     trace.parent = given?.span
     trace.context.span = max(spans.high, 1)

@@ -7,7 +7,8 @@ import Telemetry
 extension Worker {
   /// Waits until the store runs no other copy of the claim any more. In most cases there is none.
   func waitForCopies(of claim: Claim) async {
-    let left = claim.copiedUntil - BootInstant.now
+    guard let copiedUntil = claim.copiedUntil else { return }
+    let left = copiedUntil - BootInstant.now
     if left > 0 { await context.sleep(milliseconds: left.count + 1) }
   }
 

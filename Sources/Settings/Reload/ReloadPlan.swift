@@ -39,7 +39,7 @@ extension ReloadPlan {
     if old.tracing != new.tracing { names.append("tracing") }
     // A changed setting that no condition above names must not be ignored silently.
     if names.isEmpty, withLiveMembers(of: new, old) != withLiveMembers(of: new, new) {
-      names.append("a setting besides routes, upstreams, limits and log")
+      names.append("a setting that a reload cannot change")
     }
     return names.map { Reason($0, "cannot change while Semel runs; restart it, or write the old value") }
   }

@@ -36,8 +36,8 @@ extension RedisStore {
     _ route: RedisRoute, after cursor: String
   ) async throws(StoreError) -> (OpenRecords, next: String) {
     await nodes.paceWalk()
-    let began = bootTimeNanoseconds()
-    defer { nodes.walkStepped(nanoseconds: bootTimeNanoseconds() - began) }
+    let began = BootInstant.now.nanoseconds
+    defer { nodes.walkStepped(nanoseconds: BootInstant.now.nanoseconds - began) }
     let capacity = 160 + keys.pattern.utf8.count
     let reply = try await nodes.run(.list, route, capacity: capacity) { writer, _ in
       writer.argument(cursor)
@@ -67,17 +67,17 @@ extension RedisNodes {
   /// Waits until the pause after the last step is over, whichever caller made it.
   func paceWalk() async {
     while true {
-      let left = nextStepAt.nanoseconds - bootTimeNanoseconds()
+      let left = nextStepAt.nanoseconds - BootInstant.now.nanoseconds
       guard left > 0 else { break }
       await context.sleep(milliseconds: left / 1_000_000 + 1)
     }
     // Until this step's duration is known, concurrent walks wait for the maximum.
-    nextStepAt = BootInstant(nanoseconds: bootTimeNanoseconds() + Self.maxPause)
+    nextStepAt = BootInstant(nanoseconds: BootInstant.now.nanoseconds + Self.maxPause)
   }
 
   func walkStepped(nanoseconds: Int64) {
     let pause = min(Self.maxPause, max(0, nanoseconds) * Self.pauseFactor)
-    nextStepAt = BootInstant(nanoseconds: bootTimeNanoseconds() + pause)
+    nextStepAt = BootInstant(nanoseconds: BootInstant.now.nanoseconds + pause)
   }
 }
 

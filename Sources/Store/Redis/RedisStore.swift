@@ -171,15 +171,14 @@ public struct RedisStore: RecordStore {
     let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
       $0.claim(request, until: $1, firstAttempt: subscriber.epoch.firstAttempt)
     }
-    let isCopied = reply.copiedUntil.nanoseconds > 0
-    return (try await finished(request, reply), isCopied ? reply.copiedUntil : nil)
+    return (try await finished(request, reply), reply.copiedUntil)
   }
 
   /// Gives back a claim that too few replicas have, since a failover would let another delivery have it, too. A record
   /// that it made is deleted: nothing was run. If that fails, the claim counts as one whose reply was lost.
   private func giveBack(_ outcome: ClaimOutcome, because shortage: String) async throws(StoreError) {
     guard case .granted(let claim) = outcome else { return }
-    await nodes.waitUntilPast(claim.copiedUntil)
+    if let copiedUntil = claim.copiedUntil { await nodes.waitUntilPast(copiedUntil) }
     do throws(StoreError) {
       _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
     } catch {

@@ -5,7 +5,7 @@ import NIOCore
 ///
 /// Use it only while the channel is active, because the channel owns the descriptor.
 struct BackendSocket {
-  enum Standing: Equatable {
+  enum ReadState: Equatable {
     /// No unread bytes have arrived.
     case quiet
     /// Bytes have arrived that were not read, or a part of a TLS record that cannot be read yet.
@@ -33,7 +33,7 @@ struct BackendSocket {
 
   var isEncrypted: Bool { records != nil }
 
-  var standing: Standing {
+  var readState: ReadState {
     var byte: UInt8 = 0
     let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
     if count > 0 { return .unread }
@@ -47,5 +47,5 @@ struct BackendSocket {
   }
 
   /// Calls `act` after each read of an encrypted connection, even if it brought only TLS's own messages.
-  func onEncryptedRead(_ act: @escaping () -> Void) { records?.didRead = act }
+  func didReadEncrypted(_ act: @escaping () -> Void) { records?.didRead = act }
 }

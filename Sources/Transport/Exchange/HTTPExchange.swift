@@ -31,7 +31,8 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   let signal: Signal
   var stage = Stage.ended {
     didSet {
-      if !request.isProtected { pool.passagesChanged(by: stage.takesConnection - oldValue.takesConnection) }
+      guard !request.isProtected else { return }
+      pool.changeUnprotectedCount(by: stage.takesConnection - oldValue.takesConnection)
     }
   }
   var gate: SendGate

@@ -44,7 +44,7 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   init(pool: ConnectionPool, socket: BackendSocket) {
     self.pool = pool
     self.socket = socket
-    socket.onEncryptedRead { [weak self] in self?.didRead() }
+    socket.didReadEncrypted { [weak self] in self?.didRead() }
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
@@ -110,15 +110,15 @@ extension HTTP1Connection: PooledConnection {
 
   /// Whether a request may be sent now. Without TLS, unread bytes were sent unasked and mean the end; under TLS they
   /// may be a session ticket, and must be read first.
-  var standing: BackendSocket.Standing {
+  var readState: BackendSocket.ReadState {
     guard isOpen else { return .ended }
-    let standing = socket.standing
-    return standing == .unread && !socket.isEncrypted ? .ended : standing
+    let readState = socket.readState
+    return readState == .unread && !socket.isEncrypted ? .ended : readState
   }
 
   /// Calls `act` with true once all bytes that have arrived are read, and with false if the connection has ended.
   func whenQuiet(_ act: @escaping (Bool) -> Void) {
-    switch standing {
+    switch readState {
     case .quiet: act(true)
     case .unread:
       // An incomplete record may stay incomplete for ever.
@@ -135,7 +135,7 @@ extension HTTP1Connection: PooledConnection {
 
   private func endQuietIfRead() {
     guard quiet != nil else { return }
-    switch standing {
+    switch readState {
     case .quiet: endQuiet(true)
     case .unread: break
     case .ended: closeUnusable()
@@ -158,7 +158,7 @@ extension HTTP1Connection: PooledConnection {
 
   /// Closes a connection that has ended, or on which the backend has sent unsolicited bytes.
   func closeUnusable() {
-    if isOpen, !socket.isEncrypted, socket.standing == .unread { closeForStrayBytes() } else { close() }
+    if isOpen, !socket.isEncrypted, socket.readState == .unread { closeForStrayBytes() } else { close() }
   }
 
   private func closeForStrayBytes() {

@@ -60,7 +60,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   private init(of pool: ConnectionPool, _ socket: BackendSocket) {
     self.pool = pool
     self.socket = socket
-    socket.onEncryptedRead { [weak self] in self?.wasRead() }
+    socket.didReadEncrypted { [weak self] in self?.wasRead() }
   }
 
   /// Adds the HTTP/2 handlers to the end of a channel's pipeline.
@@ -240,7 +240,7 @@ extension HTTP2Connection {
     // The backend may have lowered its limit just now, and NIO would hold back the head.
     guard isOpen, !isLeaving || isReserved, streams <= maxStreams else { return false }
     guard takesBody(of: exchange) else { return false }
-    switch socket.standing {
+    switch socket.readState {
     case .quiet: return isClear
     case .unread:
       // While no other stream is open, a backend has little to send. These bytes cannot concern this request.
@@ -321,7 +321,7 @@ extension HTTP2Connection {
   }
 
   private struct Silence: Error, CustomStringConvertible {
-    var description: String { "the backend says nothing any more" }
+    var description: String { "the backend sends nothing any more" }
   }
 
   private func closeIfOver() {

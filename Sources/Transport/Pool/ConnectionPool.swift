@@ -21,9 +21,9 @@ final class ConnectionPool: @unchecked Sendable {
   private let limit: Int
   /// The number of HTTP/1.1 connections that requests of no protected route may take up together. They leave a quarter
   /// to the others: a tunnel or an event stream keeps its connection for as long as its client wants.
-  private let maxPassages: Int
+  private let maxUnprotected: Int
   /// The number of exchanges without protection that are connecting or running.
-  private var passages = 0
+  private var unprotectedCount = 0
   /// The number of connections, including those that are being established.
   private var count = 0
   /// The number of connections that are being established.
@@ -44,7 +44,7 @@ final class ConnectionPool: @unchecked Sendable {
     self.versions = versions
     self.upstream = upstream
     limit = max(1, settings.maxConnections / max(1, loops))
-    maxPassages = limit - limit / 4
+    maxUnprotected = limit - limit / 4
     isSharing = versions != .http1
   }
 
@@ -58,9 +58,9 @@ final class ConnectionPool: @unchecked Sendable {
   func start(_ exchange: HTTPExchange, isFresh: Bool = false) {
     guard !isShutDown else { return exchange.fail(Self.ending) }
     retireOutdated()
-    guard exchange.request.isProtected || admitsPassages else { return wait(exchange) }
+    guard exchange.request.isProtected || admitsUnprotected else { return wait(exchange) }
     while !isFresh, let connection = idle.popLast() {
-      switch connection.hasAged(.now()) ? .ended : connection.standing {
+      switch connection.hasAged(.now()) ? .ended : connection.readState {
       case .quiet: return exchange.run(on: connection)
       case .unread: settle(connection)
       case .ended: connection.closeUnusable()
@@ -75,12 +75,12 @@ final class ConnectionPool: @unchecked Sendable {
   }
 
   /// Whether an exchange of no protected route may take up a connection now. Streams of HTTP/2 share theirs.
-  private var admitsPassages: Bool { passages < maxPassages || isSharing }
+  private var admitsUnprotected: Bool { unprotectedCount < maxUnprotected || isSharing }
 
   /// Handles exchanges without protection that take up a connection, or no longer do.
-  func passagesChanged(by change: Int) {
+  func changeUnprotectedCount(by change: Int) {
     guard change != 0 else { return }
-    passages += change
+    unprotectedCount += change
   }
 
   private func wait(_ exchange: HTTPExchange) {
@@ -149,7 +149,7 @@ final class ConnectionPool: @unchecked Sendable {
     isSharing = false
     guard isKept(connection, for: exchange) else { return }
     connection.whenQuiet { isQuiet in
-      guard isQuiet else { return exchange.connectFailed("the backend spoke before it was asked") }
+      guard isQuiet else { return exchange.connectFailed("the backend sent bytes before the first request") }
       guard exchange.isConnecting else { return self.release(connection) }
       exchange.run(on: connection)
     }
@@ -189,7 +189,7 @@ final class ConnectionPool: @unchecked Sendable {
     // Its end makes room for another.
     guard !isOutdated(connection) else { return connection.close() }
     if firstWaiting() != nil {
-      switch connection.standing {
+      switch connection.readState {
       case .quiet: if let next = nextWaiting() { return next.run(on: connection) }
       case .unread: return settle(connection)
       case .ended: return connection.closeUnusable()
@@ -244,7 +244,7 @@ final class ConnectionPool: @unchecked Sendable {
   }
 
   /// The first exchange in the queue that still waits and may take up a connection.
-  private func firstWaiting() -> HTTPExchange? { waiting.first(admitsPassages: admitsPassages) }
+  private func firstWaiting() -> HTTPExchange? { waiting.first(admitsUnprotected: admitsUnprotected) }
 
   /// Removes and returns the first exchange in the queue that still waits and may take up a connection.
   private func nextWaiting() -> HTTPExchange? {

@@ -9,7 +9,7 @@ struct WaitingExchanges {
   private typealias Queue = CircularBuffer<(number: Int, exchange: HTTPExchange)>
 
   private var protected = Queue(initialCapacity: 4)
-  private var passages = Queue(initialCapacity: 4)
+  private var unprotected = Queue(initialCapacity: 4)
   private var appended = 0
 
   mutating func append(_ exchange: HTTPExchange) {
@@ -17,33 +17,33 @@ struct WaitingExchanges {
     if exchange.request.isProtected {
       protected.append((appended, exchange))
     } else {
-      passages.append((appended, exchange))
+      unprotected.append((appended, exchange))
     }
   }
 
   /// Returns the first exchange that still waits.
   ///
-  /// - Parameter admitsPassages: Whether one of no protected route counts.
-  mutating func first(admitsPassages: Bool) -> HTTPExchange? {
+  /// - Parameter admitsUnprotected: Whether one of no protected route counts.
+  mutating func first(admitsUnprotected: Bool) -> HTTPExchange? {
     Self.dropEnded(&protected)
-    Self.dropEnded(&passages)
-    guard admitsPassages, let passage = passages.first else { return protected.first?.exchange }
-    guard let first = protected.first, first.number < passage.number else { return passage.exchange }
+    Self.dropEnded(&unprotected)
+    guard admitsUnprotected, let other = unprotected.first else { return protected.first?.exchange }
+    guard let first = protected.first, first.number < other.number else { return other.exchange }
     return first.exchange
   }
 
   /// Removes an exchange that `first` has returned.
   mutating func removeFirst(_ exchange: HTTPExchange) {
-    if exchange.request.isProtected { protected.removeFirst() } else { passages.removeFirst() }
+    if exchange.request.isProtected { protected.removeFirst() } else { unprotected.removeFirst() }
   }
 
   /// Whether no exchange waits.
-  var isEmpty: Bool { protected.isEmpty && passages.isEmpty }
+  var isEmpty: Bool { protected.isEmpty && unprotected.isEmpty }
 
   /// Removes and returns all exchanges.
   mutating func removeAll() -> [HTTPExchange] {
     defer { self = WaitingExchanges() }
-    return (Array(protected) + Array(passages)).map { $0.exchange }
+    return (Array(protected) + Array(unprotected)).map { $0.exchange }
   }
 
   private static func dropEnded(_ queue: inout Queue) {

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 @testable import Store
 

@@ -50,11 +50,11 @@ import Testing
   }
 
   @Test(arguments: [
-    KnownRecord.Standing.owned, .unprotected(releasedUntil: nil), .taken(until: now + 1000),
+    KnownRecord.State.owned, .unprotected(releasedUntil: nil), .taken(until: now + 1000),
     .released(until: now + 1000),
   ])
-  func `refuses another payload in every state`(standing: KnownRecord.Standing) {
-    var known: KnownRecord? = KnownRecord(standing, fingerprint: Self.print)
+  func `refuses another payload in every state`(state: KnownRecord.State) {
+    var known: KnownRecord? = KnownRecord(state, fingerprint: Self.print)
     expectRefusal(Self.step(&known, Self.request(Self.otherPrint)), .payloadMismatch)
     let raw = Fingerprint(recipe: Recipe(body: .raw), digest: .sample(3))
     expectRefusal(Self.step(&known, Self.request(raw)), .storeUnavailable)
@@ -150,7 +150,7 @@ import Testing
   ])
   func `ends a lost run once the store reports its end`(standing: Standing) {
     let known = KnownRecord.after(.taken(standing), to: Self.request(), from: Self.lost(), now: Self.now)
-    guard case .taken = known?.standing else {
+    guard case .taken = known?.state else {
       Issue.record("\(String(describing: known))")
       return
     }
@@ -165,14 +165,14 @@ import Testing
     }
     #expect(known?.isRunningHere == true)
     known = known?.ended(unprotected: Self.request(), isLost: false, now: Self.now)
-    #expect(known?.standing == .released(until: until))
+    #expect(known?.state == .released(until: until))
   }
 
   @Test func `follows its owner's end, and not that of a superseded owner`() {
     let claim = Claim.sample()
     let owned = KnownRecord(.owned, owner: claim.owner, fingerprint: Self.print)
-    func end(_ end: KnownRecord.OwnEnd, _ outcome: OwnerOutcome? = .done) -> KnownRecord.Standing? {
-      owned.ended(by: claim, as: end, outcome, now: Self.now)?.standing
+    func end(_ end: KnownRecord.OwnEnd, _ outcome: OwnerOutcome? = .done) -> KnownRecord.State? {
+      owned.ended(by: claim, as: end, outcome, now: Self.now)?.state
     }
     #expect(end(.completed(500)) == .taken(until: Self.now + 500))
     #expect(end(.completed(500), nil) == .taken(until: Self.now + 500))

@@ -293,7 +293,7 @@ let goldenProblems = #"""
   Cache-Control: no-store
   Link: </.well-known/idempotency#request_timeout>; rel="describedby"
   X-Should-Retry: true
-  {"type":"/.well-known/idempotency#request_timeout","title":"The request body took too long","status":408,"detail":"Send the request again with the same key; its body did not arrive in time and this delivery was not executed.","code":"request_timeout","retryable":true}
+  {"type":"/.well-known/idempotency#request_timeout","title":"The request took too long","status":408,"detail":"Send the request again with the same key; it did not arrive in time and this delivery was not executed.","code":"request_timeout","retryable":true}
 
   Content-Type: application/problem+json
   Cache-Control: no-store

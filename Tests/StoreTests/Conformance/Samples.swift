@@ -90,11 +90,11 @@ extension RecordStore {
   /// Looks until the record stands as wanted: how the tests wait for the store's own time to pass.
   @discardableResult
   func until(_ id: RecordID, _ wanted: (Standing) -> Bool) async throws -> Standing {
-    let giveUp = bootTimeNanoseconds() + 50_000_000_000
+    let giveUp = BootInstant.now.nanoseconds + 50_000_000_000
     while true {
       let standing = try await find(id)
       if wanted(standing) { return standing }
-      guard bootTimeNanoseconds() < giveUp else { throw Unexpected(what: "still \(standing)") }
+      guard BootInstant.now.nanoseconds < giveUp else { throw Unexpected(what: "still \(standing)") }
       try await Task.sleep(nanoseconds: 3_000_000)
     }
   }

@@ -25,14 +25,14 @@ import Testing
       let request = Samples.request()
       let other = try Self.stranger(path)
       try Self.run("BEGIN IMMEDIATE", on: other)
-      let began = bootTimeNanoseconds()
+      let began = BootInstant.now.nanoseconds
       for _ in 0..<2 {
         let error = await #expect(throws: StoreError.self) { try await store.claim(request) }
         guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
       }
       await #expect(throws: StoreError.self) { try await store.complete(before, with: Samples.completion()) }
       // Far more than three time-outs, on a machine with other work.
-      #expect(bootTimeNanoseconds() - began < 5_000_000_000)
+      #expect(BootInstant.now.nanoseconds - began < 5_000_000_000)
       try Self.run("ROLLBACK", on: other)
       // A claim that was given up claims nothing once the lock is gone.
       try await store.until(request.id) { _ in true }
@@ -213,9 +213,9 @@ import Testing
   }
 
   private func until(_ isReached: () -> Bool) async throws {
-    let giveUp = bootTimeNanoseconds() + 40_000_000_000
+    let giveUp = BootInstant.now.nanoseconds + 40_000_000_000
     while !isReached() {
-      guard bootTimeNanoseconds() < giveUp else { throw Unexpected(what: "not reached") }
+      guard BootInstant.now.nanoseconds < giveUp else { throw Unexpected(what: "not reached") }
       try await Task.sleep(nanoseconds: 5_000_000)
     }
   }

@@ -1,13 +1,13 @@
 import Idempotency
 import Testing
+import Wire
 
 @testable import Store
 
 /// The decisions of a cluster's client, without a network.
 @Suite struct ClusterMachineTests {
-  private typealias Address = RedisEndpointSettings.Address
-  private let a = Address.tcp(host: "a", port: 1)
-  private let b = Address.tcp(host: "b", port: 2)
+  private let a = ServerAddress.tcp(host: "a", port: 1)
+  private let b = ServerAddress.tcp(host: "b", port: 2)
 
   private func range(_ first: Int64, _ last: Int64, _ host: RedisValue, _ port: Int64) -> RedisValue {
     .array([

@@ -21,9 +21,9 @@ import Testing
     frozen.freeze()
     defer { frozen.thaw() }
     try await RedisNode.run(.on([FreePort.find(), frozen.port], timeout: 1000)) { node in
-      let start = bootTimeNanoseconds()
+      let start = BootInstant.now.nanoseconds
       await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
-      #expect(bootTimeNanoseconds() - start < 3_000_000_000)
+      #expect(BootInstant.now.nanoseconds - start < 3_000_000_000)
     }
   }
 
@@ -77,9 +77,9 @@ import Testing
       for _ in 0..<10 { _ = try await node.store.completed() }
       cluster.masters[2].kill()
       let (served, lost) = (Self.id(in: 0...10922), Self.id(in: 10923...16383))
-      let start = bootTimeNanoseconds()
+      let start = BootInstant.now.nanoseconds
       await #expect(throws: StoreError.self) { try await node.store.granted(Samples.request(lost)) }
-      #expect(bootTimeNanoseconds() - start < 4_000_000_000)
+      #expect(BootInstant.now.nanoseconds - start < 4_000_000_000)
       for _ in 0..<5 { _ = try await node.store.completed(Samples.request(Self.id(in: 0...10922))) }
       _ = try await node.store.completed(Samples.request(served))
     }
@@ -92,9 +92,9 @@ import Testing
       cluster.masters[2].freeze()
       defer { cluster.masters[2].thaw() }
       async let stuck = node.store.claim(Samples.request(Self.id(in: 10923...16383)))
-      let start = bootTimeNanoseconds()
+      let start = BootInstant.now.nanoseconds
       for _ in 0..<20 { _ = try await node.store.find(Self.id(in: 0...10922)) }
-      #expect(bootTimeNanoseconds() - start < 1_000_000_000)
+      #expect(BootInstant.now.nanoseconds - start < 1_000_000_000)
       _ = try? await stuck
     }
   }
@@ -105,10 +105,10 @@ import Testing
       let before = try await node.store.completed(Samples.request(Self.id(in: 0...5460)))
       try cluster.masters[0].command(["WAIT", "1", "5000"])
       cluster.masters[0].kill()
-      let start = bootTimeNanoseconds()
+      let start = BootInstant.now.nanoseconds
       #expect(try await node.store.granted(Samples.request(Self.id(in: 0...5460))).attempt == 1)
       // The node time-out and an election take some two seconds.
-      #expect(bootTimeNanoseconds() - start < 8_000_000_000)
+      #expect(BootInstant.now.nanoseconds - start < 8_000_000_000)
       #expect(try await node.store.find(before.id).name == .completed)
       try await until("the failover is counted") { node.subscriber.failovers == 1 }
     }
@@ -124,9 +124,7 @@ import Testing
         for _ in 0..<200 { _ = try await node.store.completed(Samples.request(Self.id(in: 0...5460))) }
       }()
       try cluster.replicas[0][0].command(["CLUSTER", "FAILOVER"])
-      try await until("the replica is promoted") {
-        try cluster.replicas[0][0].command(["ROLE"])?.hasPrefix("master") == true
-      }
+      try await until("the replica is promoted") { cluster.replicas[0][0].isMaster }
       try await load
       async let woken: Void = watch.changed(within: .seconds(20))
       #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)

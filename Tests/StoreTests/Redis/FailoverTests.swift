@@ -3,6 +3,7 @@ import Platform
 import Synchronization
 import TestSupport
 import Testing
+import Wire
 
 @testable import Store
 
@@ -87,14 +88,14 @@ import Testing
     try await RedisNode.run(servers.settings(grace: .seconds(5))) { node in
       let claim = try await node.store.granted(Samples.request())
       let alarmedAt = Mutex<Int64>(0)
-      node.subscriber.observeAlarms { alarmedAt.withLock { if $0 == 0 { $0 = bootTimeNanoseconds() } } }
+      node.subscriber.observeAlarms { alarmedAt.withLock { if $0 == 0 { $0 = BootInstant.now.nanoseconds } } }
       try await servers.succeed()
       async let granted = node.store.granted(Samples.request())
       try await until("the owners renew") { alarmedAt.withLock { $0 } > 0 }
       #expect(try await node.store.renew(claim) == .done)
-      let renewedAt = bootTimeNanoseconds()
+      let renewedAt = BootInstant.now.nanoseconds
       _ = try await granted
-      let grantedAt = bootTimeNanoseconds()
+      let grantedAt = BootInstant.now.nanoseconds
       // The grace began shortly before the alarm.
       #expect(grantedAt - alarmedAt.withLock { $0 } > 4_000_000_000)
       #expect(renewedAt < grantedAt)

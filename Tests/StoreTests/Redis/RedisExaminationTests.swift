@@ -3,6 +3,7 @@ import Idempotency
 import Store
 import TestSupport
 import Testing
+import Wire
 
 /// The findings that an operator gets about a Redis before Semel is started, on real servers.
 @Suite(.timeLimit(.minutes(1))) struct RedisExaminationTests {
@@ -114,7 +115,7 @@ import Testing
     let ignorant = try await RedisServer(sentinelOf: "others", master: server.port)
     var led = settings
     let addresses = [sentinel.port, ignorant.port].map {
-      RedisEndpointSettings.Address.tcp(host: "127.0.0.1", port: $0)
+      ServerAddress.tcp(host: "127.0.0.1", port: $0)
     }
     led.topology = .sentinel(addresses, master: "orders", login: RedisLogin())
     let found = await self.texts(led)

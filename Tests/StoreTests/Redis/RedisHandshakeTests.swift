@@ -1,5 +1,6 @@
 import Idempotency
 import Testing
+import Wire
 
 @testable import Store
 

@@ -4,6 +4,7 @@ import Store
 import TLS
 import TestSupport
 import Testing
+import Wire
 
 /// Connections with TLS and credentials, on real servers.
 @Suite(.timeLimit(.minutes(1))) struct RedisLoginTests {

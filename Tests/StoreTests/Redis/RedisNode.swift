@@ -4,6 +4,7 @@ import NIOPosix
 import Platform
 import Store
 import TestSupport
+import Wire
 
 /// One process's end of a Redis: a subscriber and a store, each on an event loop of its own.
 struct RedisNode: Sendable {
@@ -79,7 +80,7 @@ extension RedisEndpointSettings {
 extension RedisEndpointSettings {
   /// A namespace of its own in the cluster of the nodes on these ports.
   static func on(_ ports: [Int], timeout: Milliseconds = .seconds(10)) -> RedisEndpointSettings {
-    let seeds = ports.map { Address.tcp(host: "127.0.0.1", port: $0) }
+    let seeds = ports.map { ServerAddress.tcp(host: "127.0.0.1", port: $0) }
     var settings = RedisEndpointSettings(address: seeds[0])
     settings.topology = .cluster(seeds)
     settings.timeout = timeout

@@ -1,13 +1,13 @@
 import Testing
+import Wire
 
 @testable import Store
 
 /// The search for the master, without a network.
 @Suite struct SentinelDiscoveryTests {
-  private typealias Address = RedisEndpointSettings.Address
-  private let sentinels: [Address] = [1, 2, 3].map { .tcp(host: "s", port: $0) }
-  private let a = Address.tcp(host: "a", port: 7)
-  private let b = Address.tcp(host: "b", port: 8)
+  private let sentinels: [ServerAddress] = [1, 2, 3].map { .tcp(host: "s", port: $0) }
+  private let a = ServerAddress.tcp(host: "a", port: 7)
+  private let b = ServerAddress.tcp(host: "b", port: 8)
 
   private func named(_ host: String, _ port: Int) -> RedisValue { .array([.text(host), .text("\(port)")]) }
 

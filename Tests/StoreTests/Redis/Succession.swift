@@ -1,6 +1,7 @@
 import Idempotency
 import Store
 import TestSupport
+import Wire
 
 /// A master, the replica that takes over from it, and a replica of that one, so that either master may be demanded to
 /// have one. Nodes reach the present master through a relay.

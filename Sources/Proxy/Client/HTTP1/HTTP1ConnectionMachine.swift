@@ -1,14 +1,14 @@
 /// The state machine of a client's HTTP/1.1 connection: the order of requests and responses, and the connection's end.
 /// Holds no bytes and performs no I/O.
 ///
-/// One exchange is under way at a time. Requests that the client pipelines behind it stay undecoded until its response
+/// One turn is under way at a time. Requests that the client pipelines behind it stay undecoded until its response
 /// is written. The client may end its sending side at any point; complete requests still get their responses.
 struct HTTP1ConnectionMachine: ~Copyable {
   /// The client's sending side.
   enum Input { case open, ended }
 
-  /// One request and its response.
-  struct Exchange {
+  /// A request and its response.
+  struct Turn {
     enum Request {
       /// The end of the request has not been decoded. Followed by `whole` or `broken`.
       case arriving
@@ -20,9 +20,9 @@ struct HTTP1ConnectionMachine: ~Copyable {
     enum Response {
       /// The head has not been written. Followed by `begun`.
       case none
-      /// A part has been written. Followed by `queued`, or by the end of the exchange.
+      /// A part has been written. Followed by `queued`, or by the end of the turn.
       case begun(isLast: Bool)
-      /// The response is complete, but the client has not taken all of it. Followed by the end of the exchange.
+      /// The response is complete, but the client has not taken all of it. Followed by the end of the turn.
       case queued(isLast: Bool)
     }
 
@@ -40,11 +40,11 @@ struct HTTP1ConnectionMachine: ~Copyable {
   }
 
   private enum State: ~Copyable {
-    /// Between exchanges. Only before the first head may the client still turn out to speak HTTP/2. Followed by
-    /// `exchange`, `closing` or `closed`.
+    /// Between turns. Only before the first head may the client still turn out to speak HTTP/2. Followed by
+    /// `serving`, `closing` or `closed`.
     case idle(Input, isFirst: Bool)
-    /// An exchange is under way. Followed by `idle`, `tunnel`, `closing` or `closed`.
-    case exchange(Exchange)
+    /// A turn is under way. Followed by `idle`, `tunnel`, `closing` or `closed`.
+    case serving(Turn)
     /// Client and backend have switched protocols: bytes pass unchanged. Followed by `closing` or `closed`.
     case tunnel(Input, isQueued: Bool)
     /// The last response has been written. The connection closes once the client has taken it; bytes that still arrive
@@ -69,7 +69,7 @@ extension HTTP1ConnectionMachine {
   var bytesAction: BytesAction {
     switch state {
     case .idle: .decode
-    case .exchange(let exchange): exchange.request == .broken ? .drop : .decode
+    case .serving(let turn): turn.request == .broken ? .drop : .decode
     case .tunnel: .passOn
     case .closing: .drop
     case .closed: .drop
@@ -90,9 +90,9 @@ extension HTTP1ConnectionMachine {
   var decoding: Decoding {
     switch state {
     case .idle: return .head
-    case .exchange(let exchange):
-      guard exchange.request == .arriving else { return .nothing }
-      return exchange.input == .ended ? .restOfBody : .body
+    case .serving(let turn):
+      guard turn.request == .arriving else { return .nothing }
+      return turn.input == .ended ? .restOfBody : .body
     case .tunnel: return .nothing
     case .closing: return .nothing
     case .closed: return .nothing
@@ -114,21 +114,21 @@ extension HTTP1ConnectionMachine {
   var reading: Reading {
     switch state {
     case .idle(let input, _): return input == .ended ? .unchanged : .whileRoom
-    case .exchange(let exchange):
-      guard exchange.input == .open else { return .unchanged }
-      return exchange.request == .broken ? .always : .whileRoom
+    case .serving(let turn):
+      guard turn.input == .open else { return .unchanged }
+      return turn.request == .broken ? .always : .whileRoom
     case .tunnel(let input, _): return input == .ended ? .unchanged : .whileTaken
     case .closing: return .always
     case .closed: return .always
     }
   }
 
-  /// A head has been decoded, which begins an exchange.
+  /// A head has been decoded, which begins a turn.
   mutating func didDecodeHead(hasBody: Bool) {
     switch consume state {
     case .idle(let input, _):
-      self = Self(.exchange(Exchange(input: input, request: hasBody ? .arriving : .whole)))
-    case .exchange: preconditionFailure("HTTP1ConnectionMachine: a head decoded within an exchange")
+      self = Self(.serving(Turn(input: input, request: hasBody ? .arriving : .whole)))
+    case .serving: preconditionFailure("HTTP1ConnectionMachine: a head decoded within a turn")
     case .tunnel: preconditionFailure("HTTP1ConnectionMachine: a head decoded in a tunnel")
     case let other: self = Self(other)
     }
@@ -137,9 +137,9 @@ extension HTTP1ConnectionMachine {
   /// The end of the request has been decoded.
   mutating func didDecodeEnd() {
     switch consume state {
-    case .exchange(var exchange):
-      if exchange.request == .arriving { exchange.request = .whole }
-      self = Self(.exchange(exchange))
+    case .serving(var turn):
+      if turn.request == .arriving { turn.request = .whole }
+      self = Self(.serving(turn))
     case let other: self = Self(other)
     }
   }
@@ -166,9 +166,9 @@ extension HTTP1ConnectionMachine {
       }
       self = Self(.closed)
       return .becomeHTTP2
-    case .exchange(var exchange):
-      exchange.request = .broken
-      self = Self(.exchange(exchange))
+    case .serving(var turn):
+      turn.request = .broken
+      self = Self(.serving(turn))
       return .failBody
     case let other:
       self = Self(other)
@@ -180,7 +180,7 @@ extension HTTP1ConnectionMachine {
   var hasInputEnded: Bool {
     switch state {
     case .idle(let input, _): input == .ended
-    case .exchange(let exchange): exchange.input == .ended
+    case .serving(let turn): turn.input == .ended
     case .tunnel(let input, _): input == .ended
     case .closing: false
     case .closed: false
@@ -195,9 +195,9 @@ extension HTTP1ConnectionMachine {
     case .idle(_, let isFirst):
       self = Self(.idle(.ended, isFirst: isFirst))
       return .decode
-    case .exchange(var exchange):
-      exchange.input = .ended
-      self = Self(.exchange(exchange))
+    case .serving(var turn):
+      turn.input = .ended
+      self = Self(.serving(turn))
       return .decode
     case .tunnel(_, let isQueued):
       self = Self(.tunnel(.ended, isQueued: isQueued))
@@ -228,10 +228,10 @@ extension HTTP1ConnectionMachine {
       }
       self = Self(.closing)
       return .close
-    case .exchange(var exchange):
-      let isCutOff = exchange.input == .ended && exchange.request == .arriving
-      if isCutOff { exchange.request = .broken }
-      self = Self(.exchange(exchange))
+    case .serving(var turn):
+      let isCutOff = turn.input == .ended && turn.request == .arriving
+      if isCutOff { turn.request = .broken }
+      self = Self(.serving(turn))
       return isCutOff ? .failBody : .nothing
     case let other:
       self = Self(other)
@@ -250,10 +250,10 @@ extension HTTP1ConnectionMachine {
   /// - Returns: Whether the connection closes for a reason that the head must state.
   mutating func responseBegins(isPersistent: Bool, isDelimitedByClose: Bool) -> Bool {
     switch consume state {
-    case .exchange(var exchange):
-      let isLast = !isPersistent || exchange.request != .whole
-      exchange.response = .begun(isLast: isLast || isDelimitedByClose)
-      self = Self(.exchange(exchange))
+    case .serving(var turn):
+      let isLast = !isPersistent || turn.request != .whole
+      turn.response = .begun(isLast: isLast || isDelimitedByClose)
+      self = Self(.serving(turn))
       return isLast
     case .idle: preconditionFailure("HTTP1ConnectionMachine: a response without a request")
     case .tunnel: preconditionFailure("HTTP1ConnectionMachine: a response in a tunnel")
@@ -267,9 +267,9 @@ extension HTTP1ConnectionMachine {
   /// - Returns: Whether the client has ended its sending side already.
   mutating func protocolsSwitch() -> Bool {
     switch consume state {
-    case .exchange(let exchange):
-      self = Self(.tunnel(exchange.input, isQueued: false))
-      return exchange.input == .ended
+    case .serving(let turn):
+      self = Self(.tunnel(turn.input, isQueued: false))
+      return turn.input == .ended
     case .idle: preconditionFailure("HTTP1ConnectionMachine: protocols switched without a request")
     case .tunnel: preconditionFailure("HTTP1ConnectionMachine: protocols switched twice")
     case let other: self = Self(other)
@@ -280,19 +280,19 @@ extension HTTP1ConnectionMachine {
   /// The end of the response waits behind bytes that the client has not taken.
   mutating func responseQueued() {
     switch consume state {
-    case .exchange(var exchange):
-      exchange.response = .queued(isLast: exchange.isLast)
-      self = Self(.exchange(exchange))
+    case .serving(var turn):
+      turn.response = .queued(isLast: turn.isLast)
+      self = Self(.serving(turn))
     case .tunnel(let input, _): self = Self(.tunnel(input, isQueued: true))
     case let other: self = Self(other)
     }
   }
 
-  /// Whether the exchange ends once the client has taken what waits for it.
+  /// Whether the turn ends once the client has taken what waits for it.
   var isResponseQueued: Bool {
     switch state {
-    case .exchange(let exchange):
-      if case .queued = exchange.response { return true }
+    case .serving(let turn):
+      if case .queued = turn.response { return true }
       return false
     case .tunnel(_, let isQueued): return isQueued
     case .idle: return false
@@ -319,13 +319,13 @@ extension HTTP1ConnectionMachine {
   /// - Parameter hasUndecoded: Whether bytes behind the request wait to be decoded.
   mutating func responseEnded(hasUndecoded: Bool) -> ResponseEndedAction {
     switch consume state {
-    case .exchange(let exchange):
-      guard exchange.request == .whole, !exchange.isLast else {
+    case .serving(let turn):
+      guard turn.request == .whole, !turn.isLast else {
         self = Self(.closing)
-        return exchange.request == .whole && !hasUndecoded ? .close : .linger
+        return turn.request == .whole && !hasUndecoded ? .close : .linger
       }
-      self = Self(.idle(exchange.input, isFirst: false))
-      return hasUndecoded || exchange.input == .ended ? .decodeNext : .awaitNext
+      self = Self(.idle(turn.input, isFirst: false))
+      return hasUndecoded || turn.input == .ended ? .decodeNext : .awaitNext
     case .tunnel(let input, _):
       self = Self(.closing)
       return input == .ended && !hasUndecoded ? .close : .linger
@@ -346,9 +346,9 @@ extension HTTP1ConnectionMachine {
     case .idle:
       self = Self(.closing)
       return hasUndecoded ? .refuse : .close
-    case .exchange(let exchange):
+    case .serving(let turn):
       // Its delivery has time-outs of its own.
-      self = Self(.exchange(exchange))
+      self = Self(.serving(turn))
       return .extend
     case .tunnel: self = Self(.closing)
     case let other: self = Self(other)

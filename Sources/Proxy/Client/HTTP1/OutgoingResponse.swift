@@ -33,7 +33,7 @@ struct OutgoingResponse {
     bytes.append(end)
   }
 
-  /// Takes out the next bytes, at most so many.
+  /// Takes out the next bytes, at most `limit`.
   mutating func next(upTo limit: Int) -> ByteBuffer? { bytes.next(upTo: limit) }
 
   /// Reads the rest of the body from another buffer with the same bytes.

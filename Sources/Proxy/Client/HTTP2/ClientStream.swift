@@ -103,7 +103,7 @@ extension ClientStream {
       let delivery = Delivery(
         request: request, channel: self, memory: session.memory, peer: session.peer, on: downstream)
       holdsSlot = true
-      delivery.whenRunEnds = { [self] in releaseSlot() }
+      delivery.didEndRun = { [self] in releaseSlot() }
       self.delivery = delivery
     } catch {
       machine.didRefuseHead(isMalformed: error.status == 400, isEnd: isEnd)

@@ -40,7 +40,7 @@ struct FrameBudget {
     left = Double(max)
   }
 
-  /// A frame of DATA or HEADERS was sent, with a payload of so many bytes.
+  /// A frame of DATA or HEADERS was sent, with a payload of `bytes` bytes.
   mutating func sent(_ bytes: Int) { add(Self.creditOfFrame + bytes / Self.bytesOfCredit) }
 
   /// Whether a frame of this type that came may be handled.
@@ -87,7 +87,7 @@ struct ReadLimit {
 
   private(set) var bytes = full
 
-  /// Returns whether the limit changes after a read in which so many frames began.
+  /// Returns whether the limit changes after a read in which `frames` frames began.
   mutating func changes(after frames: Int) -> Bool {
     let before = bytes
     if frames >= Self.manyFrames { bytes = Self.small }

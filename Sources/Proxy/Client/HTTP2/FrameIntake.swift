@@ -38,7 +38,7 @@ struct FrameIntake {
 
   init(budget: FrameBudget) { self.budget = budget }
 
-  /// A frame of DATA or HEADERS was sent, with a payload of so many bytes.
+  /// A frame of DATA or HEADERS was sent, with a payload of `bytes` bytes.
   mutating func sent(_ bytes: Int) {
     pingCredit = min(pingCredit + 1, Self.maxPingCredit)
     budget.sent(bytes)

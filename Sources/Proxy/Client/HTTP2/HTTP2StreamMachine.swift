@@ -80,7 +80,7 @@ extension HTTP2StreamMachine {
     case drop
   }
 
-  /// A frame of DATA has come, with so many bytes.
+  /// A frame of DATA has come, with `count` bytes.
   mutating func didReceiveData(_ count: Int, isEnd: Bool) -> FrameAction {
     switch consume state {
     case .open(.arriving(var length), .open):

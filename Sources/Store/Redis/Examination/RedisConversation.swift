@@ -3,13 +3,14 @@ import NIOCore
 import NIOPosix
 import Platform
 import TLS
+import Wire
 
 /// One connection for a few commands, which ends with their replies.
 struct RedisConversation {
   /// The reason for which there are no replies.
   struct Fault: Error { let reason: String }
 
-  let address: RedisEndpointSettings.Address
+  let address: ServerAddress
   let login: RedisLogin
   let timeout: Milliseconds
 

@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 /// A finding about the servers of a store.
 public struct RedisFinding: Sendable, Equatable {
@@ -9,8 +10,6 @@ public struct RedisFinding: Sendable, Equatable {
 
 /// The examination of all servers that the settings name, for an operator who has not started Semel yet.
 public struct RedisExamination: Sendable {
-  typealias Address = RedisEndpointSettings.Address
-
   /// The clock difference between two machines that is worth a warning, in seconds.
   private static let maxSkew: Int64 = 2
 
@@ -32,9 +31,11 @@ public struct RedisExamination: Sendable {
     }
   }
 
-  private func examine(_ sentinels: [Address], _ name: String, _ login: RedisLogin) async -> [RedisFinding] {
+  private func examine(_ sentinels: [ServerAddress], _ name: String, _ login: RedisLogin) async
+    -> [RedisFinding]
+  {
     var found: [RedisFinding] = []
-    var masters: [Address] = []
+    var masters: [ServerAddress] = []
     for sentinel in sentinels {
       let conversation = RedisConversation(address: sentinel, login: login, timeout: settings.timeout)
       do throws(RedisConversation.Fault) {
@@ -59,7 +60,7 @@ public struct RedisExamination: Sendable {
     return found
   }
 
-  private func examine(_ seeds: [Address]) async -> [RedisFinding] {
+  private func examine(_ seeds: [ServerAddress]) async -> [RedisFinding] {
     var found: [RedisFinding] = []
     var map: SlotMap?
     for seed in seeds {
@@ -83,12 +84,12 @@ public struct RedisExamination: Sendable {
     return found
   }
 
-  private func conversation(_ address: Address) -> RedisConversation {
+  private func conversation(_ address: ServerAddress) -> RedisConversation {
     RedisConversation(address: address, login: settings.login, timeout: settings.timeout)
   }
 
   /// Examines one server that is to hold records.
-  private func examine(_ address: Address) async -> [RedisFinding] {
+  private func examine(_ address: ServerAddress) async -> [RedisFinding] {
     let rights = RedisRights(
       namespace: settings.namespace, user: settings.login.user, topology: settings.topology,
       demand: settings.demand)
@@ -114,7 +115,7 @@ public struct RedisExamination: Sendable {
     }
   }
 
-  private func judge(_ address: Address, _ replies: [RedisValue]) -> [RedisFinding] {
+  private func judge(_ address: ServerAddress, _ replies: [RedisValue]) -> [RedisFinding] {
     var found = (RedisDurability.doubts(memory: replies[0]) + RedisDurability.doubts(persistence: replies[1]))
       .map {
         RedisFinding(isError: settings.requireDurable, text: "\(address): \($0)")
@@ -146,7 +147,7 @@ public struct RedisExamination: Sendable {
   }
 
   /// Judges the replicas of a server on which changes wait for some.
-  private func judge(_ address: Address, replication reply: RedisValue) -> [RedisFinding] {
+  private func judge(_ address: ServerAddress, replication reply: RedisValue) -> [RedisFinding] {
     guard let demand = settings.demand, demand.replicas > 0, let text = reply.text else { return [] }
     let lines = text.split(whereSeparator: \.isNewline)
     let count = lines.count { $0.hasPrefix("slave") && $0.contains("state=online") }
@@ -168,7 +169,9 @@ public struct RedisExamination: Sendable {
     return found
   }
 
-  private func judge(_ address: Address, _ rights: RedisRights, _ replies: [RedisValue]) -> [RedisFinding] {
+  private func judge(_ address: ServerAddress, _ rights: RedisRights, _ replies: [RedisValue])
+    -> [RedisFinding]
+  {
     let missing = rights.missing(by: replies)
     if !missing.isEmpty {
       return [

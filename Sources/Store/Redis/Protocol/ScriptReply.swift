@@ -25,9 +25,9 @@ struct ScriptReply {
   var now = StoreInstant(milliseconds: 0)
   /// The time when this copy was written, by this machine's boot-time clock.
   var sentAt = BootInstant(nanoseconds: 0)
-  /// The time until which Redis may still execute an earlier copy that carries a deadline and whose reply was lost; 0
-  /// if this is the only copy.
-  var copiedUntil = BootInstant(nanoseconds: 0)
+  /// The time until which Redis may still execute an earlier copy that carries a deadline and whose reply was lost;
+  /// `nil` if this is the only copy.
+  var copiedUntil: BootInstant?
   /// The reason for which the reply does not count: too few replicas have the change. `nil` if it counts.
   var shortage: String?
   /// The response that was read from a key of its own.

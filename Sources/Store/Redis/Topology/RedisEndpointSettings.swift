@@ -1,5 +1,6 @@
 import Idempotency
 import TLS
+import Wire
 
 /// The credentials and the TLS client for one kind of server. Each new connection takes them as they are then.
 public struct RedisLogin: Sendable {
@@ -21,22 +22,17 @@ public struct RedisLogin: Sendable {
 
 /// The addresses and logins of Redis' servers, and the names of Semel's keys in them.
 public struct RedisEndpointSettings: Sendable {
-  public enum Address: Sendable, Hashable {
-    case tcp(host: String, port: Int)
-    case unix(path: String)
-  }
-
   /// The servers and their roles.
   public enum Topology: Sendable {
     case standalone
     /// The Sentinels' addresses, the name under which they know the master, and the login at them.
-    case sentinel([Address], master: String, login: RedisLogin)
+    case sentinel([ServerAddress], master: String, login: RedisLogin)
     /// Some nodes of a cluster, which name all others.
-    case cluster([Address])
+    case cluster([ServerAddress])
   }
 
   /// The address of a standalone server; of another topology the first address that is configured.
-  public var address: Address
+  public var address: ServerAddress
   public var topology = Topology.standalone
   /// The login at the servers that hold the records.
   public var login = RedisLogin()
@@ -58,21 +54,5 @@ public struct RedisEndpointSettings: Sendable {
   /// node from publishing.
   public var inspectionInterval: Milliseconds = .seconds(3)
 
-  public init(address: Address) { self.address = address }
-}
-
-extension RedisEndpointSettings.Address {
-  /// The host; `nil` on a Unix socket.
-  var host: String? {
-    if case .tcp(let host, _) = self { host } else { nil }
-  }
-}
-
-extension RedisEndpointSettings.Address: CustomStringConvertible {
-  public var description: String {
-    switch self {
-    case .tcp(let host, let port): "\(host):\(port)"
-    case .unix(let path): "unix:\(path)"
-    }
-  }
+  public init(address: ServerAddress) { self.address = address }
 }

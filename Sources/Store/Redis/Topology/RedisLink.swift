@@ -4,6 +4,7 @@ import NIOCore
 import NIOPosix
 import Platform
 import TLS
+import Wire
 
 /// The user of a link, which is called on its loop alone.
 protocol RedisLinkUser: AnyObject {
@@ -55,7 +56,7 @@ final class RedisLink: @unchecked Sendable {
   private let purpose: RedisPurpose
   private let logger: Logger
   /// The server's address; `nil` until it is known.
-  private(set) var address: RedisEndpointSettings.Address?
+  private(set) var address: ServerAddress?
   /// The number of attempts to connect, by which a late channel of an earlier one is recognised.
   private var attempt = 0
   /// Whether a connection was established before.
@@ -74,7 +75,7 @@ final class RedisLink: @unchecked Sendable {
   /// failure.
   private(set) var outage: (since: BootInstant, reason: String)?
   /// Called when the connection ends or cannot be established, with the address and the reason.
-  var didFail: (RedisEndpointSettings.Address, String) -> Void = { _, _ in }
+  var didFail: (ServerAddress, String) -> Void = { _, _ in }
   /// Called when a connection is ready for commands.
   var didConnect: () -> Void = {}
 
@@ -86,7 +87,7 @@ final class RedisLink: @unchecked Sendable {
   ///   - isOnly: Whether the counters' state is this link's own.
   init(
     context: EventLoopContext, settings: RedisEndpointSettings, purpose: RedisPurpose,
-    address: RedisEndpointSettings.Address?, counters: RedisCounters = RedisCounters(), isOnly: Bool = true,
+    address: ServerAddress?, counters: RedisCounters = RedisCounters(), isOnly: Bool = true,
     logger: Logger
   ) {
     self.context = context
@@ -112,7 +113,7 @@ final class RedisLink: @unchecked Sendable {
 
   /// Whether the outage has lasted for longer than one call may take, so that waiting for a connection is pointless.
   var isOutageLong: Bool {
-    outage.map { BootInstant(nanoseconds: bootTimeNanoseconds()) - $0.since >= settings.timeout } ?? false
+    outage.map { BootInstant.now - $0.since >= settings.timeout } ?? false
   }
 
   func start() {
@@ -121,7 +122,7 @@ final class RedisLink: @unchecked Sendable {
   }
 
   /// Uses another address from now on. A connection to the earlier one ends at once.
-  func move(to address: RedisEndpointSettings.Address) {
+  func move(to address: ServerAddress) {
     guard address != self.address else { return }
     self.address = address
     switch state {
@@ -134,7 +135,7 @@ final class RedisLink: @unchecked Sendable {
   }
 
   /// Uses another address for the next attempt to connect.
-  func aim(at address: RedisEndpointSettings.Address) { self.address = address }
+  func aim(at address: ServerAddress) { self.address = address }
 
   /// Takes the reason for which no usable address is known.
   func lacksAddress(because reason: String) {
@@ -184,7 +185,7 @@ extension RedisLink {
     guard let address else {
       state = .waiting
       outage =
-        outage ?? (BootInstant(nanoseconds: bootTimeNanoseconds()), "no Sentinel has named the master yet")
+        outage ?? (BootInstant.now, "no Sentinel has named the master yet")
       return
     }
     state = .connecting(nil, RedisHandshake(settings, for: purpose))
@@ -213,7 +214,7 @@ extension RedisLink {
   private var peer: String { "\(purpose.peer) at \(address.map { "\($0)" } ?? "an unknown address")" }
 
   private func addHandlers(
-    to channel: any Channel, at address: RedisEndpointSettings.Address
+    to channel: any Channel, at address: ServerAddress
   ) throws {
     let handlers = channel.pipeline.syncOperations
     // Writes wait in the TLS handler until the server's certificate is verified.
@@ -223,9 +224,9 @@ extension RedisLink {
   }
 
   private func limitAttempt(to span: Milliseconds) {
-    let due = BootInstant(nanoseconds: bootTimeNanoseconds()) + span
+    let due = BootInstant.now + span
     attemptLimit = context.loop.scheduleTask(in: .milliseconds(span.count)) { [self] in
-      let now = BootInstant(nanoseconds: bootTimeNanoseconds())
+      let now = BootInstant.now
       switch attemptDeadline.verdict(due: due, now: now, hasUnread: hasUnread) {
       case .readUntil(let later): limitAttempt(to: later - now)
       case .over: fail("\(peer) does not reply")
@@ -292,7 +293,7 @@ extension RedisLink {
     case .connecting, .up: break
     }
     if outage == nil {
-      outage = (BootInstant(nanoseconds: bootTimeNanoseconds()), reason)
+      outage = (BootInstant.now, reason)
       logger.warning("no connection to \(purpose.peer)", metadata: ["reason": "\(reason)"])
     } else {
       outage?.reason = reason

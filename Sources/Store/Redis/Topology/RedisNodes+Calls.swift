@@ -1,12 +1,13 @@
 import Idempotency
 import Platform
+import Wire
 
 /// The key of a command, which determines the node.
 enum RedisRoute {
   case record(RecordID)
   case key(String)
   /// One certain node of a cluster.
-  case node(RedisEndpointSettings.Address)
+  case node(ServerAddress)
   /// Any node.
   case any
 
@@ -40,7 +41,7 @@ extension RedisNodes {
     first: RedisPlainCommand? = nil, _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
   ) async throws(StoreError) -> ScriptReply {
     var copies =
-      copies ?? CommandAttempts(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
+      copies ?? CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
     do {
       return try await reply(to: script, route, after: &copies, capacity: capacity, first: first, write)
     } catch {
@@ -62,13 +63,13 @@ extension RedisNodes {
     // While a slot moves, either command may be sent elsewhere: the script follows once the response is there.
     if single == nil, let response = first.take(), let id = route.id { _ = try await run(response, id) }
     while true {
-      copies.beginAnew(at: RedisPipeline.now)
-      guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
+      copies.beginAnew(at: BootInstant.now)
+      guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, script, &copies)
       if script == .claim {
         if let refusal = pipeline.claimRefusal { throw copies.refused(refusal) }
         if let left = pipeline.graceLeft {
-          guard RedisPipeline.now + left < copies.deadline else { throw copies.refused(Self.graceRefusal) }
+          guard BootInstant.now + left < copies.deadline else { throw copies.refused(Self.graceRefusal) }
           await context.sleep(milliseconds: left.count + 1)
           continue
         }
@@ -102,15 +103,15 @@ extension RedisNodes {
     guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp,
       pipeline.claimRefusal == nil, pipeline.graceLeft == nil
     else { return false }
-    pipeline.append(script, id, capacity, RedisPipeline.now + settings.timeout, .call(onReply), write)
+    pipeline.append(script, id, capacity, BootInstant.now + settings.timeout, .call(onReply), write)
     return true
   }
 
   /// Runs a command on a key of a record within one call's time-out, and repeats it if its reply was lost.
   func run(_ command: RedisPlainCommand, _ id: RecordID) async throws(StoreError) -> RedisPlainCommand.Reply {
-    var copies = CommandAttempts(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
+    var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
     while true {
-      guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
+      guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(.record(id), nil, &copies)
       let reply = await withUnsafeContinuation { waiter in
         pipeline.append(command, copies.deadline, isAsking: isAsking) { waiter.resume(returning: $0) }
@@ -120,7 +121,7 @@ extension RedisNodes {
         guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
         refused(refusal, by: pipeline)
         _ = try copies.ended(.redirected(refusal))
-      case .lost(let reason): guard RedisPipeline.now < copies.deadline else { throw .unavailable(reason) }
+      case .lost(let reason): guard BootInstant.now < copies.deadline else { throw .unavailable(reason) }
       case .value, .integer, .none: return reply
       }
     }
@@ -129,14 +130,14 @@ extension RedisNodes {
   /// Writes a command on a key of a record that nobody waits for, if there is a connection.
   func send(_ command: RedisPlainCommand, _ id: RecordID) {
     guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp else { return }
-    pipeline.append(command, RedisPipeline.now + settings.timeout) { _ in }
+    pipeline.append(command, BootInstant.now + settings.timeout) { _ in }
   }
 
   /// The reply to a command that is no script. It is not repeated if its reply was lost.
   func reply(to words: [String], _ route: RedisRoute) async throws(StoreError) -> RedisValue {
-    var copies = CommandAttempts(timeout: settings.timeout, deadline: RedisPipeline.now + settings.timeout)
+    var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
     while true {
-      guard copies.areNone || RedisPipeline.now < copies.deadline else { throw copies.error(copies.slowness) }
+      guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, nil, &copies)
       let reply = await withUnsafeContinuation { continuation in
         pipeline.query(words, isAsking: isAsking) { continuation.resume(returning: $0) }
@@ -157,7 +158,7 @@ extension RedisNodes {
     switch copies.takeNext() {
     case .byMap: break
     case .later(let pause):
-      await context.sleep(milliseconds: max(0, min(pause, copies.deadline - RedisPipeline.now)).count)
+      await context.sleep(milliseconds: max(0, min(pause, copies.deadline - BootInstant.now)).count)
     case .fail(let reason): throw copies.error(reason)
     case .asking(let address):
       return (try await connected(copies, script) { pipeline(at: address) }, true)
@@ -185,7 +186,7 @@ extension RedisNodes {
         throw copies.refused(hold)
       }
       if let found, found.link.isUp { return found }
-      guard copies.deadline > RedisPipeline.now, !isOutageLong(found) else {
+      guard copies.deadline > BootInstant.now, !isOutageLong(found) else {
         throw copies.error(outageReason(found))
       }
       await change(by: copies.deadline)

@@ -2,14 +2,13 @@ import Idempotency
 import Logging
 import NIOCore
 import Platform
+import Wire
 
 /// The connections of one event loop to the servers that hold the records, and the way of each command to one of them.
 /// Confined to its loop.
 ///
 /// A standalone server and a master that Sentinels name have one connection, a cluster one for each master.
 final class RedisNodes: @unchecked Sendable {
-  typealias Address = RedisEndpointSettings.Address
-
   let context: EventLoopContext
   let settings: RedisEndpointSettings
   let keys: RedisKeys
@@ -20,7 +19,7 @@ final class RedisNodes: @unchecked Sendable {
   /// The only connection; `nil` in a cluster.
   let single: RedisPipeline?
   /// The connections to a cluster's nodes.
-  var pipelines: [Address: RedisPipeline] = [:]
+  var pipelines: [ServerAddress: RedisPipeline] = [:]
   /// The masters of the slots; `nil` until a node has named them, and outside a cluster.
   var map: SlotMap?
   /// Whether a reply with the slot map is awaited.
@@ -73,7 +72,7 @@ final class RedisNodes: @unchecked Sendable {
   }
 
   private static func pipeline(
-    _ context: EventLoopContext, _ settings: RedisEndpointSettings, at address: Address?,
+    _ context: EventLoopContext, _ settings: RedisEndpointSettings, at address: ServerAddress?,
     _ counters: RedisCounters, isOnly: Bool, _ logger: Logger, _ subscriber: RedisSubscriber
   ) -> RedisPipeline {
     let link = RedisLink(
@@ -109,7 +108,7 @@ final class RedisNodes: @unchecked Sendable {
   var all: [RedisPipeline] { single.map { [$0] } ?? Array(pipelines.values) }
 
   /// The connection to a node of a cluster, which is established if there is none.
-  func pipeline(at address: Address) -> RedisPipeline {
+  func pipeline(at address: ServerAddress) -> RedisPipeline {
     if let known = pipelines[address] { return known }
     let made = Self.pipeline(context, settings, at: address, counters, isOnly: false, logger, subscriber)
     pipelines[address] = made
@@ -175,7 +174,7 @@ final class RedisNodes: @unchecked Sendable {
 
   /// Waits for a change until then.
   func change(by deadline: BootInstant) async {
-    let left = deadline - RedisPipeline.now
+    let left = deadline - BootInstant.now
     guard left > 0 else { return }
     let signal = Signal(timers: context.timers)
     changeWaiters.append(signal)
@@ -185,7 +184,7 @@ final class RedisNodes: @unchecked Sendable {
 
   /// Waits until no copy of a claim can be executed any more.
   func waitUntilPast(_ deadline: BootInstant) async {
-    let left = deadline - RedisPipeline.now
+    let left = deadline - BootInstant.now
     if left > 0 { await context.sleep(milliseconds: left.count + 1) }
   }
 }

@@ -1,4 +1,5 @@
 import Idempotency
+import Platform
 
 /// The server's changes that concern live claims.
 extension RedisPipeline {
@@ -18,7 +19,7 @@ extension RedisPipeline {
 
   /// Takes the server's history.
   func met(_ history: ReplicationHistory) {
-    let now = Self.now
+    let now = BootInstant.now
     guard let promotion = subscriber.alarm.met(history, of: name, at: now),
       now - promotion.at < Self.promotionTime
     else { return }
@@ -32,23 +33,23 @@ extension RedisPipeline {
   /// Takes a step of the server's clock.
   func clockStepped(by step: Milliseconds) {
     subscriber.alarm.clockStepped(by: step, of: name)
-    holdClaims(until: Self.now + Self.clockGrace)
+    holdClaims(until: BootInstant.now + Self.clockGrace)
     renewLeases()
   }
 
   private func renewLeases() {
     subscriber.alarm.renewLeases()
-    guard subscriber.alarm.mayAnnounce(at: Self.now) else { return }
+    guard subscriber.alarm.mayAnnounce(at: BootInstant.now) else { return }
     query(["PUBLISH", keys.invalidations, RedisKeys.renewal]) { _ in }
   }
 
-  private func holdClaims(until end: BootInstant) { graceEnd = max(graceEnd, end) }
+  private func holdClaims(until end: BootInstant) { graceEnd = graceEnd.map { max($0, end) } ?? end }
 
   /// The time for which new claims have to wait; `nil` if they need not.
   var graceLeft: Milliseconds? {
-    guard graceEnd.nanoseconds > 0 else { return nil }
-    let left = graceEnd - Self.now
-    if left <= 0 { graceEnd = BootInstant(nanoseconds: 0) }
+    guard let graceEnd else { return nil }
+    let left = graceEnd - BootInstant.now
+    if left <= 0 { self.graceEnd = nil }
     return left > 0 ? left : nil
   }
 }

@@ -11,14 +11,14 @@ extension RedisPipeline {
       guard instant < timer.at else { return }
       context.timers.stop(timer.token)
     }
-    let span = max(instant - Self.now, 0)
+    let span = max(instant - BootInstant.now, 0)
     timer = (context.timers.start(milliseconds: span.count) { [self] in expire() }, instant)
   }
 
   /// Ends the waits whose deadline has passed. If a command had the whole time-out on this connection, the connection
   /// is given up; if a repeated command had only the rest of it, the connection is kept.
   private func expire() {
-    let now = Self.now
+    let now = BootInstant.now
     let due = timer?.at ?? now
     timer = nil
     if isOverdue(at: now),

@@ -25,9 +25,10 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   var timer: (token: LoopTimers.Token, at: BootInstant)?
   var replyDeadline = LateReplyDeadline()
   private var heartbeat: RepeatedTask?
-  private var lastReplyAt = BootInstant(nanoseconds: 0)
-  /// The time of the replies that are being read; 0 before the first of them.
-  private var receivedAt = BootInstant(nanoseconds: 0)
+  /// The time of the last reply of this connection, or of its beginning; `nil` before the first connection.
+  private var lastReplyAt: BootInstant?
+  /// The time of the replies that are being read; `nil` before the first of them.
+  private var receivedAt: BootInstant?
   /// Called when the connection was established or lost, and when claims are refused or allowed.
   var didChange: () -> Void = {}
   /// Called when this server has had too few replicas for the time of a call, for the given reason.
@@ -42,8 +43,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private(set) var hold: String?
   /// The figures of the connected server; `nil` before the first connection.
   private var figures: RedisNodeFigures?
-  /// The time until which new claims wait, so that live owners reach the server first; 0 if they do not.
-  var graceEnd = BootInstant(nanoseconds: 0)
+  /// The time until which new claims wait, so that live owners reach the server first; `nil` if they do not.
+  var graceEnd: BootInstant?
   /// Whether the owners know that this connection's server has taken over from another one.
   var isAlarmed = false
   /// Whether `hold` is final, so that it is reported even while Redis is unreachable.
@@ -110,8 +111,6 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 
   /// Whether no command waits for its reply.
   var isIdle: Bool { pending.isEmpty }
-
-  static var now: BootInstant { BootInstant(nanoseconds: bootTimeNanoseconds()) }
 }
 
 extension RedisPipeline {
@@ -122,7 +121,7 @@ extension RedisPipeline {
     guard link.isUp else { return onReply(nil) }
     if isAsking { appendAsking() }
     link.append { $0.writeCommand(words) }
-    let now = Self.now
+    let now = BootInstant.now
     pending.append(Pending(waiter: .value(onReply), deadline: now + settings.timeout, sentAt: now))
     unwritten += 1
     arm(at: now + settings.timeout)
@@ -140,7 +139,7 @@ extension RedisPipeline {
     if isAsking { appendAsking() }
     link.append { $0.writeCommand(capacity: command.capacity, command.write) }
     link.counters.countRoundTrip()
-    pending.append(Pending(waiter: .plain(onReply), deadline: deadline, sentAt: Self.now))
+    pending.append(Pending(waiter: .plain(onReply), deadline: deadline, sentAt: BootInstant.now))
     unwritten += 1
     arm(at: deadline)
   }
@@ -148,7 +147,7 @@ extension RedisPipeline {
   /// Writes `ASKING`, by which the next command is executed on a slot that is on its way to this node.
   private func appendAsking() {
     link.append { $0.writeCommand(["ASKING"]) }
-    let now = Self.now
+    let now = BootInstant.now
     pending.append(Pending(waiter: nil, deadline: now + settings.timeout, sentAt: now, isScript: false))
     unwritten += 1
   }
@@ -158,7 +157,7 @@ extension RedisPipeline {
   /// - Parameters:
   ///   - script: The script.
   ///   - id: The record; `nil` if the script takes no record's keys.
-  ///   - capacity: The maximum number of bytes that `write` writes.
+  ///   - capacity: The approximate number of bytes that `write` writes.
   ///   - deadline: The time at which the call ends.
   ///   - waiter: The receiver of the copy's result.
   ///   - isWhole: Whether the command carries the script instead of its digest.
@@ -173,7 +172,7 @@ extension RedisPipeline {
     // Otherwise replies would go to the wrong commands.
     context.loop.preconditionInEventLoop()
     precondition(link.isUp, "RedisPipeline: a command without a connection")
-    let now = Self.now
+    let now = BootInstant.now
     // Without an estimate, the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
     if isAsking { appendAsking() }
@@ -198,7 +197,7 @@ extension RedisPipeline {
 
   /// Ends the connection's next write with the command that waits for replicas, if scripts are open.
   func linkWillWrite() {
-    let now = Self.now
+    let now = BootInstant.now
     guard let waits, let words = waits.command(at: now) else { return }
     link.append { $0.writeCommand(words) }
     link.counters.countRoundTrip()
@@ -210,21 +209,22 @@ extension RedisPipeline {
   }
 
   private func beat() {
-    guard link.isUp, Self.now - lastReplyAt >= Milliseconds(Self.keepAlive.nanoseconds / 2_000_000) else {
-      return
-    }
-    append(.clock, nil, 0, Self.now + settings.timeout, nil) { _, _ in }
+    let now = BootInstant.now
+    let minSilence = Milliseconds(Self.keepAlive.nanoseconds / 2_000_000)
+    guard link.isUp, let lastReplyAt, now - lastReplyAt >= minSilence else { return }
+    append(.clock, nil, 0, now + settings.timeout, nil) { _, _ in }
   }
 }
 
 extension RedisPipeline {
   func linkIsUp(_ result: RedisHandshakeResult) -> String? {
     precondition(pending.isEmpty, "RedisPipeline: commands of the connection before")
-    lastReplyAt = Self.now
+    let begunAt = BootInstant.now
+    lastReplyAt = begunAt
     clock.reset()
     isAlarmed = false
     figures = link.counters.node(name)
-    if let now = result.now { take(now, sentAt: lastReplyAt - RedisLink.attemptTime) }
+    if let now = result.now { take(now, sentAt: begunAt - RedisLink.attemptTime) }
     if let history = result.history { met(history) }
     heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
     if let epoch = result.epoch { subscriber.found(epoch, under: keys.facts) }
@@ -258,14 +258,15 @@ extension RedisPipeline {
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {
-    if receivedAt.nanoseconds == 0 { receivedAt = Self.now }
+    let receivedAt = receivedAt ?? BootInstant.now
+    self.receivedAt = receivedAt
     guard let command = pending.popFirst() else {
-      return link.fail("Redis sent a reply that nobody asked for")
+      return link.fail("Redis sent an unexpected reply")
     }
     switch command.waiter {
     case .plain(let onReply): return onReply(RedisPlainCommand.Reply(reply))
     case .value(let onReply): return onReply(reply.value)
-    case .replicas(let waits): return replicasReplied(reply.value, waits)
+    case .replicas(let waits): return replicasReplied(reply.value, waits, at: receivedAt)
     case .task, .call, nil: break
     }
     guard command.isScript else { return }
@@ -286,8 +287,7 @@ extension RedisPipeline {
 
   /// Takes the server's time from a reply.
   private func take(_ now: StoreInstant, sentAt: BootInstant) {
-    let at = receivedAt.nanoseconds == 0 ? Self.now : receivedAt
-    guard let step = clock.update(to: now, sentAt: sentAt, at: at) else { return }
+    guard let step = clock.update(to: now, sentAt: sentAt, at: receivedAt ?? BootInstant.now) else { return }
     clockStepped(by: step)
   }
 
@@ -303,8 +303,8 @@ extension RedisPipeline {
     }
   }
 
-  private func replicasReplied(_ reply: RedisValue, _ waits: ReplicaWaits) {
-    switch waits.replied(reply, at: receivedAt) {
+  private func replicasReplied(_ reply: RedisValue, _ waits: ReplicaWaits, at now: BootInstant) {
+    switch waits.replied(reply, at: now) {
     case .success(let microseconds?): link.counters.didWait(microseconds)
     case .success(nil): break
     case .failure(let error): link.fail(RedisRefusal.advice(error.text))
@@ -340,10 +340,10 @@ extension RedisPipeline {
   }
 
   func linkReadAll() {
-    guard receivedAt.nanoseconds != 0 else { return }
+    guard let receivedAt else { return }
     replyDeadline.hasRead()
     lastReplyAt = receivedAt
-    receivedAt = BootInstant(nanoseconds: 0)
+    self.receivedAt = nil
   }
 
   func linkWrote() { unwritten = 0 }

@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import Platform
 import Synchronization
+import Wire
 
 /// The subscription connection of the process. It receives the ends of the records that tasks wait for, and the
 /// invalidations of all nodes' caches.
@@ -43,7 +44,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   private var inspections: RepeatedTask?
   private var loops: [RedisNodes] = []
   /// The nodes of a cluster that may carry the subscriptions, and the turn of the next one.
-  private var nodes: [RedisEndpointSettings.Address] = []
+  private var nodes: [ServerAddress] = []
   private var turn = 0
   /// Whether `nodes` are masters, not only the addresses that are configured.
   private var knowsMasters = false
@@ -60,7 +61,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     warnings = RedisWarnings(logger: logger)
     alarm = RedisAlarm(logger: logger)
     keys = RedisKeys(namespace: settings.namespace)
-    var address: RedisEndpointSettings.Address? = settings.address
+    var address: ServerAddress? = settings.address
     switch settings.topology {
     case .standalone: break
     case .sentinel: address = nil
@@ -116,7 +117,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
 
   /// Takes the masters of a cluster's slots. A subscription at another node moves: that node may have lost the others,
   /// and then hears nothing. One event loop's map counts, since nodes may disagree for a moment. Safe from any thread.
-  func learn(_ masters: [RedisEndpointSettings.Address], by loop: RedisNodes) {
+  func learn(_ masters: [ServerAddress], by loop: RedisNodes) {
     context.loop.execute {
       guard loop === self.loops.first, self.nodes != masters, let other = masters.randomElement() else {
         return
@@ -153,7 +154,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
 
   private func beat() {
     guard link.isUp else { return }
-    let now = BootInstant(nanoseconds: bootTimeNanoseconds())
+    let now = BootInstant.now
     let due = beatAt + Milliseconds(Self.beatInterval.nanoseconds / 1_000_000)
     beatAt = now
     if isBeatDue {
@@ -243,7 +244,7 @@ extension RedisSubscriber {
       return pushed(channel, payload)
     }
     guard let expectation = expected.popFirst() else {
-      return link.fail("Redis sent a reply that nobody asked for")
+      return link.fail("Redis sent an unexpected reply")
     }
     if case .error(let text) = value {
       refused(expectation, RedisRefusal.advice(text))

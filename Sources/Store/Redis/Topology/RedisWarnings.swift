@@ -33,7 +33,7 @@ final class RedisWarnings: Sendable {
   }
 
   private func isNews(_ text: String) -> Bool {
-    let now = BootInstant(nanoseconds: bootTimeNanoseconds())
+    let now = BootInstant.now
     return written.withLock { written in
       if let last = written[text], now - last < Self.interval { return false }
       written[text] = now

@@ -1,15 +1,14 @@
 import Idempotency
+import Wire
 
 /// The redirections of one call through a cluster: they decide which node gets its next copy, and when. Pure.
 struct ClusterRedirects: Equatable {
-  typealias Address = RedisEndpointSettings.Address
-
   /// The place and time of the next copy.
   enum Next: Equatable {
     /// The master by the slot map, at once.
     case byMap
     /// This node, after `ASKING` on the same connection.
-    case asking(Address)
+    case asking(ServerAddress)
     /// The master by the slot map, after a pause.
     case later(Milliseconds)
     /// No copy any more.

@@ -1,11 +1,11 @@
+import Wire
+
 /// The reason for which a node of a cluster has not executed a command.
 enum ClusterRefusal: Equatable {
-  typealias Address = RedisEndpointSettings.Address
-
   /// The slot belongs to another master.
-  case moved(slot: Int, to: Address)
+  case moved(slot: Int, to: ServerAddress)
   /// The slot is on its way to another master, which already has the key.
-  case ask(to: Address)
+  case ask(to: ServerAddress)
   /// Part of the command's keys have moved.
   case tryAgain
   /// The node reads its data from disk.
@@ -16,7 +16,7 @@ enum ClusterRefusal: Equatable {
   /// Reads an error; `nil` if it is none of these.
   ///
   /// - Parameter node: The node that replied. A target without a host is on the same host.
-  init?(_ text: String, from node: Address) {
+  init?(_ text: String, from node: ServerAddress) {
     let words = text.split(separator: " ")
     switch words.first.map(String.init) ?? "" {
     case "MOVED":
@@ -51,7 +51,7 @@ enum ClusterRefusal: Equatable {
   }
 
   /// Reads `HOST:PORT`, where an IPv6 host has no brackets.
-  private static func address(_ text: Substring, _ node: Address) -> Address? {
+  private static func address(_ text: Substring, _ node: ServerAddress) -> ServerAddress? {
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[colon...].dropFirst()), 1...65535 ~= port
     else { return nil }
     let named = String(text[..<colon])

@@ -1,10 +1,10 @@
+import Wire
+
 /// A place in a walk over the keys of all masters, one after the other by their first slots. Pure.
 ///
 /// Its text is `SLOT/MASTER/CURSOR`. A cursor is valid on the node that returned it only: where another node has taken
 /// over the slots, the walk begins there again.
 struct ClusterWalk: Equatable {
-  typealias Address = RedisEndpointSettings.Address
-
   private let slot: Int
   private let master: String
   private let cursor: String
@@ -20,7 +20,7 @@ struct ClusterWalk: Equatable {
     cursor = String(parts[2])
   }
 
-  private init(_ place: (slot: Int, master: Address), cursor: String = "0") {
+  private init(_ place: (slot: Int, master: ServerAddress), cursor: String = "0") {
     slot = place.slot
     master = "\(place.master)"
     self.cursor = cursor
@@ -31,7 +31,7 @@ struct ClusterWalk: Equatable {
   /// The master and the cursor of the next step; `nil` if the walk has ended.
   ///
   /// - Parameter walk: The place; `nil` at the beginning.
-  static func step(_ walk: ClusterWalk?, in map: SlotMap) -> (master: Address, cursor: String)? {
+  static func step(_ walk: ClusterWalk?, in map: SlotMap) -> (master: ServerAddress, cursor: String)? {
     let places = map.firstSlots
     guard let walk else { return places.first.map { ($0.master, "0") } }
     guard let place = places.first(where: { $0.slot >= walk.slot }) else { return nil }
@@ -39,7 +39,7 @@ struct ClusterWalk: Equatable {
   }
 
   /// The place after a step; `nil` if the walk has ended.
-  static func after(_ master: Address, cursor: String, in map: SlotMap) -> ClusterWalk? {
+  static func after(_ master: ServerAddress, cursor: String, in map: SlotMap) -> ClusterWalk? {
     let places = map.firstSlots
     guard let index = places.firstIndex(where: { $0.master == master }) else { return nil }
     if cursor != "0" { return ClusterWalk(places[index], cursor: cursor) }

@@ -2,6 +2,7 @@ import Idempotency
 import Logging
 import NIOCore
 import Platform
+import Wire
 
 /// The slot map of a cluster, and the connections that follow it.
 extension RedisNodes {
@@ -57,7 +58,7 @@ extension RedisNodes {
     }
   }
 
-  private static func fault(of reply: RedisValue, from address: Address) -> String {
+  private static func fault(of reply: RedisValue, from address: ServerAddress) -> String {
     guard case .error(let text) = reply else {
       return "the node at \(address) knows of no slot that is served"
     }

@@ -1,14 +1,13 @@
 import Idempotency
+import Wire
 
 /// The masters of a cluster by the slots that they serve. Pure.
 struct SlotMap: Equatable {
-  typealias Address = RedisEndpointSettings.Address
-
   static let slotCount = 16384
   private static let none = UInt16.max
 
   /// The masters in the order in which they were named, including those that have lost all their slots since.
-  private(set) var masters: [Address] = []
+  private(set) var masters: [ServerAddress] = []
   /// The index in `masters` of each slot's master.
   private var owners: [UInt16]
   /// The number of slots that no master serves.
@@ -19,7 +18,7 @@ struct SlotMap: Equatable {
   /// Reads a reply to `CLUSTER SLOTS`; `nil` if it is none.
   ///
   /// - Parameter node: The node that replied. A node that does not know its own host leaves it empty.
-  init?(_ reply: RedisValue, from node: Address) {
+  init?(_ reply: RedisValue, from node: ServerAddress) {
     guard case .array(let ranges) = reply else { return nil }
     self.init()
     let read = ranges.compactMap { Self.range($0, from: node) }.sorted {
@@ -38,27 +37,27 @@ struct SlotMap: Equatable {
   }
 
   /// The master of a slot; `nil` if no master serves it.
-  subscript(slot: Int) -> Address? {
+  subscript(slot: Int) -> ServerAddress? {
     let index = owners[slot]
     return index == Self.none ? nil : masters[Int(index)]
   }
 
   /// Takes a single slot's master, which a node has named. The slots beside it keep theirs.
-  mutating func assign(_ slot: Int, to master: Address) {
+  mutating func assign(_ slot: Int, to master: ServerAddress) {
     let owner = UInt16(index(of: master))
     if owners[slot] == Self.none { uncoveredCount -= 1 }
     owners[slot] = owner
   }
 
-  private mutating func index(of master: Address) -> Int {
+  private mutating func index(of master: ServerAddress) -> Int {
     if let known = masters.firstIndex(of: master) { return known }
     masters.append(master)
     return masters.count - 1
   }
 
   /// The first slot of each master that serves any, in ascending order.
-  var firstSlots: [(slot: Int, master: Address)] {
-    var found: [(slot: Int, master: Address)] = []
+  var firstSlots: [(slot: Int, master: ServerAddress)] {
+    var found: [(slot: Int, master: ServerAddress)] = []
     var seen = Set([Self.none])
     var last = Self.none
     for (slot, owner) in owners.enumerated() where owner != last {
@@ -68,8 +67,8 @@ struct SlotMap: Equatable {
     return found
   }
 
-  private static func range(_ value: RedisValue, from node: Address) -> (
-    slots: ClosedRange<Int>, master: Address
+  private static func range(_ value: RedisValue, from node: ServerAddress) -> (
+    slots: ClosedRange<Int>, master: ServerAddress
   )? {
     guard case .array(let parts) = value, parts.count >= 3, case .integer(let first) = parts[0],
       case .integer(let last) = parts[1], 0 <= first, first <= last, last < slotCount,

@@ -22,12 +22,12 @@ struct ReplicaProof {
 
   /// The duration after which replicas count as missing: that of a call.
   private let maxShortfall: Milliseconds
-  private var isWaiting = false
+  /// The time at which the waiting command was written; `nil` if it is not under way.
+  private var waitingSince: BootInstant?
   /// The number of scripts that were written and whose changes are neither proven nor given up.
   private var openCount = 0
   /// The time since which no wait was successful; `nil` if the last one was.
   private var missingSince: BootInstant?
-  private var waitedAt = BootInstant(nanoseconds: 0)
   /// The store's time of a script all of whose predecessors are proven; `nil` if there is none.
   private var provenUntil: StoreInstant?
 
@@ -44,9 +44,8 @@ struct ReplicaProof {
 
   /// Whether the waiting command ends the connection's next write. If so, it counts as written.
   mutating func begins(at now: BootInstant) -> Bool {
-    guard !isWaiting, openCount > 0 || missingSince != nil else { return false }
-    isWaiting = true
-    waitedAt = now
+    guard waitingSince == nil, openCount > 0 || missingSince != nil else { return false }
+    waitingSince = now
     return true
   }
 
@@ -56,13 +55,13 @@ struct ReplicaProof {
   ///   - isMet: Whether enough replicas have everything that was changed before.
   ///   - last: The store's time in the last reply before it; `nil` if there was none.
   mutating func waited(isMet: Bool, last: StoreInstant?) {
-    precondition(isWaiting, "ReplicaProof: a reply without a wait")
-    isWaiting = false
+    guard let since = waitingSince else { preconditionFailure("ReplicaProof: a reply without a wait") }
+    waitingSince = nil
     if isMet {
       missingSince = nil
       provenUntil = last ?? provenUntil
     } else {
-      missingSince = missingSince ?? waitedAt
+      missingSince = missingSince ?? since
     }
   }
 

@@ -1,19 +1,19 @@
+import Wire
+
 /// The search for the master through the Sentinels, each in turn. Pure.
 struct SentinelDiscovery {
-  typealias Address = RedisEndpointSettings.Address
-
   enum Action: Equatable {
     /// Connect to this Sentinel, if no connection to it stands, and ask it for the master.
-    case query(Address)
+    case query(ServerAddress)
     /// Use this master, and ask the same Sentinel again later.
-    case use(Address)
+    case use(ServerAddress)
     /// No Sentinel names a usable master, for this reason: begin again after a pause.
     case pause(String)
     /// Wait for the next event.
     case wait
   }
 
-  private let sentinels: [Address]
+  private let sentinels: [ServerAddress]
   private let name: String
   private var current = 0
   /// The number of Sentinels that failed since one of them last named a master that was usable.
@@ -21,7 +21,7 @@ struct SentinelDiscovery {
   /// The failure of each Sentinel in the present round.
   private var reasons: [Int: String] = [:]
   /// The last master that a Sentinel named; `nil` if none did.
-  private(set) var master: Address?
+  private(set) var master: ServerAddress?
   /// Whether a reply of the present Sentinel is awaited.
   private var isAwaiting = true
 
@@ -30,14 +30,14 @@ struct SentinelDiscovery {
   /// - Parameters:
   ///   - sentinels: The Sentinels' addresses, at least one.
   ///   - name: The name under which they know the master.
-  init(sentinels: [Address], name: String) {
+  init(sentinels: [ServerAddress], name: String) {
     precondition(!sentinels.isEmpty, "SentinelDiscovery: no Sentinel")
     self.sentinels = sentinels
     self.name = name
   }
 
   /// The Sentinel whose turn it is.
-  var sentinel: Address { sentinels[current] }
+  var sentinel: ServerAddress { sentinels[current] }
 
   /// Takes the question that was sent to the present Sentinel.
   mutating func queried() { isAwaiting = true }
@@ -74,7 +74,7 @@ struct SentinelDiscovery {
 
   /// Takes the finding of a connection that a server which a Sentinel named is no master, or cannot be reached. Another
   /// Sentinel may know better.
-  mutating func refuted(_ address: Address, _ reason: String) -> Action {
+  mutating func refuted(_ address: ServerAddress, _ reason: String) -> Action {
     guard address == master, !isAwaiting else { return .wait }
     return next("Sentinel at \(sentinel) names \(address), which cannot be used: \(reason)")
   }
@@ -85,7 +85,7 @@ struct SentinelDiscovery {
     reasons = [:]
   }
 
-  private mutating func take(_ found: Address) -> Action {
+  private mutating func take(_ found: ServerAddress) -> Action {
     guard found != master else { return .wait }
     master = found
     return .use(found)
@@ -100,7 +100,7 @@ struct SentinelDiscovery {
     return .pause(reasons.sorted { $0.key < $1.key }.map(\.value).joined(separator: "; "))
   }
 
-  private static func address(_ parts: [RedisValue]) -> Address? {
+  private static func address(_ parts: [RedisValue]) -> ServerAddress? {
     guard parts.count == 2, let host = parts[0].text, !host.isEmpty,
       let port = parts[1].text.flatMap({ Int($0) }),
       1...65535 ~= port

@@ -2,6 +2,7 @@ import Idempotency
 import Logging
 import NIOCore
 import Platform
+import Wire
 
 /// The connections of the process to the Sentinels, which lead its other connections to the master. Confined to the loop
 /// of its context, except for the members that are marked as safe from any thread.
@@ -28,7 +29,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
 
   /// Creates the monitor, which begins to connect at once.
   init(
-    context: EventLoopContext, settings: RedisEndpointSettings, sentinels: [RedisEndpointSettings.Address],
+    context: EventLoopContext, settings: RedisEndpointSettings, sentinels: [ServerAddress],
     master: String, login: RedisLogin, logger: Logger
   ) {
     self.context = context
@@ -62,7 +63,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   }
 
   /// Takes a connection's failure to use the master. Safe from any thread.
-  func masterFailed(_ address: RedisEndpointSettings.Address, _ reason: String) {
+  func masterFailed(_ address: ServerAddress, _ reason: String) {
     context.loop.execute { self.perform(self.machine.refuted(address, reason)) }
   }
 
@@ -106,7 +107,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
     }
   }
 
-  private static func move(_ follower: RedisLink, to master: RedisEndpointSettings.Address) {
+  private static func move(_ follower: RedisLink, to master: ServerAddress) {
     follower.context.loop.execute { follower.move(to: master) }
   }
 
@@ -120,7 +121,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
       return
     }
     guard link.isUp else { return }
-    let now = BootInstant(nanoseconds: bootTimeNanoseconds())
+    let now = BootInstant.now
     if let requestedAt {
       if now - requestedAt > Self.maxWait { link.fail("no reply to a query") }
       return

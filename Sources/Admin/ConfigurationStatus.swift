@@ -1,5 +1,5 @@
 /// The configuration that a process uses, and the failure of the latest attempt to change it.
-public struct ConfigurationStanding: Sendable, Equatable {
+public struct ConfigurationStatus: Sendable, Equatable {
   /// A configuration that was read and refused.
   public struct Refusal: Sendable, Equatable {
     /// The time of the refusal, in the format of log entries.

@@ -34,7 +34,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     do throws(UpstreamFailure) {
       let response = try await run.capture.run(within: call.route.policy.timeToResponse)
       run.noteBackendTime()
-      return await run.record(run.settled(response))
+      return await run.record(run.applyingProfile(to: response))
     } catch {
       run.noteBackendTime()
       return await run.end(after: error)
@@ -64,7 +64,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   }
 
   /// The response, or the one that takes its place by the route's profile.
-  private func settled(_ response: BackendResponse) -> BackendResponse {
+  private func applyingProfile(to response: BackendResponse) -> BackendResponse {
     let policy = call.route.policy
     guard policy.profile != nil,
       policy.meansDeleted(

@@ -24,18 +24,9 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   private var writer: SocketWriter?
   private var decoder = ResponseDecoder(limits: limits, method: .get)
   private var inbound = ByteBuffer()
-  private var exchange: HTTPExchange?
+  private var machine = BackendConnectionMachine<HTTPExchange>()
   private var isDecoding = false
-  /// Whether the connection may be used again after the exchange, as far as is known.
-  private var keepsAlive = true
-  /// Whether an exchange has ended properly within the current read.
-  private var isFree = false
-  private var isClosing = false
   private var isReading = true
-  /// Whether both sides have switched to another protocol, so that bytes pass unchanged.
-  private var isTunnel = false
-  /// Whether an exchange has ended on the connection.
-  private(set) var wasUsed = false
   private var restsSince = NIODeadline.now()
   private var error: (any Error)?
   /// The caller that waits until all bytes that have arrived are read.
@@ -54,8 +45,11 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
-    // The last response is complete, but the beginning of the next one would be in doubt.
-    guard exchange != nil else { return closeForStrayBytes() }
+    switch machine.bytesAction {
+    case .drop: return
+    case .closeForStrayBytes: return closeForStrayBytes()
+    case .decode, .passOn: break
+    }
     if inbound.readableBytes == 0 { inbound = bytes } else { inbound.writeBuffer(&bytes) }
     decode()
   }
@@ -67,16 +61,13 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
   /// Handles the end of a read. Only now may the connection be used for the next exchange.
   private func didRead() {
-    if isFree {
-      isFree = false
-      pool.release(self)
-    }
+    if machine.didRead() { pool.release(self) }
     endQuietIfRead()
     pool.upstream.context.executor.drain()
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable { exchange?.becameWritable() }
+    if context.channel.isWritable { machine.exchange?.becameWritable() }
     pool.upstream.context.executor.drain()
   }
 
@@ -88,14 +79,14 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   func channelInactive(context: ChannelHandlerContext) {
     self.context = nil
     // Under TLS, an error (such as an end without close_notify) means that the response may be truncated.
-    if isTunnel || decoder.finish() == .complete && !(socket.isEncrypted && error != nil) {
+    let isWhole = machine.isTunnel || decoder.finish() == .complete && !(socket.isEncrypted && error != nil)
+    let exchange = machine.endExchange()
+    if isWhole {
       exchange?.ended(trailers: ByteBuffer())
     } else {
       exchange?.connectionEnded(
         error.map(Connector.reason) ?? "the connection ended before the response did")
     }
-    exchange = nil
-    isFree = false
     endQuiet(false)
     pool.closed(self)
     pool.upstream.context.executor.drain()
@@ -106,7 +97,7 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 extension HTTP1Connection: PooledConnection {
   var generation: Int { socket.generation }
 
-  var isOpen: Bool { !isClosing && context?.channel.isActive == true }
+  var isOpen: Bool { !machine.isClosing && context?.channel.isActive == true }
 
   /// Whether a request may be sent now. Without TLS, unread bytes were sent unasked and mean the end; under TLS they
   /// may be a session ticket, and must be read first.
@@ -162,13 +153,12 @@ extension HTTP1Connection: PooledConnection {
   }
 
   private func closeForStrayBytes() {
-    if !isClosing { pool.upstream.didEndForStrayBytes(of: pool.settings.name) }
+    if !machine.isClosing { pool.upstream.didEndForStrayBytes(of: pool.settings.name) }
     close()
   }
 
   func close() {
-    guard let context, !isClosing else { return }
-    isClosing = true
+    guard let context, machine.close() else { return }
     context.close(promise: nil)
     endQuiet(false)
   }
@@ -176,6 +166,8 @@ extension HTTP1Connection: PooledConnection {
 
 // The exchange's view of the connection.
 extension HTTP1Connection: ExchangeConnection {
+  var wasUsed: Bool { machine.wasUsed }
+
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
   /// The kernel's buffer is not Semel's.
@@ -188,13 +180,12 @@ extension HTTP1Connection: ExchangeConnection {
   }
 
   private func expect(_ exchange: HTTPExchange, responseTo method: MessageHead.Method) {
-    self.exchange = exchange
+    machine.begin(exchange)
     if wasUsed {
       decoder.begin(method)
     } else {
       decoder = ResponseDecoder(limits: Self.limits, method: method)
     }
-    keepsAlive = true
   }
 
   func write(_ bytes: ByteBuffer) {
@@ -225,20 +216,20 @@ extension HTTP1Connection: ExchangeConnection {
   func release() { pool.release(self) }
 
   func cut() {
-    exchange = nil
-    isClosing = true
+    _ = machine.endExchange()
+    _ = machine.close()
     if let context { socket.cut(context) }
   }
 }
 
 extension HTTP1Connection {
   private func decode() {
-    if isTunnel { return passOn() }
+    if machine.isTunnel { return passOn() }
     guard !isDecoding else { return }
     isDecoding = true
     defer { isDecoding = false }
     do {
-      while let exchange, !isTunnel, let event = try decoder.next(&inbound) {
+      while let exchange = machine.exchange, !machine.isTunnel, let event = try decoder.next(&inbound) {
         switch event {
         case .head(let head): try received(head, for: exchange)
         case .body(let piece): exchange.received(piece)
@@ -246,9 +237,7 @@ extension HTTP1Connection {
         }
       }
     } catch {
-      let exchange = exchange
-      self.exchange = nil
-      exchange?.failed((error as? WireError).map { "\($0.sentence)" } ?? "\(error)")
+      machine.endExchange()?.failed((error as? WireError).map { "\($0.sentence)" } ?? "\(error)")
       close()
     }
   }
@@ -259,7 +248,8 @@ extension HTTP1Connection {
       return
     }
     guard head.head.status != 101 else { return try switchProtocols(head, for: exchange) }
-    keepsAlive = head.keepAlive && !exchange.request.bindsConnection && !head.head.bindsConnection
+    machine.didReceiveHead(
+      keepsAlive: head.keepAlive && !exchange.request.bindsConnection && !head.head.bindsConnection)
     exchange.received(head)
   }
 
@@ -268,29 +258,28 @@ extension HTTP1Connection {
     guard let offer = exchange.request.upgrade, head.head.switches(toOneOf: offer) else {
       throw UnaskedUpgrade()
     }
-    isTunnel = true
+    machine.didSwitchProtocols()
     exchange.received(ResponseHead(head: head.head, framing: .untilClose, keepAlive: false))
     passOn()
   }
 
   private func passOn() {
-    guard let exchange, inbound.readableBytes > 0 else { return }
+    guard let exchange = machine.exchange, inbound.readableBytes > 0 else { return }
     let bytes = inbound
     inbound = ByteBuffer()
     exchange.received(bytes)
   }
 
   private func ended(_ exchange: HTTPExchange, _ trailers: ByteBuffer) {
-    self.exchange = nil
-    wasUsed = true
-    // Bytes behind the response belong to no exchange, and after an incomplete request the backend waits for the rest.
-    let hasStrayBytes = inbound.readableBytes > 0
-    let isClean = keepsAlive && exchange.isSent
+    let action = machine.didEndResponse(isSent: exchange.isSent, hasStrayBytes: inbound.readableBytes > 0)
     inbound = ByteBuffer()
     setReading(true)
     exchange.ended(trailers: trailers)
-    if hasStrayBytes { return closeForStrayBytes() }
-    if isClean, isOpen { isFree = true } else { close() }
+    switch action {
+    case .keep: if context?.channel.isActive != true { close() }
+    case .close: close()
+    case .closeForStrayBytes: closeForStrayBytes()
+    }
   }
 
   private struct UnaskedUpgrade: Error, CustomStringConvertible {

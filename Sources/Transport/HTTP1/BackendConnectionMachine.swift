@@ -1,0 +1,115 @@
+/// The state machine of one HTTP/1.1 connection to a backend: the exchange that it carries, and its next use. Holds no
+/// bytes and performs no I/O.
+///
+/// Bytes that arrive without an exchange were sent unasked: their place in the order of responses is in doubt, hence the
+/// connection is closed.
+struct BackendConnectionMachine<Exchange> {
+  private enum State {
+    /// The next exchange may begin. Followed by `carrying`.
+    case idle
+    /// An exchange is under way. `keepsAlive`: as far as is known, another may follow. Followed by `tunnel`, `ended` or
+    /// `idle`.
+    case carrying(Exchange, keepsAlive: Bool)
+    /// Both sides have switched to another protocol: bytes pass unchanged. Followed by `idle`.
+    case tunnel(Exchange)
+    /// An exchange has ended within the present read. The connection is free only with the end of that read, since stray
+    /// bytes may follow in it. Followed by `idle`.
+    case ended
+  }
+
+  private var state = State.idle
+  /// Whether no exchange begins any more. One that is under way goes on until the socket is closed.
+  private(set) var isClosing = false
+  /// Whether an exchange has ended on the connection.
+  private(set) var wasUsed = false
+
+  init() {}
+
+  /// The exchange that is under way; `nil` if there is none.
+  var exchange: Exchange? {
+    switch state {
+    case .carrying(let exchange, _), .tunnel(let exchange): exchange
+    case .idle, .ended: nil
+    }
+  }
+
+  var isTunnel: Bool {
+    if case .tunnel = state { true } else { false }
+  }
+}
+
+// The request.
+extension BackendConnectionMachine {
+  mutating func begin(_ exchange: Exchange) {
+    guard case .idle = state else {
+      preconditionFailure("BackendConnectionMachine: an exchange beside another one")
+    }
+    state = .carrying(exchange, keepsAlive: true)
+  }
+}
+
+// The backend's bytes.
+extension BackendConnectionMachine {
+  enum BytesAction { case decode, passOn, closeForStrayBytes, drop }
+
+  /// The use of bytes that have arrived.
+  var bytesAction: BytesAction {
+    switch state {
+    case .carrying: .decode
+    case .tunnel: .passOn
+    case .idle, .ended: isClosing ? .drop : .closeForStrayBytes
+    }
+  }
+
+  /// The final response's head was decoded.
+  mutating func didReceiveHead(keepsAlive: Bool) {
+    guard case .carrying(let exchange, _) = state else { return }
+    state = .carrying(exchange, keepsAlive: keepsAlive)
+  }
+
+  mutating func didSwitchProtocols() {
+    guard case .carrying(let exchange, _) = state else { return }
+    state = .tunnel(exchange)
+  }
+
+  enum EndAction { case keep, close, closeForStrayBytes }
+
+  /// The response was decoded to its end.
+  ///
+  /// - Parameters:
+  ///   - isSent: Whether the whole request was sent; after a part of it the backend waits for the rest.
+  ///   - hasStrayBytes: Whether bytes have arrived behind the response.
+  mutating func didEndResponse(isSent: Bool, hasStrayBytes: Bool) -> EndAction {
+    guard case .carrying(_, let keepsAlive) = state else {
+      preconditionFailure("BackendConnectionMachine: the end of a response without an exchange")
+    }
+    wasUsed = true
+    let isReusable = keepsAlive && isSent && !hasStrayBytes && !isClosing
+    state = isReusable ? .ended : .idle
+    if hasStrayBytes { return .closeForStrayBytes }
+    return isReusable ? .keep : .close
+  }
+
+  /// All that has arrived was read. Returns whether the connection becomes free for the next exchange with this.
+  mutating func didRead() -> Bool {
+    guard case .ended = state else { return false }
+    state = .idle
+    return true
+  }
+}
+
+// The end.
+extension BackendConnectionMachine {
+  /// Begins to close the connection. Returns false if that has begun before.
+  mutating func close() -> Bool {
+    guard !isClosing else { return false }
+    isClosing = true
+    return true
+  }
+
+  /// Ends the exchange that is under way, because its response is invalid or the connection has ended; returns it.
+  mutating func endExchange() -> Exchange? {
+    defer { state = .idle }
+    return exchange
+  }
+}

@@ -231,13 +231,18 @@ class Monitoring(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         port, admin, backend = free_port(), free_port(), free_port()
+        # The key of RFC 7517, appendix A.1.
+        key = {"kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "1",
+               "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}
+        (pathlib.Path(cls.folder.name) / "keys.json").write_text(json.dumps({"keys": [key]}))
         config = pathlib.Path(cls.folder.name) / "semel.yaml"
         config.write_text(f"""
 listen: [{{address: "127.0.0.1:{port}"}}]
 admin: {{address: "127.0.0.1:{admin}"}}
 upstreams: {{backend: {{url: "http://127.0.0.1:{backend}"}}}}
 store: {{kind: embedded, path: "{cls.folder.name}/semel.db"}}
-routes: [{{name: orders, match: {{path: "/v1/**"}}, caller: {{parts: ["header:Authorization"]}}}}]
+jwt: {{jwks_file: "{cls.folder.name}/keys.json"}}
+routes: [{{name: orders, match: {{path: "/v1/**"}}, caller: {{parts: ["jwt:sub"]}}}}]
 """)
         cls.semel = subprocess.Popen([BINARY, "run", "--config", str(config)], stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 20

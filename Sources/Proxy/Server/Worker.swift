@@ -47,6 +47,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
 
   /// Keeps the lease of a granted claim until `end`.
   func keepLease(of claim: Claim, for delivery: Delivery, by route: Route) -> LeaseKeeper<Store> {
+    context.loop.assertInEventLoop()
     let lease = LeaseKeeper(
       claim, for: delivery, store: store, known: route.mayRunUnprotected ? environment.known : nil,
       context: context, metrics: metrics)

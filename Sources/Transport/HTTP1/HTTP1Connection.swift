@@ -174,6 +174,7 @@ extension HTTP1Connection: ExchangeConnection {
   var bytesAhead: Int { 0 }
 
   func begin(_ exchange: HTTPExchange) {
+    pool.upstream.context.loop.assertInEventLoop()
     var method = exchange.request.method
     expect(exchange, responseTo: method.withUTF8 { MessageHead.Method(UnsafeRawBufferPointer($0)) })
     send(exchange.request, of: exchange)

@@ -170,6 +170,7 @@ extension HTTP2Stream: ExchangeConnection {
   var bytesAhead: Int { HTTP2Connection.streamWindow }
 
   func begin(_ exchange: HTTPExchange) {
+    connection.pool.upstream.context.loop.assertInEventLoop()
     stage = .running
     readsBefore = connection.reads
     var name = exchange.request.method

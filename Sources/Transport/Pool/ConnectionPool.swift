@@ -56,6 +56,7 @@ final class ConnectionPool: @unchecked Sendable {
   /// - Parameter isFresh: Whether the connection must not be an idle HTTP/1.1 connection. Shared connections are used
   ///   in any case.
   func start(_ exchange: HTTPExchange, isFresh: Bool = false) {
+    upstream.context.loop.assertInEventLoop()
     guard !isShutDown else { return exchange.fail(Self.ending) }
     retireOutdated()
     guard exchange.request.isProtected || admitsUnprotected else { return wait(exchange) }

@@ -156,6 +156,7 @@ final class RedisLink: @unchecked Sendable {
 
   /// Appends commands. All commands of one turn of the loop are written together at its end.
   func append(_ write: (inout ByteBuffer) -> Void) {
+    context.loop.assertInEventLoop()
     write(&outbound)
     guard !isFlushDue else { return }
     isFlushDue = true

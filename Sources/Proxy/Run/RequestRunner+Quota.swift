@@ -17,7 +17,7 @@ extension RequestRunner {
   /// Counts the key of a claim that has made a new record. Gives the claim back, so that the record is gone, if the
   /// quota is used up: a key that has a record is never refused for it.
   func takeNewKey(for call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
-    guard let rate = configuration.limits.callerNewKeys, claim.attempt == 1,
+    guard let rate = configuration.limits.callerNewKeys, claim.ordinal == 1,
       call.route.policy.caller?.isShared != true,
       let wait = environment.quotas.refusal(ofNewKeyBy: call.caller.framed.hashValue, at: rate, now: .now)
     else { return }

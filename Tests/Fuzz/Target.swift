@@ -2,7 +2,7 @@
 enum Target: String, CaseIterable {
   case requests, responses, http2, targets
   case proxyHeader = "proxy-header"
-  case keys, callers, tokens, json, forms, multipart
+  case keys, callers, tokens, json, graphql, forms, multipart
   case forwarded, redis, records, rows, envelopes, settings
 
   /// The rule that these bytes break, in words.
@@ -17,6 +17,7 @@ enum Target: String, CaseIterable {
     case .callers: Self.callersFault(in: bytes)
     case .tokens: Self.tokensFault(in: bytes)
     case .json: Self.jsonFault(in: bytes)
+    case .graphql: Self.graphqlFault(in: bytes)
     case .forms: Self.formsFault(in: bytes)
     case .multipart: Self.multipartFault(in: bytes)
     case .forwarded: Self.forwardedFault(in: bytes)

@@ -45,6 +45,20 @@ struct NamespaceRegisterTests {
     #expect(changed.changes.map(\.member) == ["routes[0].caller"])
   }
 
+  @Test func `a route that is narrowed to mutations leaves its other requests unprotected`() throws {
+    func configuration(_ match: String) throws -> KnownConfiguration {
+      KnownConfiguration(
+        try load(
+          "upstreams: {app: {url: \"http://10.0.0.1:80\"}}\n"
+            + "routes: [{name: r, match: {\(match)}, caller: {parts: [address]}}]"))
+    }
+    let all = try configuration("path: /g")
+    let mutations = try configuration("path: /g, graphql: mutation")
+    #expect(try Self.judge(mutations, after: [mutations]).text == nil)
+    #expect(try Self.judge(mutations, after: [all]).changes.map(\.member) == ["routes[0].match"])
+    #expect(try Self.judge(all, after: [mutations]).changes.isEmpty)
+  }
+
   @Test func `a shared caller and those in query and body are remembered`() throws {
     func configuration(_ caller: String) throws -> KnownConfiguration {
       KnownConfiguration(

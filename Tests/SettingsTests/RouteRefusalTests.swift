@@ -147,7 +147,15 @@ struct RouteRefusalTests {
       "match: {host: \"1.2.3\"}", 14, "match.host",
       "must be one host name without a port, such as api.example.com or *.example.com"
     ),
-    ("match: {graphql: mutation}", 8, "match.graphql", "not supported yet; take it out"),
+    ("match: {graphql: query}", 17, "match.graphql", "must be mutation"),
+    (
+      "match: {methods: [POST, GET], graphql: mutation}", 17, "match.methods",
+      "has GET, but graphql goes by the body, in which POST sends its mutation; take GET out"
+    ),
+    (
+      "match: {path: /g, graphql: mutation}, idempotency: off", 7, "match",
+      "has graphql: mutation, but the route protects nothing; take that out, or write idempotency: required"
+    ),
     ("spelling: strict", 10, "spelling", "must be lenient, caseless or exact"),
     ("content_coding: gzip", 16, "content_coding", "must be identity or pass"),
     ("match: {path: v1}", 14, "match.path", "must begin with a slash, such as /v1/orders/{id} or /v1/**"),

@@ -9,7 +9,7 @@ struct RouteTests {
       upstream + """
         routes:
           - name: r
-            match: {methods: [POST, PATCH], path: "/v1/orders/{id}", host: "*.API.example.com", headers: {X-Api-Version: "2"}}
+            match: {methods: [POST, PATCH], path: "/v1/orders/{id}", host: "*.API.example.com", headers: {X-Api-Version: "2"}, graphql: mutation}
             upstream: backend
             idempotency: optional
             key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f", ["query:a", "json:/b"], payload], format: uuid, min_length: 2, max_length: 99}
@@ -41,7 +41,7 @@ struct RouteTests {
     let match = RouteMatch(
       methods: ["POST", "PATCH"], path: try PathPattern(parsing: "/v1/orders/{id}"),
       host: "*.api.example.com",
-      headers: [RequiredHeader(name: "x-api-version", value: "2")])
+      headers: [RequiredHeader(name: "x-api-version", value: "2")], graphql: .mutation)
     var expected = RoutePolicy(name: "r", match: match, upstream: backend)
     expected.idempotency = .optional
     expected.key.from = [

@@ -34,6 +34,27 @@ extension JSONDocument {
     return value(at: cursor.position)
   }
 
+  /// Whether the outermost value is an object that fulfils a condition by its members, or an array of such objects alone,
+  /// of one at least.
+  func outermostObjects(allSatisfy condition: (ArraySlice<Member>) -> Bool) -> Bool {
+    switch text[start] {
+    case JSONByte.openBrace: return condition(members(of: 0))
+    case JSONByte.openBracket:
+      var cursor = Cursor(position: start + 1, object: 0)
+      var count = 0
+      while true {
+        skipSeparators(&cursor)
+        guard text[cursor.position] != JSONByte.closeBracket else { return count > 0 }
+        guard text[cursor.position] == JSONByte.openBrace, condition(members(of: cursor.object)) else {
+          return false
+        }
+        skipValue(&cursor)
+        count += 1
+      }
+    default: return false
+    }
+  }
+
   /// A position in the text, and the number of the first object at or after it.
   private struct Cursor {
     var position: Int
@@ -84,7 +105,8 @@ extension JSONDocument {
     } while depth > 0
   }
 
-  private func value(at position: Int) -> JSONFinding {
+  /// The value that begins here.
+  func value(at position: Int) -> JSONFinding {
     switch text[position] {
     case JSONByte.quote:
       return .string(UnsafeRawBufferPointer(rebasing: text[position + 1..<endOfString(at: position) - 1]))

@@ -7,11 +7,14 @@ struct RequestWitness {
   let host: [UInt8]
   let path: [UInt8]
   let headers: Set<RequiredHeader>
+  let operation: GraphQLOperation
 
   func route(in table: RouteTable) -> Route? {
     method.withUnsafeBytes { method in
       host.withUnsafeBytes { host in
-        path.withUnsafeBytes { path in table.route(for: head, method: method, host: host, path: path) }
+        path.withUnsafeBytes { path in
+          table.route(for: head, method: method, host: host, path: path, operation: operation)
+        }
       }
     }
   }
@@ -32,11 +35,14 @@ struct RequestWitness {
 struct RequestWitnesses {
   private let methods: [[UInt8]]
   private let longest: Int
+  /// The kinds of operations between which any route distinguishes.
+  private let operations: [GraphQLOperation]
 
   init(_ routes: [RoutePolicy]) {
     let listed = routes.flatMap(\.match.methods) + ["GET", "HEAD", "OPTIONS", "TRACE"]
     // The last element is a method that no route can name.
     methods = Set(listed).sorted().map { Array($0.utf8) } + [WitnessPath.other]
+    operations = routes.contains { $0.match.graphql != nil } ? [.mutation, .other] : [.mutation]
     longest = routes.compactMap { $0.match.path?.segments.count }.max() ?? 0
   }
 
@@ -47,7 +53,11 @@ struct RequestWitnesses {
     let headers = Set(first.match.headers + (second?.match.headers ?? []))
     return paths.flatMap { path in
       hosts.flatMap { host in
-        methods.map { RequestWitness(method: $0, host: host, path: path, headers: headers) }
+        methods.flatMap { method in
+          operations.map {
+            RequestWitness(method: method, host: host, path: path, headers: headers, operation: $0)
+          }
+        }
       }
     }
   }

@@ -65,6 +65,7 @@ extension RoutePolicy {
       ("methods", match.methods.isEmpty ? nil : Self.list(match.methods.map(\.jsonString))),
       ("path", match.path.map(\.text.jsonString)), ("host", match.host.map(\.jsonString)),
       ("headers", match.headers.isEmpty ? nil : Self.list(match.headers.map(\.name.jsonString))),
+      ("graphql", match.graphql?.rawValue.jsonString),
       ("profile", profile?.rawValue.jsonString), ("idempotency", idempotency.rawValue.jsonString),
       ("key", publishedKey),
       ("endpoint", endpoint.rawValue.jsonString),

@@ -5,6 +5,7 @@ extension RoutePolicy {
   public func covers(_ other: RoutePolicy) -> Bool {
     methods.isSuperset(of: other.methods) && coversHost(of: other) && coversPath(of: other)
       && match.headers.allSatisfy(other.match.headers.contains)
+      && (match.graphql == nil || match.graphql == other.match.graphql)
   }
 
   private func coversHost(of other: RoutePolicy) -> Bool {

@@ -120,14 +120,24 @@ public struct RouteMatch: Hashable, Sendable {
   public var host: String?
   /// The fields that a request must have, all of them.
   public var headers: [RequiredHeader]
+  /// The GraphQL operation that the body must select; `nil` for requests of every kind.
+  public var graphql: GraphQL?
 
   public init(
-    methods: [String] = [], path: PathPattern? = nil, host: String? = nil, headers: [RequiredHeader] = []
+    methods: [String] = [], path: PathPattern? = nil, host: String? = nil, headers: [RequiredHeader] = [],
+    graphql: GraphQL? = nil
   ) {
     self.methods = methods
     self.path = path
     self.host = host
     self.headers = headers
+    self.graphql = graphql
+  }
+
+  /// The kinds of GraphQL operations by which a route may match.
+  public enum GraphQL: String, Sendable, CaseIterable {
+    /// A mutation, and whatever may be one.
+    case mutation
   }
 }
 

@@ -11,10 +11,14 @@ extension RouteTable {
     public let fingerprintMethod: ByteBuffer
     /// Whether the backend may run either of two protected methods: with a key, the request must be refused.
     public let isAmbiguous: Bool
+    /// Whether the route is met only if the body selects a mutation: choose again when it has been read.
+    public let isUndecided: Bool
 
     init(
-      route: Route?, method: ByteBuffer, fingerprintMethod: ByteBuffer? = nil, isAmbiguous: Bool = false
+      route: Route?, method: ByteBuffer, fingerprintMethod: ByteBuffer? = nil, isAmbiguous: Bool = false,
+      isUndecided: Bool = false
     ) {
+      self.isUndecided = isUndecided
       self.route = route
       self.method = method
       self.fingerprintMethod = fingerprintMethod ?? method
@@ -27,12 +31,18 @@ extension RouteTable {
   /// - Parameters:
   ///   - host: The host without its port.
   ///   - path: The normalised path.
-  public func choice(for head: MessageHead, host: ByteBuffer, path: ByteBuffer) throws(Problem) -> Choice {
+  ///   - operation: The GraphQL operation that the body selects, if it has been read for that.
+  public func choice(
+    for head: MessageHead, host: ByteBuffer, path: ByteBuffer, operation: GraphQLOperation = .unread
+  ) throws(Problem) -> Choice {
     let written = head.slice(head.methodRange)
-    let route = route(for: head, method: written, host: host, path: path)
+    let route = route(for: head, method: written, host: host, path: path, operation: operation)
     if head.method == .other { try refuseOtherCase(head, written, host, path) }
-    guard !head.names.isDisjoint(with: .methodOverrides) else { return Choice(route: route, method: written) }
-    return try overridden(head, written, host, path, route)
+    guard !head.names.isDisjoint(with: .methodOverrides) else {
+      let isUndecided = operation == .unread && route?.policy.match.graphql != nil
+      return Choice(route: route, method: written, isUndecided: isUndecided)
+    }
+    return try overridden(head, written, host, path, route, operation)
   }
 
   /// Refuses a method that differs from a route's only in letter case, since some backends would execute it.
@@ -62,12 +72,18 @@ extension RouteTable {
   /// The fingerprint names both methods. A request that shares a record with another pair of methods is therefore refused
   /// as another payload, and never gets the response of a method that it did not ask for.
   private func overridden(
-    _ head: MessageHead, _ written: ByteBuffer, _ host: ByteBuffer, _ path: ByteBuffer, _ own: Route?
+    _ head: MessageHead, _ written: ByteBuffer, _ host: ByteBuffer, _ path: ByteBuffer, _ own: Route?,
+    _ operation: GraphQLOperation
   ) throws(Problem) -> Choice {
     let values = head.listElements(of: .methodOverrides).map { $0.uppercased() }
     let others = Set(values).subtracting([String(buffer: written)]).sorted()
     let routes = others.compactMap {
-      route(for: head, method: ByteBuffer(string: $0), host: host, path: path)
+      route(for: head, method: ByteBuffer(string: $0), host: host, path: path, operation: operation)
+    }
+    if operation == .unread,
+      let route = ([own] + routes).first(where: { $0?.policy.match.graphql != nil })
+    {
+      return Choice(route: route, method: written, isUndecided: true)
     }
     let ownIsProtected = own?.policy.isProtected == true
     let overriding = routes.first(where: \.policy.isProtected)
@@ -94,11 +110,14 @@ extension RouteTable {
 
   /// The first route that matches a request with this method; `nil` if none does.
   public func route(
-    for head: MessageHead, method: ByteBuffer, host: ByteBuffer, path: ByteBuffer
+    for head: MessageHead, method: ByteBuffer, host: ByteBuffer, path: ByteBuffer,
+    operation: GraphQLOperation = .unread
   ) -> Route? {
     method.withUnsafeReadableBytes { method in
       host.withUnsafeReadableBytes { host in
-        path.withUnsafeReadableBytes { path in route(for: head, method: method, host: host, path: path) }
+        path.withUnsafeReadableBytes { path in
+          route(for: head, method: method, host: host, path: path, operation: operation)
+        }
       }
     }
   }

@@ -10,6 +10,7 @@ public struct RouteTable: Sendable {
     let host: HostPattern?
     let path: PathMatcher?
     let headers: [RequiredHeader]
+    let graphql: RouteMatch.GraphQL?
   }
 
   private let entries: [Entry]
@@ -28,7 +29,7 @@ public struct RouteTable: Sendable {
         route: Route(policy: policy, index: index, number: number(policy.name)), methods: policy.methods,
         host: policy.match.host.map(HostPattern.init),
         path: policy.match.path.map { PathMatcher($0, spelling: policy.spelling) },
-        headers: policy.match.headers)
+        headers: policy.match.headers, graphql: policy.match.graphql)
     }
     let names = policies.flatMap(\.key.from).compactMap { source in
       if case .header(let name) = source { name } else { nil }
@@ -45,11 +46,14 @@ public struct RouteTable: Sendable {
   ///   - method: The method, compared exactly.
   ///   - host: The host without its port, compared without regard to letter case.
   ///   - path: The normalised path.
+  ///   - operation: The GraphQL operation; a route for mutations takes what has not been read.
   public func route(
     for head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,
-    path: UnsafeRawBufferPointer
+    path: UnsafeRawBufferPointer, operation: GraphQLOperation = .unread
   ) -> Route? {
-    for entry in entries where entry.fits(head, method: method, host: host, path: path) { return entry.route }
+    for entry in entries where entry.fits(head, method: method, host: host, path: path, operation) {
+      return entry.route
+    }
     return nil
   }
 
@@ -87,13 +91,14 @@ public struct RouteTable: Sendable {
 extension RouteTable.Entry {
   fileprivate func fits(
     _ head: MessageHead, method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer,
-    path: UnsafeRawBufferPointer
+    path: UnsafeRawBufferPointer, _ operation: GraphQLOperation
   ) -> Bool {
     guard fits(method: method, host: host, path: path) else { return false }
+    guard graphql == nil || operation != .other else { return false }
     return headers.isEmpty || headers.allSatisfy { head.has($0) }
   }
 
-  /// Whether all but the fields of a request fits.
+  /// Whether all but the fields and the body of a request fits.
   fileprivate func fits(
     method: UnsafeRawBufferPointer, host: UnsafeRawBufferPointer, path: UnsafeRawBufferPointer
   ) -> Bool {

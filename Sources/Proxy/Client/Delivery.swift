@@ -23,6 +23,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var logEntry = AccessLogEntry()
   /// The id of a keyed request, once it is known.
   var recordID: RecordID?
+  /// The GraphQL operation in its body, once it has been read for a route that goes by it.
+  var operation = GraphQLOperation.unread
   /// The request's token, once it has been verified or refused.
   var token: TokenReading?
   /// The hash of the caller in whose quota the request is counted; `nil` if it is not.

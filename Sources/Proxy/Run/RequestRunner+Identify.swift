@@ -14,6 +14,8 @@ extension RequestRunner {
     case incomplete(limit: Int)
     /// Accepted by its head, with a body that has to be read beside the loop.
     case large(LargeRequest)
+    /// Its route depends on the GraphQL operation in its body, which has to be read beside the loop.
+    case operation(ByteBuffer, RequestTarget)
     /// Its token has to be verified first, beside the loop.
     case unverified
     /// A request that Semel itself responds to.
@@ -46,10 +48,11 @@ extension RequestRunner {
       return subject
     }
     let choice = try configuration.routes.choice(
-      for: head, host: host?.name ?? ByteBuffer(), path: target.path)
+      for: head, host: host?.name ?? ByteBuffer(), path: target.path, operation: delivery.operation)
     delivery.logEntry.route = choice.route?.policy.name
     delivery.logEntry.routeNumber = choice.route?.number ?? 0
     noteOrigin(by: choice.route)
+    if choice.isUndecided, let route = choice.route { return try undecided(route, target, body) }
     guard let route = choice.route, route.policy.isProtected else {
       return try unprotected(target, by: choice.route)
     }

@@ -62,6 +62,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       try await run(try identify(body: try await delivery.collectBody(limit: limit)))
     case .large(let request):
       try await run(try await identify(request))
+    case .operation(let body, let target):
+      await readOperation(body, target)
+      try await run(try identify(body: body))
     case .published(let response):
       respond(with: response)
     case .unverified:

@@ -14,6 +14,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     var host: String?
     /// The fields that a request must have, each as its name, a colon and a digest of its value.
     var headers: [String]
+    /// The kind of GraphQL operation; `nil` for a route that matches without regard to it.
+    var graphql: String?
     var spelling: String
     /// The caller's parts; `nil`, like the members below, for a route that makes no records.
     var caller: [String]?
@@ -92,6 +94,7 @@ extension KnownConfiguration.Route {
     path = policy.match.path?.text
     host = policy.match.host
     headers = policy.match.headers.map { "\($0.name):\(Self.digest(of: $0.value))" }
+    graphql = policy.match.graphql?.rawValue
     spelling = policy.spelling.rawValue
     guard policy.idempotency != .off, let caller = policy.caller else { return }
     self.caller = caller.parts.map(\.text)
@@ -113,6 +116,10 @@ extension KnownConfiguration.Route {
     }
     guard match.headers.count == headers.count, let spelling = RoutePolicy.Spelling(rawValue: spelling) else {
       return nil
+    }
+    if let graphql {
+      guard let kind = RouteMatch.GraphQL(rawValue: graphql) else { return nil }
+      match.graphql = kind
     }
     let upstream = UpstreamSettings(name: upstream ?? "", address: .unix(path: ""))
     var policy = RoutePolicy(name: name, match: match, upstream: upstream)

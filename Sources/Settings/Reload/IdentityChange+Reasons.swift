@@ -55,6 +55,7 @@ extension RouteMatch {
   public var summary: String {
     var words = [methods.isEmpty ? "any method" : methods.joined(separator: ", "), path?.text ?? "any path"]
     if let host { words.append("at \(host)") }
+    if let graphql { words.append("with a GraphQL \(graphql.rawValue)") }
     return words.joined(separator: " ")
   }
 }

@@ -18,7 +18,18 @@ extension RouteMatch {
     }
     host = section.member("host")?.parsed("a host name", Self.parseHost)
     if let member = section.member("headers") { readHeaders(member) }
-    section.refuseUnsupported("graphql")
+    readGraphQL(section)
+  }
+
+  private mutating func readGraphQL(_ section: Section) {
+    guard let member = section.member("graphql") else { return }
+    graphql = member.parsed("mutation") { text throws(Refusal) in
+      guard let kind = GraphQL(rawValue: text) else { throw Refusal("must be mutation") }
+      return kind
+    }
+    guard let safe = methods.first(where: ["GET", "HEAD", "OPTIONS", "TRACE"].contains) else { return }
+    section["methods"]?.refuse(
+      "has \(safe), but graphql goes by the body, in which POST sends its mutation; take \(safe) out")
   }
 
   private mutating func readHeaders(_ member: Value) {

@@ -55,6 +55,7 @@ extension RouteMatch {
       // A value may be a secret that a gateway adds.
       "headers": headers.isEmpty
         ? nil : .members(headers.map { Shown.Member($0.name, .text("(not shown)")) }),
+      "graphql": graphql.map { .word($0) },
     ]
   }
 }

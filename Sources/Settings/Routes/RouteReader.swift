@@ -78,6 +78,7 @@ struct RouteReader {
     draft.read(section)
     checkCaller(draft, section)
     draft.checkReconcile(section)
+    checkGraphQL(draft, section)
     checkToken(draft, section)
     if draft.policy.caller?.parts.contains(where: \.isOfToken) == true {
       draft.policy.caller?.issuer = issuer
@@ -103,6 +104,14 @@ struct RouteReader {
       section.refuseMissing(
         "caller", "is missing: say who the caller is, such as \(example), or write idempotency: off")
     }
+  }
+
+  /// Refuses a route that would take mutations away from the routes that protect them, together with all that may be one.
+  private func checkGraphQL(_ draft: RouteDraft, _ section: Section) {
+    guard draft.policy.match.graphql != nil, draft.policy.idempotency == .off, section.isSound("idempotency")
+    else { return }
+    section["match"]?.refuse(
+      "has graphql: mutation, but the route protects nothing; take that out, or write idempotency: required")
   }
 
   /// Refuses a route whose caller is in a token that nobody could verify.

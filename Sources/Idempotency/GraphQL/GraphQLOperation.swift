@@ -1,0 +1,113 @@
+import NIOCore
+import Wire
+
+/// The kind of GraphQL operation that a request runs, as far as the choice of its route depends on it.
+public enum GraphQLOperation: Sendable {
+  /// The body has not been read for it.
+  case unread
+  /// A mutation, or what may be one.
+  case mutation
+  /// Certainly no mutation: queries and subscriptions alone.
+  case other
+}
+
+extension GraphQLOperation {
+  /// Reads the operation that a body selects.
+  ///
+  /// The body must prove that it selects no mutation, because a mutation that is taken for a query would run
+  /// unprotected. Therefore the operation counts as a mutation if the body is not plain JSON, names a stored document or
+  /// has a member twice, if the document cannot be read, or if the URL may replace it. Of a batch, every operation has to
+  /// be proven.
+  public init(of body: ByteBuffer, head: MessageHead, query: ByteBuffer?) {
+    guard MediaType.of(head)?.kind == .json, !head.hasContentCoding else {
+      self = .mutation
+      return
+    }
+    let parameters = URLParameters(query)
+    let isProven = body.withUnsafeReadableBytes { bytes in
+      guard !parameters.replaceDocument, let document = try? JSONParser.parse(bytes), !document.hasDuplicates
+      else { return false }
+      return document.outermostObjects { members in
+        let selection = Selection(members, in: document)
+        return selection?.isProven(anyName: parameters.replaceName) ?? false
+      }
+    }
+    self = isProven ? .other : .mutation
+  }
+}
+
+/// The parameters of a URL that some servers prefer to members of the body.
+private struct URLParameters {
+  var replaceDocument = false
+  var replaceName = false
+
+  init(_ query: ByteBuffer?) {
+    guard let query, query.readableBytes > 0 else { return }
+    query.withUnsafeReadableBytes { text in
+      func has(_ name: String) -> Bool {
+        if case .absent = FormPairs.find(name, in: text, as: .decoded) { false } else { true }
+      }
+      replaceDocument = ["query", "extensions", "documentId", "id"].contains(where: has)
+      replaceName = has("operationName")
+    }
+  }
+}
+
+/// The members of one request that select its operation.
+private struct Selection {
+  /// The members that name a document which the server has stored, in lower case.
+  private static let stored: [[UInt8]] = ["id", "documentid", "doc_id", "queryid"].map { Array($0.utf8) }
+  private static let query = Array("query".utf8)
+  private static let name = Array("operationName".utf8)
+  private static let foldedName = name.map(ASCII.lowercased)
+
+  private let document: JSONDocument
+  private var text: UnsafeRawBufferPointer?
+  private var wanted: [UInt8]?
+
+  /// `nil` if a member may be read as another one: some servers ignore the letter case of names.
+  init?(_ members: ArraySlice<JSONDocument.Member>, in document: JSONDocument) {
+    self.document = document
+    for member in members where !read(member) { return nil }
+  }
+
+  /// Reads a member that matters. False if it leaves the operation open.
+  private mutating func read(_ member: JSONDocument.Member) -> Bool {
+    // No name that matters is longer than this, with each of its letters escaped.
+    guard member.nameLength <= 6 * Self.name.count else { return true }
+    let spelling = document.names[member]
+    // Most members are let pass by their first letter, before memory is allocated for them.
+    guard member.hasEscape || "qoid".utf8.contains(ASCII.lowercased(spelling.first ?? 0)) else { return true }
+    let name = member.hasEscape ? Array(IteratorSequence(JSONText(spelling))) : Array(spelling)
+    let folded = name.map(ASCII.lowercased)
+    let isNull = document.text[Int(member.valueStart)] == UInt8(ascii: "n")
+    if Self.stored.contains(folded) { return isNull }
+    if folded == Self.query {
+      guard name == Self.query, case .string(let text) = document.value(at: Int(member.valueStart)) else {
+        return false
+      }
+      self.text = text
+    } else if folded == Self.foldedName {
+      guard name == Self.name else { return false }
+      if isNull { return true }
+      guard case .string(let text) = document.value(at: Int(member.valueStart)) else { return false }
+      // Some servers take an empty name for none.
+      if !text.isEmpty { wanted = Array(IteratorSequence(JSONText(text))) }
+    }
+    return true
+  }
+
+  /// Whether the document proves that no mutation runs.
+  ///
+  /// - Parameter anyName: Whether any of its operations may be the one that runs.
+  func isProven(anyName: Bool) -> Bool {
+    guard let text else { return false }
+    let wanted = anyName ? nil : wanted
+    return withUnsafeTemporaryAllocation(byteCount: max(1, text.count), alignment: 1) { memory in
+      let count = JSONText.decode(text, to: memory)
+      let decoded = UnsafeRawBufferPointer(rebasing: memory[..<count])
+      guard let document = try? GraphQLDocument(decoded, wanted: wanted) else { return false }
+      return !document.mayMutate
+    }
+  }
+}

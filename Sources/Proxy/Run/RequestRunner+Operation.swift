@@ -1,0 +1,30 @@
+import Idempotency
+import NIOCore
+import Wire
+
+/// The GraphQL operation of a request, where a route goes by it.
+extension RequestRunner {
+  /// The subject of a request that meets a route if its body selects a mutation, and otherwise goes on to later routes.
+  ///
+  /// The route's limit is that of every request which may meet it: a body that is too large to be read may be a mutation's.
+  @inline(never)
+  func undecided(
+    _ route: Route, _ target: RequestTarget, _ body: ByteBuffer?
+  ) throws(Problem) -> Subject {
+    let limit = route.policy.maxRequestBody
+    guard let body else { return .incomplete(limit: limit) }
+    guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
+    guard worker.bodies.mayReadOnLoop(body.readableBytes) else { return .operation(body, target) }
+    delivery.operation = GraphQLOperation(of: body, head: head, query: target.query)
+    return try identify(body: body)
+  }
+
+  /// Reads the operation in a large body beside the loop.
+  @inline(never)
+  func readOperation(_ body: ByteBuffer, _ target: RequestTarget) async {
+    let head = head
+    delivery.operation = await worker.bodies.read(body.readableBytes, of: delivery.connection) {
+      GraphQLOperation(of: body, head: head, query: target.query)
+    }
+  }
+}

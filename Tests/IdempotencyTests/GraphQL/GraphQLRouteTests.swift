@@ -1,0 +1,87 @@
+import NIOCore
+import Testing
+import Wire
+
+@testable import Idempotency
+
+/// Routes that match by the GraphQL operation.
+struct GraphQLRouteTests {
+  private static func policy(_ name: String, _ match: RouteMatch) -> RoutePolicy {
+    var policy = RoutePolicy(
+      name: name, match: match, upstream: UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1)))
+    policy.caller = CallerPolicy(parts: [.address])
+    return policy
+  }
+
+  private static func table() throws -> RouteTable {
+    let path = try PathPattern(parsing: "/graphql")
+    return RouteTable([
+      policy("mutations", RouteMatch(methods: ["POST"], path: path, graphql: .mutation)),
+      policy("rest", RouteMatch(methods: ["POST"])),
+      policy("put", RouteMatch(methods: ["PUT"], path: path, graphql: .mutation)),
+    ])
+  }
+
+  private func choice(
+    _ method: String, _ path: String, _ operation: GraphQLOperation, override: String? = nil
+  ) throws -> RouteTable.Choice {
+    var head = try MessageHead(method: method, target: path)
+    if let override { try head.append(name: "X-HTTP-Method-Override", value: override) }
+    return try Self.table().choice(
+      for: head, host: ByteBuffer(), path: ByteBuffer(string: path), operation: operation)
+  }
+
+  @Test func `the route is undecided until the body is read`() throws {
+    let choice = try choice("POST", "/graphql", .unread)
+    #expect(choice.isUndecided)
+    #expect(choice.route?.policy.name == "mutations")
+  }
+
+  private static let meetings: [(String, GraphQLOperation, String?)] = [
+    ("POST", .mutation, "mutations"), ("POST", .other, "rest"), ("PUT", .mutation, "put"),
+    ("PUT", .other, nil),
+  ]
+
+  @Test(arguments: meetings)
+  func `mutations meet the route, and others go on to later routes`(
+    method: String, operation: GraphQLOperation, name: String?
+  ) throws {
+    let choice = try choice(method, "/graphql", operation)
+    #expect(!choice.isUndecided)
+    #expect(choice.route?.policy.name == name)
+  }
+
+  @Test func `no body is read for requests that do not fit otherwise`() throws {
+    #expect(try !choice("POST", "/other", .unread).isUndecided)
+    #expect(try !choice("GET", "/graphql", .unread).isUndecided)
+  }
+
+  @Test func `an overriding method leaves the route undecided, too`() throws {
+    #expect(try choice("POST", "/graphql", .unread, override: "PUT").isUndecided)
+    #expect(try choice("POST", "/graphql", .mutation, override: "PUT").isAmbiguous)
+    let other = try choice("POST", "/graphql", .other, override: "PUT")
+    #expect(!other.isUndecided && !other.isAmbiguous)
+    #expect(other.route?.policy.name == "rest")
+    #expect(try choice("GET", "/graphql", .unread, override: "POST").isUndecided)
+    #expect(try choice("GET", "/graphql", .mutation, override: "POST").route?.policy.name == "mutations")
+  }
+
+  @Test func `a route for mutations does not take all requests of another`() throws {
+    let path = try PathPattern(parsing: "/graphql")
+    let mutations = Self.policy("m", RouteMatch(path: path, graphql: .mutation))
+    let all = Self.policy("a", RouteMatch(path: path))
+    #expect(!mutations.covers(all))
+    #expect(all.covers(mutations))
+    #expect(mutations.covers(mutations))
+  }
+
+  @Test func `narrowing a route to mutations changes the identity of its other requests`() throws {
+    let path = try PathPattern(parsing: "/graphql")
+    let mutations = Self.policy("r", RouteMatch(path: path, graphql: .mutation))
+    let all = Self.policy("r", RouteMatch(path: path))
+    let narrowed = IdentityComparison(from: [all], to: [mutations]).changes()
+    #expect(narrowed == [IdentityChange(route: 0, end: .unmatched)])
+    #expect(IdentityComparison(from: [mutations], to: [all]).changes().isEmpty)
+    #expect(IdentityComparison(from: [all], to: [mutations, all]).changes().isEmpty)
+  }
+}

@@ -3,6 +3,7 @@
 import asyncio
 import glob
 import os
+import pathlib
 import random
 import subprocess
 
@@ -203,7 +204,9 @@ class Rig:
         """Nothing may end by itself."""
         for node in [*self.nodes, *(self.topology.processes if self.topology else [])]:
             if node.has_died:
-                raise RuntimeError(f"{node.name} died by itself; see {node.directory}/{node.name}.log")
+                log = pathlib.Path(node.directory, f"{node.name}.log")
+                end = log.read_text(errors="replace")[-4000:]
+                raise RuntimeError(f"{node.name} died by itself, with this at the end of {log}:\n{end}")
         for trouble in troubles:
             if trouble.done():
                 trouble.result()

@@ -204,9 +204,10 @@ class Rig:
         """Nothing may end by itself."""
         for node in [*self.nodes, *(self.topology.processes if self.topology else [])]:
             if node.has_died:
-                log = pathlib.Path(node.directory, f"{node.name}.log")
-                end = log.read_text(errors="replace")[-4000:]
-                raise RuntimeError(f"{node.name} died by itself, with this at the end of {log}:\n{end}")
+                log = pathlib.Path(node.directory, f"{node.name}.log").read_text(errors="replace")
+                # A log entry is JSON; what the runtime says of a crash is not.
+                last_words = [line for line in log.splitlines() if not line.startswith("{")]
+                raise RuntimeError("\n".join([f"{node.name} died by itself:", *last_words[:60]]))
         for trouble in troubles:
             if trouble.done():
                 trouble.result()

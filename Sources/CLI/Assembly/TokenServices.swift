@@ -63,10 +63,15 @@ final class TokenServices: Sendable {
         })
     case .url(let url):
       return .source(
-        KeySetSource(name: url, isFile: false, logger: logger) { () throws(KeySetFault) in
+        KeySetSource(name: Self.shown(url), isFile: false, logger: logger) { () throws(KeySetFault) in
           try Self.fetch(url)
         })
     }
+  }
+
+  /// A URL as logs and pages show it: a query may hold a secret.
+  private static func shown(_ url: String) -> String {
+    url.firstIndex(of: "?").map { "\(url[..<$0])?…" } ?? url
   }
 
   private static func fetch(_ url: String) throws(KeySetFault) -> [UInt8] {

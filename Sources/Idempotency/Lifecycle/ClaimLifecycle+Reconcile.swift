@@ -12,13 +12,18 @@ extension ClaimLifecycle {
     case refuse(Problem)
   }
 
-  /// Decides on the verdict about the last attempt. The record was not touched meanwhile, and is not by `none`.
-  public mutating func probed(_ verdict: ProbeVerdict) -> ProbedAction {
+  /// Decides on the verdict about the last attempt. The record is not touched without a verdict, nor by one about an
+  /// attempt that another one has followed.
+  ///
+  /// - Parameter standing: The state of the record after the verdict; `nil` if it is not known.
+  public mutating func probed(_ verdict: ProbeVerdict, now standing: Standing? = nil) -> ProbedAction {
     guard case .probing(let attempt) = state else {
       preconditionFailure("ClaimLifecycle: probed without a probe")
     }
     hasProbed = true
-    guard verdict != .none else {
+    var isOutdated = false
+    if case .unknown(_, let latest) = standing { isOutdated = latest != attempt }
+    guard verdict != .none, !isOutdated else {
       state = .ended
       return .refuse(
         .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: route.policy.upstream.settle)))

@@ -42,7 +42,8 @@ extension ClaimLifecycle {
   /// follows.
   public mutating func releaseFailed() -> StoredAction {
     switch state {
-    case .releasing, .retrying: state = .ended
+    // Settling: by a late response, whose client has its refusal already.
+    case .releasing, .retrying, .settling: state = .ended
     default: preconditionFailure("ClaimLifecycle: releaseFailed without a release")
     }
     return .respond

@@ -249,16 +249,18 @@ extension ClaimLifecycle {
     default: preconditionFailure("ClaimLifecycle: responded without a claim")
     }
     state = .settling(claim)
-    switch route.policy.outcomeClass(of: status, steering: steering, claim: claim) {
+    let isOnlyRejected = [401, 403, 429].contains(status) && isOnlyRejected(before: claim)
+    switch route.policy.outcomeClass(
+      of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected)
+    {
     case .final:
       let retention =
         steering.retention.map { max(.seconds(1), min($0, route.policy.remember)) } ?? route.policy.retention
       return .complete(retention: retention, remember: route.policy.remember)
     case .retry:
-      let isRejection = status == 401 || status == 403 || status == 429
       // A delayed copy of a renewal or of `markUnknown` may still be run, and would make a deleted record anew
       // (Tests/Model/claim.pml, LATE_DELETE).
-      let mayBeDeleted = isRejection && isOnlyRejected(before: claim) && !isRenewed && !isLate
+      let mayBeDeleted = isOnlyRejected && !isRenewed && !isLate
       let release: Release = mayBeDeleted ? .deleted : .remembered
       // The client of a late response has its refusal already.
       if !isLate { state = .releasing(claim, release) }

@@ -1,6 +1,11 @@
 extension RoutePolicy {
   /// The class of a complete response: by the backend's own steering field, else by the route's table.
-  public func outcomeClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
+  ///
+  /// - Parameter isOnlyRejected: Whether this attempt and all before it met only 401, 403 or 429: none of them counts
+  ///   towards `max_attempts`.
+  public func outcomeClass(
+    of status: Int, steering: Steering, claim: Claim, isOnlyRejected: Bool = false
+  ) -> OutcomeClass {
     let own: OutcomeClass
     if let steered = steering.outcome {
       own = steered
@@ -10,7 +15,7 @@ extension RoutePolicy {
     } else {
       own = outcomes[status]
     }
-    let isLastAttempt = maxAttempts > 0 && claim.ordinal >= maxAttempts
+    let isLastAttempt = maxAttempts > 0 && claim.ordinal >= maxAttempts && !isOnlyRejected
     return own == .retry && isLastAttempt ? .final : own
   }
 

@@ -11,6 +11,8 @@ final class CallerQuotas: Sendable {
   private struct NewKeys {
     /// The time at which each caller's quota is full again, in nanoseconds of the boot-time clock.
     var fullAt: [Int: Int64] = [:]
+    /// The rate by which they were computed; a new one begins with full quotas.
+    var rate: KeyRate?
     var sweepAt = CallerQuotas.sweptCallers
   }
 
@@ -42,6 +44,10 @@ final class CallerQuotas: Sendable {
   /// - Returns: The time until the caller may use another one, if it may use none now.
   func refusal(ofNewKeyBy caller: Int, at rate: KeyRate, now: BootInstant) -> Milliseconds? {
     newKeys.withLock { keys in
+      if keys.rate != rate {
+        keys.fullAt = [:]
+        keys.rate = rate
+      }
       if keys.fullAt.count >= keys.sweepAt {
         keys.fullAt = keys.fullAt.filter { $0.value > now.nanoseconds }
         keys.sweepAt = max(Self.sweptCallers, keys.fullAt.count * 2)

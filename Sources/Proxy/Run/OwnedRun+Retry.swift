@@ -47,7 +47,10 @@ extension OwnedRun {
     let signal = Signal(timers: worker.context.timers)
     delivery.didDisconnect = { signal.set() }
     delivery.didHalfClose = { signal.set() }
-    _ = await signal.wait(milliseconds: span.count)
+    worker.pauses[ObjectIdentifier(signal)] = signal
+    // A shutdown that began before this is not announced again.
+    if !worker.environment.isDraining { _ = await signal.wait(milliseconds: span.count) }
+    worker.pauses[ObjectIdentifier(signal)] = nil
     delivery.didDisconnect = nil
     delivery.didHalfClose = nil
     lease.pendingCommand = nil

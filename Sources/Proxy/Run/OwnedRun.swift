@@ -158,7 +158,7 @@ extension OwnedRun {
   @inline(never)
   private func listenOn(for settle: Milliseconds) async -> End {
     do throws(UpstreamFailure) {
-      return await record(settled(try await capture.run(within: settle)))
+      return await record(applyingProfile(to: try await capture.run(within: settle)))
     } catch {
       return await end(after: error)
     }

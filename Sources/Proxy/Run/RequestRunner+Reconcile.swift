@@ -17,7 +17,9 @@ extension RequestRunner {
     let response = await environment.reconciler.response(to: query(policy, of: call), about: call.id)
     let verdict = policy.verdict(of: response, method: head.method)
     worker.metrics.add(Reconciliation(verdict), route: call.route.number)
-    switch call.lifecycle.probed(verdict) {
+    // Most queries find the record as it was. Claiming it by an outdated verdict would begin its `settle` anew.
+    let standing = verdict == .none ? nil : try? await worker.store.find(call.id)
+    switch call.lifecycle.probed(verdict, now: standing) {
     case .refuse(let problem): throw duplicate(problem)
     case .claim(let takeOver):
       return await claim(request.changed(owner: worker.newOwner(), takeOver: takeOver), of: call)

@@ -129,7 +129,7 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
   public func drain() async {
     environment.drain()
     for worker in workers {
-      try? await worker.context.loop.submit { worker.downstream.drain() }.get()
+      try? await worker.context.loop.submit { worker.drain() }.get()
     }
   }
 

@@ -17,6 +17,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   let downstream: Downstream
   /// The claims held here, so that a shutdown can mark as unknown those that it cannot finish.
   private var leases: [ObjectIdentifier: LeaseKeeper<Store>] = [:]
+  /// The pauses before retries on clients' behalf, which a shutdown ends.
+  var pauses: [ObjectIdentifier: Signal] = [:]
   /// The claims that are being given back. A shutdown waits for them, or their keys stay blocked for a lease.
   var claimsGivenBack = 0
   private(set) var isStopping = false
@@ -40,6 +42,12 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     LagProbe.start(on: context.loop, metrics: metrics)
     // The two hold each other: as long as a connection lives, so does what runs its deliveries.
     downstream.start = { [self] in RequestRunner(worker: self, delivery: $0).start() }
+  }
+
+  /// Closes idle connections and ends the pauses before retries, none of which follows any more.
+  func drain() {
+    downstream.drain()
+    for pause in pauses.values { pause.set() }
   }
 
   /// A name for a new owner.

@@ -36,6 +36,9 @@ extension ReconcilePolicy {
     if let member = section.member("headers") { readHeaders(member) }
     applied = Self.statuses("applied", section) ?? applied
     absent = Self.statuses("absent", section) ?? absent
+    if section.isSound("applied"), applied.isEmpty {
+      section["applied"]?.refuse("must name a status, or no query could ever find the request: write [200]")
+    }
     if section.isSound("applied", "absent"), let both = applied.first(where: absent.contains) {
       (section["absent"] ?? section["applied"])?.refuse("has \(both), which is one of applied, too")
     }
@@ -52,12 +55,25 @@ extension ReconcilePolicy {
     return text
   }
 
+  /// The fields that frame the query, belong to its connection or state its target.
+  private static let ownHeaders: Set<String> = [
+    "host", "content-length", "transfer-encoding", "content-encoding", "connection", "keep-alive", "te",
+    "trailer", "upgrade", "expect", "accept-encoding", "proxy-connection", "http2-settings",
+  ]
+
   private mutating func readHeaders(_ member: Value) {
     guard let members = member.members("a mapping such as {Authorization: \"Bearer x\"}") else { return }
+    var names: Set<String> = []
     headers = members.compactMap { name, value in
       guard Token.isToken(name) else {
         value.reader.refuse(
           value.path, at: value.keyPosition, "must name a header field, such as Authorization")
+        return nil
+      }
+      guard !Self.ownHeaders.contains(name.lowercased()), names.insert(name.lowercased()).inserted else {
+        value.reader.refuse(
+          value.path, at: value.keyPosition,
+          "must be a field that Semel does not set itself, and be there once; take it out")
         return nil
       }
       return value.parsed("a header's value") { text throws(Refusal) in

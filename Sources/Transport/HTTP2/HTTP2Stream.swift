@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import NIOHTTP2
+import Platform
 import Wire
 
 /// One HTTP/2 stream to a backend, which carries one exchange. Confined to its loop.

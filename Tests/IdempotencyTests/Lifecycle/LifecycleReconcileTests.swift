@@ -53,6 +53,17 @@ import Wire
     #expect(problem.code == .outcomeUnknown && problem.isRetryable && problem.retryAfter == 1)
   }
 
+  @Test(arguments: [ProbeVerdict.absent, .applied(outcome)])
+  func `a verdict about an attempt that another one has followed changes nothing`(verdict: ProbeVerdict) {
+    var lifecycle = Self.lifecycle()
+    _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
+    guard case .refuse(let problem) = lifecycle.probed(verdict, now: .unknown(age: 5, attempt: 4)) else {
+      Issue.record("an outdated verdict was applied")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown && problem.isRetryable)
+  }
+
   @Test func `an applied outcome is stored, then replayed`() {
     var lifecycle = Self.applying(.applied(Self.outcome))
     guard case .adopt(_, let completion) = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {

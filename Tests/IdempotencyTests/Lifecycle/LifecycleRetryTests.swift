@@ -73,6 +73,16 @@ import Testing
     #expect(Self.decide(&lifecycle) == .pass)
   }
 
+  @Test func `a late response whose release finds no store ends the run`() {
+    var lifecycle = Self.owning()
+    _ = lifecycle.failed(.timedOut)
+    #expect(lifecycle.responded(status: 503, steering: Steering()) == .release(.remembered))
+    guard case .respond = lifecycle.releaseFailed() else {
+      Issue.record("the run goes on")
+      return
+    }
+  }
+
   @Test(arguments: [OutcomeClass.final, .unknown])
   func `the backend's own class counts before the status`(outcome: OutcomeClass) {
     var lifecycle = Self.owning()
@@ -84,6 +94,19 @@ import Testing
     var unsent = Self.owning(.sample(attempt: 3)) { $0.maxAttempts = 3 }
     _ = unsent.failed(.notSent("refused"))
     #expect(Self.decide(&unsent, after: .notExecuted) == .stop(.exhausted))
+  }
+
+  @Test func `attempts that were only rejected do not count towards max_attempts`() {
+    var lifecycle = Self.owning(.sample(attempt: 3)) { $0.maxAttempts = 3 }
+    guard case .release = lifecycle.responded(status: 429, steering: Steering()) else {
+      Issue.record("the rejection was recorded")
+      return
+    }
+    var other = Self.owning(.sample(attempt: 3)) { $0.maxAttempts = 3 }
+    guard case .complete = other.responded(status: 503, steering: Steering()) else {
+      Issue.record("the last attempt's response was not recorded")
+      return
+    }
   }
 
   @Test func `a route without retries makes none`() {

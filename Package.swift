@@ -84,7 +84,7 @@ let package = Package(
     module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
     module("Settings", ["Idempotency", "Platform", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
     module("Tokens", ["Idempotency", "Platform", "Wire", jwtKit, logging]),
-    module("Telemetry", ["Platform", "Wire", coreMetrics, logging]),
+    module("Telemetry", ["Idempotency", "Platform", "Wire", coreMetrics, logging]),
     module(
       "Store",
       [
@@ -165,7 +165,7 @@ let package = Package(
       "SettingsTests",
       ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", .product(name: "Yams", package: "Yams")]),
     tests("TokensTests", ["Tokens", "Idempotency", "TestSupport", "Wire", jwtKit, logging]),
-    tests("TelemetryTests", ["Telemetry", "Platform", coreMetrics, logging]),
+    tests("TelemetryTests", ["Telemetry", "Idempotency", "Platform", coreMetrics, logging]),
     .executableTarget(
       name: "store-writer",
       dependencies: ["Idempotency", "Store", nioCore, logging],

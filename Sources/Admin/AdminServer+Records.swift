@@ -21,7 +21,15 @@ extension AdminServer {
     }
     router.post("/v1/records/find") { request, _ in
       let query: RecordQuery = try await Self.decode(request)
-      return Response.json(try await recordAdmin.show(try await recordAdmin.id(of: query)))
+      return Response.json(try await recordAdmin.find(query))
+    }
+    router.post("/v1/records/search") { request, _ in
+      let search: RecordSearch = try await Self.decode(request)
+      return Response.json(try await recordAdmin.search(search))
+    }
+    router.post("/v1/records/put") { request, context in
+      let statement: RecordStatement = try await Self.decode(request)
+      return Response.json(try await recordAdmin.put(statement, by: context.peer))
     }
     router.get("/v1/records/{id}") { _, context in
       Response.json(try await recordAdmin.show(try Self.id(context)))

@@ -106,6 +106,7 @@ public struct AdminServer: Service {
       Response.text(await settings() + "\n", status: .ok, type: "application/json")
     }
     addRecords(to: guarded, recordAdmin: recordAdmin)
+    if let journal = recordAdmin.journal { addRequests(to: guarded, journal: journal) }
     return router
   }
 }

@@ -29,11 +29,13 @@ public struct AccessLog: Sendable {
     line.add("level", "info")
     line.add("message", "request")
     if let route = entry.route { line.add("route", route) }
+    if let template = entry.pathTemplate { line.add("path", template) }
     if !entry.client.isEmpty { line.add("client", entry.client) }
     line.add("method", entry.method)
     line.add("status", entry.status)
     line.add("outcome", entry.outcome.text)
     if let refusal = entry.refusal { line.add("reason", refusal.text) }
+    if let loss = entry.loss { line.add("cause", loss.rawValue) }
     if let source = entry.source { line.add("source", source.text) }
     if entry.attempt > 0 { line.add("attempt", entry.attempt) }
     if !entry.keyDigest.isEmpty { line.add("key", entry.keyDigest) }

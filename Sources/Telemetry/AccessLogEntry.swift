@@ -6,6 +6,8 @@ public struct AccessLogEntry: Sendable {
   public var route: String?
   /// The route's number, as `Metrics.number(ofRoute:)` returns it; 0 if the request matched no route.
   public var routeNumber = 0
+  /// The route's path template, such as `/v1/orders/{id}`; `nil` if the route has none. Never the request's own path.
+  public var pathTemplate: String?
   /// The client's address: the forwarded one if the proxy in front is trusted. Empty for a Unix socket.
   public var client = ""
   /// The request's method, as the client spelt it.
@@ -32,8 +34,9 @@ public struct AccessLogEntry: Sendable {
   public var keyDigest = ""
   /// The first characters of the caller's digest; empty if the request has no caller.
   public var callerDigest = ""
-  /// The record's ID, as sent to the backend. Set only for a request whose response was cut off, so that an operator
-  /// can look up its outcome; empty otherwise.
+  /// The way in which the outcome of the request's attempt was lost; `nil` if it was not.
+  public var loss: LossCause?
+  /// The record's ID, as sent to the backend, by which an operator finds the record; empty if the request has no record.
   public var recordID = ""
   /// The number of bytes received of the request's body.
   public var requestBytes = 0

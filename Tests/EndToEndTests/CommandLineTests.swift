@@ -29,7 +29,7 @@ struct CommandLineTests {
   @Test(arguments: [
     [], ["run"], ["check"], ["demo"], ["health"], ["key"], ["key", "show"], ["key", "list"],
     ["key", "forget"],
-    ["key", "resolve"],
+    ["key", "resolve"], ["key", "find"], ["key", "put"], ["tail"],
   ])
   func `every command has help`(command: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + command + ["--help"])
@@ -40,6 +40,13 @@ struct CommandLineTests {
   @Test(arguments: [
     ["fly"], ["run"], ["check"], ["run", "--fly"], ["check", "a", "b"], ["key", "show"],
     ["key", "show", "--id", "a", "--route", "b", "--key", "c"], ["key", "resolve", "--id", "a"],
+    ["key", "find"], ["key", "put", "--applied", "--route", "a", "--key", "b"],
+    ["key", "put", "--status", "201", "--route", "a", "--key", "b"],
+    ["key", "resolve", "--not-applied", "--older-than", "1h"],
+    ["key", "resolve", "--not-applied", "--older-than", "soon", "--route", "a"],
+    ["key", "resolve", "--applied", "--status", "201", "--older-than", "1h", "--route", "a"],
+    ["key", "resolve", "--not-applied", "--yes", "--id", "a"],
+    ["tail", "--last=-1"],
   ])
   func `wrong usage ends with 2`(arguments: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + arguments)

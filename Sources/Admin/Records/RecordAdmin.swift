@@ -2,6 +2,7 @@ import HTTPTypes
 import Idempotency
 import Logging
 import Platform
+import Telemetry
 
 /// The operator's operations on records. They run on the event loop of the store.
 public struct RecordAdmin: Sendable {
@@ -11,12 +12,17 @@ public struct RecordAdmin: Sendable {
   /// pace the walk.
   private static let pageSpan = Duration.seconds(4)
 
-  private let store: any RecordStore
+  let store: any RecordStore
   private let context: EventLoopContext
   private let invalidations: (any CacheInvalidations)?
-  private let identityKey: IdentityKey?
-  private let currentRoutes: @Sendable () async -> [RoutePolicy]
+  let identityKey: IdentityKey?
+  let currentRoutes: @Sendable () async -> [RoutePolicy]
   private let onFreed: @Sendable (RecordID) -> Void
+  /// The requests that this process has seen lately; `nil` if it keeps none.
+  let journal: RequestJournal?
+  let digests: LogDigests
+  /// The name of this process among the nodes of its store.
+  let node: String
   private let logger: Logger
 
   /// Creates the operations.
@@ -28,11 +34,15 @@ public struct RecordAdmin: Sendable {
   ///   - identityKey: The key of record IDs, if they are keyed.
   ///   - routes: Returns the routes of the present configuration.
   ///   - onFreed: Called after each change that may have freed a record for the next delivery.
+  ///   - journal: The requests that this process has seen lately.
+  ///   - digests: The digests by which the log shows keys and callers.
+  ///   - node: The name of this process among the nodes of its store.
   ///   - logger: The logger of the audit entries.
   public init(
     store: any RecordStore, context: EventLoopContext, invalidations: (any CacheInvalidations)? = nil,
     identityKey: IdentityKey?, routes: @escaping @Sendable () async -> [RoutePolicy],
-    onFreed: @escaping @Sendable (RecordID) -> Void = { _ in }, logger: Logger
+    onFreed: @escaping @Sendable (RecordID) -> Void = { _ in }, journal: RequestJournal? = nil,
+    digests: LogDigests = LogDigests(), node: String = "", logger: Logger
   ) {
     self.store = store
     self.context = context
@@ -40,19 +50,34 @@ public struct RecordAdmin: Sendable {
     self.identityKey = identityKey
     currentRoutes = routes
     self.onFreed = onFreed
+    self.journal = journal
+    self.digests = digests
+    self.node = node
     self.logger = logger
   }
 
-  func id(of query: RecordQuery) async throws(AdminError) -> RecordID {
-    try query.id(among: await currentRoutes(), under: identityKey)
+  /// The record that a query describes.
+  func find(_ query: RecordQuery) async throws(AdminError) -> RecordDocument {
+    let identity = try query.identity(among: await currentRoutes(), under: identityKey)
+    return try await show(identity.id, by: identity.policy)
   }
 
-  /// - Parameter warning: the document's warning, after a change.
-  func show(_ id: RecordID, _ warning: String? = nil) async throws(AdminError) -> RecordDocument {
+  /// The record with an id.
+  ///
+  /// - Parameters:
+  ///   - warning: The document's warning, after a change.
+  ///   - policy: The record's route; `nil` if only the journal may know it.
+  ///   - trail: The record's trail, if it has been looked for.
+  func show(
+    _ id: RecordID, _ warning: String? = nil, by policy: RoutePolicy? = nil, trail: RecordTrail? = nil
+  ) async throws(AdminError) -> RecordDocument {
+    let trail = trail ?? RecordTrails(journal)[id]
+    let routes = await currentRoutes()
+    let policy = policy ?? routes.first { $0.name == trail?.route }
     let store = store
     var document = try await onLoop { () async throws(StoreError) -> RecordDocument in
       do throws(StoreError) {
-        return RecordDocument(id, try await store.find(id))
+        return RecordDocument(id, try await store.find(id), by: policy)
       } catch {
         guard case .unreadable(let reason) = error else { throw error }
         var document = RecordDocument(unreadable: id)
@@ -60,6 +85,8 @@ public struct RecordAdmin: Sendable {
         return document
       }
     }
+    document.add(trail)
+    if trail != nil { document.node = node }
     if let warning { document.warning = warning }
     return document
   }
@@ -70,15 +97,27 @@ public struct RecordAdmin: Sendable {
       throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
     }
     var document = RecordListDocument(records: [], next: cursor)
+    let (trails, routes) = (RecordTrails(journal), await currentRoutes())
     let end = ContinuousClock.now + Self.pageSpan
     repeat {
       let after = document.next
       let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
       let records =
-        part.records.map(RecordDocument.init) + part.unreadable.map(RecordDocument.init(unreadable:))
+        part.records.map { shown($0, trails, routes) }
+        + part.unreadable.map(RecordDocument.init(unreadable:))
       document.records += records.filter { state == nil || $0.state == state }
       document.next = part.next
     } while document.next != nil && document.records.count < Self.pageLength && ContinuousClock.now < end
+    return document
+  }
+
+  private func shown(
+    _ record: OpenRecord, _ trails: RecordTrails, _ routes: [RoutePolicy]
+  ) -> RecordDocument {
+    let trail = trails[record.id]
+    var document = RecordDocument(record, by: routes.first { $0.name == trail?.route })
+    document.add(trail)
+    if trail != nil { document.node = node }
     return document
   }
 
@@ -140,7 +179,7 @@ public struct RecordAdmin: Sendable {
   }
 
   /// Makes other nodes drop the record from their caches. Returns the warning for the operator if they cannot hear it.
-  private func announce(_ id: RecordID) async -> String? {
+  func announce(_ id: RecordID) async -> String? {
     do throws(StoreError) {
       try await invalidations?.announce(id)
       return nil
@@ -153,7 +192,7 @@ public struct RecordAdmin: Sendable {
   }
 
   /// Logs a change, whether it was made or refused.
-  private func audit(
+  func audit(
     _ action: String, _ id: RecordID, _ peer: String, _ more: Logger.Metadata, _ warning: String? = nil
   ) {
     var line: Logger.Metadata = ["action": "\(action)", "record": "\(id.text)", "from": "\(peer)"]
@@ -183,7 +222,7 @@ public struct RecordAdmin: Sendable {
     return count
   }
 
-  private func onLoop<Reply: Sendable>(
+  func onLoop<Reply: Sendable>(
     _ body: @escaping @Sendable () async throws(StoreError) -> Reply
   ) async throws(AdminError) -> Reply {
     do {

@@ -23,11 +23,29 @@ struct RecordDocument: Encodable {
   /// The size of the recorded response's body; `nil` if no response was recorded.
   var bodyBytes: Int?
   var location: String?
+  /// The outcome of the next delivery of the record's key, in words.
+  var nextDelivery: String?
+  // The following is known only of requests that this process has seen lately.
+  var route: String?
+  var keyDigest: String?
+  var callerDigest: String?
+  /// The number of requests that have ended.
+  var deliveries: Int?
+  /// The time of the latest one, and the status that it got.
+  var lastSeen: String?
+  var lastStatus: Int?
+  /// The way in which the outcome was lost.
+  var cause: String?
+  /// The process that this is known by.
+  var node: String?
   /// The part of a change that could not be done, or the reason why the record cannot be read.
   var warning: String?
 
-  init(_ id: RecordID, _ standing: Standing) {
+  /// - Parameter policy: The record's route; `nil` if it is not known.
+  init(_ id: RecordID, _ standing: Standing, by policy: RoutePolicy? = nil) {
     self.id = id.text
+    route = policy?.name
+    nextDelivery = standing.nextDelivery(by: policy)
     switch standing {
     case .absent: state = "absent"
     case .inFlight(let leaseLeft, let attempt):
@@ -63,10 +81,11 @@ struct RecordDocument: Encodable {
   init(unreadable id: RecordID) {
     self.init(id, .absent)
     state = Self.unreadable
+    nextDelivery = "gets 503 store_unreadable until the record is forgotten"
   }
 
-  init(_ record: OpenRecord) {
-    self.init(record.id, record.standing)
+  init(_ record: OpenRecord, by policy: RoutePolicy? = nil) {
+    self.init(record.id, record.standing, by: policy)
     firstSeen = Timestamp.text(milliseconds: record.firstSeen.milliseconds)
     ageSeconds = record.age.inSeconds
   }

@@ -17,7 +17,10 @@ struct RecordQuery: Decodable {
   /// The client's `Host`; `nil` if it was an address.
   var host: String?
 
-  func id(among routes: [RoutePolicy], under identityKey: IdentityKey?) throws(AdminError) -> RecordID {
+  /// The record with the parts that make its id.
+  func identity(
+    among routes: [RoutePolicy], under identityKey: IdentityKey?
+  ) throws(AdminError) -> RecordIdentity {
     guard let policy = routes.first(where: { $0.name == route }) else {
       let names = routes.map(\.name).joined(separator: ", ")
       throw AdminError(.notFound, "there is no route \(route); there are: \(names)")
@@ -34,10 +37,11 @@ struct RecordQuery: Decodable {
       throw AdminError(
         .badRequest, "route \(route) takes no method \(method); give one of its methods, in capitals")
     }
-    return .make(
+    let id = RecordID.make(
       caller: try caller(callerPolicy), upstream: policy.upstream.name, host: try requestHost(),
       method: ByteBuffer(string: method), place: try place(policy, method), key: try key(policy),
       under: identityKey)
+    return RecordIdentity(id: id, policy: policy, method: method)
   }
 
   private func requestHost() throws(AdminError) -> RequestHost? {
@@ -81,6 +85,13 @@ struct RecordQuery: Decodable {
       throw AdminError(.badRequest, error.detail)
     }
   }
+}
+
+/// A record that an operator has described by the parts of its request.
+struct RecordIdentity: Sendable {
+  let id: RecordID
+  let policy: RoutePolicy
+  let method: String
 }
 
 /// A key as an operator writes it: a text, or a list with a text for each part of a composite key.

@@ -1,4 +1,5 @@
 import Admin
+import Foundation
 import Idempotency
 import Logging
 import Platform
@@ -21,6 +22,21 @@ struct ProgramServices<Records: RecordStore> {
   let store: AssembledStore<Records>
   let onListening: @Sendable () -> Void
   private let backendTLS = BackendTLS()
+  /// The latest requests for operators; `nil` without an admin listener to read them by.
+  private let journal: RequestJournal?
+
+  init(
+    settings: Settings, file: ConfigurationFile?, log: ProgramLog, parts: ProcessParts,
+    store: AssembledStore<Records>, onListening: @escaping @Sendable () -> Void
+  ) {
+    self.settings = settings
+    self.file = file
+    self.log = log
+    self.parts = parts
+    self.store = store
+    self.onListening = onListening
+    journal = settings.admin == nil ? nil : RequestJournal()
+  }
 
   private var metrics: Metrics { parts.metrics }
   private var logger: Logger { log.logger }
@@ -38,7 +54,7 @@ struct ProgramServices<Records: RecordStore> {
     let reload = file.map { makeReload(of: $0, server, proxy) }
     var all = others + store.services
     if !digests.isShared { all.append(LogSecretService(facts: store.facts, digests: digests)) }
-    all += try adminServices(proxy, reload, adminStands)
+    all += try adminServices(proxy, reload, adminStands, digests)
     if let reload {
       all.append(ReloadService(signals: await UnixSignalsSequence(trapping: .sighup), reload: reload))
     }
@@ -66,7 +82,7 @@ extension ProgramServices {
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
       sealsResponses: settings.store.encryption != nil, digests: digests, known: parts.known,
-      probe: BackendProbe(logger: logger), logger: logger)
+      probe: BackendProbe(logger: logger), journal: journal, logger: logger)
     let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
       HTTPUpstream(
@@ -135,14 +151,16 @@ extension ProgramServices {
 extension ProgramServices {
   /// Returns the admin listener and the count of open records that its metrics page shows; none without `admin`.
   private func adminServices(
-    _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: OperatorGate
+    _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: OperatorGate,
+    _ digests: LogDigests
   ) throws -> [any Service] {
     guard let admin = settings.admin else { return [] }
     let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
     let recordAdmin = RecordAdmin(
       store: store.records[0], context: parts.contexts[0], invalidations: store.invalidations,
       identityKey: identityKey, routes: { await live().routes },
-      onFreed: { [known = parts.known] in known.remove($0) }, logger: logger)
+      onFreed: { [known = parts.known] in known.remove($0) }, journal: journal, digests: digests,
+      node: ProcessInfo.processInfo.hostName, logger: logger)
     let openRecords = OpenRecordCounter(recordAdmin: recordAdmin, board: store.board)
     metrics.source { openRecords.figures }
     let server = AdminServer(

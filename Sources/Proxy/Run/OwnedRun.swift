@@ -49,6 +49,8 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     self.call = call
     delivery.logEntry.attempt = claim.attempt
     delivery.logEntry.retry = RetryCause(claim)
+    // Without an access log, replays do without the digests: the journal has them from the run.
+    if worker.environment.journal != nil { runner.noteIdentity(of: call) }
     lease = worker.keepLease(of: claim, for: delivery, by: call.route)
     forwardedAt = .now()
     delivery.logEntry.trace?.forwardAt = forwardedAt.uptimeNanoseconds
@@ -98,6 +100,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       action = await self.release(await beforeRelease(release, after: response))
     case .markUnknown:
       label = .unknown
+      worker.noteLoss(of: lease, .status, ["status": "\(response.head.status)"])
       action = await markUnknownByResponse()
     }
     delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
@@ -141,11 +144,11 @@ extension OwnedRun {
     case .release(let problem):
       return refuse(problem, after: await release(await beforeRelease(.remembered, after: nil)))
     case .markUnknown(let problem):
-      await markUnknownAfterLoss()
+      await markUnknownAfterLoss(failure)
       worker.end(lease)
       runner.refuse(problem)
     case .listen(let settle, let problem):
-      await markUnknownAfterLoss()
+      await markUnknownAfterLoss(failure)
       runner.refuse(problem)
       return await listenOn(for: settle)
     case .giveUp:
@@ -246,6 +249,7 @@ extension OwnedRun {
   /// Lets the lease lapse because there is no memory for the end of the run.
   private func endWithoutMemory() {
     worker.metrics.add(.outcomesLost, route: call.route.number)
+    worker.noteLoss(of: lease, .noMemory)
     worker.end(lease)
   }
 
@@ -284,7 +288,8 @@ extension OwnedRun {
   }
 
   /// Marks the record unknown because the response was lost.
-  private func markUnknownAfterLoss() async {
+  private func markUnknownAfterLoss(_ failure: UpstreamFailure) async {
+    worker.noteLoss(of: lease, LossCause(failure), ["reason": "\(failure)"])
     worker.metrics.add(.outcomesLost, route: call.route.number)
     _ = await markUnknown()
   }

@@ -51,13 +51,14 @@ extension RequestRunner {
       for: head, host: host?.name ?? ByteBuffer(), path: target.path, operation: delivery.operation)
     delivery.logEntry.route = choice.route?.policy.name
     delivery.logEntry.routeNumber = choice.route?.number ?? 0
+    delivery.logEntry.pathTemplate = choice.route?.policy.match.path?.text
     noteOrigin(by: choice.route)
     if choice.isUndecided, let route = choice.route { return try undecided(route, target, body) }
     guard let route = choice.route, route.policy.isProtected else {
       return try unprotected(target, by: choice.route)
     }
     if let profile = route.policy.profile { delivery.errorFormat = profile.errorFormat }
-    try refuseUnprotectable(route)
+    try route.refuseUnprotectable(head)
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     if case .missing = finding { return try unkeyed(target, by: route) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
@@ -91,13 +92,19 @@ extension RequestRunner {
   private func subject(by call: KeyedCall?, of accepted: AcceptedHead) throws(Problem) -> Subject {
     guard let call else { return try unkeyed(accepted.target, by: accepted.route) }
     delivery.recordID = call.id
-    if configuration.accessLog.isEnabled {
-      delivery.logEntry.keyDigest = call.key.digestText(by: environment.digests)
-      if delivery.logEntry.callerDigest.isEmpty {
-        delivery.logEntry.callerDigest = call.caller.digestText(by: environment.digests)
-      }
-    }
+    if configuration.accessLog.isEnabled { noteIdentity(of: call) }
     return .keyed(call)
+  }
+
+  /// Notes the digests of key and caller, for the access log and for the journal.
+  @inline(never)
+  func noteIdentity(of call: KeyedCall) {
+    if delivery.logEntry.keyDigest.isEmpty {
+      delivery.logEntry.keyDigest = call.key.digestText(by: environment.digests)
+    }
+    if delivery.logEntry.callerDigest.isEmpty {
+      delivery.logEntry.callerDigest = call.caller.digestText(by: environment.digests)
+    }
   }
 
   /// A request that no route protects: passed through, but for one with a key where such keys are refused.
@@ -140,13 +147,15 @@ extension RequestRunner {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
     return .passed(target, by: route, label: nil)
   }
+}
 
+extension Route {
   /// Refuses requests that no record can stand for, and those that would hide the key or the caller from the backend.
-  private func refuseUnprotectable(_ route: Route) throws(Problem) {
+  public func refuseUnprotectable(_ head: MessageHead) throws(Problem) {
     guard !head.requestsUpgrade else { throw .notImplemented }
     guard !head.isGRPC else { throw .grpcNotProtected }
     guard head.first(.connection) != nil else { return }
-    for name in route.identifyingFields where head.connectionNames(name) {
+    for name in identifyingFields where head.connectionNames(name) {
       throw .badRequest(.connectionNamesIdentity)
     }
   }

@@ -54,10 +54,11 @@ extension RequestRunner {
     if delivery.logEntry.totalMicroseconds == 0 { stopTime() }
     worker.metrics.ended(delivery.logEntry)
     endTrace()
+    if delivery.isForJournal { delivery.note(.ended) }
     guard configuration.accessLog.isEnabled else { return }
     delivery.logEntry.client = delivery.peer.loggedAddress
     delivery.logEntry.method = head.methodText
-    if delivery.logEntry.outcome == .cut, let id = delivery.recordID { delivery.logEntry.recordID = id.text }
+    if let id = delivery.recordID { delivery.logEntry.recordID = id.text }
     configuration.accessLog.write(delivery.logEntry)
   }
 

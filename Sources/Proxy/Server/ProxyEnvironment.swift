@@ -14,6 +14,8 @@ public final class ProxyEnvironment: Sendable {
   /// Whether the store seals responses with the clients' keys.
   public let sealsResponses: Bool
   public let digests: LogDigests
+  /// The latest keyed requests for operators; `nil` where nobody can read them.
+  public let journal: RequestJournal?
   let waiting = WaitingRoom()
   let bodyThreads = BodyThreads()
   let handshakes = HandshakeRoom()
@@ -29,7 +31,7 @@ public final class ProxyEnvironment: Sendable {
   public init(
     counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
     sealsResponses: Bool = false, digests: LogDigests = LogDigests(), known: KnownRecords = KnownRecords(),
-    probe: (any OutcomeProbe)? = nil, logger: Logger
+    probe: (any OutcomeProbe)? = nil, journal: RequestJournal? = nil, logger: Logger
   ) {
     self.counters = counters
     self.tracer = tracer
@@ -38,6 +40,7 @@ public final class ProxyEnvironment: Sendable {
     self.digests = digests
     self.known = known
     reconciler = Reconciler(probe)
+    self.journal = journal
     self.logger = logger
   }
 

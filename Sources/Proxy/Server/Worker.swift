@@ -81,6 +81,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   public func abandon() async {
     isStopping = true
     let leases = Array(leases.values)
+    for lease in leases where lease.pendingCommand == nil { lease.delivery.logEntry.loss = .shutdown }
     for delivery in leases.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
       RequestRunner(worker: self, delivery: delivery).logCut()
     }
@@ -113,7 +114,9 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
         environment.logger.info("an outcome is stored as this process ends", metadata: place)
       } else {
         _ = try await store.markUnknown(lease.claim)
-        environment.logger.warning("a record is marked unknown, since this process ends", metadata: place)
+        environment.logger.warning(
+          "a record is marked unknown, since this process ends",
+          metadata: place.merging(["cause": "\(LossCause.shutdown.rawValue)"]) { own, _ in own })
       }
     } catch {
       environment.logger.error(

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -7,11 +8,25 @@ extension Rig {
   func key(
     _ arguments: [String], ends exit: ManagedProcess.Exit = .code(0)
   ) async throws -> ManagedProcess {
-    let process = try ManagedProcess(
-      [SemelProcess.binary, "key"] + arguments + ["--admin", "http://127.0.0.1:\(semel.ports.admin)"])
+    try await command(["key"] + arguments + ["--admin", adminURL], ends: exit)
+  }
+
+  /// Runs `semel` to its end.
+  @discardableResult
+  func command(
+    _ arguments: [String], ends exit: ManagedProcess.Exit = .code(0)
+  ) async throws -> ManagedProcess {
+    let process = try ManagedProcess([SemelProcess.binary] + arguments)
     let end = try await process.exit()
-    #expect(end == exit, "\(process.output)\(process.errors)")
+    #expect(end == exit, "\(arguments): \(process.output)\(process.errors)")
     return process
+  }
+
+  var adminURL: String { "http://127.0.0.1:\(semel.ports.admin)" }
+
+  /// Writes the configuration that the process runs on, for commands that read it.
+  func writeConfiguration(to path: String) throws {
+    try text(of: configuration).write(toFile: path, atomically: true, encoding: .utf8)
   }
 
   /// The options of `semel key` that select the record of an order by the usual caller.

@@ -33,49 +33,64 @@ struct RecordSelection: ParsableArguments {
   var host: String?
 
   func validate() throws {
+    for part in caller where !part.contains("=") {
+      throw ValidationError("--caller is PART=VALUE, such as 'header:Authorization=Bearer alice'")
+    }
+  }
+
+  /// Refuses a selection that is not of one record.
+  func requireOne() throws {
     guard (id == nil) != (route == nil && key.isEmpty) else {
       throw ValidationError("give --id, or --route with --key and --caller")
     }
     guard id != nil || route != nil && !key.isEmpty else {
       throw ValidationError("give --route and --key together")
     }
-    for part in caller where !part.contains("=") {
-      throw ValidationError("--caller is PART=VALUE, such as 'header:Authorization=Bearer alice'")
-    }
   }
 
-  private struct Query: Encodable {
+  var isEmpty: Bool { id == nil && route == nil && hasNoParts }
+
+  /// Whether all records of a route are selected.
+  var isRouteAlone: Bool { id == nil && route != nil && hasNoParts }
+
+  private var hasNoParts: Bool {
+    key.isEmpty && caller.isEmpty && path == nil && method == nil && host == nil
+  }
+
+  /// The description of a record for the admin listener.
+  struct Query: Encodable {
     var route: String
-    /// A text, or a list of the texts of several parts.
-    var key: Key
+    var key: Texts
     var caller: [String: String]
     var path: String?
     var method: String?
     var host: String?
+  }
 
-    struct Key: Encodable {
-      var texts: [String]
+  /// A text, or a list of the texts of several parts.
+  struct Texts: Encodable {
+    var texts: [String]
 
-      func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        if texts.count == 1 { try container.encode(texts[0]) } else { try container.encode(texts) }
-      }
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      if texts.count == 1 { try container.encode(texts[0]) } else { try container.encode(texts) }
     }
   }
 
-  /// Returns the record as the admin listener shows it.
-  func find(by call: AdminCall) throws -> Data {
-    if let id { return try call.send("GET", "/v1/records/\(Self.escaped(id))") }
+  var query: Query {
     var parts: [String: String] = [:]
     for part in caller {
       let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       parts[String(pair[0])] = String(pair[1])
     }
-    return try call.send(
-      "POST", "/v1/records/find",
-      Query(
-        route: route ?? "", key: Query.Key(texts: key), caller: parts, path: path, method: method, host: host
-      ))
+    return Query(
+      route: route ?? "", key: Texts(texts: key), caller: parts, path: path, method: method, host: host)
+  }
+
+  /// Returns the record as the admin listener shows it.
+  func find(by call: AdminCall) throws -> Data {
+    if let id { return try call.send("GET", "/v1/records/\(Self.escaped(id))") }
+    return try call.send("POST", "/v1/records/find", query)
   }
 
   /// Returns the path of the record on the admin listener.
@@ -85,7 +100,7 @@ struct RecordSelection: ParsableArguments {
     return "/v1/records/\(Self.escaped(id))"
   }
 
-  private static func escaped(_ id: String) -> String {
+  static func escaped(_ id: String) -> String {
     id.addingPercentEncoding(withAllowedCharacters: .alphanumerics.union(CharacterSet(charactersIn: "-_")))
       ?? id
   }

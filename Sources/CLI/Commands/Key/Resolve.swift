@@ -2,13 +2,18 @@ import ArgumentParser
 import Foundation
 
 extension Key {
-  /// `semel key resolve`: an operator's statement about an unknown outcome.
+  /// `semel key resolve`: an operator's statement about an unknown outcome, or about many.
   struct Resolve: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "State the outcome of a request for which it is unknown.",
+      abstract: "State the outcome of a request for which it is unknown, or of many.",
       discussion: """
         --applied: the backend did run it, and later deliveries get a response with this status, these headers and \
         this body. --not-applied: it did not, and the next delivery runs.
+
+        With --older-than and --route (or --all-routes) in place of a record, --not-applied is for all unknown \
+        outcomes of the route that are older: they are counted first, and no more than 1,000 are resolved at once. A \
+        record's route is known by the node that has seen its requests; records of which the node does not know it are \
+        left as they are, and counted.
         """)
 
     @Flag(help: "The backend did run it.")
@@ -20,68 +25,64 @@ extension Key {
     @Flag(help: "Correct an earlier resolution; an outcome that is still unknown may be resolved, too.")
     var amend = false
 
-    @Option(help: "The status of the response.")
-    var status: Int?
+    @OptionGroup var outcome: OutcomeStatement
 
-    @Option(help: "A header of the response, 'Name: value'.")
-    var header: [String] = []
+    @Option(help: "Resolve all that have been unknown for longer, such as 90s, 1h or 2d.")
+    var olderThan: String?
 
-    @Option(help: "The file with the body of the response; - for standard input.")
-    var body: String?
+    @Flag(help: "Of any route, also where the node does not know it.")
+    var allRoutes = false
+
+    @Flag(help: "Do not ask before resolving many.")
+    var yes = false
 
     @OptionGroup var record: RecordSelection
     @OptionGroup var call: AdminCall
 
     func validate() throws {
       guard applied != notApplied else { throw ValidationError("give --applied or --not-applied") }
-      guard applied || status == nil && header.isEmpty && body == nil else {
+      guard applied || outcome.isEmpty else {
         throw ValidationError("--not-applied leaves no response: take --status, --header and --body out")
       }
-      guard !applied || status != nil else {
+      guard !applied || outcome.status != nil else {
         throw ValidationError("give the --status that later deliveries get")
       }
-      for line in header where !line.contains(":") {
-        throw ValidationError("--header is 'Name: value'")
+      guard let olderThan else {
+        guard !allRoutes, !yes else { throw ValidationError("--all-routes and --yes go with --older-than") }
+        return try record.requireOne()
       }
-    }
-
-    private struct Resolution: Encodable {
-      var outcome: String
-      var status: Int?
-      var headers: [String: String]?
-      var body_base64: String?
-      var route: String?
-      var amend: Bool?
+      guard TimeText.seconds(olderThan) != nil else {
+        throw ValidationError("--older-than is a time with its unit, such as 90s, 1h or 2d")
+      }
+      guard notApplied, !amend, record.isRouteAlone || record.isEmpty,
+        allRoutes == (record.route == nil)
+      else {
+        throw ValidationError("--older-than goes with --not-applied, and with --route or --all-routes")
+      }
     }
 
     func run() throws {
-      var resolution = Resolution(outcome: applied ? "applied" : "not_applied")
-      if applied {
-        resolution.status = status
-        resolution.headers = headers
-        resolution.body_base64 = try content().base64EncodedString()
-        resolution.route = record.route
+      if let span = olderThan.flatMap(TimeText.seconds) {
+        return try BulkResolution(route: record.route, seconds: span, isConfirmed: yes, call: call).run()
       }
+      var resolution =
+        applied
+        ? try outcome.applied(route: record.route) : OutcomeStatement.Resolution(outcome: "not_applied")
       if amend { resolution.amend = true }
       let place = try record.place(by: call)
       AdminCall.showChange(try call.send("POST", place + "/resolve", resolution))
     }
+  }
+}
 
-    private var headers: [String: String] {
-      header.reduce(into: [:]) { headers, line in
-        let pair = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        headers[pair[0].trimmingCharacters(in: .whitespaces)] = pair[1].trimmingCharacters(in: .whitespaces)
-      }
+/// Spans of time as an operator writes them.
+enum TimeText {
+  /// The seconds of a text such as `90s`; `nil` if it is none.
+  static func seconds(_ text: String) -> Double? {
+    let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+    guard let unit = text.last.flatMap({ units[$0] }), let count = Int(text.dropLast()), count >= 0 else {
+      return nil
     }
-
-    private func content() throws -> Data {
-      guard let body else { return Data() }
-      if body == "-" { return FileHandle.standardInput.readDataToEndOfFile() }
-      guard let data = FileManager.default.contents(atPath: body) else {
-        StandardError.print("semel: \(body) cannot be read")
-        throw ExitCode.failure
-      }
-      return data
-    }
+    return Double(count) * unit
   }
 }

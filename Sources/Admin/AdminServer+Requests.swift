@@ -1,0 +1,100 @@
+import Foundation
+import Hummingbird
+import Idempotency
+import NIOCore
+import ServiceLifecycle
+import Telemetry
+
+/// The live view of what the process does: one line of JSON for each event of a keyed or refused request.
+extension AdminServer {
+  /// The maximum number of lines in one response.
+  private static let maxLines = 512
+  /// The maximum time for which a request waits for something new. A stop of the process waits no longer.
+  private static let maxWaitSeconds = 8.0
+  /// The time between two looks at the journal, so that requests pay nothing for those who watch them.
+  private static let lookInterval = Duration.milliseconds(100)
+
+  func addRequests(to router: RouterGroup<AdminContext>, journal: RequestJournal) {
+    router.get("/v1/requests") { request, _ in
+      let query = request.uri.queryParameters
+      let number = { (name: String) throws -> Double? in
+        guard let text = query[name[...]] else { return nil }
+        guard let value = Double(text), value >= 0, value < 1e15 else {
+          throw AdminError(.badRequest, "\(name) must be a number")
+        }
+        return value
+      }
+      let wait = min(try number("wait") ?? 0, Self.maxWaitSeconds)
+      let last = Int(try number("last") ?? 0)
+      // A number beyond the end is one of an earlier process.
+      let from = try number("from").map { Int($0) }.map { $0 > journal.end ? 0 : $0 }
+      let part = await Self.part(of: journal, from: from ?? max(0, journal.end - last), wait: wait)
+      return Response.text(try Self.lines(part), status: .ok, type: "application/x-ndjson")
+    }
+  }
+
+  private static func part(
+    of journal: RequestJournal, from start: Int, wait: Double
+  ) async -> RequestJournal.Part {
+    let end = ContinuousClock.now + .seconds(wait)
+    while true {
+      let part = journal.part(from: start, max: maxLines)
+      guard part.entries.isEmpty, ContinuousClock.now < end, !Task.isShuttingDownGracefully else {
+        return part
+      }
+      do { try await Task.sleep(for: lookInterval) } catch { return part }
+    }
+  }
+
+  /// The events, a line each, and a last line with the number for the next request and the number of events that were
+  /// missed.
+  private static func lines(_ part: RequestJournal.Part) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    var lines: [String] = []
+    for entry in part.entries {
+      lines.append(String(decoding: try encoder.encode(RequestDocument(entry)), as: UTF8.self))
+    }
+    lines.append(#"{"missed":\#(part.missed),"next":\#(part.next)}"#)
+    return lines.joined(separator: "\n") + "\n"
+  }
+}
+
+/// One event of a request as the admin listener shows it.
+struct RequestDocument: Encodable {
+  var time: String
+  var event: String
+  var record: String?
+  var route: String?
+  var method: String
+  var client: String?
+  var status: Int?
+  var outcome: String?
+  var reason: String?
+  var source: String?
+  var cause: String?
+  var attempt: Int?
+  var key: String?
+  var caller: String?
+  var durationMs: Double?
+
+  init(_ entry: JournalEntry) {
+    time = Timestamp.text(milliseconds: entry.time)
+    event = entry.event.rawValue
+    record = entry.record?.text
+    route = entry.route
+    method = entry.method
+    client = entry.client.isEmpty ? nil : entry.client
+    cause = entry.loss?.rawValue
+    attempt = entry.attempt > 0 ? entry.attempt : nil
+    key = entry.keyDigest.isEmpty ? nil : entry.keyDigest
+    caller = entry.callerDigest.isEmpty ? nil : entry.callerDigest
+    guard entry.event == .ended else { return }
+    status = entry.status == 0 ? nil : entry.status
+    outcome = entry.outcome.text
+    reason = entry.refusal?.text
+    source = entry.source?.text
+    durationMs = Double(entry.microseconds) / 1000
+  }
+}

@@ -1,0 +1,65 @@
+import Idempotency
+import Telemetry
+
+extension Standing {
+  /// The outcome of the next delivery of the record's key, in words for an operator.
+  ///
+  /// - Parameter policy: The record's route; `nil` if it is not known.
+  func nextDelivery(by policy: RoutePolicy?) -> String {
+    switch self {
+    case .absent: "runs as the first attempt: there is no record"
+    case .inFlight(_, let attempt): Self.duringRun(attempt, policy)
+    case .unknown(let age, let attempt): Self.afterLoss(age, attempt, policy)
+    case .released(let attempt):
+      "runs as attempt \(attempt + 1), if its payload is the same, else gets 409 payload_mismatch"
+    case .completed(let record): Self.afterEnd(record)
+    case .expired: "gets 409 key_expired: the request was completed, and its response is no longer kept"
+    }
+  }
+
+  private static func duringRun(_ attempt: Int, _ policy: RoutePolicy?) -> String {
+    let end = "the response of attempt \(attempt), which runs now"
+    switch policy?.duplicates {
+    case .reject: return "gets 409 in_flight until attempt \(attempt), which runs now, has ended"
+    case .wait: return "waits up to \(seconds(policy?.waitTimeout ?? 0)) for \(end), then gets 409 in_flight"
+    case nil: return "waits for \(end), or gets 409 in_flight, as its route's `duplicates` decides"
+    }
+  }
+
+  private static func afterLoss(_ age: Milliseconds, _ attempt: Int, _ policy: RoutePolicy?) -> String {
+    guard let policy else {
+      return "gets 409 outcome_unknown, unless its route's `on_unknown` is retry or reconcile"
+    }
+    let left = policy.upstream.settle - age
+    let wait = left > 0 ? "gets 409 outcome_unknown for another \(seconds(left)), then " : ""
+    switch policy.onUnknown {
+    case .hold:
+      return "gets 409 outcome_unknown until a late response or `semel key resolve` ends it, or "
+        + "\(seconds(policy.unknownRetention)) have passed"
+    case .retry: return wait + "runs again as attempt \(attempt + 1), since `on_unknown` is retry"
+    case .reconcile:
+      return wait
+        + "has the backend queried first: what was applied is replayed, what is absent runs as attempt \(attempt + 1)"
+    }
+  }
+
+  private static func afterEnd(_ record: CompletedRecord) -> String {
+    let until = Timestamp.text(milliseconds: record.expiresAt.milliseconds)
+    if case .notKept(let status, _) = record.outcome {
+      return "gets 409 response_not_kept until \(until): the response, of status \(status), could not be kept"
+    }
+    return
+      "gets the recorded response, \(record.outcome.status), until \(until), if its payload is the same, "
+      + "else gets 409 payload_mismatch"
+  }
+
+  private static func seconds(_ span: Milliseconds) -> String {
+    let count = (span.count + 999) / 1000
+    return switch count {
+    case ..<120: "\(count) s"
+    case ..<7200: "\(count / 60) min"
+    case ..<172_800: "\(count / 3600) h"
+    default: "\(count / 86_400) d"
+    }
+  }
+}

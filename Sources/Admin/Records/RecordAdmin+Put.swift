@@ -1,0 +1,124 @@
+import Foundation
+import HTTPTypes
+import Idempotency
+import Logging
+import NIOCore
+import Wire
+
+/// An operator's statement that an intent was executed without Semel, for a record that does not exist.
+struct RecordStatement: Decodable {
+  /// The request as its client will deliver it.
+  struct Payload: Decodable {
+    /// The query, without its question mark.
+    var query: String?
+    /// The fields that enter the fingerprint: `Content-Type`, and those that the route names.
+    var headers: [String: String]?
+    var body: String?
+    /// The body in base64, if it is not text.
+    var bodyBase64: String?
+  }
+
+  var record: RecordQuery
+  var payload: Payload
+  /// The outcome, which must be `applied`.
+  var resolution: ResolutionDocument
+}
+
+extension RecordAdmin {
+  /// The lease of the claim under which a statement is recorded. The two commands follow each other at once.
+  private static let statementLease = Milliseconds.seconds(30)
+
+  /// Records the outcome of an intent that was executed by hand, so that its deliveries are replayed. A record that has
+  /// an owner or an outcome stays as it is.
+  func put(_ statement: RecordStatement, by peer: String) async throws(AdminError) -> RecordDocument {
+    let routes = await currentRoutes()
+    let identity = try statement.record.identity(among: routes, under: identityKey)
+    var resolution = statement.resolution
+    resolution.route = identity.policy.name
+    guard case .applied(let completion) = try resolution.resolution(among: routes) else {
+      throw AdminError(.badRequest, "only what was applied can be put: what has no record runs anyway")
+    }
+    let claim = try await claim(statement, identity, by: peer)
+    let store = store
+    let reply = try await onLoop { () throws(StoreError) in try await store.complete(claim, with: completion)
+    }
+    guard reply.outcome == .done else {
+      throw AdminError(.conflict, "the record was taken by another owner meanwhile: look at it again")
+    }
+    let warning = await announce(identity.id)
+    audit(
+      "put", identity.id, peer,
+      [
+        "as": "applied", "status": "\(completion.outcome.status)", "route": "\(identity.policy.name)",
+        "attempt": "\(claim.attempt)",
+      ], warning)
+    return try await show(identity.id, warning, by: identity.policy)
+  }
+
+  /// Claims the record for the operator, with the fingerprint of the client's payload.
+  private func claim(
+    _ statement: RecordStatement, _ identity: RecordIdentity, by peer: String
+  ) async throws(AdminError) -> Claim {
+    let policy = identity.policy
+    var recipe = policy.recipe
+    // Another recipe is that of a released record, which another configuration has made.
+    for _ in 0..<2 {
+      let request = ClaimRequest(
+        id: identity.id, owner: .ofOperator(),
+        fingerprint: try statement.fingerprint(by: recipe, of: identity), lease: Self.statementLease,
+        takeOver: .never, unknownRetention: policy.unknownRetention, remember: policy.remember)
+      let store = store
+      switch try await onLoop({ () throws(StoreError) in try await store.claim(request) }) {
+      case .granted(let claim): return claim
+      case .otherRecipe(let other): recipe = other
+      case .mismatch:
+        throw refusal(identity.id, "its payload is another than the one given", by: peer)
+      case .taken(let standing):
+        throw refusal(identity.id, "it is \(RecordDocument(identity.id, standing).state)", by: peer)
+      }
+    }
+    throw AdminError(.conflict, "the record changes: try again")
+  }
+
+  private func refusal(_ id: RecordID, _ reason: String, by peer: String) -> AdminError {
+    audit("put", id, peer, ["refused": "\(reason)"])
+    return AdminError(
+      .conflict,
+      "there is a record \(id.text) already, and \(reason): see `semel key show`, and `semel key resolve` for an "
+        + "unknown outcome")
+  }
+}
+
+extension RecordStatement {
+  /// The fingerprint that the client's delivery will have.
+  fileprivate func fingerprint(
+    by recipe: Recipe, of identity: RecordIdentity
+  ) throws(AdminError) -> Fingerprint {
+    guard let path = record.path ?? identity.policy.match.path?.literal else {
+      throw AdminError(.badRequest, "the route takes several paths: give the request's path")
+    }
+    let text = path + (payload.query.map { "?" + $0 } ?? "")
+    do {
+      var head = try MessageHead(method: identity.method, target: text)
+      for (name, value) in (payload.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
+        try head.append(name: name, value: value)
+      }
+      let target = try RequestTarget(head)
+      return .make(
+        recipe: recipe, head: head, method: ByteBuffer(string: identity.method), path: target.path,
+        query: target.query, body: try content())
+    } catch let error as AdminError {
+      throw error
+    } catch {
+      throw AdminError(.badRequest, "the path, the query or a header is not one that a request can have")
+    }
+  }
+
+  private func content() throws(AdminError) -> ByteBuffer {
+    guard let encoded = payload.bodyBase64 else { return ByteBuffer(string: payload.body ?? "") }
+    guard payload.body == nil, let data = Data(base64Encoded: encoded) else {
+      throw AdminError(.badRequest, "give the payload's body once: as text, or in base64")
+    }
+    return ByteBuffer(bytes: data)
+  }
+}

@@ -1,0 +1,74 @@
+import Idempotency
+import Platform
+import Telemetry
+
+/// The requests of one record that this process has seen lately: the route, the key and the caller, which the record
+/// itself does not hold.
+struct RecordTrail: Sendable {
+  /// The name of the route; `nil` if the latest request matched none.
+  var route: String?
+  var keyDigest = ""
+  var callerDigest = ""
+  /// The number of requests that have ended.
+  var deliveries = 0
+  /// The cause of the latest loss; `nil` if no outcome was lost.
+  var loss: LossCause?
+  /// The latest event.
+  var latest: JournalEntry
+
+  fileprivate init(_ entry: JournalEntry) {
+    latest = entry
+    add(entry)
+  }
+
+  fileprivate mutating func add(_ entry: JournalEntry) {
+    latest = entry
+    route = entry.route ?? route
+    if !entry.keyDigest.isEmpty { keyDigest = entry.keyDigest }
+    if !entry.callerDigest.isEmpty { callerDigest = entry.callerDigest }
+    if let cause = entry.loss { loss = cause }
+    if entry.event == .ended { deliveries += 1 }
+  }
+}
+
+/// The trails of all records in the journal.
+struct RecordTrails: Sendable {
+  private let trails: [RecordID: RecordTrail]
+  /// The number of events that the journal holds, and the time of the oldest.
+  let events: Int
+  let since: Int64?
+
+  init(_ journal: RequestJournal?) {
+    var trails: [RecordID: RecordTrail] = [:]
+    let entries = journal?.all ?? []
+    for entry in entries {
+      guard let id = entry.record else { continue }
+      if trails[id]?.add(entry) == nil { trails[id] = RecordTrail(entry) }
+    }
+    self.trails = trails
+    events = entries.count
+    since = entries.first?.time
+  }
+
+  subscript(id: RecordID) -> RecordTrail? { trails[id] }
+
+  /// The records whose trails satisfy a condition, the latest first.
+  func ids(where isWanted: (RecordTrail) -> Bool) -> [RecordID] {
+    trails.filter { isWanted($0.value) }.sorted { $0.value.latest.time > $1.value.latest.time }.map(\.key)
+  }
+}
+
+extension RecordDocument {
+  /// Adds what the journal knows of the record.
+  mutating func add(_ trail: RecordTrail?) {
+    guard let trail else { return }
+    route = trail.route ?? route
+    keyDigest = trail.keyDigest
+    callerDigest = trail.callerDigest
+    deliveries = trail.deliveries
+    lastSeen = Timestamp.text(milliseconds: trail.latest.time)
+    lastStatus = trail.latest.status == 0 ? nil : trail.latest.status
+    // A record that has ended since needs no cause.
+    if state == "unknown" || state == "in_flight" { cause = trail.loss?.rawValue }
+  }
+}

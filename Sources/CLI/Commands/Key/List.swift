@@ -1,0 +1,137 @@
+import ArgumentParser
+import Foundation
+
+extension Key {
+  struct List: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "List the records that are in flight, of unknown outcome or unreadable, oldest first.",
+      discussion: """
+        Route, key, caller and cause are known of requests that the node of the admin listener has seen lately. Key and \
+        caller are the digests that its log shows.
+        """)
+
+    enum State: String, ExpressibleByArgument, CaseIterable {
+      case inFlight = "in_flight"
+      case unknown
+      case unreadable
+    }
+
+    @Option(help: "Only those in this state.")
+    var state: State?
+
+    @Option(help: "Only those that the node knows to be of this route.")
+    var route: String?
+
+    @Flag(help: "Print JSON, a line each.")
+    var json = false
+
+    @OptionGroup var call: AdminCall
+
+    func run() throws {
+      let records = try RecordList.all(state: state?.rawValue, by: call).filter {
+        route == nil || $0.route == route
+      }
+      if json { try printJSON(records) } else { print(RecordList.table(records)) }
+    }
+
+    private func printJSON(_ records: [RecordList.Record]) throws {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = .sortedKeys
+      encoder.keyEncodingStrategy = .convertToSnakeCase
+      for record in records { print(String(decoding: try encoder.encode(record), as: UTF8.self)) }
+    }
+  }
+}
+
+/// The list of open records, as the admin listener gives it.
+enum RecordList {
+  /// Of an unreadable record, only the ID and the state are known.
+  struct Record: Codable {
+    let id: String
+    let state: String
+    let attempt: Int?
+    let status: Int?
+    let firstSeen: String?
+    let ageSeconds: Double?
+    let unknownForSeconds: Double?
+    let route: String?
+    let keyDigest: String?
+    let callerDigest: String?
+    let cause: String?
+    let deliveries: Int?
+    let lastSeen: String?
+    let lastStatus: Int?
+    let node: String?
+    let nextDelivery: String?
+  }
+
+  private struct Page: Decodable {
+    let records: [Record]
+    let next: String?
+  }
+
+  /// All records of a state, or of each state, the oldest first. A record may be on two pages.
+  static func all(state: String?, by call: AdminCall) throws -> [Record] {
+    var records: [String: Record] = [:]
+    var next: String?
+    repeat {
+      var query = state.map { ["state=\($0)"] } ?? []
+      if let next { query.append("cursor=\(next)") }
+      let json = try call.send(
+        "GET", "/v1/records" + (query.isEmpty ? "" : "?") + query.joined(separator: "&"))
+      let page = try decoder.decode(Page.self, from: json)
+      for record in page.records { records[record.id] = record }
+      next = page.next
+    } while next != nil
+    return records.values.sorted {
+      ($1.ageSeconds ?? .infinity, $0.id) < ($0.ageSeconds ?? .infinity, $1.id)
+    }
+  }
+
+  static var decoder: JSONDecoder {
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    return decoder
+  }
+
+  static func table(_ records: [Record]) -> String {
+    let head = ["STATE", "ATTEMPT", "AGE", "ROUTE", "KEY", "CALLER", "CAUSE", "ID"]
+    let rows = records.map { (record: Record) -> [String] in
+      let attempt = record.attempt.map { "\($0)" } ?? "?"
+      let age = record.ageSeconds.map(Table.age) ?? "?"
+      let named = [record.route, record.keyDigest, record.callerDigest, record.cause].map { $0 ?? "-" }
+      return [record.state, attempt, age] + named + [record.id]
+    }
+    return Table.text([head] + rows)
+  }
+}
+
+/// Lines of columns for a terminal.
+enum Table {
+  static func text(_ rows: [[String]]) -> String {
+    let count = rows.map(\.count).max() ?? 0
+    let widths = (0..<count).map { column in
+      rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
+    }
+    return rows.map { row in
+      row.enumerated().map { column, text in
+        column == row.count - 1 ? text : text.padding(to: widths[column] + 2)
+      }.joined()
+    }.joined(separator: "\n")
+  }
+
+  static func age(_ seconds: Double) -> String {
+    let whole = Int(seconds)
+    return switch whole {
+    case ..<60: "\((seconds * 10).rounded() / 10)s"
+    case ..<3600: "\(whole / 60)m \(whole % 60)s"
+    case ..<86_400: "\(whole / 3600)h \(whole % 3600 / 60)m"
+    default: "\(whole / 86_400)d \(whole % 86_400 / 3600)h"
+    }
+  }
+}
+
+extension String {
+  /// The text with spaces up to a length.
+  func padding(to length: Int) -> String { self + String(repeating: " ", count: max(1, length - count)) }
+}

@@ -1,0 +1,56 @@
+import ArgumentParser
+import Foundation
+
+/// The response that an operator states.
+struct OutcomeStatement: ParsableArguments {
+  @Option(help: "The status of the response.")
+  var status: Int?
+
+  @Option(help: "A header of the response, 'Name: value'.")
+  var header: [String] = []
+
+  @Option(help: "The file with the body of the response; - for standard input.")
+  var body: String?
+
+  func validate() throws {
+    for line in header where !line.contains(":") { throw ValidationError("--header is 'Name: value'") }
+  }
+
+  /// Whether nothing is stated.
+  var isEmpty: Bool { status == nil && header.isEmpty && body == nil }
+
+  /// The statement as the admin listener takes it.
+  struct Resolution: Encodable {
+    var outcome: String
+    var status: Int?
+    var headers: [String: String]?
+    var body_base64: String?
+    var route: String?
+    var amend: Bool?
+  }
+
+  /// The statement that the request was applied, with this response.
+  func applied(route: String?) throws -> Resolution {
+    Resolution(
+      outcome: "applied", status: status, headers: Self.members(of: header),
+      body_base64: try body.map(Self.content)?.base64EncodedString() ?? "", route: route)
+  }
+
+  /// The fields of lines, by their names.
+  static func members(of lines: [String]) -> [String: String] {
+    lines.reduce(into: [:]) { members, line in
+      let pair = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      members[pair[0].trimmingCharacters(in: .whitespaces)] = pair[1].trimmingCharacters(in: .whitespaces)
+    }
+  }
+
+  /// The content of a file, or of standard input.
+  static func content(of path: String) throws -> Data {
+    if path == "-" { return FileHandle.standardInput.readDataToEndOfFile() }
+    guard let data = FileManager.default.contents(atPath: path) else {
+      StandardError.print("semel: \(path) cannot be read")
+      throw ExitCode.failure
+    }
+    return data
+  }
+}

@@ -1,0 +1,78 @@
+import ArgumentParser
+import Foundation
+
+extension Key {
+  /// `semel key put`: the outcome of an intent that was executed by hand.
+  struct Put: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Record the outcome of an intent that was executed by hand.",
+      discussion: """
+        The record must not exist yet, or be free. Deliveries of the key with this payload then get the stated response, \
+        and the backend does not run them. The payload is what the client sends: without it, its delivery is refused as \
+        another payload (409 payload_mismatch). `semel key resolve --amend` corrects the statement.
+        """)
+
+    @Flag(help: "The backend did run it. Required, since what was not applied needs no record.")
+    var applied = false
+
+    @OptionGroup var outcome: OutcomeStatement
+
+    @Option(
+      name: [.customShort("H"), .customLong("request-header")], parsing: .unconditionalSingleValue,
+      help:
+        "A field of the client's request that its fingerprint contains, such as 'Content-Type: application/json'."
+    )
+    var requestHeader: [String] = []
+
+    @Option(
+      name: [.customShort("d"), .customLong("data")], parsing: .unconditional,
+      help: "The body of the client's request; @FILE for that of a file.")
+    var data: String?
+
+    @Option(help: "The query of the client's request, without its question mark.")
+    var query: String?
+
+    @OptionGroup var record: RecordSelection
+    @OptionGroup var call: AdminCall
+
+    func validate() throws {
+      guard applied else { throw ValidationError("give --applied") }
+      guard outcome.status != nil else {
+        throw ValidationError("give the --status that later deliveries get")
+      }
+      guard record.id == nil else {
+        throw ValidationError("give --route, --key and --caller: an id says nothing of the request")
+      }
+      try record.requireOne()
+      for line in requestHeader where !line.contains(":") { throw ValidationError("-H is 'Name: value'") }
+    }
+
+    private struct Statement: Encodable {
+      struct Payload: Encodable {
+        var query: String?
+        var headers: [String: String]
+        var body_base64: String
+      }
+
+      var record: RecordSelection.Query
+      var payload: Payload
+      var resolution: OutcomeStatement.Resolution
+    }
+
+    func run() throws {
+      let statement = Statement(
+        record: record.query,
+        payload: .init(
+          query: query, headers: OutcomeStatement.members(of: requestHeader),
+          body_base64: try content().base64EncodedString()),
+        resolution: try outcome.applied(route: record.route))
+      AdminCall.showChange(try call.send("POST", "/v1/records/put", statement))
+    }
+
+    private func content() throws -> Data {
+      guard let data else { return Data() }
+      guard data.hasPrefix("@") else { return Data(data.utf8) }
+      return try OutcomeStatement.content(of: String(data.dropFirst()))
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import Idempotency
+import Logging
+import NIOCore
+import Telemetry
+import Wire
+
+extension Worker {
+  /// Logs that the outcome of an attempt was lost, so that its record is unknown, unless that was logged before.
+  @inline(never)
+  func noteLoss(of lease: LeaseKeeper<Store>, _ cause: LossCause, _ more: Logger.Metadata = [:]) {
+    let delivery = lease.delivery
+    guard delivery.logEntry.loss == nil else { return }
+    delivery.logEntry.loss = cause
+    var line: Logger.Metadata = [
+      "record": "\(lease.claim.id.text)", "route": "\(delivery.logEntry.route ?? "")",
+      "attempt": "\(lease.claim.attempt)", "cause": "\(cause.rawValue)",
+      "key": "\(delivery.logEntry.keyDigest)", "caller": "\(delivery.logEntry.callerDigest)",
+    ]
+    line.merge(more) { own, _ in own }
+    environment.logger.warning("the outcome of a request was lost", metadata: line)
+    delivery.note(.lost)
+  }
+}
+
+extension LossCause {
+  init(_ failure: UpstreamFailure) {
+    if case .timedOut = failure { self = .timeOut } else { self = .connectionLost }
+  }
+}
+
+extension Delivery {
+  /// Whether the request belongs into the journal: it has a record, or had a key, or was refused.
+  var isForJournal: Bool {
+    guard environment.journal != nil else { return false }
+    return recordID != nil || logEntry.outcome == .refused || logEntry.outcome == .ignored
+  }
+
+  /// Adds an event of the request to the journal.
+  @inline(never)
+  func note(_ event: JournalEntry.Event) {
+    guard let journal = environment.journal else { return }
+    if logEntry.client.isEmpty { logEntry.client = peer.loggedAddress }
+    if logEntry.method.isEmpty { logEntry.method = request.head.methodText }
+    journal.add(JournalEntry(event, logEntry, record: recordID))
+  }
+}

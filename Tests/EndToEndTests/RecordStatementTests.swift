@@ -1,0 +1,120 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The undo of operators: outcomes of what was executed by hand, and the resolution of many.
+struct RecordStatementTests {
+  private static let order = [
+    "-H", "Content-Type: application/json", "-d", #"{ "amount" : 1999 }"#,
+  ]
+  private static let put = ["put", "--applied", "--status", "201", "--header", "X-Order: 7"]
+
+  @Test(arguments: StoreKind.allCases)
+  func `what was executed by hand is replayed and not run`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let body = TemporaryDirectory()
+      try "by hand".write(toFile: body.file("body"), atomically: true, encoding: .utf8)
+      let shown = try await rig.key(
+        Self.put + ["--body", body.file("body")] + Self.order + Rig.selection("a")
+      ).output
+      #expect(shown.contains(#""state" : "completed""#), "\(shown)")
+      try await rig.semel.process.line(containing: #""message":"audit","action":"put""#)
+      let replay = try await rig.order("a")
+      expectReplayed(replay, 201)
+      #expect(replay.text == "by hand" && replay["X-Order"] == "7")
+      expectRefused(try await rig.order("a", body: "{}"), 409, "payload_mismatch", retryable: false)
+      #expect(rig.backend.requests.isEmpty)
+      try await rig.key(["resolve", "--amend", "--applied", "--status", "200"] + Rig.selection("a"))
+      expectReplayed(try await rig.order("a"), 200)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a record that exists is not put`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { request in Reply(201, gate: request.number == 2 ? gate : nil) }
+      expectExecuted(try await rig.order("completed"))
+      let running = try await RawClient(port: rig.semel.ports.proxy)
+      try await running.send(Rig.orderText("running"))
+      try await rig.backend.arrived(2)
+      for (key, state) in [("completed", "completed"), ("running", "in_flight")] {
+        let refused = try await rig.key(Self.put + Self.order + Rig.selection(key), ends: .code(1))
+        #expect(refused.errors.contains("there is a record") && refused.errors.contains("it is \(state)"))
+      }
+      gate.open()
+      expectExecuted(try await running.response())
+      expectReplayed(try await rig.order("completed"), 201)
+    }
+  }
+
+  @Test func `a free record is put with its own payload alone`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/orders") { _ in Reply(503) }
+      _ = try await rig.order("a")
+      let other = ["-H", "Content-Type: application/json", "-d", "{}"]
+      let refused = try await rig.key(Self.put + other + Rig.selection("a"), ends: .code(1))
+      #expect(refused.errors.contains("its payload is another"), "\(refused.errors)")
+      try await rig.key(Self.put + Self.order + Rig.selection("a"))
+      expectReplayed(try await rig.order("a"), 201)
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  @Test func `a sealed store seals what was put`() async throws {
+    let secrets = TemporaryDirectory()
+    try "0123456789abcdef0123456789abcdef".write(
+      toFile: secrets.file("seal"), atomically: true, encoding: .utf8)
+    let members = ["encryption": "{secret_files: ['\(secrets.file("seal"))']}"]
+    try await Rig.run(Configuration(storeMembers: members)) { rig in
+      try await rig.key(Self.put + Self.order + Rig.selection("a"))
+      expectReplayed(try await rig.order("a"), 201)
+    }
+  }
+
+  /// Loses the outcomes of three orders and of one request of another route.
+  private func lose(_ rig: Rig) async throws {
+    rig.backend.on("/v1/orders") { _ in .unanswered }
+    rig.backend.on("/other") { _ in .unanswered }
+    for key in ["a", "b", "c"] {
+      expectRefused(try await rig.order(key), 502, "outcome_unknown", retryable: true)
+    }
+    expectRefused(try await rig.order("d", path: "/other"), 502, "outcome_unknown", retryable: true)
+  }
+
+  private static let other = "{name: other, match: {path: /other}, caller: {parts: ['header:Authorization']}}"
+
+  @Test(arguments: StoreKind.allCases)
+  func `many unknown outcomes of a route are resolved, one audit entry each`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store, firstRoutes: [Self.other])) { rig in
+      try await lose(rig)
+      let bulk = ["resolve", "--not-applied", "--route", "orders", "--older-than"]
+      #expect(try await rig.key(bulk + ["1h", "--yes"]).output.contains("nothing to resolve"))
+      // Nobody confirms.
+      let asked = try await rig.key(bulk + ["0s"], ends: .code(1))
+      #expect(asked.output.contains("3 unknown outcomes of route orders"), "\(asked.output)")
+      #expect(asked.errors.contains("nothing was changed"))
+      let done = try await rig.key(bulk + ["0s", "--yes"])
+      #expect(done.output.contains("3 resolved"), "\(done.output)")
+      let audited = try await rig.semel.process.lines(atLeast: 3) { $0.contains(#""action":"resolve""#) }
+      #expect(audited == 3)
+      rig.backend.on("/v1/orders") { _ in Reply(201) }
+      expectExecuted(try await rig.order("a"))
+      expectRefused(
+        try await rig.order("d", path: "/other"), 409, "outcome_unknown", retryable: true)
+    }
+  }
+
+  @Test func `outcomes of which the node does not know the route are left`() async throws {
+    try await Rig.run(Configuration(firstRoutes: [Self.other])) { rig in
+      try await lose(rig)
+      try await rig.semel.kill()
+      try await rig.semel.start()
+      let bulk = ["resolve", "--not-applied", "--older-than", "0s", "--yes"]
+      let left = try await rig.key(bulk + ["--route", "orders"])
+      #expect(left.output.contains("nothing to resolve"), "\(left.output)")
+      #expect(left.errors.contains("4 more are left"), "\(left.errors)")
+      #expect(try await rig.key(bulk + ["--all-routes"]).output.contains("4 resolved"))
+    }
+  }
+}

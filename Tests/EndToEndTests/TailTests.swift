@@ -1,0 +1,63 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `semel tail`: what happens, as it happens.
+struct TailTests {
+  private func tail(_ rig: Rig, _ arguments: [String]) throws -> ManagedProcess {
+    try ManagedProcess([SemelProcess.binary, "tail", "--admin", rig.adminURL] + arguments)
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `requests are followed as they end`(store: StoreKind) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      expectExecuted(try await rig.order("before"))
+      let tail = try tail(rig, [])
+      try await tail.line(containing: " executed ")
+      expectReplayed(try await rig.order("before"), 201)
+      let line = try await tail.line(containing: " replayed ")
+      let id = try #require(rig.backend.requests[0].requestID)
+      for part in [
+        " POST ", " orders ", " 201 ", "attempt=1", "from=cache", "key=", "caller=", "record=\(id)",
+      ] {
+        #expect(line.contains(part), "\(part) in \(line)")
+      }
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      _ = try await rig.order("lost")
+      try await tail.line(containing: "cause=connection_lost")
+      _ = try await rig.order(nil)
+      try await tail.line(containing: "reason=key_missing")
+      // Neither the key nor the caller.
+      #expect(!tail.output.contains("before") && !tail.output.contains("alice"), "\(tail.output)")
+      try await tail.kill()
+    }
+  }
+
+  @Test func `what there is can be printed, filtered and as JSON`() async throws {
+    try await Rig.run { rig in
+      for key in ["a", "b", "c"] { expectExecuted(try await rig.order(key)) }
+      expectReplayed(try await rig.order("a"), 201)
+      let all = try tail(rig, ["--no-follow"])
+      #expect(try await all.exit() == .code(0))
+      #expect(all.output.split(separator: "\n").count == 4, "\(all.output)")
+      let last = try tail(rig, ["--no-follow", "--last", "2", "--json"])
+      try await last.exit()
+      #expect(last.output.split(separator: "\n").count == 2, "\(last.output)")
+      #expect(last.output.contains(#""outcome":"replayed""#) && last.output.contains(#""source":"cache""#))
+      let replayed = try tail(rig, ["--no-follow", "--outcome", "replayed", "--route", "orders"])
+      try await replayed.exit()
+      #expect(replayed.output.split(separator: "\n").count == 1, "\(replayed.output)")
+    }
+  }
+
+  @Test func `a stop does not wait for those who follow`() async throws {
+    try await Rig.run { rig in
+      let tail = try tail(rig, [])
+      expectExecuted(try await rig.order("a"))
+      try await tail.line(containing: " executed ")
+      rig.semel.terminate()
+      #expect(try await rig.semel.process.exit() == .code(0))
+      #expect(try await tail.exit() == .code(1))
+    }
+  }
+}

@@ -3,7 +3,7 @@ import Wire
 
 extension Problem {
   /// The problem of a client whose bytes are not a request.
-  static func unreadable(_ error: WireError) -> Problem {
+  public static func unreadable(_ error: WireError) -> Problem {
     switch error.status {
     case 431, 414: .headerTooLarge
     case 501: .notImplemented

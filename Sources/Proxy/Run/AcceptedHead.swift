@@ -5,9 +5,9 @@ import Wire
 /// A keyed request of which all but its body has been accepted.
 ///
 /// Reading the body takes time that grows with it, and needs nothing of the event loop.
-struct AcceptedHead: Sendable {
+public struct AcceptedHead: Sendable {
   /// The result of a search for the caller before the body has arrived.
-  enum CallerFinding: Sendable {
+  public enum CallerFinding: Sendable {
     case known(Caller)
     /// A part of the caller of this peer is in the body.
     case inBody(of: CallerPeer)
@@ -26,13 +26,28 @@ struct AcceptedHead: Sendable {
   let finding: KeyFinding
   let identityKey: IdentityKey?
 
+  public init(
+    head: MessageHead, route: Route, target: RequestTarget, host: RequestHost?, method: ByteBuffer,
+    fingerprintMethod: ByteBuffer, caller: CallerFinding, finding: KeyFinding, identityKey: IdentityKey?
+  ) {
+    self.head = head
+    self.route = route
+    self.target = target
+    self.host = host
+    self.method = method
+    self.fingerprintMethod = fingerprintMethod
+    self.caller = caller
+    self.finding = finding
+    self.identityKey = identityKey
+  }
+
   /// The bytes that are read besides what a head may always hold.
   func readBytes(of body: ByteBuffer) -> Int {
     body.readableBytes * route.bodySearches + (target.query?.readableBytes ?? 0)
   }
 
   /// The keyed request with its fingerprint; `nil` if it has no key.
-  func read(_ body: ByteBuffer) throws(Problem) -> KeyedCall? {
+  public func read(_ body: ByteBuffer) throws(Problem) -> KeyedCall? {
     let caller = try caller(in: body)
     var made: Fingerprint?
     guard let key = try key(in: body, &made) else { return nil }

@@ -8,17 +8,17 @@ import Wire
 ///
 /// A class, so that it is not copied into the frame of every step that a request takes. It may be made on any thread;
 /// the machine is used on the event loop of its delivery alone.
-final class KeyedCall: @unchecked Sendable {
+public final class KeyedCall: @unchecked Sendable {
   let route: Route
   let target: RequestTarget
   /// The method that enters the fingerprint.
   let method: ByteBuffer
   let body: ByteBuffer
-  let id: RecordID
-  let caller: Caller
-  let key: IdempotencyKey
+  public let id: RecordID
+  public let caller: Caller
+  public let key: IdempotencyKey
   /// The fingerprint by the route's recipe.
-  let fingerprint: Fingerprint
+  public let fingerprint: Fingerprint
   /// The machine of this request's claim, from the store's first reply to the end of its record.
   var lifecycle: ClaimLifecycle
   /// Its count in the retry budget; `nil` before its first attempt, or if its route makes no retries.

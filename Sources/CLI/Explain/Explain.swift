@@ -1,0 +1,65 @@
+import ArgumentParser
+import Foundation
+import Idempotency
+import Settings
+
+/// `semel explain FILE METHOD URL`: what a request meets, offline.
+struct Explain: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Show what Semel does with a request, without sending it.",
+    discussion: """
+      Prints which route takes the request and why the others do not, its key and its source, the caller's parts, what \
+      its fingerprint is made of, the classes of its outcomes, and what would be stored, where and for how long. It \
+      reads the configuration only, and contacts neither the store nor a backend. Exit code 1 where Semel would refuse \
+      the request.
+      """)
+
+  @Option(help: "The configuration file, as an option.")
+  var config: String?
+
+  @Option(
+    name: [.customShort("H"), .customLong("header")], parsing: .unconditionalSingleValue,
+    help: "A field of the request, 'Name: value'.")
+  var header: [String] = []
+
+  @Option(
+    name: [.customShort("d"), .customLong("data")], parsing: .unconditional,
+    help: "The body of the request; @FILE for that of a file.")
+  var data: String?
+
+  @Option(help: "The address of the client, where a route knows its callers by that.")
+  var address = "127.0.0.1"
+
+  @Argument(help: "The configuration file (unless --config gives it), the method, and the URL or the path.")
+  var words: [String] = []
+
+  func validate() throws {
+    guard words.count == (config == nil ? 3 : 2) else {
+      throw ValidationError("give the file, the method and the URL: semel explain FILE METHOD URL")
+    }
+    for line in header where !line.contains(":") { throw ValidationError("-H is 'Name: value'") }
+    for text in words + header where text.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
+      throw ValidationError("a request's line holds no control characters")
+    }
+  }
+
+  func run() async throws {
+    let file = try ConfigurationFile.load(config ?? words[0])
+    let request = ExplainedRequest(
+      method: words[words.count - 2], url: words[words.count - 1], lines: header, body: try content())
+    let explanation = await Explanation(of: request, from: address, by: file.settings)
+    print(explanation.text)
+    if explanation.isRefused { throw ExitCode.failure }
+  }
+
+  private func content() throws -> [UInt8] {
+    guard let data else { return [] }
+    guard data.hasPrefix("@") else { return Array(data.utf8) }
+    let path = String(data.dropFirst())
+    guard let content = FileManager.default.contents(atPath: path) else {
+      StandardError.print("semel: \(path) cannot be read")
+      throw ExitCode.failure
+    }
+    return Array(content)
+  }
+}

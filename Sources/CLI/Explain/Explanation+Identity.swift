@@ -1,0 +1,153 @@
+import Idempotency
+import NIOCore
+import Proxy
+import Settings
+import Wire
+
+// Key, caller and record.
+extension Explanation {
+  /// The sources of the key, each read alone.
+  mutating func explainKey(of policy: RoutePolicy, _ head: MessageHead, _ target: RequestTarget) {
+    var texts: [String] = []
+    var isFound = false
+    for source in policy.key.from {
+      guard !isFound else {
+        texts.append("\(source.text): not looked at")
+        continue
+      }
+      var own = policy.key
+      own.from = [source]
+      do throws(Problem) {
+        let key = try own.key(head: head, query: target.query, body: body) {
+          Fingerprint.make(
+            recipe: policy.recipe, head: head, method: head.slice(head.methodRange), path: target.path,
+            query: target.query, body: body)
+        }
+        isFound = key != nil
+        texts.append("\(source.text): \(key.map(Self.shown) ?? "none")")
+      } catch {
+        isFound = true
+        texts.append("\(source.text): not valid (\(error.code.rawValue))")
+      }
+    }
+    add("key", texts)
+  }
+
+  private static func shown(_ key: IdempotencyKey) -> String {
+    guard !key.isOfPayload else { return "the payload's fingerprint" }
+    let text = String(decoding: key.bytes, as: UTF8.self)
+    guard key.bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else { return "found, in several parts" }
+    return key.bytes.count <= 64 ? text : "\(text.prefix(61))… (\(key.bytes.count) bytes)"
+  }
+
+  /// The parts of the caller, each read alone. Values are credentials, and shown as digests.
+  mutating func explainCaller(
+    of policy: RoutePolicy, _ head: MessageHead, _ target: RequestTarget, _ peer: CallerPeer
+  ) {
+    guard let caller = policy.caller else { return }
+    guard !caller.isShared else { return add("caller", "shared: all clients are one caller") }
+    var texts: [String] = []
+    for part in caller.parts {
+      var own = caller
+      own.parts = [part]
+      own.anonymous = .allow
+      let text: String
+      do throws(Problem) {
+        let found = try own.caller(head: head, peer: peer, query: target.query, body: body)
+        text = found == (try? own.caller(values: [:])) ? missing(caller) : Self.digest(found.framed)
+      } catch {
+        text = "refused (\(error.code.rawValue))"
+      }
+      texts.append("\(part.text): \(text)")
+    }
+    add("caller", texts)
+  }
+
+  private func missing(_ caller: CallerPolicy) -> String {
+    caller.anonymous == .allow ? "missing, which counts as an anonymous caller" : "missing"
+  }
+
+  private static func digest(_ bytes: [UInt8]) -> String {
+    "present, sha256 \(Digest256.sha256(of: bytes).hexText.prefix(8))…"
+  }
+
+  /// The digests by which the log shows key and caller, where they can be computed without the store.
+  mutating func explainDigests(_ call: KeyedCall) {
+    guard let secret = settings.store.idSecret else {
+      return add("in the log", "under a key of the namespace's store, which is not read here")
+    }
+    let digests = LogDigests(secret: secret)
+    add("in the log", "key=\(call.key.digestText(by: digests)) caller=\(call.caller.digestText(by: digests))")
+  }
+
+  /// The record: where it is, for how long, and under which rules.
+  mutating func explainRecord(_ call: KeyedCall, _ policy: RoutePolicy) {
+    let name = policy.endpoint == .route ? "all paths of the route together" : "its path alone"
+    add(
+      "record",
+      [call.id.text, "(Idempotency-Request-Id; endpoint: \(policy.endpoint), so a key counts for \(name))"])
+    add("stored", [place, "response of up to \(policy.maxResponseBody) bytes" + sealed + cookies(policy)])
+    add(
+      "kept",
+      "replayed for \(policy.retention.text), remembered for \(policy.remember.text); an unknown outcome for "
+        + "\(policy.unknownRetention.text); a claim for \(policy.lease.text) without renewal")
+    add("outcomes", outcomes(of: policy))
+    let duplicates =
+      policy.duplicates == .wait ? "wait up to \(policy.waitTimeout.text)" : "get 409 in_flight"
+    add("duplicates", "\(duplicates); another payload gets \(policy.mismatchStatus) payload_mismatch")
+    add(
+      "unknown",
+      "on_unknown: \(policy.onUnknown)"
+        + (policy.onUnknown == .hold ? "" : ", \(policy.upstream.settle.text) after the loss"))
+    let upstream = policy.upstream
+    add("backend", "\(upstream.name), \(upstream.address), response within \(policy.timeToResponse.text)")
+  }
+
+  private var place: String {
+    switch settings.store.place {
+    case .embedded(let path): "in the file \(path)"
+    case .redis(let redis): "in Redis, \(redis.place), namespace \(settings.store.namespace)"
+    }
+  }
+
+  private var sealed: String { settings.store.encryption == nil ? "" : ", sealed with the client's key" }
+
+  private func cookies(_ policy: RoutePolicy) -> String {
+    policy.setCookie == .keep ? ", with cookies" : ", without cookies"
+  }
+
+  private func outcomes(of policy: RoutePolicy) -> [String] {
+    let listed = { (outcome: OutcomeClass) in
+      (100..<600).filter { policy.outcomes[$0] == outcome }.ranges
+    }
+    return [
+      "final (stored): all but the following",
+      "retry (the next delivery runs): \(listed(.retry))", "unknown: \(listed(.unknown))",
+    ]
+  }
+}
+
+extension [Int] {
+  /// Ascending numbers as text, with ranges: `401, 500-504`.
+  fileprivate var ranges: String {
+    var parts: [ClosedRange<Int>] = []
+    for number in self {
+      if let last = parts.last, last.upperBound == number - 1 {
+        parts[parts.count - 1] = last.lowerBound...number
+      } else {
+        parts.append(number...number)
+      }
+    }
+    let texts = parts.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
+    return texts.isEmpty ? "none" : texts.joined(separator: ", ")
+  }
+}
+
+extension Milliseconds {
+  /// The span in the largest unit of which it is a multiple, as a configuration writes it.
+  var text: String {
+    let units: [(Int64, String)] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")]
+    for (unit, name) in units where count > 0 && count % unit == 0 { return "\(count / unit)\(name)" }
+    return count == 0 ? "0s" : "\(count)ms"
+  }
+}

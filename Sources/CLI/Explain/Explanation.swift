@@ -1,0 +1,183 @@
+import Idempotency
+import Logging
+import NIOCore
+import Proxy
+import Settings
+import Wire
+
+/// The explanation of one request: the steps of the proxy's identification, each with what it found.
+struct Explanation {
+  /// The lines so far, each with its label; an empty label continues the one before.
+  private var lines: [(label: String, text: String)] = []
+  private(set) var isRefused = false
+  let settings: Settings
+  let body: ByteBuffer
+
+  init(of request: ExplainedRequest, from address: String, by settings: Settings) async {
+    self.settings = settings
+    body = request.body
+    do throws(Problem) {
+      try await explain(try request.head.get().head, CallerPeer(address: address))
+    } catch {
+      isRefused = true
+      add("refused", "\(error.status) \(error.code.rawValue): \(error.detail)")
+    }
+  }
+
+  /// The explanation as it is printed.
+  var text: String {
+    lines.map { label, text in
+      (label.padding(to: 13) + text).trimmingEnd
+    }.joined(separator: "\n")
+  }
+
+  mutating func add(_ label: String, _ text: String) { lines.append((label, text)) }
+
+  mutating func add(_ label: String, _ texts: [String]) {
+    for (index, text) in texts.enumerated() { add(index == 0 ? label : "", text) }
+  }
+
+  /// Identifies the request in the steps of `RequestRunner.identify`.
+  private mutating func explain(_ head: MessageHead, _ peer: CallerPeer) async throws(Problem) {
+    let (target, host) = try addressed(head)
+    guard target.form != .authority else { throw .notImplemented }
+    let place = String(buffer: target.path) + (target.query.map { "?" + String(buffer: $0) } ?? "")
+    add(
+      "request",
+      "\(head.string(head.methodRange)) \(place), host \(host.map { String(buffer: $0.name) } ?? "none")")
+    if ReservedPath(head, path: target.path) != nil {
+      return add("response", "Semel itself responds: its policy, or the outcome of an earlier request")
+    }
+    try await explain(head, target, host, peer)
+  }
+
+  /// Chooses the route, and goes on if that protects the request.
+  private mutating func explain(
+    _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?, _ peer: CallerPeer
+  ) async throws(Problem) {
+    let table = RouteTable(settings.routes)
+    let name = host?.name ?? ByteBuffer()
+    let choice = try table.choice(for: head, host: name, path: target.path)
+    explainRoutes(head, choice, host: name, path: target.path)
+    guard let route = choice.route, route.policy.isProtected else {
+      return try explainUnprotected(head, choice.route, table)
+    }
+    try route.refuseUnprotectable(head)
+    let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
+    explainKey(of: route.policy, head, target)
+    if case .missing = finding { return try explainUnkeyed(route) }
+    guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
+    guard let peer = await identified(peer, by: route, head) else { return }
+    explainCaller(of: route.policy, head, target, peer)
+    let accepted = AcceptedHead(
+      head: head, route: route, target: target, host: host, method: choice.method,
+      fingerprintMethod: choice.fingerprintMethod,
+      caller: try callerFinding(of: route.policy, head, target, peer), finding: finding,
+      identityKey: settings.store.idSecret.map(IdentityKey.init))
+    guard body.readableBytes <= route.policy.maxRequestBody else {
+      throw .requestTooLarge(limit: route.policy.maxRequestBody)
+    }
+    guard let call = try accepted.read(body) else { return try explainUnkeyed(route) }
+    explainDigests(call)
+    explainFingerprint(route.policy.recipe, of: head, target, method: choice.fingerprintMethod, call)
+    explainRecord(call, route.policy)
+  }
+
+  private func addressed(_ head: MessageHead) throws(Problem) -> (RequestTarget, RequestHost?) {
+    do throws(WireError) {
+      guard head.first(.host)?.valueRange.isEmpty != true else { throw .badHost }
+      let target = try RequestTarget(head)
+      return (target, try RequestHost(of: head, target: target))
+    } catch {
+      throw .unreadable(error)
+    }
+  }
+
+  private func callerFinding(
+    of policy: RoutePolicy, _ head: MessageHead, _ target: RequestTarget, _ peer: CallerPeer
+  ) throws(Problem) -> AcceptedHead.CallerFinding {
+    guard let callerPolicy = policy.caller else {
+      preconditionFailure("Explanation: a protected route without caller")
+    }
+    let caller = try callerPolicy.callerBeforeBody(head: head, peer: peer, query: target.query)
+    if let caller { return .known(caller) }
+    return .inBody(of: peer)
+  }
+
+  /// The client with its token, if the route needs one; `nil` if that cannot be verified here.
+  private mutating func identified(
+    _ peer: CallerPeer, by route: Route, _ head: MessageHead
+  ) async -> CallerPeer? {
+    var peer = peer
+    guard route.needsToken else { return peer }
+    guard let token = await token(of: head) else { return nil }
+    peer.token = token
+    return peer
+  }
+
+  /// The request's token, verified by the keys of a file or a secret; `nil` if its keys are at a URL.
+  private mutating func token(of head: MessageHead) async -> TokenReading? {
+    switch head.bearerToken {
+    case .absent: return .absent
+    case .refused(let fault): return .refused(fault)
+    case .found(let text):
+      if case .url(let url)? = settings.jwt?.keys {
+        add("caller", "cannot be known offline: the token is verified by the keys at \(url)")
+        return nil
+      }
+      let services = TokenServices(logger: Logger(label: "explain") { _ in SwiftLogNoOpLogHandler() })
+      await services.adopt(settings)
+      return services.verifier?.check(text).reading ?? .refused(.keysMissing)
+    }
+  }
+}
+
+extension Explanation {
+  private mutating func explainRoutes(
+    _ head: MessageHead, _ choice: RouteTable.Choice, host: ByteBuffer, path: ByteBuffer
+  ) {
+    let width = (settings.routes.map(\.name.count).max() ?? 0) + 2
+    var texts: [String] = []
+    for (index, policy) in settings.routes.enumerated() {
+      let fit = RouteFit(of: policy, head, method: choice.method, host: host, path: path)
+      let verdict =
+        if index == choice.route?.index {
+          policy.isProtected ? "takes it" : "takes it, and does not protect it (idempotency: off)"
+        } else if fit.misfits.isEmpty {
+          "fits, too, but \(choice.route?.policy.name ?? "another") comes first"
+        } else {
+          "no; " + fit.misfits.joined(separator: "; ")
+        }
+      texts.append(policy.name.padding(to: width) + verdict)
+    }
+    add("routes", texts.isEmpty ? ["none are configured"] : texts)
+    if choice.fingerprintMethod != choice.method {
+      add("method", "overridden: the record is that of \(String(buffer: choice.method))")
+    }
+  }
+
+  private mutating func explainUnprotected(
+    _ head: MessageHead, _ route: Route?, _ table: RouteTable
+  ) throws(Problem) {
+    if table.carriesKey(head) {
+      guard settings.unmatchedKeys == .pass else { throw .keyNotSupported }
+      add("key", "ignored, since no route protects the request (Idempotency-Status: ignored)")
+    }
+    guard let upstream = route?.policy.upstream ?? settings.onlyUpstream else { throw .noRoute }
+    add("passed", "to \(upstream.name), \(upstream.address), streamed both ways and not recorded")
+  }
+
+  private mutating func explainUnkeyed(_ route: Route) throws(Problem) {
+    guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
+    let upstream = route.policy.upstream
+    add(
+      "passed",
+      "to \(upstream.name), \(upstream.address), and not recorded: it has no key (idempotency: optional)")
+  }
+}
+
+extension String {
+  fileprivate var trimmingEnd: String {
+    String(self[..<(lastIndex { $0 != " " }.map(index(after:)) ?? startIndex)])
+  }
+}

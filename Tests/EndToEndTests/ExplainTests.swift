@@ -1,0 +1,132 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `semel explain`: what a request meets, offline, by the proxy's own code.
+struct ExplainTests {
+  private static let configuration = """
+    listen: [{address: 127.0.0.1:8080}]
+    upstreams: {orders: {url: "http://127.0.0.1:9000"}}
+    store: {kind: embedded, path: records.db}
+    routes:
+      - name: reports
+        match: {methods: [GET], path: /v1/reports, host: reports.example, headers: {X-Version: "2"}}
+        caller: {parts: [address]}
+      - name: open
+        match: {path: '/open/**'}
+        idempotency: off
+      - name: create-order
+        match: {methods: [POST], path: '/v1/orders/{shop}'}
+        key: {from: ['header:Idempotency-Key', 'json:/id']}
+        caller: {parts: ['header:Authorization', 'query:device'], anonymous: allow}
+        fingerprint: {ignore: [/sent_at, /gone], headers: [X-Shop]}
+        outcomes: {retry: [500]}
+        retention: 36h
+        remember: 7d
+      - name: rest
+        match: {path: '/v1/**'}
+        idempotency: optional
+        caller: {shared: true}
+    """
+
+  private func explain(
+    _ arguments: [String], _ text: String = Self.configuration, ends exit: ManagedProcess.Exit = .code(0)
+  ) async throws -> String {
+    let directory = TemporaryDirectory()
+    try text.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+    let process = try ManagedProcess(
+      [SemelProcess.binary, "explain", directory.file("semel.yaml")] + arguments)
+    let end = try await process.exit()
+    #expect(end == exit, "\(process.output)\(process.errors)")
+    return process.output
+  }
+
+  private static let alice = ["-H", "Authorization: Bearer secret-of-alice"]
+  private static let keyed = alice + ["-H", "Idempotency-Key: k1"]
+  private static let json = ["-H", "Content-Type: application/json"]
+
+  @Test func `a protected request is explained from its route to its record`() async throws {
+    let output = try await explain(
+      ["POST", "https://api.example/v1/orders/7?b=2&a=1"] + Self.keyed + Self.json
+        + ["-d", #"{"amount":1,"sent_at":"now","item":"book"}"#])
+    for expected in [
+      "request      POST /v1/orders/7?b=2&a=1, host api.example",
+      "no; method: it takes GET; path: it takes /v1/reports; host: it takes reports.example; headers: it wants x-version",
+      "open          no; path: it takes /open/**", "create-order  takes it",
+      "rest          fits, too, but create-order comes first",
+      "header:idempotency-key: k1", "json:/id: not looked at", "header:authorization: present, sha256 ",
+      "query:device: missing, which counts as an anonymous caller",
+      "recipe 1;auto;h=x-shop;i=/sent_at,/gone", "media type application/json", "header x-shop",
+      "the body as JSON", "members that count: amount, item", "left out: /sent_at\n",
+      "left out: /gone (not in this body)", "in the file records.db", "replayed for 36h, remembered for 7d",
+      "retry (the next delivery runs): 401, 403, 407-408, 421, 423, 425, 429, 500, 503",
+      "unknown: 502, 504", "on_unknown: hold", "orders, 127.0.0.1:9000",
+    ] {
+      #expect(output.contains(expected), "\(expected) in \(output)")
+    }
+    #expect(!output.contains("secret-of-alice"))
+  }
+
+  /// Requests to `/v1/orders/7` or another path that are refused, and their problems.
+  static let refusals: [([String], String)] = [
+    (["POST", "/v1/orders/7", "-H", "Authorization: a", "-H", "Idempotency-Key: a,b"], "400 key_invalid"),
+    (["POST", "/v1/orders/7", "-H", "Authorization: a"], "400 key_missing"),
+    (["POST", "/v1/orders/a%2Fb", "-H", "Authorization: a", "-H", "Idempotency-Key: a"], "400 bad_request"),
+    (
+      ["POST", "/v1/orders/7", "-H", "Idempotency-Key: a", "-H", "Upgrade: websocket"], "501 not_implemented"
+    ),
+    (
+      ["POST", "/v1/orders/7", "-H", "Idempotency-Key: a", "-H", "Authorization: Digest a"],
+      "401 caller_unknown"
+    ),
+    (["post", "/v1/orders/7", "-H", "Idempotency-Key: a"], "400 bad_request"),
+  ]
+
+  @Test(arguments: ExplainTests.refusals)
+  func `a refusal is named by its code`(arguments: [String], problem: String) async throws {
+    let output = try await explain(arguments, ends: .code(1))
+    #expect(output.contains("refused      \(problem): "), "\(output)")
+  }
+
+  @Test func `a request without protection is explained`() async throws {
+    let open = try await explain(["POST", "/open/1"] + Self.keyed)
+    #expect(open.contains("open          takes it, and does not protect it"), "\(open)")
+    #expect(open.contains("ignored, since no route protects the request"), "\(open)")
+    #expect(open.contains("passed       to orders, 127.0.0.1:9000"), "\(open)")
+    let unkeyed = try await explain(["POST", "/v1/other"])
+    #expect(unkeyed.contains("it has no key (idempotency: optional)"), "\(unkeyed)")
+    let refusing = "unmatched_keys: refuse\n" + Self.configuration
+    let refused = try await explain(["POST", "/open/1"] + Self.keyed, refusing, ends: .code(1))
+    #expect(refused.contains("400 key_not_supported"), "\(refused)")
+  }
+
+  @Test func `a key in the body is found, and a body from a file is read`() async throws {
+    let directory = TemporaryDirectory()
+    try #"{"id":"from-the-body"}"#.write(toFile: directory.file("b"), atomically: true, encoding: .utf8)
+    let output = try await explain(
+      ["POST", "/v1/orders/7", "-d", "@" + directory.file("b")] + Self.alice + Self.json)
+    #expect(output.contains("header:idempotency-key: none"), "\(output)")
+    #expect(output.contains("json:/id: from-the-body"), "\(output)")
+  }
+
+  @Test func `a bad configuration ends with 78`() async throws {
+    #expect(try await explain(["POST", "/"], "listen: 5\n", ends: .code(78)).isEmpty)
+  }
+
+  @Test(arguments: [[:], ["endpoint": "route"]])
+  func `the id is the one that the proxy makes`(route: [String: String]) async throws {
+    try await Rig.run(Configuration(route: route)) { rig in
+      let directory = TemporaryDirectory()
+      try rig.writeConfiguration(to: directory.file("semel.yaml"))
+      expectExecuted(try await rig.order("k", path: "/v1//orders/?x=%41"))
+      let id = try #require(rig.backend.requests[0].requestID)
+      let explained = try await rig.command([
+        "explain", "--config", directory.file("semel.yaml"), "POST",
+        "http://orders.example/v1//orders/?x=%41",
+        "-H", "Authorization: Bearer alice", "-H", "Idempotency-Key: \"k\"",
+        "-H", "Content-Type: application/json", "-d", #"{"amount":1999}"#,
+      ]).output
+      #expect(explained.contains("record       \(id)\n"), "\(explained)")
+    }
+  }
+}

@@ -29,7 +29,7 @@ struct CommandLineTests {
   @Test(arguments: [
     [], ["run"], ["check"], ["demo"], ["health"], ["key"], ["key", "show"], ["key", "list"],
     ["key", "forget"],
-    ["key", "resolve"], ["key", "find"], ["key", "put"], ["explain"], ["tail"],
+    ["key", "resolve"], ["key", "find"], ["key", "put"], ["explain"], ["init"], ["tail"],
   ])
   func `every command has help`(command: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + command + ["--help"])
@@ -47,7 +47,7 @@ struct CommandLineTests {
     ["key", "resolve", "--applied", "--status", "201", "--older-than", "1h", "--route", "a"],
     ["key", "resolve", "--not-applied", "--yes", "--id", "a"],
     ["explain", "a", "POST"], ["explain", "a", "POST", "/b", "-H", "c"], ["explain", "a", "POST\n", "/b"],
-    ["tail", "--last=-1"],
+    ["init", "a", "b"], ["tail", "--last=-1"],
   ])
   func `wrong usage ends with 2`(arguments: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + arguments)

@@ -29,7 +29,8 @@ struct CommandLineTests {
   @Test(arguments: [
     [], ["run"], ["check"], ["demo"], ["health"], ["key"], ["key", "show"], ["key", "list"],
     ["key", "forget"],
-    ["key", "resolve"], ["key", "find"], ["key", "put"], ["explain"], ["init"], ["tail"],
+    ["key", "resolve"], ["key", "find"], ["key", "put"], ["explain"], ["init"], ["tail"], ["store"],
+    ["store", "stats"], ["store", "backup"],
   ])
   func `every command has help`(command: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + command + ["--help"])
@@ -47,7 +48,7 @@ struct CommandLineTests {
     ["key", "resolve", "--applied", "--status", "201", "--older-than", "1h", "--route", "a"],
     ["key", "resolve", "--not-applied", "--yes", "--id", "a"],
     ["explain", "a", "POST"], ["explain", "a", "POST", "/b", "-H", "c"], ["explain", "a", "POST\n", "/b"],
-    ["init", "a", "b"], ["tail", "--last=-1"],
+    ["store", "stats"], ["store", "backup", "a"], ["init", "a", "b"], ["tail", "--last=-1"],
   ])
   func `wrong usage ends with 2`(arguments: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + arguments)

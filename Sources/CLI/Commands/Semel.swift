@@ -10,7 +10,10 @@ struct Semel: AsyncParsableCommand {
       Exit codes: 0 success, 1 failed, 2 wrong usage, 78 bad configuration.
       """,
     version: Version.text,
-    subcommands: [Run.self, Check.self, Explain.self, Init.self, Demo.self, Key.self, Tail.self, Health.self])
+    subcommands: [
+      Run.self, Check.self, Explain.self, Init.self, Demo.self, Key.self, Tail.self, StoreCommand.self,
+      Health.self,
+    ])
 
   static func main() async {
     do {

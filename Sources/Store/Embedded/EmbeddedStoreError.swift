@@ -10,6 +10,7 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   /// A database was there before, and its records must not be lost silently.
   case databaseGone(path: String)
   case cannotOpen(path: String, reason: String)
+  case cannotCopy(target: String, reason: String)
 
   public var description: String {
     switch self {
@@ -28,6 +29,8 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
         + "restore the file, or start once with require_durable: false to go on without all recorded outcomes"
     case .cannotOpen(let path, let reason):
       "store \(path): cannot be opened: \(reason)"
+    case .cannotCopy(let target, let reason):
+      "\(target): cannot be written: \(reason)"
     }
   }
 }

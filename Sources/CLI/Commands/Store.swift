@@ -1,0 +1,93 @@
+import ArgumentParser
+import Foundation
+import Settings
+import Store
+
+/// `semel store`: the file of the embedded store.
+struct StoreCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "store", abstract: "Count and copy the records of the embedded store.",
+    discussion: "Works on the file itself, whether Semel runs or not. A Redis has tools of its own.",
+    subcommands: [Stats.self, Backup.self])
+
+  /// The path of the embedded store that a configuration names.
+  fileprivate static func path(in file: String) throws -> String {
+    switch try ConfigurationFile.load(file).settings.store.place {
+    case .embedded(let path): return path
+    case .redis:
+      StandardError.print("semel: \(file): the store is a Redis; see INFO, DBSIZE and BGSAVE there")
+      throw ExitCode.failure
+    }
+  }
+
+  fileprivate static func failed(_ error: any Error) -> ExitCode {
+    StandardError.print("semel: \(error)")
+    return .failure
+  }
+
+  struct Stats: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Count the records by state, with their bytes.")
+
+    @Argument(help: "The configuration file.")
+    var file: String
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func run() throws {
+      let statistics: EmbeddedStatistics
+      do {
+        statistics = try EmbeddedStatistics(ofFile: try StoreCommand.path(in: file))
+      } catch let error as EmbeddedStoreError {
+        throw StoreCommand.failed(error)
+      }
+      if json { try printJSON(statistics) } else { printTable(statistics) }
+    }
+
+    private func printJSON(_ statistics: EmbeddedStatistics) throws {
+      var members: [String: Int] = [
+        "file_bytes": statistics.fileBytes, "log_bytes": statistics.logBytes,
+        "free_bytes": statistics.freeBytes, "response_bytes": statistics.responseBytes,
+      ]
+      for state in statistics.states { members[state.name] = state.count }
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = .sortedKeys
+      print(String(decoding: try encoder.encode(members), as: UTF8.self))
+    }
+
+    private func printTable(_ statistics: EmbeddedStatistics) {
+      let rows = statistics.states.map { [$0.name, "\($0.count)"] }
+      print(Table.text([["STATE", "RECORDS"]] + rows))
+      print(
+        Table.text([
+          ["responses", "\(statistics.responseBytes) bytes"],
+          ["file", "\(statistics.fileBytes) bytes, of which \(statistics.freeBytes) free"],
+          ["log", "\(statistics.logBytes) bytes"],
+        ]))
+    }
+  }
+
+  struct Backup: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Copy the embedded store while Semel runs.",
+      discussion: """
+        The copy is consistent: the store as it is at one moment. It never replaces a file. A copy that is put back \
+        does not know the keys that came after it, and their retries run again: see the manual before you restore one.
+        """)
+
+    @Argument(help: "The configuration file.")
+    var file: String
+
+    @Argument(help: "The file to write.")
+    var target: String
+
+    func run() throws {
+      do {
+        let bytes = try EmbeddedCopy.make(ofFile: try StoreCommand.path(in: file), to: target)
+        print("\(target): \(bytes) bytes")
+      } catch let error as EmbeddedStoreError {
+        throw StoreCommand.failed(error)
+      }
+    }
+  }
+}

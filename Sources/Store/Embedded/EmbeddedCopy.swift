@@ -1,0 +1,119 @@
+import GRDB
+import Glibc
+import Platform
+
+/// A consistent copy of the embedded store's file, made while a process uses it.
+public enum EmbeddedCopy {
+  /// Copies the store by SQLite's online backup, in one step: the copy is the store at one moment, and its owner writes
+  /// on meanwhile, since its log keeps the pages that are read here.
+  ///
+  /// - Parameter target: The path of the copy, where there must be no file. It is readable by its owner only.
+  /// - Returns: The size of the copy in bytes.
+  public static func make(ofFile path: String, to target: String) throws(EmbeddedStoreError) -> Int {
+    let source = try opened(path)
+    let descriptor = open(target, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw .cannotCopy(target: target, reason: String(cString: strerror(errno)))
+    }
+    defer { _ = close(descriptor) }
+    do {
+      let copy = try DatabaseQueue(path: target)
+      try source.backup(to: copy)
+      try copy.close()
+      try source.close()
+    } catch {
+      _ = unlink(target)
+      throw .cannotCopy(target: target, reason: "\(error)")
+    }
+    guard fsync(descriptor) == 0 else {
+      throw .cannotCopy(target: target, reason: String(cString: strerror(errno)))
+    }
+    return FilePresence.length(of: target)
+  }
+
+  /// Opens the store for reading, beside the process that has it locked.
+  static func opened(_ path: String) throws(EmbeddedStoreError) -> DatabaseQueue {
+    guard FilePresence.length(of: path) > 0 else {
+      throw .cannotOpen(path: path, reason: "there is no such file, or it is empty")
+    }
+    do {
+      var configuration = Configuration()
+      configuration.readonly = true
+      configuration.busyMode = .timeout(5)
+      let queue = try DatabaseQueue(path: path, configuration: configuration)
+      let application = try queue.read { try Int.fetchOne($0, sql: "PRAGMA application_id") }
+      guard application == StoreFile.applicationID else {
+        throw EmbeddedStoreError.foreignDatabase(path: path)
+      }
+      return queue
+    } catch let error as EmbeddedStoreError {
+      throw error
+    } catch let error as DatabaseError {
+      if error.resultCode == .SQLITE_NOTADB { throw .notADatabase(path: path) }
+      throw .cannotOpen(path: path, reason: error.message ?? "\(error)")
+    } catch {
+      throw .cannotOpen(path: path, reason: "\(error)")
+    }
+  }
+}
+
+/// The number of records in the embedded store's file by their states, and its size.
+public struct EmbeddedStatistics: Sendable {
+  /// The records of each state, in the order of a record's life. A lease that has lapsed counts as unknown, and a record
+  /// that has ended and waits to be swept as `ended`.
+  public let states: [(name: String, count: Int)]
+  /// The bytes of all recorded responses.
+  public let responseBytes: Int
+  public let fileBytes: Int
+  /// The bytes of the file's unused pages.
+  public let freeBytes: Int
+  /// The bytes of the write-ahead log.
+  public let logBytes: Int
+
+  /// Counts while a process may use the file.
+  public init(ofFile path: String) throws(EmbeddedStoreError) {
+    let queue = try EmbeddedCopy.opened(path)
+    do {
+      let found = try queue.read { database in
+        (
+          counts: try Row.fetchAll(database, sql: Self.counting, arguments: [WallClock.milliseconds()]),
+          responses: try Int.fetchOne(
+            database,
+            sql: "SELECT sum(length(fields) + length(body) + length(trailers)) FROM response") ?? 0,
+          free: try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0,
+          page: try Int.fetchOne(database, sql: "PRAGMA page_size") ?? 0
+        )
+      }
+      var counts: [String: Int] = [:]
+      for row in found.counts { counts[row[0]] = row[1] }
+      states = Self.names.map { ($0, counts[$0] ?? 0) }
+      responseBytes = found.responses
+      freeBytes = found.free * found.page
+      try queue.close()
+    } catch {
+      throw .cannotOpen(path: path, reason: "\(error)")
+    }
+    fileBytes = FilePresence.length(of: path)
+    logBytes = FilePresence.length(of: path + "-wal")
+  }
+
+  private static let names = [
+    "in_flight", "unknown", "released", "completed", "expired", "fence", "ended", "unreadable",
+  ]
+
+  /// The numbers are those of `RecordTable.State` and `RecordTable.Format`. Times are compared with the wall clock,
+  /// which may differ from the store's.
+  private static let counting = """
+    SELECT CASE
+      WHEN kept_until <= ?1 THEN 'ended'
+      WHEN format NOT IN (1, 2) THEN 'unreadable'
+      WHEN state = 1 THEN CASE WHEN at > ?1 THEN 'in_flight' ELSE 'unknown' END
+      WHEN state = 2 THEN 'unknown'
+      WHEN state = 3 THEN 'released'
+      WHEN state = 4 THEN CASE WHEN expires_at > ?1 THEN 'completed' ELSE 'expired' END
+      WHEN state = 5 THEN 'expired'
+      WHEN state = 6 THEN 'fence'
+      ELSE 'unreadable' END AS name, count(*)
+    FROM record GROUP BY name
+    """
+}

@@ -18,6 +18,8 @@ public struct AccessLogEntry: Sendable {
   public var outcome = RequestOutcome.cut
   /// The problem that Semel refused the request with; `nil` if it did not refuse it.
   public var refusal: RefusalReason?
+  /// The end that the request would have had; `nil` unless its route is shadowed.
+  public var would: ShadowVerdict?
   /// The source of the replay; `nil` if the response is no replay.
   public var source: ReplaySource?
   /// The party at fault; `nil` if the request did not fail.

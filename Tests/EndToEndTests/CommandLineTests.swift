@@ -106,8 +106,7 @@ struct CommandLineTests {
   }
 
   @Test(arguments: [
-    "shadow: true",
-    "batch: {items: /a, key: /b, results: /c}",
+    "batch: {items: /a, key: /b, results: /c}"
   ])
   func `a member that is not built yet is refused, not ignored`(member: String) async throws {
     let (exit, output, errors) = try await check(

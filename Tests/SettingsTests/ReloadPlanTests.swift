@@ -161,6 +161,18 @@ struct ReloadPlanTests {
     #expect(reasons.map(\.description).allSatisfy { $0.contains(": ") })
   }
 
+  @Test func `a route is shadowed only by an allowed change, and put into force at any time`() throws {
+    guard case .refuse(let reasons) = try plan("- name: orders", "- shadow: true\n    name: orders") else {
+      Issue.record("taken")
+      return
+    }
+    #expect(reasons.map(\.member) == ["routes[0].shadow"])
+    let shadowed = try load(Self.start.replacing("- name: orders", with: "- shadow: true\n    name: orders"))
+    #expect(ReloadPlan(from: shadowed, to: try load(Self.start)) == .apply)
+    #expect(shadowed.warnings.contains { $0.path == "routes[0].shadow" })
+    #expect(KnownConfiguration(shadowed) != KnownConfiguration(try load(Self.start)))
+  }
+
   @Test func `allow_identity_change is no change by itself`() throws {
     #expect(try plan("workers: 2", "workers: 2\nallow_identity_change: true") == .apply)
   }

@@ -156,6 +156,11 @@ struct RouteRefusalTests {
       "match: {path: /g, graphql: mutation}, idempotency: off", 7, "match",
       "has graphql: mutation, but the route protects nothing; take that out, or write idempotency: required"
     ),
+    (
+      "shadow: true, idempotency: off", 8, "shadow",
+      "has no effect with idempotency: off, which keeps no records; take one of them out"
+    ),
+    ("shadow: maybe", 8, "shadow", "must be true or false"),
     ("spelling: strict", 10, "spelling", "must be lenient, caseless or exact"),
     ("content_coding: gzip", 16, "content_coding", "must be identity or pass"),
     ("match: {path: v1}", 14, "match.path", "must begin with a slash, such as /v1/orders/{id} or /v1/**"),

@@ -44,6 +44,21 @@ import Testing
     #expect(page.contains(#"semel_requests_total{route="(none)",outcome="replayed"} 0"#))
   }
 
+  @Test func `counts what would have become of a shadowed route's requests`() async {
+    #expect(ShadowVerdict.values.count == ShadowVerdict.allCases.count)
+    for verdict in ShadowVerdict.allCases { #expect(ShadowVerdict(rawValue: verdict.rawValue) == verdict) }
+    #expect(ShadowVerdict(rawValue: ShadowVerdict.allCases.count) == nil)
+    let metrics = Metrics(loops: 2)
+    let number = metrics.number(ofRoute: "orders")
+    for loop in metrics.loops { loop.add(.refused(.payloadMismatch), route: number) }
+    metrics.loops[0].add(ShadowVerdict.replayed, route: number)
+    let page = await metrics.page()
+    #expect(page.contains(#"semel_shadow_total{route="orders",would="payload_mismatch"} 2"#))
+    #expect(page.contains(#"semel_shadow_total{route="orders",would="replayed"} 1"#))
+    #expect(!page.contains(#"semel_shadow_total{route="(none)""#))
+    #expect(!page.contains(#"would="executed""#))
+  }
+
   @Test func `counts each value in its bucket, below it and in the sum`() async {
     let metrics = Metrics(loops: 1)
     for microseconds in [25, 26, 1_000, 70_000_000] {

@@ -41,7 +41,7 @@ struct RecordQuery: Decodable {
       caller: try caller(callerPolicy), upstream: policy.upstream.name, host: try requestHost(),
       method: ByteBuffer(string: method), place: try place(policy, method), key: try key(policy),
       under: identityKey)
-    return RecordIdentity(id: id, policy: policy, method: method)
+    return RecordIdentity(id: policy.shadow ? id.shadowed : id, policy: policy, method: method)
   }
 
   private func requestHost() throws(AdminError) -> RequestHost? {

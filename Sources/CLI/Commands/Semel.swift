@@ -11,8 +11,8 @@ struct Semel: AsyncParsableCommand {
       """,
     version: Version.text,
     subcommands: [
-      Run.self, Check.self, Explain.self, Init.self, Demo.self, Key.self, Tail.self, StoreCommand.self,
-      Health.self,
+      Run.self, Check.self, Explain.self, Init.self, Demo.self, Key.self, Tail.self, ShadowReport.self,
+      StoreCommand.self, Health.self,
     ])
 
   static func main() async {

@@ -8,9 +8,9 @@ public struct RequestIdentity: Hashable, Sendable {
   /// The recipe of the fingerprint if that may be the key; `nil` if it enters no id.
   private let recipe: Recipe?
 
-  /// Reads the settings of a route; `nil` if the route makes no records.
+  /// Reads the settings of a route; `nil` if no request relies on its records.
   public init?(_ policy: RoutePolicy) {
-    guard policy.idempotency != .off, let caller = policy.caller else { return nil }
+    guard policy.isEnforced, let caller = policy.caller else { return nil }
     callers = caller.parts
     keys = policy.key.from
     upstream = policy.upstream.name

@@ -75,7 +75,7 @@ extension OutcomeInquiry {
       return routes.protectedRoute(for: head, method: method, host: host, path: target.path)
     }
     let route = routes.route(announcedBy: preflight, method: method, host: host, path: target.path)
-    return route?.policy.isProtected == true ? route : nil
+    return route?.policy.isEnforced == true ? route : nil
   }
 }
 

@@ -18,7 +18,7 @@ public struct PolicyDocument: Sendable {
   private let entries: [Entry]
 
   public init(_ routes: [RoutePolicy]) {
-    entries = routes.filter(\.isProtected).map {
+    entries = routes.filter(\.isEnforced).map {
       Entry(host: $0.match.host.map(HostPattern.init), json: $0.published)
     }
   }

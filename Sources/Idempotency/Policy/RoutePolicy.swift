@@ -81,6 +81,9 @@ public struct RoutePolicy: Hashable, Sendable {
   public var setCookie: SetCookie = .drop
   /// The treatment of requests by pages of other origins; `nil` leaves them to the backend.
   public var cors: CORSPolicy?
+  /// Whether requests are only observed: forwarded once each, while records of their own keep what would have become of
+  /// them.
+  public var shadow = false
 
   public init(name: String, match: RouteMatch, upstream: UpstreamSettings) {
     self.name = name
@@ -96,8 +99,11 @@ public struct RoutePolicy: Hashable, Sendable {
     return isProtected ? .unsafe : .all
   }
 
-  /// Whether the route's requests are recorded and replayed.
+  /// Whether the route's requests are recorded: to be replayed, or only to be observed.
   public var isProtected: Bool { idempotency != .off }
+
+  /// Whether the route's requests are protected in fact, so that they rely on its records.
+  public var isEnforced: Bool { isProtected && !shadow }
 
   /// The maximum time from a claim until its exchange can have no more effect on the record.
   public var longestExchange: Milliseconds {

@@ -54,7 +54,7 @@ extension RouteTable {
     guard capitals != text,
       let policy = route(for: head, method: ByteBuffer(string: capitals), host: host, path: path)?.policy
     else { return }
-    if policy.isProtected || !policy.match.methods.isEmpty { throw .badRequest(.methodCase) }
+    if policy.isEnforced || !policy.shadow && !policy.match.methods.isEmpty { throw .badRequest(.methodCase) }
   }
 
   /// The choice for a request with an overriding method.
@@ -85,8 +85,9 @@ extension RouteTable {
     {
       return Choice(route: route, method: written, isUndecided: true)
     }
-    let ownIsProtected = own?.policy.isProtected == true
-    let overriding = routes.first(where: \.policy.isProtected)
+    // A shadowed route refuses nothing, and observes the written method.
+    let ownIsProtected = own?.policy.isEnforced == true
+    let overriding = routes.first(where: \.policy.isEnforced)
     guard ownIsProtected || overriding != nil else { return Choice(route: own, method: written) }
     let names = Set(head.fields.map(\.name).filter(FieldNameSet.methodOverrides.contains))
     guard values.count <= names.count, Set(values).count <= 1 else { throw .badRequest(.methodOverrides) }
@@ -105,7 +106,7 @@ extension RouteTable {
     for head: MessageHead, method: ByteBuffer, host: ByteBuffer, path: ByteBuffer
   ) -> Route? {
     let route = route(for: head, method: method, host: host, path: path)
-    return route?.policy.isProtected == true ? route : nil
+    return route?.policy.isEnforced == true ? route : nil
   }
 
   /// The first route that matches a request with this method; `nil` if none does.

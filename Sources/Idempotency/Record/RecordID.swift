@@ -54,6 +54,15 @@ extension RecordID {
       })
   }
 
+  /// The id of what a shadowed route keeps about a request. No protected route ever meets it.
+  public var shadowed: RecordID {
+    RecordID(
+      FramedHash.digest { hash in
+        hash.byte(UInt8(ascii: "S"))
+        for index in 0..<32 { hash.byte(digest[index]) }
+      })
+  }
+
   /// Parses the text form of an id, as `text` returns it.
   public init?(text: String) {
     guard let digest = Digest256(text: text) else { return nil }

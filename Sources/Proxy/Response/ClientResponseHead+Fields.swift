@@ -33,7 +33,7 @@ extension ClientResponseHead {
       head.copyFields(
         into: &out,
         omitting: keepsLength ? Self.droppedFromResponses.subtracting(.length) : Self.droppedFromResponses)
-      if let label { out.writeStaticString(label.line) }
+      if let label { label.write(into: &out) }
       if let crossOrigin { crossOrigin.writeAdditions(to: head, into: &out) }
     case .recorded(let record, let response):
       if let crossOrigin {
@@ -42,7 +42,7 @@ extension ClientResponseHead {
         out.writeImmutableBuffer(response.fields)
       }
       Self.writeDate(now(), into: &out)
-      out.writeStaticString(ResponseLabel.replayed.line)
+      ResponseLabel.replayed.write(into: &out)
       out.writeStaticString("Idempotency-Recorded-At: ")
       HTTPDate.write(Int(record.recordedAt.milliseconds / 1000), into: &out)
       out.writeStaticString("\r\nIdempotency-Expires: ")

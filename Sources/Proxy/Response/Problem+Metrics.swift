@@ -75,6 +75,7 @@ extension RequestOutcome {
     case .unknown: self = .unknown
     case .unprotected: self = .unprotected
     case .notStored: self = .notStored
+    case .shadow: self = .shadow
     case nil: self = .passed
     }
   }

@@ -1,9 +1,12 @@
 import Idempotency
+import NIOCore
+import Telemetry
 
 /// The value of `Idempotency-Status`, Semel's statement on a response.
-enum ResponseLabel: String {
-  case executed, replayed, ignored, unknown, unprotected
-  case notStored = "not-stored"
+enum ResponseLabel {
+  case executed, replayed, ignored, unknown, unprotected, notStored
+  /// The request was forwarded whatever its record is, since its route is shadowed.
+  case shadow(would: ShadowVerdict)
 
   /// The label of a backend's response of this class.
   init(_ outcome: OutcomeClass) {
@@ -14,15 +17,16 @@ enum ResponseLabel: String {
     }
   }
 
-  /// The whole line.
-  var line: StaticString {
+  /// Writes the whole line.
+  func write(into out: inout ByteBuffer) {
     switch self {
-    case .executed: "Idempotency-Status: executed\r\n"
-    case .replayed: "Idempotency-Status: replayed\r\nIdempotent-Replayed: true\r\n"
-    case .ignored: "Idempotency-Status: ignored\r\n"
-    case .unknown: "Idempotency-Status: unknown\r\n"
-    case .unprotected: "Idempotency-Status: unprotected\r\n"
-    case .notStored: "Idempotency-Status: not-stored\r\n"
+    case .executed: out.writeStaticString("Idempotency-Status: executed\r\n")
+    case .replayed: out.writeStaticString("Idempotency-Status: replayed\r\nIdempotent-Replayed: true\r\n")
+    case .ignored: out.writeStaticString("Idempotency-Status: ignored\r\n")
+    case .unknown: out.writeStaticString("Idempotency-Status: unknown\r\n")
+    case .unprotected: out.writeStaticString("Idempotency-Status: unprotected\r\n")
+    case .notStored: out.writeStaticString("Idempotency-Status: not-stored\r\n")
+    case .shadow(let would): out.writeString("Idempotency-Status: shadow; would=\(would.text)\r\n")
     }
   }
 }

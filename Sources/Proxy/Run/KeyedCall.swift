@@ -63,8 +63,10 @@ public final class KeyedCall: @unchecked Sendable {
       now: .now)
   }
 
-  /// - Parameter isSealed: Whether the store seals responses with the clients' keys.
-  func claimRequest(owner: OwnerToken, isSealed: Bool) -> ClaimRequest {
+  /// - Parameters:
+  ///   - isSealed: Whether the store seals responses with the clients' keys.
+  ///   - id: The record's id, if it is not the request's own.
+  func claimRequest(owner: OwnerToken, isSealed: Bool, id: RecordID? = nil) -> ClaimRequest {
     let takeOver: ClaimRequest.TakeOver =
       switch route.policy.onUnknown {
       // A record is reconciled before it is taken over.
@@ -72,7 +74,8 @@ public final class KeyedCall: @unchecked Sendable {
       case .retry: .afterSettle(route.policy.upstream.settle)
       }
     return ClaimRequest(
-      id: id, owner: owner, fingerprint: fingerprint, lease: route.policy.lease, takeOver: takeOver,
+      id: id ?? self.id, owner: owner, fingerprint: fingerprint, lease: route.policy.lease,
+      takeOver: takeOver,
       unknownRetention: route.policy.unknownRetention, remember: route.policy.remember,
       key: isSealed ? key : nil)
   }

@@ -53,7 +53,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   @discardableResult @inline(never)
   func run(
     _ target: RequestTarget, by route: Route?, id: RecordID? = nil
-  ) async throws(Problem) -> MessageHead? {
+  ) async throws(Problem) -> UpstreamHead? {
     guard delivery.isConnected else { return nil }
     let (exchange, span) = try send(target, by: route, id)
     return try await rest(of: exchange, nil, within: span, didSend())
@@ -79,7 +79,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   @inline(never)
   private func rest(
     of exchange: Backend.Exchange, _ begun: ResponseRelay?, within span: Milliseconds, _ sentAt: NIODeadline
-  ) async throws(Problem) -> MessageHead? {
+  ) async throws(Problem) -> UpstreamHead? {
     defer { end(exchange, sentAt) }
     do throws(UpstreamFailure) {
       guard let begun else { return try await relay(exchange, within: span) }
@@ -144,14 +144,14 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   @inline(never)
   private func relay(
     _ exchange: Backend.Exchange, within span: Milliseconds
-  ) async throws(UpstreamFailure) -> MessageHead? {
+  ) async throws(UpstreamFailure) -> UpstreamHead? {
     let head = try await exchange.head(within: span)
     if head.head.status == 101 {
       try await tunnel(exchange, head.head)
     } else if let relay = begin(exchange, head) {
       guard try await passOn(exchange, by: relay) else { return nil }
     }
-    return head.head
+    return head
   }
 
   /// Passes the body on. False if the client went away before the end.
@@ -230,7 +230,7 @@ extension PassThrough {
     }
     do throws(Problem) {
       if let head = try await run(call.target, by: call.route, id: call.id) {
-        isLost = call.route.policy.leavesUnknown(head)
+        isLost = call.route.policy.leavesUnknown(head.head)
       }
     } catch {
       if error.code == .upstreamUnreachable {

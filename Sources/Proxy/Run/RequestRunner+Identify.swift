@@ -18,6 +18,8 @@ extension RequestRunner {
     case operation(ByteBuffer, RequestTarget)
     /// Its token has to be verified first, beside the loop.
     case unverified
+    /// A request of a route that is only observed.
+    case shadowed(ShadowedRequest)
     /// A request that Semel itself responds to.
     case published(OwnResponse)
     case inquiry(OutcomeInquiry)
@@ -53,10 +55,20 @@ extension RequestRunner {
     delivery.logEntry.routeNumber = choice.route?.number ?? 0
     delivery.logEntry.pathTemplate = choice.route?.policy.match.path?.text
     noteOrigin(by: choice.route)
-    if choice.isUndecided, let route = choice.route { return try undecided(route, target, body) }
     guard let route = choice.route, route.policy.isProtected else {
       return try unprotected(target, by: choice.route)
     }
+    guard !route.policy.shadow else { return .shadowed(ShadowedRequest(choice, route, target, host)) }
+    if choice.isUndecided { return try undecided(route, target, body) }
+    return try protected(choice, route, target, host, body)
+  }
+
+  /// The subject of a request whose route keeps records.
+  @inline(__always)
+  func protected(
+    _ choice: RouteTable.Choice, _ route: Route, _ target: RequestTarget, _ host: RequestHost?,
+    _ body: ByteBuffer?
+  ) throws(Problem) -> Subject {
     if let profile = route.policy.profile { delivery.errorFormat = profile.errorFormat }
     try route.refuseUnprotectable(head)
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)

@@ -51,7 +51,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     }
   }
 
-  private func run(_ subject: Subject) async throws(Problem) {
+  func run(_ subject: Subject) async throws(Problem) {
     switch subject {
     case .passed(let target, let route, let label):
       try refuseWithoutMemory()
@@ -65,6 +65,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     case .operation(let body, let target):
       await readOperation(body, target)
       try await run(try identify(body: body))
+    case .shadowed(let request):
+      try await ShadowRun(runner: self, request: request).run()
     case .published(let response):
       respond(with: response)
     case .unverified:
@@ -234,7 +236,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// The fingerprint by the recipe of a record that another configuration has made.
   @inline(never)
-  private func fingerprint(of call: KeyedCall, by recipe: Recipe) async -> Fingerprint {
+  func fingerprint(of call: KeyedCall, by recipe: Recipe) async -> Fingerprint {
     let head = head
     guard worker.bodies.mayReadOnLoop(call.readBytes) else {
       return await worker.bodies.read(call.readBytes, of: delivery.connection) {
@@ -289,13 +291,13 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     call.claimRequest(owner: owner, isSealed: environment.sealsResponses)
   }
 
-  private func claimRequested() -> NIODeadline {
+  func claimRequested() -> NIODeadline {
     let now = NIODeadline.now()
     if delivery.logEntry.trace?.claimAt == nil { delivery.logEntry.trace?.claimAt = now.uptimeNanoseconds }
     return now
   }
 
-  private func claimReplied(_ requestedAt: NIODeadline) {
+  func claimReplied(_ requestedAt: NIODeadline) {
     delivery.logEntry.claimMicroseconds += microseconds(since: requestedAt)
   }
 

@@ -40,7 +40,7 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
   var routes: [Route]
 
   public init(_ settings: Settings) {
-    let protected = settings.routes.filter { $0.idempotency != .off }
+    let protected = settings.routes.filter(\.isEnforced)
     upstreams = Dictionary(
       protected.map { ($0.upstream.name, $0.upstream.address.description) },
       uniquingKeysWith: { first, _ in first })
@@ -96,7 +96,7 @@ extension KnownConfiguration.Route {
     headers = policy.match.headers.map { "\($0.name):\(Self.digest(of: $0.value))" }
     graphql = policy.match.graphql?.rawValue
     spelling = policy.spelling.rawValue
-    guard policy.idempotency != .off, let caller = policy.caller else { return }
+    guard policy.isEnforced, let caller = policy.caller else { return }
     self.caller = caller.parts.map(\.text)
     keys = policy.key.from.map(\.text)
     if policy.key.from.contains(.payload) { fingerprint = policy.recipe.text }

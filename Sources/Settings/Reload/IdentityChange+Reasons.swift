@@ -40,7 +40,8 @@ extension IdentityChange {
         "leaves requests that \(subject) protects (\(before.match.summary)) to \(new[index].name), which does "
           + "not protect them, so that a retry would run again; " + Self.remedy)
     }
-    let member = new[index].name == before.name ? "idempotency" : "match"
+    let isOwn = new[index].name == before.name
+    let member = isOwn ? new[index].shadow ? "shadow" : "idempotency" : "match"
     return ReloadPlan.Reason(
       "routes[\(index)].\(member)",
       "takes requests that \(subject) protects (\(before.match.summary)) and leaves them unprotected, so that "

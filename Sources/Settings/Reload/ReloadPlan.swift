@@ -115,7 +115,7 @@ extension ReloadPlan {
 
   /// The reason against a change of the trusted proxies, which determine the address of a caller.
   private static func addresses(_ old: Settings, _ new: Settings) -> [Reason] {
-    let routes = new.routes.filter { $0.idempotency != .off && $0.caller?.parts.contains(.address) ?? false }
+    let routes = new.routes.filter { $0.isEnforced && $0.caller?.parts.contains(.address) ?? false }
     guard old.trustedProxies != new.trustedProxies, let route = routes.first else { return [] }
     return [
       Reason(

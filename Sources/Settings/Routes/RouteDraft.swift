@@ -45,10 +45,23 @@ struct RouteDraft {
     section.refuseUnsupported("batch")
     section.flag("stream", into: &policy.stream)
     if let cors = section.member("cors").map({ CORSPolicy.read($0) }) { policy.cors = cors }
-    for name in ["shadow"] { section.refuseUnsupported(name, neutral: "false") }
+    readShadow(section)
     policy.outcomes = patterns.table
     readRetries(section)
     readReconcile(section)
+  }
+
+  private mutating func readShadow(_ section: Section) {
+    section.flag("shadow", into: &policy.shadow)
+    guard policy.shadow, section.isSound("shadow", "idempotency"), let member = section["shadow"] else {
+      return
+    }
+    if policy.idempotency == .off {
+      member.refuse("has no effect with idempotency: off, which keeps no records; take one of them out")
+    } else {
+      member.warn(
+        "leaves requests unprotected: Semel forwards each of them, and only counts what it would do")
+    }
   }
 
   private mutating func readProfile(_ section: Section) {

@@ -37,6 +37,7 @@ extension RoutePolicy {
       "response_timeout": .span(timeToResponse),
       "stream": .flag(stream),
       "cors": cors?.shown ?? .flag(false),
+      "shadow": .flag(shadow),
     ]
   }
 }

@@ -57,6 +57,9 @@ public final class LoopMetrics: @unchecked Sendable {
   /// Counts a delivery for which the backend was queried about an unknown outcome.
   public func add(_ reconciliation: Reconciliation, route: Int) { add(reconciliation.count, route: route) }
 
+  /// Counts a request of a shadowed route.
+  public func add(_ verdict: ShadowVerdict, route: Int) { row(route).add(1, at: RouteLayout.shadow(verdict)) }
+
   /// Counts a request that was refused because it could not even be read.
   public func refusedUnread(_ reason: RefusalReason) {
     let row = row(0)

@@ -63,6 +63,9 @@ extension MetricFamily {
     .counter, "outcomes_lost_total", "Claimed requests that were sent and whose outcome became unknown.")
   public static let unprotectedKeys = MetricFamily(
     .counter, "unprotected_keys_total", "Requests with an idempotency key that match no protected route.")
+  public static let shadow = MetricFamily(
+    .counter, "shadow_total",
+    "Requests of shadowed routes, all of them forwarded, by what would have become of them.")
   public static let requestBytes = MetricFamily(
     .counter, "request_body_bytes_total", "Bytes of request bodies received.")
   public static let responseBytes = MetricFamily(
@@ -229,7 +232,7 @@ extension MetricFamily {
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
     retries, clientRetries, clientRetryEnds, reconciliations, failures, lateResponses, losses,
-    unprotectedKeys, requestBytes, responseBytes, inFlight, waiting,
+    unprotectedKeys, shadow, requestBytes, responseBytes, inFlight, waiting,
     bodyBytes,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller,
@@ -268,12 +271,14 @@ public enum RequestOutcome: Int, MetricLabel {
   case cut
   /// Semel itself responded: with its policy, or with the outcome of an earlier request.
   case reported
+  /// The request was forwarded without effect of its record, since its route is shadowed.
+  case shadow
 
   public static let key = "outcome"
   public static let values = [
     "executed", "replayed", "not_stored", "unknown", "passed", "ignored", "unprotected", "refused",
     "upgraded",
-    "cut", "reported",
+    "cut", "reported", "shadow",
   ]
 }
 

@@ -95,6 +95,11 @@ extension Metrics {
         let sum = rows.reduce(0) { $0 + $1[RouteLayout.refusal(reason)] }
         page.add(.refusals, sum, route, (RefusalReason.key, reason.text))
       }
+      for verdict in ShadowVerdict.allCases {
+        let sum = rows.reduce(0) { $0 + $1[RouteLayout.shadow(verdict)] }
+        // Few routes are shadowed, and each has few ends.
+        if sum > 0 { page.add(.shadow, sum, route, (ShadowVerdict.key, verdict.text)) }
+      }
     }
   }
 

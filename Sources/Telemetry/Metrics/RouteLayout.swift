@@ -15,13 +15,15 @@ enum RouteLayout {
   private static let success = parts + RequestPart.allCases.count * durations
   private static let refusals = success + Buckets.attempts.cells
   private static let counts = refusals + RefusalReason.allCases.count
-  static let size = counts + RouteCount.allCases.count
+  private static let verdicts = counts + RouteCount.allCases.count
+  static let size = verdicts + ShadowVerdict.allCases.count
 
   static func duration(_ outcome: RequestOutcome) -> Int { outcome.rawValue * durations }
   static func part(_ part: RequestPart) -> Int { parts + part.rawValue * durations }
   static var timeToSuccess: Int { success }
   static func refusal(_ reason: RefusalReason) -> Int { refusals + reason.rawValue }
   static func count(_ count: RouteCount) -> Int { counts + count.rawValue }
+  static func shadow(_ verdict: ShadowVerdict) -> Int { verdicts + verdict.rawValue }
 }
 
 /// The counts of an event loop that belong to no route.

@@ -54,6 +54,13 @@ struct RecordIDTests {
     #expect(try Set(identities.map { try $0.id() }).count == identities.count)
   }
 
+  @Test func `a shadowed route's records have ids of their own`() throws {
+    let id = try Identity().id()
+    #expect(id.shadowed == id.shadowed)
+    #expect(id.shadowed != id)
+    #expect(try Identity(key: "Key").id().shadowed != id.shadowed)
+  }
+
   @Test(arguments: [
     "API.example.com", "api.example.com:8080", "Api.Example.Com:443", "api.example.com:",
     "api.example.com.:80",

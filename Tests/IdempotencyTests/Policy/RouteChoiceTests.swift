@@ -43,6 +43,22 @@ struct RouteChoiceTests {
     #expect(throws: Problem.badRequest(.methodCase)) { try choice(method, path) }
   }
 
+  @Test func `a shadowed route refuses no method`() throws {
+    var shadowed = try Self.policy("a-post", ["POST"])
+    shadowed.shadow = true
+    var other = try Self.policy("a-put", ["PUT"])
+    other.shadow = true
+    let table = RouteTable([shadowed, other])
+    func choice(_ method: String, override: String? = nil) throws -> RouteTable.Choice {
+      var head = try MessageHead(method: method, target: "/a")
+      if let override { try head.append(name: "X-HTTP-Method-Override", value: override) }
+      return try table.choice(for: head, host: ByteBuffer(), path: ByteBuffer(string: "/a"))
+    }
+    #expect(try choice("post").route == nil)
+    let overridden = try choice("POST", override: "PUT, PATCH")
+    #expect(overridden.route?.policy.name == "a-post" && !overridden.isAmbiguous)
+  }
+
   @Test(arguments: [
     ("get", "/a"), ("get", "/c"), ("post", "/d"), ("post", "/x"), ("LOCK", "/a"), ("PURGE", "/a"),
   ])

@@ -1,0 +1,55 @@
+import ArgumentParser
+import Foundation
+
+/// `semel shadow-report`: shows what a running Semel would have done on its shadowed routes.
+struct ShadowReport: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "shadow-report",
+    abstract: "Show what a running Semel would have done on its shadowed routes.",
+    discussion: """
+      The counts are those of one node since its start. RUN AGAIN: requests that the backend ran although it had run, or \
+      was running, an earlier one of the same intent; Semel would have prevented each of them.
+      """)
+
+  @Flag(help: "Print JSON, a line for each route.")
+  var json = false
+
+  @OptionGroup var call: AdminCall
+
+  func run() throws {
+    let page = String(decoding: try call.send("GET", "/metrics"), as: UTF8.self)
+    let routes = ShadowCounts.read(page)
+    guard !json else { return try printJSON(routes) }
+    guard !routes.isEmpty else {
+      return print("No route is shadowed, or no request of one has come since Semel started.")
+    }
+    printTable(routes)
+  }
+
+  private func printJSON(_ routes: [ShadowCounts]) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    for route in routes { print(String(decoding: try encoder.encode(route), as: UTF8.self)) }
+  }
+
+  private func printTable(_ routes: [ShadowCounts]) {
+    let width = max(5, routes.map(\.route.count).max() ?? 0) + 2
+    let titles = ["REQUESTS", "EXECUTED", "REPLAYED", "REFUSED", "PASSED", "UNPROTECTED", "RUN AGAIN"]
+    print("ROUTE".padding(toLength: width, withPad: " ", startingAt: 0) + titles.joined(separator: "  "))
+    for route in routes {
+      let refused = route.refused.values.reduce(0, +)
+      let counts = [
+        route.requests, route.executed, route.replayed, refused, route.passed, route.unprotected,
+        route.runAgain,
+      ]
+      let columns = zip(titles, counts).map { title, count in
+        String(repeating: " ", count: max(0, title.count - "\(count)".count)) + "\(count)"
+      }
+      print(
+        route.route.padding(toLength: width, withPad: " ", startingAt: 0) + columns.joined(separator: "  "))
+      guard refused > 0 else { continue }
+      let codes = route.refused.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+      print("  refused: " + codes.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
+    }
+  }
+}

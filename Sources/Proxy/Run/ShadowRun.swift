@@ -1,0 +1,213 @@
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+import Telemetry
+import Wire
+
+/// A request of a shadowed route, which has been matched and nothing else.
+///
+/// A class, so that it is not copied into the frame of every step that a request takes.
+final class ShadowedRequest: Sendable {
+  let choice: RouteTable.Choice
+  let route: Route
+  let target: RequestTarget
+  let host: RequestHost?
+
+  init(_ choice: RouteTable.Choice, _ route: Route, _ target: RequestTarget, _ host: RequestHost?) {
+    self.choice = choice
+    self.route = route
+    self.target = target
+    self.host = host
+  }
+}
+
+/// The run of a request of a shadowed route: forwarded once, as an unprotected request is, whatever would have become of
+/// it if the route were in force.
+///
+/// That is found out beforehand, by a claim of a record that no protected route ever meets (`RecordID.shadowed`), and
+/// `ClaimLifecycle` decides as for a protected request. A request that would have run owns its record and ends it as the
+/// backend's response demands. A store that fails, or a request that would have been refused, changes only the statement.
+struct ShadowRun<Store: RecordStore, Backend: Upstream> {
+  let runner: RequestRunner<Store, Backend>
+  let request: ShadowedRequest
+
+  private var worker: Worker<Store, Backend> { runner.worker }
+  private var delivery: Delivery { runner.delivery }
+  private var route: Route { request.route }
+
+  /// A request that would have run, with its claim.
+  private struct Ownership {
+    let call: KeyedCall
+    let claim: Claim
+  }
+
+  func run() async throws(Problem) {
+    var obstacle: Problem?
+    if request.choice.isUndecided {
+      obstacle = await readOperation()
+      if obstacle == nil { return try await runner.run(try runner.identify(body: delivery.wholeBody)) }
+    }
+    let (would, ownership) = await judge(after: obstacle)
+    delivery.logEntry.would = would
+    worker.metrics.add(would, route: route.number)
+    // Nothing refers to the record of a protected request, nor are refusals in the form of the profile.
+    delivery.recordID = nil
+    delivery.errorFormat = .problem
+    let passage = PassThrough(runner: runner, label: .shadow(would: would))
+    guard let ownership else {
+      // What a body could not be read for may end a request that is not protected, too.
+      if let failure = delivery.bodyFailure { throw failure }
+      try await passage.run(request.target, by: route)
+      return
+    }
+    await forward(ownership, by: passage)
+  }
+
+  /// Reads the GraphQL operation by which the route matches.
+  ///
+  /// - Returns: The reason for which the body cannot be read whole; `nil` if it was.
+  private func readOperation() async -> Problem? {
+    do throws(Problem) {
+      let body = try await delivery.collectBody(limit: route.policy.maxRequestBody)
+      await runner.readOperation(body, request.target)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// The end that the request would have, and its claim if it would run.
+  ///
+  /// - Parameter obstacle: The reason for which not even its route is known.
+  @inline(never)
+  private func judge(after obstacle: Problem?) async -> (ShadowVerdict, Ownership?) {
+    do throws(Problem) {
+      if let obstacle { throw obstacle }
+      guard let call = try await keyedCall() else { return (.passed, nil) }
+      return await claim(call)
+    } catch {
+      return (.refused(RefusalReason(error.code)), nil)
+    }
+  }
+
+  /// The keyed request; `nil` if it has no key and needs none.
+  private func keyedCall() async throws(Problem) -> KeyedCall? {
+    var subject = try identify(delivery.wholeBody)
+    while true {
+      switch subject {
+      case .keyed(let call): return call
+      case .incomplete(let limit): subject = try identify(try await delivery.collectBody(limit: limit))
+      case .large(let request): subject = try await runner.identify(request)
+      case .unverified:
+        await runner.verifyToken()
+        subject = try identify(delivery.wholeBody)
+      case .passed, .operation, .shadowed, .published, .inquiry: return nil
+      }
+    }
+  }
+
+  private func identify(_ body: ByteBuffer?) throws(Problem) -> RequestRunner<Store, Backend>.Subject {
+    try runner.protected(request.choice, route, request.target, request.host, body)
+  }
+
+  /// Claims the record that is kept about the request.
+  private func claim(_ call: KeyedCall) async -> (ShadowVerdict, Ownership?) {
+    var request = call.claimRequest(
+      owner: worker.newOwner(), isSealed: worker.environment.sealsResponses, id: call.id.shadowed)
+    while true {
+      switch await claimed(request, of: call) {
+      case .forward(let claim): return (.executed, Ownership(call: call, claim: claim))
+      case .replay: return (.replayed, nil)
+      case .wait: return (.refused(.inFlight), nil)
+      case .probe: return (.refused(.outcomeUnknown), nil)
+      case .compare(let recipe):
+        request = request.changed(fingerprint: await runner.fingerprint(of: call, by: recipe))
+      case .forwardUnprotected(let mayOwn):
+        if mayOwn { worker.giveBack(request) }
+        return (.unprotected, nil)
+      case .giveBack(let problem):
+        worker.giveBack(request)
+        return (.refused(RefusalReason(problem.code)), nil)
+      case .refuse(let problem): return (.refused(RefusalReason(problem.code)), nil)
+      case .giveBackGrant, .markGrantUnknown, .adopt:
+        preconditionFailure("ShadowRun: a claim decided by what it does not consult")
+      }
+    }
+  }
+
+  private func claimed(_ request: ClaimRequest, of call: KeyedCall) async -> ClaimLifecycle.ClaimedAction {
+    let requestedAt = runner.claimRequested()
+    defer { runner.claimReplied(requestedAt) }
+    do throws(StoreError) {
+      let outcome = try await worker.store.claim(request)
+      return call.lifecycle.claimed(outcome)
+    } catch {
+      return call.lifecycle.claimFailed(error)
+    }
+  }
+}
+
+// The owner's part: the record follows the request, and never holds it up.
+extension ShadowRun {
+  /// Forwards the request and ends its record. The client has its response before.
+  private func forward(_ ownership: Ownership, by passage: PassThrough<Store, Backend>) async {
+    guard delivery.isConnected else { return worker.giveBack(granted: ownership.claim) }
+    let lease = worker.keepLease(of: ownership.claim, for: delivery, by: route)
+    defer { worker.end(lease) }
+    do throws(Problem) {
+      guard let head = try await passage.run(request.target, by: route) else {
+        // The client went away, and with it the way to learn what the backend did.
+        return await end(lease, .unknown)
+      }
+      await end(lease, end(of: head, ownership.call, lease))
+    } catch {
+      runner.refuse(error)
+      await end(lease, error.code == .upstreamUnreachable ? .released(.remembered) : .unknown)
+    }
+  }
+
+  /// The end of an observed request's record.
+  private enum End {
+    case completed(Completion)
+    case released(Release)
+    case unknown
+  }
+
+  /// The end by a complete response. Of that nothing is kept but the status.
+  private func end(of response: UpstreamHead, _ call: KeyedCall, _ lease: LeaseKeeper<Store>) -> End {
+    let head = response.head
+    switch call.lifecycle.responded(
+      status: head.status, steering: Steering(of: head), isRenewed: lease.hasRequestedRenewal)
+    {
+    case .complete(let retention, let remember):
+      let length = head.string(.contentLength).flatMap { Int($0) } ?? delivery.logEntry.responseBytes
+      let isKept = length <= route.policy.maxResponseBody && !response.isDelimitedByClose
+      let outcome: Outcome =
+        isKept
+        ? .kept(RecordedResponse(status: head.status, fields: ByteBuffer(), body: ByteBuffer()))
+        : .notKept(status: head.status, location: nil)
+      return .completed(Completion(outcome: outcome, retention: retention, remember: remember))
+    case .release(let release): return .released(release)
+    case .markUnknown: return .unknown
+    }
+  }
+
+  /// Ends the record. If the store gives no reply, the lease lapses, and the outcome counts as unknown.
+  private func end(_ lease: LeaseKeeper<Store>, _ end: End) async {
+    let claim = lease.claim
+    lease.stopRenewing()
+    do throws(StoreError) {
+      switch end {
+      case .completed(let completion): _ = try await worker.store.complete(claim, with: completion)
+      case .released(let release):
+        await worker.waitForCopies(of: claim)
+        _ = try await worker.store.release(claim, release)
+      case .unknown: _ = try await worker.store.markUnknown(claim)
+      }
+    } catch {
+      worker.environment.logger.debug(
+        "the end of a shadowed request was not stored", metadata: ["error": "\(error)"])
+    }
+  }
+}

@@ -36,6 +36,7 @@ public struct AccessLog: Sendable {
     line.add("outcome", entry.outcome.text)
     if let refusal = entry.refusal { line.add("reason", refusal.text) }
     if let loss = entry.loss { line.add("cause", loss.rawValue) }
+    if !entry.differs.isEmpty { line.add("differs", entry.differs) }
     if let would = entry.would { line.add("would", would.text) }
     if let source = entry.source { line.add("source", source.text) }
     if entry.attempt > 0 { line.add("attempt", entry.attempt) }

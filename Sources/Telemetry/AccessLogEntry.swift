@@ -20,6 +20,8 @@ public struct AccessLogEntry: Sendable {
   public var refusal: RefusalReason?
   /// The end that the request would have had; `nil` unless its route is shadowed.
   public var would: ShadowVerdict?
+  /// The members by which a refused payload differs from the first one of its key; empty if they are not known.
+  public var differs = ""
   /// The source of the replay; `nil` if the response is no replay.
   public var source: ReplaySource?
   /// The party at fault; `nil` if the request did not fail.

@@ -161,6 +161,10 @@ struct RouteRefusalTests {
       "has no effect with idempotency: off, which keeps no records; take one of them out"
     ),
     ("shadow: maybe", 8, "shadow", "must be true or false"),
+    (
+      "fingerprint: {body: raw, explain: true}", 34, "fingerprint.explain",
+      "compares members of JSON, which body: auto alone does; take it out, or write that"
+    ),
     ("spelling: strict", 10, "spelling", "must be lenient, caseless or exact"),
     ("content_coding: gzip", 16, "content_coding", "must be identity or pass"),
     ("match: {path: v1}", 14, "match.path", "must begin with a slash, such as /v1/orders/{id} or /v1/**"),

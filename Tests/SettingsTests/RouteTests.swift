@@ -17,7 +17,7 @@ struct RouteTests {
             endpoint: route
             spelling: caseless
             content_coding: pass
-            fingerprint: {body: auto, headers: [X-A, X-B], ignore: [/sent_at]}
+            fingerprint: {body: auto, headers: [X-A, X-B], ignore: [/sent_at], explain: true}
             mismatch_status: 422
             duplicates: reject
             wait_timeout: 0s
@@ -63,6 +63,7 @@ struct RouteTests {
     expected.spelling = .caseless
     expected.contentCoding = .pass
     expected.recipe = Recipe(body: .auto, headers: ["x-a", "x-b"], ignore: ["/sent_at"])
+    expected.explainsMismatch = true
     expected.mismatchStatus = 422
     expected.duplicates = .reject
     expected.waitTimeout = 0

@@ -23,6 +23,7 @@ public struct RecordAdmin: Sendable {
   let digests: LogDigests
   /// The name of this process among the nodes of its store.
   let node: String
+  private let lastMismatch: @Sendable (RecordID) -> (at: Int64, differs: String)?
   private let logger: Logger
 
   /// Creates the operations.
@@ -37,12 +38,14 @@ public struct RecordAdmin: Sendable {
   ///   - journal: The requests that this process has seen lately.
   ///   - digests: The digests by which the log shows keys and callers.
   ///   - node: The name of this process among the nodes of its store.
+  ///   - lastMismatch: Returns the time and the differing members of the last payload that was refused for a record.
   ///   - logger: The logger of the audit entries.
   public init(
     store: any RecordStore, context: EventLoopContext, invalidations: (any CacheInvalidations)? = nil,
     identityKey: IdentityKey?, routes: @escaping @Sendable () async -> [RoutePolicy],
-    onFreed: @escaping @Sendable (RecordID) -> Void = { _ in }, journal: RequestJournal? = nil,
-    digests: LogDigests = LogDigests(), node: String = "", logger: Logger
+    onFreed: @escaping @Sendable (RecordID) -> Void = { _ in },
+    lastMismatch: @escaping @Sendable (RecordID) -> (at: Int64, differs: String)? = { _ in nil },
+    journal: RequestJournal? = nil, digests: LogDigests = LogDigests(), node: String = "", logger: Logger
   ) {
     self.store = store
     self.context = context
@@ -53,6 +56,7 @@ public struct RecordAdmin: Sendable {
     self.journal = journal
     self.digests = digests
     self.node = node
+    self.lastMismatch = lastMismatch
     self.logger = logger
   }
 
@@ -88,6 +92,9 @@ public struct RecordAdmin: Sendable {
     document.add(trail)
     if trail != nil { document.node = node }
     if let warning { document.warning = warning }
+    document.lastMismatch = lastMismatch(id).map {
+      RecordDocument.Mismatch(at: Timestamp.text(milliseconds: $0.at), differs: $0.differs)
+    }
     return document
   }
 

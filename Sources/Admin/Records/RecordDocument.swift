@@ -38,8 +38,16 @@ struct RecordDocument: Encodable {
   var cause: String?
   /// The process that this is known by.
   var node: String?
+  /// The last payload that this process has refused for this key, if the record could explain it.
+  var lastMismatch: Mismatch?
   /// The part of a change that could not be done, or the reason why the record cannot be read.
   var warning: String?
+
+  struct Mismatch: Encodable {
+    var at: String
+    /// The members that differed: `/amount +/note -1`.
+    var differs: String
+  }
 
   /// - Parameter policy: The record's route; `nil` if it is not known.
   init(_ id: RecordID, _ standing: Standing, by policy: RoutePolicy? = nil) {

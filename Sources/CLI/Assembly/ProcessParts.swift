@@ -47,6 +47,7 @@ struct ProcessParts {
   let contexts: [EventLoopContext]
   let metrics: Metrics
   let known = KnownRecords()
+  let mismatches = MismatchNotes()
   let tokens: TokenServices
   private let failures: StoreFailureLog
 

@@ -82,7 +82,7 @@ extension ProgramServices {
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
       sealsResponses: settings.store.encryption != nil, digests: digests, known: parts.known,
-      probe: BackendProbe(logger: logger), journal: journal, logger: logger)
+      mismatches: parts.mismatches, probe: BackendProbe(logger: logger), journal: journal, logger: logger)
     let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
       HTTPUpstream(
@@ -159,8 +159,10 @@ extension ProgramServices {
     let recordAdmin = RecordAdmin(
       store: store.records[0], context: parts.contexts[0], invalidations: store.invalidations,
       identityKey: identityKey, routes: { await live().routes },
-      onFreed: { [known = parts.known] in known.remove($0) }, journal: journal, digests: digests,
-      node: ProcessInfo.processInfo.hostName, logger: logger)
+      onFreed: { [known = parts.known] in known.remove($0) },
+      lastMismatch: { [mismatches = parts.mismatches] in
+        mismatches.last(of: $0).map { (at: $0.at, differs: $0.differs) }
+      }, journal: journal, digests: digests, node: ProcessInfo.processInfo.hostName, logger: logger)
     let openRecords = OpenRecordCounter(recordAdmin: recordAdmin, board: store.board)
     metrics.source { openRecords.figures }
     let server = AdminServer(

@@ -24,6 +24,41 @@ struct CanonicalJSON {
     canonical.value(at: leftOut.root, to: &hash)
   }
 
+  /// One member of the outermost object, whose value can be written by itself.
+  struct OutermostMember {
+    let member: JSONDocument.Member
+    fileprivate let canonical: CanonicalJSON
+    fileprivate let place: PointerTree.Place?
+
+    func writeValue(to hash: inout FramedHash) {
+      var canonical = canonical
+      canonical.position = Int(member.valueStart)
+      canonical.object = Int(member.firstObject)
+      canonical.value(at: place, to: &hash)
+    }
+  }
+
+  /// Calls `body` with up to so many members of the outermost object that are not left out, in the order of their names.
+  ///
+  /// - Returns: False if the document is no object.
+  static func eachMember(
+    of document: JSONDocument, without leftOut: PointerTree, max: Int, _ body: (OutermostMember) -> Void
+  ) -> Bool {
+    guard document.text[document.start] == JSONByte.openBrace else { return false }
+    let opened = document.objects[0]
+    var count = 0
+    for index in Int(opened.firstMember)..<Int(opened.firstMember + opened.memberCount) where count < max {
+      let member = document.members[index]
+      let inner = leftOut.root.flatMap { leftOut.member(of: $0) { document.names.isName($0, of: member) } }
+      if let inner, leftOut.isEnd(inner) { continue }
+      count += 1
+      body(
+        OutermostMember(
+          member: member, canonical: CanonicalJSON(document, leftOut: leftOut), place: inner))
+    }
+    return true
+  }
+
   private mutating func value(at place: PointerTree.Place?, to hash: inout FramedHash) {
     switch document.text[position] {
     case JSONByte.openBrace: members(of: document.objects[object], at: place, to: &hash)

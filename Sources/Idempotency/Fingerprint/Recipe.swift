@@ -25,6 +25,9 @@ public struct Recipe: Sendable {
     let ignore: [String]
     let leftOut: PointerTree
     let text: String
+    /// The digests of one payload's members, and the recipe without them; `nil` for both of any other recipe.
+    let members: MemberDigests?
+    let plain: Contents?
 
     init(version: Version, body: Body, headers: [String], ignore: [String]) {
       self.version = version
@@ -33,10 +36,22 @@ public struct Recipe: Sendable {
       self.ignore = ignore
       leftOut = PointerTree(ignore)
       text = Recipe.text(version: version, body: body, headers: headers, ignore: ignore)
+      members = nil
+      plain = nil
+    }
+
+    init(_ plain: Contents, explaining members: MemberDigests) {
+      (version, body, headers, ignore) = (plain.version, plain.body, plain.headers, plain.ignore)
+      leftOut = plain.leftOut
+      text = plain.text + ";m=" + members.text
+      self.members = members
+      self.plain = plain
     }
   }
 
   private let contents: Contents
+
+  private init(_ contents: Contents) { self.contents = contents }
 
   public init(
     version: Version = .current, body: Body = .auto, headers: [String] = [], ignore: [String] = []
@@ -53,6 +68,17 @@ public struct Recipe: Sendable {
   public var ignore: [String] { contents.ignore }
   /// The whole recipe as text for a record, such as `1;auto`, which `init(text:)` parses.
   public var text: String { contents.text }
+  /// The digests of the payload's members, with which a record explains how another payload differs. They are no part of
+  /// the specification, and change no fingerprint.
+  public var members: MemberDigests? { contents.members }
+  /// The recipe without digests of members.
+  public var plain: Recipe { contents.plain.map(Recipe.init) ?? self }
+
+  /// The recipe with the digests of a payload's members.
+  public func explaining(_ members: MemberDigests) -> Recipe {
+    Recipe(Contents(contents.plain ?? contents, explaining: members))
+  }
+
   /// The pointers in `ignore` as a tree.
   var leftOut: PointerTree { contents.leftOut }
 }
@@ -117,7 +143,13 @@ extension Recipe {
     else { return nil }
     var headers: [String] = []
     var ignore: [String] = []
+    var members: MemberDigests?
     for part in parts.dropFirst(2) {
+      if part.hasPrefix("m=") {
+        guard let read = MemberDigests(text: part.dropFirst(2)) else { return nil }
+        members = read
+        continue
+      }
       let list = part.dropFirst(2).split(separator: ",", omittingEmptySubsequences: false).map(Self.unescaped)
       guard list.allSatisfy({ $0 != nil }) else { return nil }
       switch part.prefix(2) {
@@ -127,6 +159,7 @@ extension Recipe {
       }
     }
     self.init(version: version, body: body, headers: headers, ignore: ignore)
+    if let members { self = explaining(members) }
     // Only the exact spelling that would be written is accepted.
     guard self.text == text else { return nil }
   }

@@ -44,7 +44,7 @@ extension RoutePolicy {
 
   fileprivate var bodySearches: Int {
     let keys = key.from.flatMap(\.parts).count { $0 != .payload && $0.isInBody }
-    return keys + (caller?.parts.count(where: \.isInBody) ?? 0)
+    return keys + (caller?.parts.count(where: \.isInBody) ?? 0) + (explainsMismatch ? 2 : 0)
   }
 
   fileprivate var identifyingFields: [String] {

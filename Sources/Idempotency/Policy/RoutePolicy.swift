@@ -44,6 +44,8 @@ public struct RoutePolicy: Hashable, Sendable {
   public var contentCoding: ContentCoding = .identity
   /// The recipe for fingerprints of new records.
   public var recipe = Recipe()
+  /// Whether records keep digests of the payload's members, so that operators see how another payload differs.
+  public var explainsMismatch = false
   /// The status of the refusal of another payload under a used key: 409, 422 or 400.
   public var mismatchStatus = 409
   public var duplicates: Duplicates = .wait

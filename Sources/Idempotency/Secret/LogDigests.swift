@@ -42,6 +42,16 @@ public final class LogDigests: Sendable {
     return Secret((0..<4).map { _ in generator.next().hexText }.joined())
   }
 
+  /// A digest of what `feed` writes after the secret.
+  func keyed(_ feed: (inout FramedHash) -> Void) -> Digest256 {
+    let key = shared.load() ?? own
+    return FramedHash.digest { hash in
+      hash.byte(UInt8(ascii: "M"))
+      key.bytes.withUnsafeBytes { hash.frame($0) }
+      feed(&hash)
+    }
+  }
+
   /// A digest of eight hexadecimal digits: enough to find a value again in a log.
   ///
   /// The secret precedes the value in one SHA-256. With only 32 bits shown, this is as good as an HMAC, and costs half

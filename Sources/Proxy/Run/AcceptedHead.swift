@@ -25,10 +25,13 @@ public struct AcceptedHead: Sendable {
   /// The key, where the head holds it.
   let finding: KeyFinding
   let identityKey: IdentityKey?
+  /// The digests of members; `nil` if the route does not explain mismatches.
+  let digests: LogDigests?
 
   public init(
     head: MessageHead, route: Route, target: RequestTarget, host: RequestHost?, method: ByteBuffer,
-    fingerprintMethod: ByteBuffer, caller: CallerFinding, finding: KeyFinding, identityKey: IdentityKey?
+    fingerprintMethod: ByteBuffer, caller: CallerFinding, finding: KeyFinding, identityKey: IdentityKey?,
+    digests: LogDigests? = nil
   ) {
     self.head = head
     self.route = route
@@ -39,6 +42,7 @@ public struct AcceptedHead: Sendable {
     self.caller = caller
     self.finding = finding
     self.identityKey = identityKey
+    self.digests = digests
   }
 
   /// The bytes that are read besides what a head may always hold.
@@ -51,15 +55,24 @@ public struct AcceptedHead: Sendable {
     let caller = try caller(in: body)
     var made: Fingerprint?
     guard let key = try key(in: body, &made) else { return nil }
+    let id = RecordID.make(
+      caller: caller, upstream: route.policy.upstream.name, host: host, method: method,
+      place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
+      under: identityKey)
+    var fingerprint = made ?? fingerprint(of: body)
+    if let digests { explain(&fingerprint, of: body, id, by: digests) }
     return KeyedCall(
-      route: route, target: target, method: fingerprintMethod, body: body,
-      fingerprint: made ?? fingerprint(of: body),
-      id: .make(
-        caller: caller, upstream: route.policy.upstream.name, host: host,
-        method: method,
-        place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
-        under: identityKey),
+      route: route, target: target, method: fingerprintMethod, body: body, fingerprint: fingerprint, id: id,
       caller: caller, key: key)
+  }
+
+  /// Adds what lets the record explain how a later payload differs.
+  @inline(never)
+  private func explain(
+    _ fingerprint: inout Fingerprint, of body: ByteBuffer, _ id: RecordID, by digests: LogDigests
+  ) {
+    let members = MemberDigests(of: body, head: head, recipe: route.policy.recipe, id: id, by: digests)
+    if let members { fingerprint.recipe = fingerprint.recipe.explaining(members) }
   }
 
   private func caller(in body: ByteBuffer) throws(Problem) -> Caller {

@@ -82,7 +82,9 @@ extension RequestRunner {
     let accepted = AcceptedHead(
       head: head, route: route, target: target, host: host, method: choice.method,
       fingerprintMethod: choice.fingerprintMethod, caller: caller, finding: finding,
-      identityKey: environment.identityKey)
+      identityKey: environment.identityKey,
+      // Digests by a secret of this process alone would compare with nothing.
+      digests: route.policy.explainsMismatch && environment.digests.isShared ? environment.digests : nil)
     return try subject(of: accepted, body)
   }
 

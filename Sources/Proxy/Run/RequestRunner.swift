@@ -177,6 +177,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .refuse(let problem), .giveBack(let problem), .giveBackGrant(_, let problem),
         .markGrantUnknown(_, let problem):
         await undoClaim(action, request)
+        if problem.code == .payloadMismatch { await explain(request, of: call) }
         throw duplicate(problem)
       case .forwardUnprotected(let mayOwn):
         return try await PassThrough(runner: self, label: .unprotected)

@@ -129,7 +129,9 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       case .giveBack(let problem):
         worker.giveBack(request)
         return (.refused(RefusalReason(problem.code)), nil)
-      case .refuse(let problem): return (.refused(RefusalReason(problem.code)), nil)
+      case .refuse(let problem):
+        if problem.code == .payloadMismatch { await runner.explain(request, of: call) }
+        return (.refused(RefusalReason(problem.code)), nil)
       case .giveBackGrant, .markGrantUnknown, .adopt:
         preconditionFailure("ShadowRun: a claim decided by what it does not consult")
       }

@@ -22,6 +22,7 @@ public final class ProxyEnvironment: Sendable {
   let unprotectedKeys = UnprotectedKeys()
   let sightings = KeySightings()
   let known: KnownRecords
+  let mismatches: MismatchNotes
   let captures = CaptureShare()
   let retries = RetryBudgets()
   let reconciler: Reconciler
@@ -31,7 +32,8 @@ public final class ProxyEnvironment: Sendable {
   public init(
     counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
     sealsResponses: Bool = false, digests: LogDigests = LogDigests(), known: KnownRecords = KnownRecords(),
-    probe: (any OutcomeProbe)? = nil, journal: RequestJournal? = nil, logger: Logger
+    mismatches: MismatchNotes = MismatchNotes(), probe: (any OutcomeProbe)? = nil,
+    journal: RequestJournal? = nil, logger: Logger
   ) {
     self.counters = counters
     self.tracer = tracer
@@ -39,6 +41,7 @@ public final class ProxyEnvironment: Sendable {
     self.sealsResponses = sealsResponses
     self.digests = digests
     self.known = known
+    self.mismatches = mismatches
     reconciler = Reconciler(probe)
     self.journal = journal
     self.logger = logger

@@ -26,7 +26,7 @@ struct RouteDraft {
     section.choice("endpoint", into: &policy.endpoint)
     section.choice("spelling", into: &policy.spelling)
     section.choice("content_coding", into: &policy.contentCoding)
-    section.section("fingerprint") { policy.recipe = Self.recipe($0, over: policy.recipe) }
+    section.section("fingerprint") { readFingerprint($0) }
     readMismatchStatus(section)
     section.choice("duplicates", into: &policy.duplicates)
     section.duration("wait_timeout", into: &policy.waitTimeout)
@@ -102,6 +102,16 @@ struct RouteDraft {
       member.refuse("is for the part header:Authorization alone; add that to parts, or take schemes out")
     }
     policy.caller = caller
+  }
+
+  private mutating func readFingerprint(_ section: Section) {
+    policy.recipe = Self.recipe(section, over: policy.recipe)
+    section.flag("explain", into: &policy.explainsMismatch)
+    guard policy.explainsMismatch, policy.recipe.body != .auto, section.isSound("body", "explain") else {
+      return
+    }
+    section["explain"]?.refuse(
+      "compares members of JSON, which body: auto alone does; take it out, or write that")
   }
 
   private static func recipe(_ section: Section, over recipe: Recipe) -> Recipe {

@@ -16,6 +16,7 @@ extension RoutePolicy {
       "content_coding": .word(contentCoding),
       "fingerprint": [
         "body": .word(recipe.body), "headers": .texts(recipe.headers), "ignore": .texts(recipe.ignore),
+        "explain": .flag(explainsMismatch),
       ],
       "mismatch_status": .number(mismatchStatus),
       "duplicates": .word(duplicates),

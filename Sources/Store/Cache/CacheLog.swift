@@ -55,8 +55,11 @@ struct CacheLog: ~Copyable {
       return nil
     }
     let recipe = recipes[Int(entry.recipe)]
-    guard recipe == fingerprint.recipe else { return .otherRecipe(recipe) }
-    guard entry.digest == fingerprint.digest else { return .mismatch }
+    guard recipe == fingerprint.recipe.plain else { return .otherRecipe(recipe) }
+    guard entry.digest == fingerprint.digest else {
+      // Only the store has the digests that explain the difference.
+      return fingerprint.recipe.members == nil ? .mismatch : nil
+    }
     let record = CompletedRecord(
       outcome: entry.outcome(from: bytes(at: place)), recordedAt: entry.recordedAt,
       expiresAt: entry.expiresAt, remaining: entry.expiry - now, attempt: entry.attempt)
@@ -70,7 +73,7 @@ struct CacheLog: ~Copyable {
   ) {
     remove(id)
     let entry = CacheEntry(
-      id, fingerprint.digest, recipe: number(of: fingerprint.recipe), record, expiry: expiry)
+      id, fingerprint.digest, recipe: number(of: fingerprint.recipe.plain), record, expiry: expiry)
     guard entry.length <= capacity else { return }
     makeRoom(for: entry)
     let place = UInt32(truncatingIfNeeded: head % capacity / Self.unit)

@@ -119,6 +119,8 @@ extension RecordTable {
   private func recipe(_ text: String) -> Recipe? {
     if let known = recipes[text] { return known }
     guard let recipe = Recipe(text: text) else { return nil }
+    // One that belongs to a single payload is not met often.
+    guard recipe.members == nil else { return recipe }
     // Earlier configurations may leave recipes behind. No configuration has as many as 256.
     if recipes.count >= 256 { recipes.removeAll() }
     recipes[text] = recipe

@@ -1,5 +1,6 @@
-import Idempotency
 import Testing
+
+@testable import Idempotency
 
 struct RecipeTests {
   @Test(arguments: [
@@ -26,6 +27,20 @@ struct RecipeTests {
     #expect(Recipe(body: .raw, headers: ["a", "b"], ignore: ["/c;d"]).text == "1;raw;h=a,b;i=/c%3Bd")
   }
 
+  @Test(arguments: [true, false], [0, 1, 32])
+  func `the digests of members are read back with it`(isCut: Bool, count: Int) throws {
+    let plain = Recipe(headers: ["a"], ignore: ["/b"])
+    let members = (0..<count).map { MemberDigests.Member(name: UInt32($0), value: .max - UInt32($0)) }
+    let recipe = plain.explaining(MemberDigests(members: members, isCut: isCut))
+    let read = try #require(Recipe(text: recipe.text))
+    #expect(read == recipe && read != plain)
+    #expect(read.members == recipe.members)
+    #expect(read.plain == plain && plain.plain == plain)
+    #expect(read.headers == ["a"] && read.ignore == ["/b"])
+    #expect(recipe.explaining(MemberDigests(members: [], isCut: false)).plain == plain)
+    #expect(recipe.text.utf8.allSatisfy { 0x21...0x7E ~= $0 })
+  }
+
   @Test func `different recipes have different texts`() {
     let recipes = [
       Recipe(), Recipe(body: .raw), Recipe(body: .none), Recipe(headers: ["a"]), Recipe(headers: ["a", "b"]),
@@ -37,8 +52,11 @@ struct RecipeTests {
   }
 
   @Test(arguments: [
-    "", "1", "2;auto", "0;auto", "+1;auto", "1;all", "1;auto;", "1;auto;x=a", "1;auto;h=%4", "1;auto;h=%+1",
-    "1;auto;h=%FF", "1;auto;i=a;h=b", "1;auto;h=a;h=a", "1;auto;h=%61", "01;auto",
+    "", "1", "2;auto", "0;auto", "+1;auto", "1;all", "1;auto;", "1;auto;x=a", "1;auto;h=%4",
+    "1;auto;h=%+1",
+    "1;auto;m=0", "1;auto;m=0000000A00000000", "1;auto;m=;h=a", "1;auto;m=;m=", "1;auto;m=++",
+    "1;auto;m=000000000000000g", "1;auto;h=%FF", "1;auto;i=a;h=b", "1;auto;h=a;h=a", "1;auto;h=%61",
+    "01;auto",
   ])
   func `a text that no version wrote is refused`(text: String) {
     #expect(Recipe(text: text) == nil)

@@ -1,8 +1,8 @@
-import Idempotency
 import NIOCore
 import TestSupport
 import Testing
 
+@testable import Idempotency
 @testable import Store
 
 /// The ring under the cache, beside a dictionary that does the same without a bound.
@@ -33,6 +33,28 @@ import Testing
       outcome: .notKept(status: 201, location: number % 2 == 0 ? "/v1/orders/\(number)" : nil),
       recordedAt: StoreInstant(milliseconds: 1), expiresAt: StoreInstant(milliseconds: 600_001),
       remaining: .seconds(600), attempt: number)
+  }
+
+  @Test func `digests of members neither fill the cache with recipes nor decide on a payload`() {
+    var log = CacheLog(capacityBytes: 1 << 20)
+    let now = Self.start
+    func explained(_ number: Int, digest: Digest256? = nil) -> Fingerprint {
+      let members = MemberDigests(
+        members: [MemberDigests.Member(name: 1, value: UInt32(number))], isCut: false)
+      return Fingerprint(
+        recipe: fingerprint.recipe.explaining(members), digest: digest ?? fingerprint.digest)
+    }
+    let first = Samples.id()
+    log.put(first, explained(0), location(0), expiry: Self.later)
+    for number in 1..<400 { log.put(Samples.id(), explained(number), location(number), expiry: Self.later) }
+    #expect(log.count == 400)
+    #expect(log.use(first, explained(7), now: now) != nil)
+    #expect(log.use(first, fingerprint, now: now) != nil)
+    // The store has what explains it.
+    let other = Digest256.sha256(of: [1])
+    #expect(log.use(first, explained(7, digest: other), now: now) == nil)
+    #expect(
+      log.use(first, Fingerprint(recipe: fingerprint.recipe, digest: other), now: now) == .mismatch)
   }
 
   /// The outcome found is the one that was put in last, whatever was put in, taken out, moved or evicted since: over

@@ -13,10 +13,8 @@ import Wire
 public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   /// The command that a reply belongs to. Replies arrive in the order of the commands, with messages in between.
   private enum Expected {
-    case invalidations
     case topic(RedisTopic)
-    case leaving
-    case beat
+    case invalidations, leaving, beat
   }
 
   /// The interval of pings. A dead connection is detected within two intervals, during which the cache may replay an

@@ -131,6 +131,20 @@ struct HTTP2BackendTests {
     }
   }
 
+  @Test(arguments: [false, true])
+  func `a request that is refused while its body waits for the window is released`(isSecure: Bool)
+    async throws
+  {
+    try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, _ in
+      let large = String(repeating: "x", count: 300 << 10)
+      for _ in 1...2 {
+        let refused = try await rig.order("k", body: large, path: "/v1/spurned")
+        expectRefused(refused, 502, "upstream_unreachable", retryable: true)
+      }
+      expectExecuted(try await rig.order("after", body: large))
+    }
+  }
+
   @Test(arguments: ["refused", "stopped", "short", "cut", "half"])
   func `a passed-through response is not whole if its stream was not`(fault: String) async throws {
     try await HTTP2Backend.run { rig, _ in

@@ -68,7 +68,10 @@ extension HTTP2Stream {
     promise.futureResult.whenComplete { result in
       switch result {
       case .success: hasLeft(self)
-      case .failure: self.context?.close(promise: nil)
+      case .failure:
+        // Of a stream that the backend has reset, NIO fails the frames that wait before it passes on the reset, and with
+        // it the statement that nothing was taken.
+        self.context?.eventLoop.execute { self.context?.close(promise: nil) }
       }
     }
     return promise

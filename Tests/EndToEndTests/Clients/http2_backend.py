@@ -172,6 +172,10 @@ class Connection:
     def do_refused(self, stream, request):
         self.h2.reset_stream(stream, h2.errors.ErrorCodes.REFUSED_STREAM)
 
+    def early_spurned(self, stream):
+        """Refused at its head, while the rest of its body waits for the window."""
+        self.h2.reset_stream(stream, h2.errors.ErrorCodes.REFUSED_STREAM)
+
     def do_contradicted(self, stream, request):
         """Begins a response, and then states that it processed nothing."""
         self.head(stream, 200)

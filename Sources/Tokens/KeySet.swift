@@ -54,13 +54,20 @@ extension KeySet {
 
   private struct Entry: Decodable {
     let key: JWK?
-    let use: String?
+    /// Whether its owner permits it for signatures (RFC 7517, sections 4.2 and 4.3).
+    let maySign: Bool
 
-    private enum CodingKeys: String, CodingKey { case use }
+    private enum CodingKeys: String, CodingKey {
+      case use
+      case operations = "key_ops"
+    }
 
     init(from decoder: any Decoder) throws {
       key = try? JWK(from: decoder)
-      use = try? decoder.container(keyedBy: CodingKeys.self).decode(String.self, forKey: .use)
+      let container = try? decoder.container(keyedBy: CodingKeys.self)
+      let use = try? container?.decode(String.self, forKey: .use)
+      let operations = try? container?.decode([String].self, forKey: .operations)
+      maySign = use != "enc" && operations?.contains("verify") != false
     }
   }
 
@@ -74,7 +81,7 @@ extension KeySet {
     }
     for entry in document.keys.prefix(Self.maxKeys) {
       let before = keys.count
-      if var key = entry.key, entry.use != "enc" {
+      if var key = entry.key, entry.maySign {
         // A set needs no private keys, and one in it is not used as such.
         key.privateExponent = nil
         for algorithm in key.algorithms { await add(key, algorithm) }

@@ -27,14 +27,14 @@ struct SignedTokensTests {
       return Array(try await collection.sign(Payload(sub: sub), kid: JWKIdentifier(string: key)).utf8)
     }
 
-    func serve(_ names: String..., more: String = "") throws {
+    func serve(_ names: String..., more: String = "", members: String = "") throws {
       let entries = try names.map { name in
         let parameters = try #require(keys[name]?.parameters)
         func url(_ text: String) -> String {
           text.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
         }
         return
-          #"{"kty":"EC","crv":"P-256","kid":"\#(name)","x":"\#(url(parameters.x))","y":"\#(url(parameters.y))"}"#
+          #"{"kty":"EC","crv":"P-256","kid":"\#(name)","x":"\#(url(parameters.x))","y":"\#(url(parameters.y))"\#(members)}"#
       }
       document.withValue {
         $0 = "{\"keys\":[\(([more].filter { !$0.isEmpty } + entries).joined(separator: ","))]}"
@@ -103,6 +103,21 @@ struct SignedTokensTests {
     #expect(tokens.check(stranger).fault == .untrusted)
     #expect(!(await tokens.awaitNewKeys(since: source.edition)))
     #expect(source.figures.fetches == 2)
+  }
+
+  @Test(arguments: [
+    (#","use":"enc""#, false), (#","key_ops":["encrypt"]"#, false), (#","key_ops":["sign","verify"]"#, true),
+    (#","use":"sig""#, true),
+  ])
+  func `a key that is not for signatures verifies none`(members: String, verifies: Bool) async throws {
+    let issuer = Issuer()
+    let source = issuer.source()
+    let tokens = await tokens(source)
+    try issuer.serve("a", members: members)
+    source.renew()
+    await source.settled()
+    let check = tokens.check(try await issuer.token("a"))
+    if case .verified = check { #expect(verifies) } else { #expect(!verifies) }
   }
 
   @Test func `a set that cannot be used leaves the last one in use`() async throws {

@@ -14,6 +14,8 @@ public struct HTTPCall: Sendable {
     public var body: [UInt8]
     /// Whether the body is all of it. Otherwise it is larger than `maxBytes`.
     public var isWhole = true
+    /// Whether only the end of the connection has delimited the body, so that a cut cannot be told from its end.
+    public var isDelimitedByClose = false
   }
 
   /// The failure of a call without a complete response, in libcurl's words.
@@ -86,7 +88,7 @@ public struct HTTPCall: Sendable {
     return Response(
       status: Int(semel_easy_status(easy.raw)),
       contentType: semel_easy_content_type(easy.raw).map { String(cString: $0) }, body: received.bytes,
-      isWhole: !received.isFull)
+      isWhole: !received.isFull, isDelimitedByClose: semel_easy_ended_with_connection(easy.raw) != 0)
   }
 
   private func setPeer(of easy: borrowing EasyHandle) {

@@ -105,12 +105,13 @@ struct ReconcileTests {
     }
   }
 
-  @Test func `an outcome that is too large to keep is known as such`() async throws {
+  @Test(arguments: [Reply(200, [], content: .filler(4096)), Reply(200, body: "cut?", framing: .close)])
+  func `an outcome that is too large to keep, or may be cut, is known as such`(reply: Reply) async throws {
     var configuration = Self.configuration()
     configuration.route["max_response_body"] = "1KiB"
     try await Rig.run(configuration) { rig in
       rig.backend.on("/v1/orders") { _ in .unanswered }
-      rig.backend.on("/lookup") { _ in Reply(200, [], content: .filler(4096)) }
+      rig.backend.on("/lookup") { _ in reply }
       _ = try await rig.order("k")
       let response = try await rig.order("k") { $0.problem?.code != "outcome_unknown" }
       expectRefused(response, 409, "response_not_kept", retryable: false)

@@ -20,7 +20,7 @@ struct BackendProbe: OutcomeProbe {
       let response = try HTTPCall(query).send()
       return ProbeResponse(
         status: response.status, contentType: response.contentType,
-        body: response.isWhole ? ByteBuffer(bytes: response.body) : nil)
+        body: response.isWhole && !response.isDelimitedByClose ? ByteBuffer(bytes: response.body) : nil)
     } catch {
       logger.info(
         "a backend did not respond to the query about an unknown outcome",

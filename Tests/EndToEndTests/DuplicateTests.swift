@@ -184,4 +184,25 @@ struct DuplicateTests {
       #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
     }
   }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a waiter whose client is gone leaves its place to others`(store: StoreKind) async throws {
+    let configuration = Configuration(store: store, route: ["wait_timeout": "60s", "max_waiters": "1"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      let gone = try await RawClient(port: rig.semel.ports.proxy)
+      try await gone.send(Rig.orderText("k"))
+      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+      try await gone.reset()
+      try await rig.semel.counter("semel_waiting_requests", becomes: 0)
+      async let second = rig.order("k")
+      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+      gate.open()
+      let executed = try await first
+      expectReplayed(try await second, of: executed)
+    }
+  }
 }

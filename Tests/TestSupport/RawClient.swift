@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import NIOPosix
 
@@ -112,6 +113,13 @@ package final class RawClient: Sendable {
   /// Says that nothing more will be sent (FIN), and goes on reading.
   package func closeSending() async throws {
     try await channel.close(mode: .output)
+  }
+
+  /// Cuts the connection by a reset: the client is certainly gone.
+  package func reset() async throws {
+    guard let socket = channel as? any SocketOptionProvider else { throw TestFailure("no socket") }
+    try await socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+    try await channel.close()
   }
 
   /// Closes both directions.

@@ -203,6 +203,8 @@ public protocol RecordWatch: Sendable {
   /// the span is over. The caller must then look at the record again: a return from this method implies no
   /// outcome.
   func changed(within span: Milliseconds) async
+  /// Ends the present wait, or the next one if there is none.
+  func wake()
   /// Ends the subscription. Must be called once.
   func cancel()
 }

@@ -11,6 +11,7 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
   private let deadline: NIODeadline
   private let id: RecordID
   private let environment: ProxyEnvironment
+  private let delivery: Delivery
   private var hasEnded = false
 
   /// `nil` if the delivery may not wait: by the route's setting, by its own `Prefer: wait=0`, or because the maximum of
@@ -35,6 +36,7 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
   ) async throws(Problem) {
     self.id = id
     environment = runner.environment
+    delivery = runner.delivery
     deadline = .now() + .milliseconds(span.count)
     guard span > 0, environment.waiting.enter(id, max: max) else { return nil }
     do {
@@ -44,6 +46,8 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
       throw .storeUnavailable(retryAfter: 1000)
     }
     environment.counters.change(.waiting, by: 1)
+    // Whoever waits for a client that is gone would keep the place of another one.
+    delivery.didDisconnect = { [watch] in watch.wake() }
   }
 
   /// Waits until the record may have changed or its lease is over. False once the delivery has waited long enough.
@@ -58,6 +62,7 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
   func end() {
     guard !hasEnded else { return }
     hasEnded = true
+    delivery.didDisconnect = nil
     watch.cancel()
     environment.waiting.leave(id)
     environment.counters.change(.waiting, by: -1)

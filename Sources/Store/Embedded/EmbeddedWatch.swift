@@ -50,7 +50,7 @@ public final class EmbeddedWatch: RecordWatch {
   }
 
   /// Ends the current wait; if there is none, the next one ends at once.
-  func wake() {
+  public func wake() {
     let (waiter, timer) = state.withLock { state in
       defer { (state.waiter, state.timer) = (nil, nil) }
       if state.waiter == nil { state.isSet = true }

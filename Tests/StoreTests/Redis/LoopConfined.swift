@@ -71,5 +71,7 @@ struct LoopConfinedWatch: RecordWatch {
     await context.run { await watch.changed(within: span) }
   }
 
+  func wake() { watch.wake() }
+
   func cancel() { watch.cancel() }
 }

@@ -26,8 +26,8 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
 
   public func cancel() { subscriber.leave(self) }
 
-  /// Wakes the task, because the record may have changed. Called on the subscriber's loop.
-  func wake() { onOwnLoop { self.signal.set() } }
+  /// Wakes the task, for example because the record may have changed. Safe from any thread.
+  public func wake() { onOwnLoop { self.signal.set() } }
 
   /// Wakes the task, because the subscription is confirmed or has failed. Called on the subscriber's loop.
   func begin(_ beginning: Beginning) {

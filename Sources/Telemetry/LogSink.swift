@@ -29,6 +29,9 @@ public final class LogSink: @unchecked Sendable {
   private var isWriting = false
   /// Whether the last line written lacks its line feed. Used by the writing thread alone.
   private var isMidLine = false
+  /// The number that the sink's own entry at the end of the present batch states; 0 if it has none. Used by the writing
+  /// thread alone.
+  private var reported = 0
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
   private let filled: UnsafeMutablePointer<pthread_cond_t>
   private let emptied: UnsafeMutablePointer<pthread_cond_t>
@@ -109,10 +112,9 @@ public final class LogSink: @unchecked Sendable {
       batch.removeAll(keepingCapacity: true)
       swap(&batch, &pending.bytes)
       if isMidLine { batch.insert(UInt8(ascii: "\n"), at: 0) }
-      if pending.dropped > 0 {
-        batch.append(contentsOf: droppedEntry(pending.dropped))
-        pending.dropped = 0
-      }
+      reported = pending.dropped
+      if reported > 0 { batch.append(contentsOf: droppedEntry(reported)) }
+      pending.dropped = 0
       isWriting = true
       pthread_mutex_unlock(lock)
       writeAll(batch)
@@ -156,9 +158,10 @@ public final class LogSink: @unchecked Sendable {
 
   /// Drops and counts entries that the descriptor refuses: the disk is full, or the pipe has no reader any more.
   private func drop(_ lines: Slice<UnsafeRawBufferPointer>) {
-    let count = lines.count { $0 == UInt8(ascii: "\n") }
+    // The sink's own entry is the last line. It is written again, with the new number.
+    let count = lines.count { $0 == UInt8(ascii: "\n") } - (reported > 0 ? 1 : 0)
     pthread_mutex_lock(lock)
-    pending.dropped += count
+    pending.dropped += count + reported
     pending.droppedInAll += count
     pthread_mutex_unlock(lock)
   }

@@ -79,12 +79,16 @@ import Testing
     close(ends.read)
   }
 
-  @Test func `counts the lines that the descriptor refuses`() throws {
+  @Test(arguments: [false, true])
+  func `counts the lines that the descriptor refuses, and not its own`(oneByOne: Bool) throws {
     signal(SIGPIPE, SIG_IGN)
     let ends = try Self.pipe()
     close(ends.read)
     let sink = LogSink(descriptor: ends.write)
-    for _ in 0..<3 { sink.write(Array("line\n".utf8)) }
+    for _ in 0..<3 {
+      sink.write(Array("line\n".utf8))
+      if oneByOne { sink.flush(within: 20) }
+    }
     #expect(sink.flush(within: 20))
     #expect(sink.dropped == 3)
     close(ends.write)

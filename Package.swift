@@ -99,6 +99,7 @@ let package = Package(
         logging,
       ]),
     module("Calls", ["CCurl"]),
+    module("Conformance", ["Platform", "Wire", crypto, nioCore, nioPosix, nioSSL, nioTLS]),
     module(
       "Proxy",
       [
@@ -116,8 +117,8 @@ let package = Package(
     .executableTarget(
       name: "semel",
       dependencies: [
-        "Admin", "Calls", "Idempotency", "Platform", "Proxy", "Settings", "Store", "TLS", "Telemetry",
-        "Tokens", "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging, lifecycle,
+        "Admin", "Calls", "Conformance", "Idempotency", "Platform", "Proxy", "Settings", "Store", "TLS",
+        "Telemetry", "Tokens", "Transport", "Wire", nioCore, nioPosix, coreMetrics, logging, lifecycle,
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Hummingbird", package: "hummingbird"),
@@ -166,6 +167,7 @@ let package = Package(
       ["Settings", "Idempotency", "TLS", "TestSupport", "Wire", .product(name: "Yams", package: "Yams")]),
     tests("TokensTests", ["Tokens", "Idempotency", "TestSupport", "Wire", jwtKit, logging]),
     tests("TelemetryTests", ["Telemetry", "Idempotency", "Platform", coreMetrics, logging]),
+    tests("ConformanceTests", ["Conformance", "TestSupport", nioCore]),
     .executableTarget(
       name: "store-writer",
       dependencies: ["Idempotency", "Store", nioCore, logging],

@@ -30,7 +30,7 @@ struct CommandLineTests {
     [], ["run"], ["check"], ["demo"], ["health"], ["key"], ["key", "show"], ["key", "list"],
     ["key", "forget"],
     ["key", "resolve"], ["key", "find"], ["key", "put"], ["explain"], ["init"], ["tail"], ["store"],
-    ["store", "stats"], ["store", "backup"],
+    ["store", "stats"], ["store", "backup"], ["conformance"],
   ])
   func `every command has help`(command: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + command + ["--help"])
@@ -49,6 +49,7 @@ struct CommandLineTests {
     ["key", "resolve", "--not-applied", "--yes", "--id", "a"],
     ["explain", "a", "POST"], ["explain", "a", "POST", "/b", "-H", "c"], ["explain", "a", "POST\n", "/b"],
     ["store", "stats"], ["store", "backup", "a"], ["init", "a", "b"], ["tail", "--last=-1"],
+    ["conformance"], ["conformance", "http://127.0.0.1/"],
   ])
   func `wrong usage ends with 2`(arguments: [String]) async throws {
     let process = try ManagedProcess([SemelProcess.binary] + arguments)

@@ -7,12 +7,12 @@ struct Semel: AsyncParsableCommand {
     commandName: "semel",
     abstract: "A reverse proxy that makes any HTTP backend idempotent.",
     discussion: """
-      Exit codes: 0 success, 1 failed, 2 wrong usage, 78 bad configuration.
+      Exit codes: 0 success, 1 failed, 2 wrong usage, 3 not reached (conformance), 78 bad configuration.
       """,
     version: Version.text,
     subcommands: [
       Run.self, Check.self, Explain.self, Init.self, Demo.self, Key.self, Tail.self, ShadowReport.self,
-      StoreCommand.self, Health.self,
+      StoreCommand.self, Health.self, ConformanceCommand.self,
     ])
 
   static func main() async {

@@ -1,0 +1,111 @@
+import ArgumentParser
+import Conformance
+import Foundation
+
+/// `semel conformance URL`: checks any endpoint that claims idempotency against the draft, from outside.
+struct ConformanceCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "conformance",
+    abstract: "Check any HTTP endpoint against the draft of the Idempotency-Key header field.",
+    discussion: """
+      Sends requests over connections of its own and judges the responses by \
+      draft-ietf-httpapi-idempotency-key-header-07. The endpoint need not be Semel's. It CREATES THINGS there: with \
+      --dry-run it only states what it would send, and a target that is not on this machine requires --yes. Nobody \
+      else must use the endpoint meanwhile, since executions are counted by the oracle.
+
+      Verdicts: pass; fail (a MUST is violated); warn (a SHOULD); info (a behaviour that the draft leaves open); skip; \
+      inconclusive (for want of an oracle, never passed). Exit codes: 0 no MUST is violated, 1 one is, or the request \
+      is not accepted at all, 2 wrong usage, 3 the endpoint is not reached.
+      """)
+
+  @Argument(help: "The endpoint, such as https://api.example.com/v1/orders.")
+  var url: String
+
+  @OptionGroup(title: "Requests")
+  var requests: ConformanceRequests
+
+  @OptionGroup(title: "Oracle of executions")
+  var oracle: ConformanceOracle
+
+  @Option(help: "The expectations: ietf (the draft to the letter), stripe or semel.")
+  var profile = "ietf"
+
+  @Option(help: "Only these sections and cases, such as 2.6,2.7/missing-400.")
+  var only: String?
+
+  @Option(help: "Only requirements of this level and above: must, should or may.")
+  var level = Level.may
+
+  @Flag(help: "Print the cases and the number of requests, and send nothing.")
+  var dryRun = false
+
+  @Flag(help: "Yes, create things at an endpoint that is not on this machine.")
+  var yes = false
+
+  @Option(help: "The form of the report: text, tap (14), junit or json.")
+  var format = Report.Format.text
+
+  @Option(help: "The file for the report, instead of standard output.")
+  var output: String?
+
+  @Option(help: "A file with the certificates to trust, instead of the system's.")
+  var ca: String?
+
+  func run() async throws {
+    let setup = try self.setup()
+    let selection = Plan.Selection(
+      only: (only ?? "").split(separator: ",").map(String.init), level: level)
+    if let unknown = selection.unknown {
+      throw ValidationError("--only: there is no section or case \(unknown)")
+    }
+    let plan = Plan(setup, selection)
+    if dryRun { return print(plan.preview(of: setup)) }
+    StandardError.print(plan.announcement(of: setup))
+    guard setup.endpoint.isLoopback || yes else {
+      throw ValidationError("\(setup.endpoint.authority) is not on this machine: give --yes to send them")
+    }
+    let report = try await report(setup, plan)
+    try write(report.text(format))
+    if report.hasFailed { throw ExitCode.failure }
+  }
+
+  private func report(_ setup: Setup, _ plan: Plan) async throws -> Report {
+    do {
+      return try await ConformanceRun(setup, plan, authority: ca).run()
+    } catch let failure as NotReached {
+      StandardError.print("semel: not reached: \(failure)")
+      throw ExitCode.notReached
+    } catch let failure as ConformanceRun.BadAuthority {
+      throw ValidationError("--ca: \(failure)")
+    }
+  }
+
+  private func write(_ text: String) throws {
+    guard let output else { return print(text, terminator: "") }
+    do {
+      try text.write(toFile: output, atomically: true, encoding: .utf8)
+    } catch {
+      StandardError.print("semel: \(output) cannot be written: \(error.localizedDescription)")
+      throw ExitCode.failure
+    }
+  }
+
+  private func setup() throws -> Setup {
+    guard let endpoint = Endpoint(url) else { throw ValidationError("\(url) is not an absolute URL of HTTP") }
+    guard let expected = ExpectedBehaviour.all.first(where: { $0.name == profile }) else {
+      throw ValidationError("--profile is ietf, stripe or semel, not \(profile)")
+    }
+    var setup = try requests.setup(endpoint)
+    setup.expected = expected
+    setup.oracle = try oracle.settings()
+    return setup
+  }
+}
+
+extension ExitCode {
+  /// The endpoint of a check was not reached.
+  static let notReached = ExitCode(3)
+}
+
+extension Level: ExpressibleByArgument {}
+extension Report.Format: ExpressibleByArgument {}

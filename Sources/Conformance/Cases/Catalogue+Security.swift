@@ -1,0 +1,154 @@
+extension Catalogue {
+  private static let sameByOther = Script(
+    .deliver(Delivery()), .deliver(Delivery().with(\.caller, .other)))
+  private static let otherByOther = Script(
+    .deliver(Delivery()), .deliver(Delivery(.fresh("a"), .other).with(\.caller, .other)))
+  private static let withoutCredentials = Script(
+    .deliver(Delivery()), .deliver(Delivery(.fresh("b")).with(\.caller, .none)),
+    .deliver(Delivery().with(\.caller, .none)))
+
+  static let security: [Case] = formats + injections + callers
+
+  private static let formats: [Case] = [
+    Section.security.should(
+      "format-before-lookup", "the format of a key is enforced before its record is looked up",
+      needs: [.otherPayload],
+      Script(.deliver(Delivery(.values(["\"{a}"]))), .deliver(Delivery(.values(["\"{a}"]), .other)))
+    ) { evidence in
+      guard let first = evidence[0] else { return .met("the connection was closed") }
+      guard let second = evidence[1] else { return .undecided(evidence.absence(1)) }
+      if first.isSuccess { return .violated("a String without its closing quote was accepted") }
+      return second.status == first.status
+        ? .met("\(first.status)") : .violated("\(first.status), then \(second.status) for another payload")
+    },
+    Section.security.must(
+      "mismatch-reveals-nothing", "a refusal because of another payload holds nothing of the first request",
+      needs: [.otherPayload], reuse
+    ) { evidence in
+      guard let first = evidence[0] else { return .undecided(evidence.absence(0)) }
+      guard let refusal = evidence[1], refusal.isRefusal else { return .undecided("not refused") }
+      let own = String(decoding: evidence.exchanges[1].request.body, as: UTF8.self)
+      let marks = (first.json?.scalars ?? []).filter { $0.count >= 4 && $0.contains(where: \.isNumber) }
+      let secrets = (marks + evidence.confidential).filter { !own.contains($0) }
+      let shown = refusal.fields.map(\.line).joined(separator: "\n") + "\n" + refusal.text
+      guard let leak = secrets.first(where: { shown.contains($0) }) else { return .met() }
+      return .violated("it contains \(JSONValue.quoted(leak))")
+    },
+  ]
+
+  private static let injections: [Case] =
+    [
+      ("quotes", "quotes and a comment", "\"{a}'--\\\"\""),
+      ("braces", "braces and a command", "\"{a}${x}%s$(id)\""),
+      ("parent", "steps to a parent folder", "\"{a}/../../etc\""),
+      ("carriage-return", "a bare CR", "\"{a}\rX-Injected: 1\""),
+      ("line-feed", "a bare LF", "\"{a}\nX-Injected: 1\""),
+      ("nul", "a NUL", "\"{a}\0\""),
+      ("64-kibibytes", "64 KiB", "\"{a}\(String(repeating: "x", count: 64 << 10))\""),
+    ].map { name, content, value in
+      Section.security.should(
+        "key-with-\(name)", "a key with \(content) is refused, or a key like any other", twice(value)
+      ) { evidence in
+        if evidence.responses.contains(where: { $0["X-Injected"] != nil }) {
+          return .violated("the response has a field out of the key")
+        }
+        return evidence.keptOrRefused { _ in .met("taken as a key") }
+      }
+    } + [
+      Section.security.must(
+        "keys-stay-apart", "keys that a path or a separator could join are two keys",
+        Script(
+          .deliver(Delivery(.values(["\"{a}/../{b}\""]))), .deliver(Delivery(.values(["\"{b}\""]))))
+      ) { evidence in
+        guard let first = evidence[0] else { return .met("the connection was closed") }
+        guard let second = evidence[1] else { return .undecided(evidence.absence(1)) }
+        if !first.isSuccess { return .met("refused with \(first.status)") }
+        if evidence.executions != .unknown, second.isSuccess { return evidence.ran(2) }
+        return first.hasSameResult(as: second) ? .undecided("both have the same result") : .met()
+      }
+    ]
+
+  private static let callers: [Case] = [
+    Section.security.must(
+      "other-caller-runs", "another caller's request with the same key runs",
+      needs: [.oracle, .otherCaller], sameByOther
+    ) { $0.ran(2) },
+    Section.security.must(
+      "other-caller-sees-nothing", "another caller with the same key gets no response of the first",
+      needs: [.otherCaller], sameByOther
+    ) { evidence in
+      guard let first = evidence[0] else { return .undecided(evidence.absence(0)) }
+      guard let second = evidence[1] else { return .undecided(evidence.absence(1)) }
+      guard second.isSuccess, second.hasSameResult(as: first) else { return .met("\(second.status)") }
+      switch evidence.executions {
+      case .exactly(2...): return .met("equal results of two runs")
+      case .exactly: return .violated("another caller got the first one's response")
+      case .atLeast, .unknown:
+        return second.markers(comparedWith: first).isEmpty
+          ? .undecided("equal results: only an oracle can tell") : .violated("marked as a replay")
+      }
+    },
+    Section.security.must(
+      "other-caller-learns-nothing", "another caller cannot find out that a key is in use",
+      needs: [.otherCaller, .otherPayload], otherByOther
+    ) { evidence in
+      guard let second = evidence[1] else { return .undecided(evidence.absence(1)) }
+      if second.isSuccess {
+        guard evidence.executions == .exactly(1) else { return .met("\(second.status)") }
+        return .violated("another caller got the first one's response")
+      }
+      return [401, 403].contains(second.status)
+        ? .undecided("the other caller is refused with \(second.status)")
+        : .violated("refused with \(second.status)")
+    },
+    Section.security.must(
+      "no-replay-without-credentials", "nobody gets a replay without credentials", needs: [.credentials],
+      withoutCredentials
+    ) { evidence in
+      guard let fresh = evidence[1] else { return .undecided(evidence.absence(1)) }
+      guard let used = evidence[2] else { return .undecided(evidence.absence(2)) }
+      if fresh.isSuccess { return .observed("requests run without credentials") }
+      return used.isSuccess ? .violated("replayed without credentials") : .met("\(used.status)")
+    },
+  ]
+}
+
+extension Catalogue {
+  static let beyond: [Case] = [
+    Section.beyond.must(
+      "pipelined", "two deliveries on one connection at once run once", needs: [.oracle],
+      Script(.pipelined([Delivery(), Delivery()]))
+    ) { $0.ran(1) },
+    Section.beyond.should(
+      "expect-continue", "a delivery that expects 100 is the same request",
+      Script(.deliver(Delivery()), .deliver(Delivery().with(\.framing, .expectation)))
+    ) { evidence in
+      evidence[1]?.status == 417 ? .observed("refused with 417") : evidence.sameResult(0, 1)
+    },
+    Section.beyond.should(
+      "thousand-keys", "a key is still known after a thousand others",
+      Script(.deliver(Delivery()), .flood(1000), .deliver(Delivery()))
+    ) { .all($0.succeeded(0), $0.sameResult(0, 1)) }.costly,
+    Section.beyond.may(
+      "empty-body", "a key on a request without a body",
+      Script(.deliver(Delivery(.fresh("a"), .empty)), .deliver(Delivery(.fresh("a"), .empty)))
+    ) { $0.keptOrRefused { _ in .observed("taken as a key") }.asObservation },
+    Section.beyond.may(
+      "preflight", "a page of another origin that wants to send a key",
+      Script(
+        .deliver(
+          Delivery(.none, .empty).with(\.method, "OPTIONS").with(
+            \.fields,
+            [
+              "Origin: https://page.example", "Access-Control-Request-Method: POST",
+              "Access-Control-Request-Headers: idempotency-key",
+            ])))
+    ) { evidence in
+      guard let response = evidence[0] else { return .undecided(evidence.absence(0)) }
+      let allowed = response["Access-Control-Allow-Headers"]?.lowercased() ?? ""
+      return .observed(
+        allowed.contains("idempotency-key") || allowed.contains("*")
+          ? "allowed" : "not allowed (\(response.status))")
+    },
+  ]
+}

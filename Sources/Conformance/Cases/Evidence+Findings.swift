@@ -1,0 +1,109 @@
+/// The conditions that cases are made of.
+extension Evidence {
+  /// Whether the script's requests were executed so many times in all.
+  func ran(_ expected: Int) -> Finding {
+    switch executions {
+    case .unknown:
+      return .undecided(
+        oracleFault.map { "the oracle of executions: \($0)" } ?? "the executions are not known")
+    case .exactly(let count):
+      return count == expected ? .met(Self.times(count)) : .violated(Self.times(count, instead: expected))
+    case .atLeast(let count) where count > expected:
+      return .violated(Self.times(count, instead: expected))
+    case .atLeast(let count) where count == expected && responses.count == exchanges.count:
+      guard responses.allSatisfy(\.isSuccess) else { fallthrough }
+      return .met("\(Self.times(count)), by the ids in the responses")
+    case .atLeast:
+      return .undecided("the ids in responses do not show executions without a response of their own")
+    }
+  }
+
+  private static func times(_ count: Int, instead expected: Int? = nil) -> String {
+    let words = ["not run", "run once", "run twice"]
+    let text = count < words.count ? words[count] : "run \(count) times"
+    guard let expected else { return text }
+    return "\(text) instead of \(expected == 0 ? "not at all" : expected == 1 ? "once" : "\(expected) times")"
+  }
+
+  /// The reason for which a delivery has no response.
+  func absence(_ number: Int) -> String {
+    guard exchanges.indices.contains(number) else { return "delivery \(number + 1) was not sent" }
+    if case .none(let reason) = exchanges[number].outcome { return "delivery \(number + 1): \(reason)" }
+    return "delivery \(number + 1) has no response"
+  }
+
+  func succeeded(_ number: Int) -> Finding {
+    guard let response = self[number] else { return .undecided(absence(number)) }
+    return response.isSuccess ? .met("\(response.status)") : .violated("refused with \(response.status)")
+  }
+
+  /// Whether a delivery was refused because of what the client did.
+  func refused(_ number: Int) -> Finding {
+    guard let response = self[number] else { return .undecided(absence(number)) }
+    if response.isRefusal { return .met("\(response.status)") }
+    if response.isServerError { return .violated("failed with \(response.status)") }
+    let isOld = number > 0 && self[0]?.hasSameResult(as: response) == true
+    return .violated(
+      isOld
+        ? "the response to the first delivery was given (\(response.status))"
+        : "accepted (\(response.status))")
+  }
+
+  /// Whether a refusal has one of these statuses.
+  func refused(_ number: Int, with statuses: Set<Int>) -> Finding {
+    let refusal = refused(number)
+    guard case .met = refusal, let response = self[number] else { return refusal }
+    let expected = statuses.sorted().map(String.init).joined(separator: " or ")
+    return statuses.contains(response.status)
+      ? refusal : .violated("refused with \(response.status) instead of \(expected)")
+  }
+
+  /// Whether a refusal is a problem document or leads to the documentation.
+  func described(_ number: Int) -> Finding {
+    guard let response = self[number] else { return .undecided(absence(number)) }
+    guard response.isRefusal else { return .undecided("not refused (\(response.status))") }
+    if response.isDescribed { return .met(response.mediaType ?? "") }
+    return .violated("the \(response.status) is no problem document, and has no link to the documentation")
+  }
+
+  /// Whether two deliveries got the same result: status, and body byte for byte.
+  func sameResult(_ first: Int, _ second: Int) -> Finding {
+    guard let old = self[first] else { return .undecided(absence(first)) }
+    guard let new = self[second] else { return .undecided(absence(second)) }
+    if old.status != new.status { return .violated("\(old.status), then \(new.status)") }
+    return old.body == new.body ? .met("\(new.status)") : .violated("\(new.status) with another body")
+  }
+
+  /// Whether two equal deliveries with this form of a key were treated as one intent, or refused; an endpoint may
+  /// enforce a format of its own.
+  func keptOrRefused(accepted: (Finding) -> Finding) -> Finding {
+    for number in exchanges.indices {
+      guard let response = self[number], response.isServerError else { continue }
+      return .violated("failed with \(response.status)")
+    }
+    let accepting = exchanges.indices.filter { self[$0]?.isSuccess == true }
+    if accepting.isEmpty {
+      return .met(self[0].map { "refused with \($0.status)" } ?? "the connection was closed")
+    }
+    guard accepting.count == exchanges.count else {
+      return .violated("one of two equal deliveries was refused")
+    }
+    if executions != .unknown, case .violated(let times) = ran(1) {
+      return .violated("the key was ignored: \(times)")
+    }
+    if case .violated = sameResult(0, 1) { return .violated("the key was ignored: two different results") }
+    return accepted(.observed("taken as a key"))
+  }
+
+  /// The treatment of another spelling of the same payload under the same key.
+  func treatmentOfSpelling() -> Finding {
+    guard let first = self[0] else { return .undecided(absence(0)) }
+    guard let second = self[1] else { return .undecided(absence(1)) }
+    guard first.isSuccess else { return .undecided("the first delivery was refused with \(first.status)") }
+    if second.isServerError { return .violated("failed with \(second.status)") }
+    if second.isRefusal { return .observed("distinguished: refused with \(second.status)") }
+    if case .violated(let times) = ran(1) { return .violated(times) }
+    if first.hasSameResult(as: second) { return .observed("the same payload") }
+    return .violated("another result under the same key")
+  }
+}

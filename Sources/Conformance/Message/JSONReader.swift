@@ -1,0 +1,141 @@
+/// Reads a JSON document (RFC 8259). Lenient in nothing but duplicate members, of which it keeps all.
+struct JSONReader {
+  /// The maximum depth of brackets, so that a response cannot exhaust the stack.
+  private static let maxDepth = 128
+
+  private let bytes: [UInt8]
+  private var index = 0
+
+  private struct Malformed: Error {}
+
+  /// The value of a document; `nil` if it is not JSON.
+  static func read(_ bytes: some Sequence<UInt8>) -> JSONValue? {
+    var reader = JSONReader(bytes: Array(bytes))
+    guard let value = try? reader.value(depth: 0) else { return nil }
+    reader.skipSpace()
+    return reader.index == reader.bytes.count ? value : nil
+  }
+
+  private init(bytes: [UInt8]) { self.bytes = bytes }
+
+  private mutating func value(depth: Int) throws -> JSONValue {
+    guard depth < Self.maxDepth else { throw Malformed() }
+    skipSpace()
+    switch peek {
+    case UInt8(ascii: "{"): return try object(depth: depth)
+    case UInt8(ascii: "["): return try array(depth: depth)
+    case UInt8(ascii: "\""): return .string(try string())
+    case UInt8(ascii: "t"): return try word("true", .bool(true))
+    case UInt8(ascii: "f"): return try word("false", .bool(false))
+    case UInt8(ascii: "n"): return try word("null", .null)
+    default: return try number()
+    }
+  }
+
+  private mutating func object(depth: Int) throws -> JSONValue {
+    index += 1
+    var members: [JSONValue.Member] = []
+    if takes("}") { return .object(members) }
+    repeat {
+      skipSpace()
+      let name = try string()
+      guard takes(":") else { throw Malformed() }
+      members.append(JSONValue.Member(name, try value(depth: depth + 1)))
+    } while takes(",")
+    guard takes("}") else { throw Malformed() }
+    return .object(members)
+  }
+
+  private mutating func array(depth: Int) throws -> JSONValue {
+    index += 1
+    var elements: [JSONValue] = []
+    if takes("]") { return .array(elements) }
+    repeat { elements.append(try value(depth: depth + 1)) } while takes(",")
+    guard takes("]") else { throw Malformed() }
+    return .array(elements)
+  }
+
+  private mutating func string() throws -> String {
+    guard peek == UInt8(ascii: "\"") else { throw Malformed() }
+    index += 1
+    var units: [UInt8] = []
+    while let byte = peek {
+      index += 1
+      switch byte {
+      case UInt8(ascii: "\""): return String(decoding: units, as: UTF8.self)
+      case UInt8(ascii: "\\"): units += try escaped()
+      case 0..<0x20: throw Malformed()
+      default: units.append(byte)
+      }
+    }
+    throw Malformed()
+  }
+
+  private mutating func escaped() throws -> [UInt8] {
+    guard let byte = peek else { throw Malformed() }
+    index += 1
+    switch byte {
+    case UInt8(ascii: "n"): return [0x0A]
+    case UInt8(ascii: "t"): return [0x09]
+    case UInt8(ascii: "r"): return [0x0D]
+    case UInt8(ascii: "b"): return [0x08]
+    case UInt8(ascii: "f"): return [0x0C]
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [byte]
+    case UInt8(ascii: "u"): return Array(String(try codePoint()).utf8)
+    default: throw Malformed()
+    }
+  }
+
+  private mutating func codePoint() throws -> Character {
+    var units = [try hexUnit()]
+    if UTF16.isLeadSurrogate(units[0]), peek == UInt8(ascii: "\\") {
+      index += 2
+      units.append(try hexUnit())
+    }
+    return String(decoding: units, as: UTF16.self).first ?? "\u{FFFD}"
+  }
+
+  private mutating func hexUnit() throws -> UInt16 {
+    guard index + 4 <= bytes.count,
+      let unit = UInt16(String(decoding: bytes[index..<index + 4], as: UTF8.self), radix: 16)
+    else { throw Malformed() }
+    index += 4
+    return unit
+  }
+
+  private mutating func number() throws -> JSONValue {
+    let start = index
+    while let byte = peek, "+-.eE0123456789".utf8.contains(byte) { index += 1 }
+    let text = String(decoding: bytes[start..<index], as: UTF8.self)
+    guard Double(text) != nil else { throw Malformed() }
+    return .number(text)
+  }
+
+  private mutating func word(_ text: String, _ value: JSONValue) throws -> JSONValue {
+    guard bytes[index...].starts(with: text.utf8) else { throw Malformed() }
+    index += text.utf8.count
+    return value
+  }
+
+  private var peek: UInt8? { index < bytes.count ? bytes[index] : nil }
+
+  /// Takes the next byte that is not white space if it is this one.
+  private mutating func takes(_ character: Unicode.Scalar) -> Bool {
+    skipSpace()
+    guard peek == UInt8(ascii: character) else { return false }
+    index += 1
+    return true
+  }
+
+  private mutating func skipSpace() {
+    while let byte = peek, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { index += 1 }
+  }
+}
+
+extension JSONValue {
+  /// Reads a document; `nil` if it is not JSON.
+  public init?(_ bytes: some Sequence<UInt8>) {
+    guard let value = JSONReader.read(bytes) else { return nil }
+    self = value
+  }
+}

@@ -1,0 +1,54 @@
+/// The bytes of one request. Nothing is added, quoted or repeated on their way.
+public struct RawRequest: Hashable, Sendable {
+  public var method: String
+  public var target: String
+  /// The field lines as they are sent, without their line ends.
+  public var lines: [String]
+  /// The body as it is sent, with its framing.
+  public var body: [UInt8]
+
+  public init(method: String, target: String, lines: [String], body: [UInt8] = []) {
+    self.method = method
+    self.target = target
+    self.lines = lines
+    self.body = body
+  }
+
+  public var bytes: [UInt8] {
+    Array(([method + " " + target + " HTTP/1.1"] + lines).map { $0 + "\r\n" }.joined().utf8) + [13, 10] + body
+  }
+}
+
+/// One field line, such as that of an option.
+public struct HeaderLine: Hashable, Sendable {
+  public var name: String
+  public var value: String
+
+  /// Parses `Name: value`; `nil` if the name is no token or the line has a control character.
+  public init?(_ text: String) {
+    guard let colon = text.firstIndex(of: ":") else { return nil }
+    let name = text[..<colon]
+    let value = text[text.index(after: colon)...]
+    guard !name.isEmpty, name.utf8.allSatisfy({ HeaderLine.isTokenByte($0) }),
+      !text.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F })
+    else { return nil }
+    self.init(name: String(name), value: String(value.drop(while: \.isWhitespace)))
+  }
+
+  public init(name: String, value: String) {
+    self.name = name
+    self.value = value
+  }
+
+  public var line: String { "\(name): \(value)" }
+
+  /// Whether a byte may stand in a field name (RFC 9110, section 5.6.2).
+  static func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+  }
+}

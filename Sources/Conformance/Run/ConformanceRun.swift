@@ -1,0 +1,66 @@
+import NIOSSL
+
+/// A check of one endpoint, from the first request to the report.
+public struct ConformanceRun: Sendable {
+  /// The certificates of `--ca` cannot be used.
+  public struct BadAuthority: Error, CustomStringConvertible {
+    public let description: String
+  }
+
+  private let setup: Setup
+  private let plan: Plan
+  private let tls: NIOSSLContext?
+
+  /// Prepares a check. Sends nothing.
+  ///
+  /// - Parameter authority: A file with the certificates that are trusted; `nil` takes the system's.
+  public init(_ setup: Setup, _ plan: Plan, authority: String? = nil) throws(BadAuthority) {
+    self.setup = setup
+    self.plan = plan
+    var configuration = TLSConfiguration.makeClientConfiguration()
+    configuration.applicationProtocols = ["http/1.1"]
+    if let authority { configuration.trustRoots = .file(authority) }
+    do {
+      tls = try NIOSSLContext(configuration: configuration)
+    } catch {
+      throw BadAuthority(description: "\(authority ?? "the system's certificates"): \(error)")
+    }
+  }
+
+  /// Runs all scripts, one after the other, and judges their evidence. Nothing else is run where the endpoint does not
+  /// accept the request at all, since every other verdict would be about that.
+  public func run() async throws(NotReached) -> Report {
+    let (style, first) = try await firstRun()
+    let isAccepted = first[0]?.isSuccess == true
+    var evidence: [Script: Evidence] = [.firstRun: first]
+    let runner = ScriptRunner(composer: Composer(setup, style: style), tls: tls)
+    if isAccepted {
+      for script in plan.scripts.dropFirst() { evidence[script] = try await runner.run(script) }
+    }
+    return Report(setup: setup, keyStyle: style, isAccepted: isAccepted, results: results(evidence))
+  }
+
+  /// The first run, with a quoted key or, where that is refused, with a bare one.
+  private func firstRun() async throws(NotReached) -> (Composer.KeyStyle, Evidence) {
+    let quoted = try await ScriptRunner(composer: Composer(setup, style: .quoted), tls: tls).run(.firstRun)
+    guard quoted[0]?.isSuccess != true else { return (.quoted, quoted) }
+    let bare = try await ScriptRunner(composer: Composer(setup, style: .bare), tls: tls).run(.firstRun)
+    return bare[0]?.isSuccess == true ? (.bare, bare) : (.quoted, quoted)
+  }
+
+  private func results(_ evidence: [Script: Evidence]) -> [CaseResult] {
+    let first = evidence[.firstRun]?[0]
+    let refusal = "the request itself is not accepted (\(first.map { "\($0.status)" } ?? "no response"))"
+    return plan.entries.map { entry in
+      let examined = entry.examined
+      if let leftOut = entry.leftOut { return CaseResult(examined, leftOut) }
+      guard let evidence = evidence[examined.script] else {
+        return CaseResult(examined, Verdict(.inconclusive, refusal))
+      }
+      if evidence.responses.contains(where: { $0.status == 429 }) {
+        return CaseResult(examined, Verdict(.inconclusive, "the endpoint limits the rate (429)"), evidence)
+      }
+      return CaseResult(examined, Verdict(examined.judge(evidence), at: examined.level), evidence)
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import Testing
+
+@testable import Conformance
+
+/// Findings and verdicts on evidence that is made up.
+struct EvidenceTests {
+  private static let request = RawRequest(method: "POST", target: "/", lines: [], body: [])
+
+  private func evidence(_ statuses: Int..., executions: Executions = .unknown) -> Evidence {
+    Evidence(
+      exchanges: statuses.map {
+        Exchange(request: Self.request, outcome: .response(RawResponse(status: $0, body: [1])))
+      }, executions: executions)
+  }
+
+  @Test func `executions are judged by an oracle alone`() {
+    #expect(evidence(201, 201).ran(1) == .undecided("the executions are not known"))
+    #expect(evidence(201, 201, executions: .exactly(1)).ran(1) == .met("run once"))
+    #expect(evidence(201, 201, executions: .exactly(2)).ran(1) == .violated("run twice instead of once"))
+    #expect(evidence(201, executions: .exactly(0)).ran(1) == .violated("not run instead of once"))
+    #expect(evidence(201, executions: .exactly(3)).ran(0) == .violated("run 3 times instead of not at all"))
+  }
+
+  @Test func `ids in responses prove what was seen, and no absence`() {
+    #expect(evidence(201, 201, executions: .atLeast(2)).ran(1) == .violated("run twice instead of once"))
+    #expect(
+      evidence(201, 201, executions: .atLeast(1)).ran(1) == .met("run once, by the ids in the responses"))
+    guard case .undecided = evidence(201, 409, executions: .atLeast(1)).ran(1) else {
+      Issue.record("a refusal shows no id, and may have run")
+      return
+    }
+  }
+
+  @Test(arguments: [
+    (Level.must, Verdict.Kind.fail), (.should, .warn), (.may, .info),
+  ])
+  func `a violation counts by its level`(level: Level, kind: Verdict.Kind) {
+    #expect(Verdict(.violated("so"), at: level) == Verdict(kind, "so"))
+    #expect(Verdict(.met(), at: level).kind == .pass)
+    #expect(Verdict(.observed("so"), at: level).kind == .info)
+    #expect(Verdict(.undecided("so"), at: level).kind == .inconclusive)
+  }
+
+  @Test func `of several conditions a violation counts first`() {
+    #expect(Finding.all(.met("a"), .undecided("b"), .violated("c")) == .violated("c"))
+    #expect(Finding.all(.met("a"), .undecided("b")) == .undecided("b"))
+    #expect(Finding.all(.met("a"), .met("b")) == .met("a"))
+  }
+
+  @Test func `an old response to another payload is named as one`() {
+    #expect(evidence(201, 201).refused(1) == .violated("the response to the first delivery was given (201)"))
+    #expect(evidence(201, 422).refused(1) == .met("422"))
+    #expect(evidence(201, 500).refused(1) == .violated("failed with 500"))
+    #expect(evidence(201, 400).refused(1, with: [422]) == .violated("refused with 400 instead of 422"))
+  }
+
+  @Test func `a missing response decides nothing`() {
+    var evidence = evidence(201, 201)
+    evidence.exchanges[1].outcome = .none("the connection ended")
+    #expect(evidence.sameResult(0, 1) == .undecided("delivery 2: the connection ended"))
+    #expect(evidence.refused(1) == .undecided("delivery 2: the connection ended"))
+  }
+
+  @Test func `a key that is ignored is told from one that is refused`() {
+    let accepted: (Finding) -> Finding = { $0 }
+    #expect(evidence(400, 400).keptOrRefused(accepted: accepted) == .met("refused with 400"))
+    #expect(evidence(201, 201).keptOrRefused(accepted: accepted) == .observed("taken as a key"))
+    #expect(
+      evidence(201, 201, executions: .exactly(2)).keptOrRefused(accepted: accepted)
+        == .violated("the key was ignored: run twice instead of once"))
+    #expect(evidence(500, 500).keptOrRefused(accepted: accepted) == .violated("failed with 500"))
+  }
+
+  @Test func `a conflict counts only while the first delivery is in flight`() {
+    var evidence = evidence(201, 409)
+    evidence.exchanges[0].ended = .seconds(2)
+    evidence.exchanges[1].sent = .seconds(1)
+    #expect(evidence.conflict() == .met("409"))
+    evidence.exchanges[1].sent = .seconds(3)
+    #expect(
+      evidence.conflict() == .undecided("the slow request was over before the second delivery was sent"))
+  }
+
+  @Test func `a wait for the first result is a deviation unless the profile allows it`() {
+    var evidence = evidence(201, 201)
+    evidence.exchanges[0].ended = .seconds(2)
+    #expect(evidence.conflict() == .violated("waited for the first delivery's result"))
+    evidence.expected = .semel
+    #expect(evidence.conflict() == .met("waited for the first delivery's result"))
+  }
+
+  @Test func `a first delivery that was overtaken is the duplicate`() {
+    var evidence = evidence(409, 201)
+    evidence.exchanges[0].ended = .seconds(2)
+    #expect(evidence.conflict() == .met("409"))
+  }
+}

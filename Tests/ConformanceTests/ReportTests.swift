@@ -1,0 +1,117 @@
+import Foundation
+import Testing
+
+@testable import Conformance
+
+struct ReportTests {
+  private static let secret = "s3cr<e>t&\"4711"
+
+  private func report() -> Report {
+    var setup = Setup(
+      endpoint: Endpoint("http://127.0.0.1:9000/orders?api_key=in-the-url")!,
+      payloads: Payloads(Array(#"{"item":"it's"}"#.utf8)))
+    setup.headers = [HeaderLine(name: "Authorization", value: "Bearer \(Self.secret)")]
+    let request = Composer(setup, style: .quoted).request(
+      Delivery(.values(["\"{a}\n\0\""])), keys: ["a": "key-1"])
+    let response = RawResponse(
+      status: 201, fields: [HeaderLine(name: "Set-Cookie", value: "id=hidden")],
+      body: Array("you are \(Self.secret)".utf8))
+    let evidence = Evidence(exchanges: [Exchange(request: request, outcome: .response(response))])
+    let verdicts = [
+      Verdict(.pass), Verdict(.fail, "run twice # instead of <once>"), Verdict(.warn, "so"),
+      Verdict(.info, "waits"),
+      Verdict(.skip, "needs --ttl"), Verdict(.inconclusive, "no oracle"),
+    ]
+    let results = zip(Catalogue.cases, verdicts).map { CaseResult($0, $1, evidence) }
+    return Report(setup: setup, keyStyle: .quoted, results: results)
+  }
+
+  @Test(arguments: Report.Format.allCases)
+  func `no format shows a secret`(format: Report.Format) {
+    let text = report().text(format)
+    for secret in [Self.secret, "4711", "in-the-url", "hidden"] { #expect(!text.contains(secret), "\(text)") }
+    #expect(text.contains("[redacted]"))
+  }
+
+  @Test func `text has a table, failures as curl lines and a summary`() {
+    let text = report().text(.text)
+    #expect(text.contains("2.1 Syntax\n  pass         MUST   quoted"))
+    #expect(
+      text.contains("FAIL 2.1/bare: run twice # instead of <once>\n  curl -i 'http://127.0.0.1:9000/orders"))
+    #expect(text.contains(#"-H $'Idempotency-Key: "key-1\x0a\x00"'"#))
+    #expect(text.contains(#"--data-binary '{"item":"it'\''s"}'"#))
+    #expect(text.contains("1 pass, 1 fail, 1 warn, 1 info, 1 skip, 1 inconclusive"))
+    #expect(text.contains("Semel behaves alike with\n  listen:"))
+  }
+
+  @Test func `TAP fails no run by a SHOULD, and passes nothing that was not examined`() {
+    let lines = report().text(.tap).split(separator: "\n").map(String.init)
+    #expect(lines.starts(with: ["TAP version 14", "1..6"]))
+    let points = lines.filter { $0.hasPrefix("ok") || $0.hasPrefix("not ok") }
+    #expect(points.count == 6)
+    #expect(points[0].hasPrefix("ok 1 - 2.1/quoted"))
+    #expect(points[1].hasPrefix("not ok 2 - ") && !points[1].contains("TODO"))
+    #expect(points[2].hasPrefix("not ok 3 - ") && points[2].hasSuffix("# TODO SHOULD: so"))
+    #expect(points[4].hasSuffix("# SKIP needs --ttl"))
+    #expect(points[5].hasSuffix("# SKIP inconclusive: no oracle"))
+    #expect(lines.count { $0 == "  ---" } == lines.count { $0 == "  ..." })
+    #expect(lines.contains(#"  message: "run twice # instead of <once>""#))
+  }
+
+  @Test func `JUnit is XML that counts failures and skips`() throws {
+    let text = report().text(.junit)
+    #expect(text.contains(#"tests="6" failures="1""#) && text.contains(#"skipped="2""#))
+    #expect(text.contains(#"<failure message="run twice # instead of &lt;once&gt;">"#))
+    #expect(text.contains(#"<skipped message="inconclusive: no oracle"/>"#))
+    #expect(!text.contains("\0"))
+  }
+
+  @Test func `JSON has every exchange`() throws {
+    let json = try #require(JSONValue(report().text(.json).utf8))
+    #expect(json.value(at: "/failed") == .bool(true))
+    #expect(json.value(at: "/counts/fail") == .number("1"))
+    #expect(json.value(at: "/cases/1/verdict") == .string("fail"))
+    #expect(json.value(at: "/cases/1/exchanges/0/status") == .number("201"))
+    #expect(json.value(at: "/cases/1/exchanges/0/method") == .string("POST"))
+    #expect(json.value(at: "/semel_configuration") != nil)
+  }
+
+  @Test func `a long key is shortened`() {
+    let line = CurlLine.quoted(String(repeating: "x", count: 70_000))
+    #expect(line.count < 300 && line.contains("(70000 bytes)"))
+  }
+
+  @Test func `the configuration behaves as the API was seen to`() {
+    var setup = Setup(
+      endpoint: Endpoint("https://api.example.com/v1/orders")!,
+      payloads: Payloads(Array(#"{"item":"book"}"#.utf8)))
+    setup.headers = [HeaderLine(name: "X-Api-Key", value: "secret")]
+    setup.ttl = .seconds(5)
+    func result(_ id: String, _ verdict: Verdict, _ statuses: Int...) -> CaseResult {
+      let request = RawRequest(method: "POST", target: "/", lines: [])
+      let exchanges = statuses.map { Exchange(request: request, outcome: .response(RawResponse(status: $0))) }
+      return CaseResult(
+        Catalogue.cases.first { $0.id == id }!, verdict, Evidence(exchanges: exchanges))
+    }
+    let report = Report(
+      setup: setup, keyStyle: .bare,
+      results: [
+        result("2.7/missing-400", Verdict(.info, "a request without a key runs"), 201),
+        result("2.7/reuse-status", Verdict(.warn, "refused with 400"), 201, 400),
+        result("2.6/in-flight-conflict", Verdict(.pass, "409"), 201, 409),
+        result("2.4/white-space", Verdict(.info, "distinguished: refused with 400"), 201, 400),
+        result(
+          "2.6/application-4xx", Verdict(.info, "not stored: the corrected request runs"), 422, 422, 201),
+        result("2.3/after-expiry", Verdict(.info, "runs again"), 201, 201),
+      ])
+    let text = Profile(report).configuration
+    for member in [
+      #"api: {url: "https://api.example.com"}"#, #"path: "/v1/orders""#, "idempotency: optional",
+      "mismatch_status: 400", "duplicates: reject", "fingerprint: {body: raw}", "outcomes: {retry: [422]}",
+      "retention: 5s", #"caller: {parts: ["header:X-Api-Key"]}"#,
+    ] {
+      #expect(text.contains(member), "\(member) in \(text)")
+    }
+    #expect(Profile(report).behaviour.contains { $0.name == "keys" && $0.value == "bare only" })
+  }
+}

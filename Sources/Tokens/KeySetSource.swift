@@ -145,7 +145,7 @@ extension KeySetSource.State {
   }
 }
 
-// What operators see.
+// The state that operators see.
 extension KeySetSource {
   fileprivate enum Report {
     case renewed(KeySet)

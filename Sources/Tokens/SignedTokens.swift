@@ -95,7 +95,7 @@ public final class SignedTokens: TokenVerifier {
     }
     guard !set.keys.isEmpty else { return refused(.keysMissing) }
     guard set.verifies(token, by: algorithm) else {
-      // Where the key that the token names has not signed it, fetching that again would not help.
+      // Fetching the key that the token names again would not help, since it has not signed the token.
       return set.holdsKey(of: token) ? .refused(.untrusted) : refused(.untrusted)
     }
     return read(token)

@@ -116,6 +116,26 @@ struct RecordTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `an owner of a forgotten record is not told another payload's outcome`(
+    store: StoreKind
+  ) async throws {
+    try await Rig.run(Configuration(store: store)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { $0.text == "first" ? Reply(gate: gate) : Reply(body: "second") }
+      async let first = rig.order("a", body: "first")
+      try await rig.backend.arrived(1)
+      try await rig.key(["forget"] + Rig.selection("a"))
+      let second = try await rig.order("a", body: "second")
+      expectExecuted(second)
+      gate.open()
+      expectRefused(try await first, 409, "outcome_unknown", retryable: false)
+      expectReplayed(try await rig.order("a", body: "second"), of: second)
+      #expect(try await rig.order("a", body: "first").problem?.code == "payload_mismatch")
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
   @Test func `ids and keys may begin with a hyphen`() async throws {
     try await Rig.run { rig in
       expectExecuted(try await rig.order("-abc"))
@@ -127,13 +147,19 @@ struct RecordTests {
     }
   }
 
+  /// The name of a record's key in Redis.
+  private static func key(of id: String, in redis: RedisServer) throws -> String {
+    let names = try redis.command(["KEYS", "*{\(id)}"])
+    let first = names?.split(separator: "\n").first
+    return String(try #require(first))
+  }
+
   @Test func `an unreadable record is listed, and its key runs again once it is forgotten`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       expectExecuted(try await rig.order("a"))
       let redis = try #require(rig.redis)
       let id = try #require(rig.backend.requests[0].requestID)
-      let key = try #require(
-        redis.command(["KEYS", "*{\(id)}"])?.split(separator: "\n").first.map(String.init))
+      let key = try Self.key(of: id, in: redis)
       try redis.command(["SET", key, "9 of a later version"])
       try await rig.semel.kill()
       try await rig.semel.start()
@@ -152,8 +178,7 @@ struct RecordTests {
       for (index, damage) in ["garbage", "\u{1}", "\u{1}longer than its head tells"].enumerated() {
         expectExecuted(try await rig.order("\(index)"))
         let id = try #require(rig.backend.requests.last?.requestID)
-        let key = try #require(
-          redis.command(["KEYS", "*{\(id)}"])?.split(separator: "\n").first.map(String.init))
+        let key = try Self.key(of: id, in: redis)
         let record = try #require(try redis.command(["GET", key]))
         let parts = record.split(separator: " ", maxSplits: 13, omittingEmptySubsequences: false)
         try redis.command(["SET", key, parts[..<13].joined(separator: " ") + " " + damage])

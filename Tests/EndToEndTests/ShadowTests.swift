@@ -158,7 +158,7 @@ struct ShadowTests {
       #expect(line?["route"] as? String == "orders")
       #expect(line?["requests"] as? Int == run)
       #expect(line?["executed"] as? Int == 1)
-      // What came before the record was completed would have been replayed after a wait.
+      // Deliveries before the record was completed would have been replayed after a wait.
       #expect(line?["run_again"] as? Int == run - 3)
       let refused = line?["refused"] as? [String: Int]
       #expect(refused?["payload_mismatch"] == 1 && refused?["key_missing"] == 1, "\(json)")

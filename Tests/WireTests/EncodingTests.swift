@@ -59,7 +59,7 @@ struct EncodingTests {
   ])
   func `a date is written and read back`(_ seconds: Int, _ text: String) {
     #expect(written { HTTPDate.write(seconds, into: &$0) } == text)
-    #expect(text.bytes.withUnsafeBytes(HTTPDate.parse) == seconds)
+    #expect(Self.parse(text) == seconds)
   }
 
   @Test
@@ -68,7 +68,7 @@ struct EncodingTests {
       let seconds = day * 86_400 + 43_210
       var output = ByteBuffer()
       HTTPDate.write(seconds, into: &output)
-      let parsed = output.withUnsafeReadableBytes(HTTPDate.parse)
+      let parsed = output.withUnsafeReadableBytes { HTTPDate.parse($0) { 0 } }
       if parsed != seconds { Issue.record("\(seconds) is read back as \(String(describing: parsed))") }
     }
   }
@@ -76,9 +76,26 @@ struct EncodingTests {
   @Test(arguments: [
     "Mon, 06 Nov 1994 08:49:37 GMT", "Sun, 06 nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC",
     "Sun, 31 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Nov 1994 08:60:37 GMT",
-    "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 GMT ", "",
+    "Monday, 06-Nov-94 08:49:37 GMT", "Sun, 06-Nov-94 08:49:37 GMT", "Sunday, 06-Nov-1994 08:49:37 GMT",
+    "Sunday, 06-Nov-94 08:49:37", "Sunday, 06-Nov--4 08:49:37 GMT", "Mon Nov  6 08:49:37 1994",
+    "Sun Nov 6 08:49:37 1994", "Sun Nov  6 08:49:37 94", "Sun, 06 Nov 1994 08:49:37 GMT ", "",
   ])
   func `an invalid date is refused`(_ text: String) {
-    #expect(text.bytes.withUnsafeBytes(HTTPDate.parse) == nil)
+    #expect(Self.parse(text) == nil)
+  }
+
+  @Test(arguments: [
+    ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777), ("Sun Nov  6 08:49:37 1994", 784_111_777),
+    ("Thursday, 01-Jan-76 00:00:00 GMT", 189_302_400), ("Wed Dec 31 23:59:59 1969", -1),
+    // The latest year that is at most fifty years after 2024.
+    ("Monday, 31-Dec-74 23:59:59 GMT", 3_313_526_399), ("Wednesday, 01-Jan-75 00:00:00 GMT", 157_766_400),
+  ])
+  func `a date in an obsolete format is read`(_ text: String, _ seconds: Int) {
+    #expect(Self.parse(text) == seconds)
+  }
+
+  /// The date as read in 2024.
+  private static func parse(_ text: String) -> Int? {
+    text.bytes.withUnsafeBytes { HTTPDate.parse($0) { 1_718_000_000 } }
   }
 }

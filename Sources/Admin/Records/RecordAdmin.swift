@@ -173,6 +173,7 @@ public struct RecordAdmin: Sendable {
       let warning = await announce(id)
       audit("resolve", id, peer, details, warning)
       return try await show(id, warning)
+    case .replaced: throw AdminError(.conflict, "another record has taken the place of this one")
     case .lost(let standing):
       let state = RecordDocument(id, standing).state
       details["refused"] = "the record is \(state)"

@@ -87,7 +87,7 @@ final class TokenServices: Sendable {
   }
 }
 
-// What operators see.
+// The state that operators see.
 extension TokenServices {
   /// The source of the keys and its state; none without such a source.
   var lines: [String] { current.withLock { $0?.source.map { [$0.line] } ?? [] } }

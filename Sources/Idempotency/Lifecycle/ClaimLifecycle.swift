@@ -351,6 +351,9 @@ extension ClaimLifecycle {
       return .becomeDuplicate
     case .lost:
       return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+    case .replaced:
+      // A retry would be told of the other payload, and so invited to use a new key.
+      return .refuse(.outcomeUnknown(retryAfter: nil))
     }
   }
 

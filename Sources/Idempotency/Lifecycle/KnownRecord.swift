@@ -123,9 +123,10 @@ extension KnownRecord {
   ) -> KnownRecord? {
     guard owner == claim.owner else { return self }
     var state: State?
-    if case .lost(let found) = outcome {
-      state = State(found, claim.unknownRetention, claim.remember, now: now)
-    } else {
+    switch outcome {
+    case .lost(let found): state = State(found, claim.unknownRetention, claim.remember, now: now)
+    case .replaced: state = .taken(until: now + claim.unknownRetention + claim.remember)
+    case .done, nil:
       switch end {
       case .completed(let span): state = .taken(until: now + span)
       case .unknown: state = .taken(until: now + claim.unknownRetention + claim.remember)

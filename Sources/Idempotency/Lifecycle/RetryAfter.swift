@@ -23,7 +23,7 @@ public enum RetryAfter: Sendable, Equatable {
         let value = UnsafeRawBufferPointer(rebasing: all[field.valueRange])
         // 2^32 seconds are more than any wait, and do not overflow in milliseconds.
         if let seconds = ASCII.decimal(value) { return .span(.seconds(Int64(min(seconds, 1 << 32)))) }
-        guard let date = HTTPDate.parse(value) else { return .unreadable }
+        guard let date = HTTPDate.parse(value, now: now) else { return .unreadable }
         return .span(.seconds(Int64(max(0, date - now()))))
       }
   }

@@ -70,6 +70,9 @@ public enum OwnerOutcome: Sendable, Equatable {
   case done
   /// The record was taken over, resolved or forgotten by somebody else. The value is its present state.
   case lost(Standing)
+  /// The record was forgotten, and one with another payload, or with a fingerprint by another recipe, is in its place.
+  /// That record's outcome is no response to the owner's request.
+  case replaced
 }
 
 /// The store's reply to an owner that completes its record.

@@ -6,15 +6,16 @@ extension RecordRules {
     /// The record with the owner's own token.
     case own(StoredRecord)
     /// A record of another owner, or the fence of a forgotten one.
-    case lost(Standing)
+    case lost(OwnerOutcome)
   }
 
   private static func found(_ entry: StoredEntry?, _ claim: Claim, now: StoreInstant) -> Found {
     switch present(entry, now: now) {
     case nil: .nothing
     case .record(let record) where record.owner == claim.owner: .own(record)
-    case .record(let record): .lost(record.standing(now: now))
-    case .fence: .lost(.absent)
+    case .record(let record) where record.fingerprint != claim.fingerprint: .lost(.replaced)
+    case .record(let record): .lost(.lost(record.standing(now: now)))
+    case .fence: .lost(.lost(.absent))
     }
   }
 
@@ -25,7 +26,7 @@ extension RecordRules {
     let leased = StoredRecord.State.inFlight(leaseUntil: now + claim.lease)
     switch found(entry, claim, now: now) {
     case .nothing: return RecordStep(.put(.record(anew(claim, leased))), .done)
-    case .lost(let standing): return RecordStep(.none, .lost(standing))
+    case .lost(let outcome): return RecordStep(.none, outcome)
     case .own(var record):
       guard case .inFlight = record.state else { return RecordStep(.none, .done) }
       record.state = leased
@@ -51,7 +52,7 @@ extension RecordRules {
     let completed = StoredRecord.State.completed(StoredCompletion(completion, now: now))
     switch found(entry, claim, now: now) {
     case .nothing: return RecordStep(.put(.record(anew(claim, completed))), .done)
-    case .lost(let standing): return RecordStep(.none, .lost(standing))
+    case .lost(let outcome): return RecordStep(.none, outcome)
     case .own(var record):
       switch record.state {
       case .inFlight, .unknown:
@@ -70,7 +71,7 @@ extension RecordRules {
     if case .fence(_, _, claim.owner) = present(entry, now: now) { return RecordStep(.none, .done) }
     switch found(entry, claim, now: now) {
     case .nothing: return RecordStep(.none, .done)
-    case .lost(let standing): return RecordStep(.none, .lost(standing))
+    case .lost(let outcome): return RecordStep(.none, outcome)
     case .own(let record):
       switch record.state {
       case .inFlight, .unknown:
@@ -91,7 +92,7 @@ extension RecordRules {
   ) -> RecordStep<OwnerOutcome> {
     switch found(entry, claim, now: now) {
     case .nothing: return RecordStep(.put(.record(anew(claim, .unknown(since: now)))), .done)
-    case .lost(let standing): return RecordStep(.none, .lost(standing))
+    case .lost(let outcome): return RecordStep(.none, outcome)
     case .own(var record):
       switch record.state {
       case .inFlight(let leaseUntil):

@@ -108,7 +108,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
         grantedAt = requestedAt
         permit.renewed(requestedAt: requestedAt, lease: claim.lease)
         schedule(in: claim.lease / 3)
-      case .lost:
+      case .lost, .replaced:
         // Nothing is sent any more. The client's response depends on the record's state when the owner ends.
         permit.revoke()
         stopRenewing()

@@ -188,7 +188,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     }
   }
 
-  /// What follows a claim by what this process knows, or else by the store's reply, and which of the two it was.
+  /// The action after a claim, decided by this process's knowledge or else by the store's reply, and the source of it.
   ///
   /// - Parameter mayRun: Whether room for a response must be certain before the store is queried.
   @inline(never)

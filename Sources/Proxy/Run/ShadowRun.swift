@@ -56,7 +56,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     delivery.errorFormat = .problem
     let passage = PassThrough(runner: runner, label: .shadow(would: would))
     guard let ownership else {
-      // What a body could not be read for may end a request that is not protected, too.
+      // A failure to read the body may also end a request that is not protected.
       if let failure = delivery.bodyFailure { throw failure }
       try await passage.run(request.target, by: route)
       return

@@ -103,6 +103,6 @@ extension Worker {
 
   /// Counts an owner that has lost its record while it lived.
   func countSuperseded(_ outcome: OwnerOutcome) {
-    if case .lost = outcome { metrics.add(.supersededOwners) }
+    if outcome != .done { metrics.add(.supersededOwners) }
   }
 }

@@ -35,11 +35,22 @@ extension RedisStore {
     return .lost(try result.standing(now: reply.now, response: reply.response))
   }
 
+  /// Returns the outcome of an owner's command, with the response and decoded.
+  func outcome(of reply: ScriptReply, _ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    if case .result(let result) = reply.ending, let record = result.record, record.owner != claim.owner,
+      record.fingerprint != claim.fingerprint.text,
+      record.standing(now: reply.now, response: nil) != .absent
+    {
+      return .replaced
+    }
+    return try await outcome(of: reply, claim.id, claim.key)
+  }
+
   /// Returns the outcome of an owner's or an operator's command, with the response and decoded.
   ///
   /// - Parameter key: The client's key, if it is known.
   func outcome(
-    of reply: ScriptReply, _ id: RecordID, _ key: IdempotencyKey?
+    of reply: ScriptReply, _ id: RecordID, _ key: IdempotencyKey? = nil
   ) async throws(StoreError) -> OwnerOutcome {
     try await codec.decoded(try outcome(of: try await withResponse(reply, of: id)), of: id, key)
   }
@@ -104,4 +115,9 @@ extension ClaimOutcome {
     case .taken, .mismatch, .otherRecipe: true
     }
   }
+}
+
+extension Fingerprint {
+  /// The text in a record.
+  fileprivate var text: String { "\(digest.text) \(recipe.text)" }
 }

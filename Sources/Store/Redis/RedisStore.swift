@@ -195,7 +195,7 @@ public struct RedisStore: RecordStore {
       writer.timeToLive(claim.lease, claim.unknownRetention, claim.remember, over: claim.fence)
     }
     note(reply, of: claim)
-    return try await outcome(of: reply, claim.id, claim.key)
+    return try await outcome(of: reply, claim)
   }
 
   public func complete(
@@ -206,9 +206,9 @@ public struct RedisStore: RecordStore {
     let reply = try await write(stored, of: claim)
     note(reply, of: claim)
     guard reply.isFirst else {
-      let outcome = try await outcome(of: reply, claim.id, claim.key)
+      let outcome = try await outcome(of: reply, claim)
       // Nothing else would delete the response of an owner that was superseded.
-      if case .lost = outcome { eraseResponse(of: stored, claim) }
+      if outcome != .done { eraseResponse(of: stored, claim) }
       return CompletionReply(outcome: outcome, record: nil)
     }
     let record = CompletedRecord(
@@ -254,7 +254,7 @@ public struct RedisStore: RecordStore {
       writer.token(argument: claim.owner)
       writer.argument(release == .deleted ? "deleted" : "remembered")
     }
-    return try await outcome(of: reply, claim.id, claim.key)
+    return try await outcome(of: reply, claim)
   }
 
   public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
@@ -265,7 +265,7 @@ public struct RedisStore: RecordStore {
       writer.argument { $0.record(claim, span: 0, recipe: text) }
       writer.timeToLive(claim.unknownRetention, claim.remember, over: claim.fence)
     }
-    return try await outcome(of: reply, claim.id, claim.key)
+    return try await outcome(of: reply, claim)
   }
 
   public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
@@ -313,8 +313,8 @@ public struct RedisStore: RecordStore {
       writer.argument(deadline.milliseconds)
     }
     erase(after: reply, of: id)
-    let outcome = try await outcome(of: reply, id, nil)
-    if case .lost = outcome, kept?.place == .ownKey {
+    let outcome = try await outcome(of: reply, id)
+    if outcome != .done, kept?.place == .ownKey {
       nodes.send(RedisPlainCommand("DEL", keys.response(id, RedisRecord.responseKey(token))), id)
     }
     return outcome

@@ -1,6 +1,7 @@
 import NIOCore
 
-/// Dates in the format of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7), in UTC and whole seconds.
+/// Dates of HTTP (RFC 9110, section 5.6.7), in UTC and whole seconds: written as `Sun, 06 Nov 1994 08:49:37 GMT`, and
+/// read also in the two obsolete formats, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
 public enum HTTPDate {
   /// The length of every date, in bytes.
   public static let length = 29
@@ -19,8 +20,37 @@ public enum HTTPDate {
     }
   }
 
-  /// The Unix time of a date, in seconds; `nil` for anything else, such as an obsolete format or a wrong weekday.
-  public static func parse(_ bytes: UnsafeRawBufferPointer) -> Int? {
+  /// The Unix time of a date, in seconds; `nil` for anything else, such as a wrong weekday.
+  ///
+  /// - Parameter now: The present Unix time in seconds, which is read only for a year of two digits.
+  public static func parse(_ bytes: UnsafeRawBufferPointer, now: () -> Int) -> Int? {
+    if bytes.count == length { return parse(bytes) }
+    guard let text = fromObsolete(String(decoding: bytes, as: UTF8.self), now: now) else { return nil }
+    return Array(text.utf8).withUnsafeBytes { parse($0) }
+  }
+
+  /// A date in an obsolete format as one in the present format; `nil` for another text. The caller checks the parts.
+  private static func fromObsolete(_ text: String, now: () -> Int) -> String? {
+    let words = text.split(separator: " ", omittingEmptySubsequences: false)
+    // The day of `asctime` has a space in place of a leading zero.
+    if words.count == 5 || words.count == 6 && words[2].isEmpty {
+      let day = words.count == 5 ? "\(words[2])" : "0\(words[3])"
+      return "\(words[0]), \(day) \(words[1]) \(words[words.count - 1]) \(words[words.count - 2]) GMT"
+    }
+    guard words.count == 4, words[3] == "GMT", weekdayNames.contains(words[0]) else { return nil }
+    let parts = words[1].split(separator: "-", omittingEmptySubsequences: false)
+    guard parts.count == 3, parts[2].utf8.count == 2, let year = Int(parts[2]), year >= 0 else { return nil }
+    // A date is at most fifty years ahead.
+    let latest = CivilDate(days: now() / 86_400).year + 50
+    let fullYear = latest - (latest - year) % 100
+    return "\(words[0].prefix(3)), \(parts[0]) \(parts[1]) \(fullYear) \(words[2]) GMT"
+  }
+
+  private static let weekdayNames: Set<Substring> = [
+    "Monday,", "Tuesday,", "Wednesday,", "Thursday,", "Friday,", "Saturday,", "Sunday,",
+  ]
+
+  private static func parse(_ bytes: UnsafeRawBufferPointer) -> Int? {
     guard bytes.count == length, let year = number(bytes, 12..<16), let day = number(bytes, 5..<7),
       let hour = number(bytes, 17..<19), let minute = number(bytes, 20..<22),
       let second = number(bytes, 23..<25),

@@ -61,7 +61,7 @@ struct MemberDigestsTests {
     let members = try #require(try members(body(0..<100, 1)))
     #expect(members.members.count == 32 && members.isCut)
     #expect(try difference(body(0..<100, 1), body(0..<100, 2))?.changed.count == 32)
-    // What comes before the first ones may be one of those that were not kept.
+    // A member before the first ones may be one of those that were not kept.
     let more = try #require(try difference(body(1..<100, 1), body(0..<100, 1)))
     #expect(more.changed.isEmpty && more.added.isEmpty && more.missing == 0)
   }

@@ -304,12 +304,13 @@ import Testing
       Issue.record("a fenced owner could not claim again")
       return
     }
-    for standing in [
-      Standing.absent, .released(attempt: 2), .unknown(age: 5, attempt: 2), .expired(attempt: 2),
+    for outcome in [
+      OwnerOutcome.lost(.absent), .lost(.released(attempt: 2)), .lost(.unknown(age: 5, attempt: 2)),
+      .lost(.expired(attempt: 2)), .replaced,
     ] {
       var refused = Self.settling()
-      guard case .refuse(let problem) = refused.stored(.lost(standing)) else {
-        Issue.record("a fenced owner responded although the record is \(standing)")
+      guard case .refuse(let problem) = refused.stored(outcome) else {
+        Issue.record("a fenced owner responded although the store replied \(outcome)")
         continue
       }
       #expect(problem.code == .outcomeUnknown)

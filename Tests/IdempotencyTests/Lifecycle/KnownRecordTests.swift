@@ -181,6 +181,7 @@ import Testing
     #expect(end(.deleted) == nil)
     #expect(end(.released, .lost(.completed(.sample()))) == .taken(until: Self.now + 60_000))
     #expect(end(.completed(500), .lost(.absent)) == nil)
+    #expect(end(.completed(500), .replaced) == .taken(until: Self.now + .seconds(120)))
     let other = KnownRecord(.owned, owner: OwnerToken(high: 7, low: 7), fingerprint: Self.print)
     #expect(other.ended(by: claim, as: .deleted, .done, now: Self.now) == other)
   }

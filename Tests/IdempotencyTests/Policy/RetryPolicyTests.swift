@@ -58,6 +58,7 @@ import Testing
       ([], .none), (["2"], .span(2000)), (["0"], .span(0)), (["soon"], .unreadable), (["-1"], .unreadable),
       (["1", "2"], .unreadable), (["99999999999999"], .span(.seconds(1 << 32))),
       (["Sun, 06 Nov 1994 08:49:37 GMT"], .span(7000)), (["Sun, 06 Nov 1994 08:49:20 GMT"], .span(0)),
+      (["Sunday, 06-Nov-94 08:49:37 GMT"], .span(7000)), (["Sun Nov  6 08:49:37 1994"], .span(7000)),
     ] as [([String], RetryAfter)])
   func `Retry-After is seconds or a date`(fields: [String], expected: RetryAfter) {
     var message = Request()

@@ -218,6 +218,20 @@ import Testing
     }
   }
 
+  @Test func `an owner does not learn the outcome of another payload`() {
+    let completion = Completion(outcome: Self.response, retention: 1, remember: 1)
+    var record = Self.record(Self.completed())
+    record.owner = Self.theirs
+    record.fingerprint.digest.words[3] ^= 1
+    let owner = Self.claim()
+    let replaced = RecordStep(.none, OwnerOutcome.replaced)
+    #expect(RecordRules.renew(.record(record), owner, now: Self.now) == replaced)
+    #expect(RecordRules.markUnknown(.record(record), owner, now: Self.now) == replaced)
+    #expect(RecordRules.release(.record(record), owner, .remembered, now: Self.now) == replaced)
+    let completed = RecordRules.complete(.record(record), owner, with: completion, now: Self.now)
+    #expect(completed == RecordStep(.none, CompletionReply(outcome: .replaced, record: nil)))
+  }
+
   @Test func `a completion returns the record as stored, also a repeated one`() {
     let completion = Completion(outcome: Self.response, retention: 100, remember: 500)
     let open = Self.entry(.inFlight(leaseUntil: Self.now))

@@ -55,7 +55,33 @@ import Testing
       #expect(second.firstSeen >= first.firstSeen)
       #expect(!second.followsUnknown)
       #expect(second.onlyRejectedSoFar)
-      #expect(try await store.complete(first, with: Samples.completion()).outcome.lost == .inFlight)
+      #expect(try await store.complete(first, with: Samples.completion()).outcome == .replaced)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `an owner of a forgotten record does not learn the outcome of another payload`(
+    _ kind: StoreUnderTest
+  ) async throws {
+    try await kind.run { store async throws in
+      let first = try await store.granted(Samples.request())
+      #expect(try await store.forget(first.id, fence: .seconds(60)))
+      let changes = [
+        Samples.changed(first),
+        Samples.again(first).changed(fingerprint: Samples.fingerprint(Recipe(body: .raw))),
+      ]
+      for request in changes {
+        let second = try await store.completed(request)
+        #expect(try await store.renew(first) == .replaced)
+        #expect(try await store.markUnknown(first) == .replaced)
+        #expect(try await store.release(first, .remembered) == .replaced)
+        #expect(try await store.complete(first, with: Samples.completion()).outcome == .replaced)
+        #expect(try await store.find(first.id).completedRecord?.attempt == second.attempt)
+        #expect(try await store.forget(first.id, fence: .seconds(60)))
+      }
+      // The same payload's outcome is the owner's as well.
+      _ = try await store.completed(Samples.again(first))
+      #expect(try await store.complete(first, with: Samples.completion()).outcome.lost == .completed)
     }
   }
 

@@ -31,7 +31,8 @@ struct RedisRecord: Equatable {
   var isEncoded = false
   /// The end of the fence, as in `StoredRecord`.
   var fencedUntil: StoreInstant?
-  var recipe: String
+  /// Digest and recipe, with a space between them.
+  var fingerprint: String
   var status = 0
   var location: String?
   /// The response if it is part of the record's text and can be read.
@@ -47,7 +48,7 @@ struct RedisRecord: Equatable {
       let state = cursor.next().flatMap(Self.state), let attempt = cursor.number(),
       let firstSeen = cursor.number(), let since = cursor.number(), let span = cursor.number(),
       let unknownRetention = cursor.number(), let remember = cursor.number(), let flags = cursor.next(),
-      cursor.next() != nil, let recipe = cursor.next()
+      let fingerprint = cursor.next(2)
     else { return nil }
     self.owner = owner
     self.state = state
@@ -57,7 +58,7 @@ struct RedisRecord: Equatable {
     self.span = Milliseconds(span)
     self.unknownRetention = Milliseconds(unknownRetention)
     self.remember = Milliseconds(remember)
-    self.recipe = String(decoding: recipe, as: UTF8.self)
+    self.fingerprint = String(decoding: fingerprint, as: UTF8.self)
     guard read(flags: flags) else { return nil }
     guard state == .completed else { return }
     guard let status = cursor.number() else { return nil }
@@ -68,6 +69,9 @@ struct RedisRecord: Equatable {
     }
     location = cursor.remainder.map { String(decoding: $0, as: UTF8.self) }
   }
+
+  /// The text of the fingerprint's recipe.
+  var recipe: String { String(fingerprint.drop { $0 != " " }.dropFirst()) }
 
   /// Whether the record's text should end with a response, and ends with something else.
   var isResponseDamaged: Bool { responsePlace == .record && state == .completed && response == nil }
@@ -155,6 +159,13 @@ struct RedisRecord: Equatable {
       while position < bytes.count, bytes[position] != 0x20 { position += 1 }
       defer { position += 1 }
       return UnsafeRawBufferPointer(rebasing: bytes[start..<position])
+    }
+
+    /// The next parts with the spaces between them.
+    mutating func next(_ count: Int) -> UnsafeRawBufferPointer? {
+      let start = position
+      for _ in 0..<count where next() == nil { return nil }
+      return UnsafeRawBufferPointer(rebasing: bytes[start..<position - 1])
     }
 
     mutating func number() -> Int64? {

@@ -33,6 +33,8 @@ extension ClientResponseHead {
       head.copyFields(
         into: &out,
         omitting: keepsLength ? Self.droppedFromResponses.subtracting(.length) : Self.droppedFromResponses)
+      // RFC 9110, section 6.6.1
+      if head.status >= 200, head.first(.date) == nil { Self.writeDate(now(), into: &out) }
       if let label { label.write(into: &out) }
       if let crossOrigin { crossOrigin.writeAdditions(to: head, into: &out) }
     case .recorded(let record, let response):

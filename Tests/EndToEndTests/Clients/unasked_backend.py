@@ -11,6 +11,7 @@ behaviour.
 import ctypes
 import socket
 import ssl
+import struct
 import sys
 import threading
 import time
@@ -132,6 +133,13 @@ class Connection:
         """The same in order."""
         self.socket.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it")
         return self.leave()
+
+    def do_aborted(self, key, path):
+        """The same, ended by a reset: some of it may be lost."""
+        self.socket.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall or half")
+        time.sleep(0.3)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return True
 
     def do_whole(self, key, path):
         """Whole by its length, and then cut."""

@@ -24,11 +24,13 @@ struct HPACKHeadersTests {
     head.append("X-Hop", "1")
     head.append("Transfer-Encoding", "chunked", as: .transferEncoding)
     head.append("X-Kept", "1")
+    head.append("Date", "Sun, 06 Nov 1994 08:49:37 GMT", as: .date)
     let response = ClientResponse(
       head, label: .executed, body: ByteBuffer(string: "made"), trailers: ByteBuffer(), to: .post)
     #expect(
       HPACKHeaders(response.head).map { "\($0.name)=\($0.value)" } == [
-        ":status=201", "x-kept=1", "idempotency-status=executed", "content-length=4",
+        ":status=201", "x-kept=1", "date=Sun, 06 Nov 1994 08:49:37 GMT", "idempotency-status=executed",
+        "content-length=4",
       ])
   }
 }

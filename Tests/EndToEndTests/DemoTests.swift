@@ -4,6 +4,7 @@ import Testing
 /// `semel demo`, as a newcomer meets it.
 struct DemoTests {
   @Test func `the commands that the demo prints work as printed`() async throws {
+    try Tool.require("curl")
     try await Rig.withSlots {
       let (port, backendPort) = (FreePort.find(), FreePort.find())
       let demo = try ManagedProcess([

@@ -23,7 +23,7 @@ struct IdleConnectionTests {
       let path = try #require(
         Bundle.module.path(forResource: "idle_connections", ofType: "py", inDirectory: "Clients"))
       let client = try ManagedProcess([
-        "/usr/bin/env", "python3", path, "\(rig.semel.ports.proxy)", "\(Self.count)",
+        "python3", path, "\(rig.semel.ports.proxy)", "\(Self.count)",
       ])
       try await client.line(containing: "held \(Self.count)", within: .seconds(120))
       #expect(try await rig.semel.counter("semel_open_connections") == Self.count)

@@ -15,7 +15,7 @@ struct WireFuzzTests {
       Bundle.module.path(forResource: "fuzz_wire", ofType: "py", inDirectory: "Clients"))
     let seconds = more.isEmpty ? Self.seconds : 5
     let process = try ManagedProcess(
-      ["/usr/bin/env", "python3", path, "\(port)", "\(backend)", "\(seconds)", Self.seed] + more)
+      ["python3", path, "\(port)", "\(backend)", "\(seconds)", Self.seed] + more)
     try await process.exit(within: .seconds(seconds + 60))
     return process
   }

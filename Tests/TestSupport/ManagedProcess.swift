@@ -22,7 +22,7 @@ package final class ManagedProcess: Sendable {
   package let name: String
   package let state = Watched(State())
 
-  /// Starts `arguments[0]`, found by PATH, without standard input.
+  /// Starts `arguments[0]`, found by PATH, without standard input. Skips the test if that program is not installed.
   package init(_ arguments: [String], environment: [String: String] = [:]) throws {
     name = arguments.joined(separator: " ")
     let output = try Self.pipe()

@@ -30,7 +30,7 @@ package enum Spawner {
     return access(setpriv, X_OK) == 0 ? [setpriv, "--pdeathsig", "KILL"] : []
   }()
 
-  /// Starts `arguments[0]`, found by PATH, and returns its process id.
+  /// Starts `arguments[0]`, found by PATH, and returns its process id. Skips the test if that program is not installed.
   ///
   /// - Parameters:
   ///   - environment: variables over those of the tests.
@@ -38,7 +38,7 @@ package enum Spawner {
   package static func start(
     _ arguments: [String], environment: [String: String] = [:], output: (Int32, Int32)? = nil
   ) throws -> pid_t {
-    let arguments = wrapper + arguments
+    let arguments = wrapper + [try Tool.path(of: arguments[0])] + arguments.dropFirst()
     let result = NIOLockedValueBox<(code: Int32, process: pid_t)>((0, 0))
     let done = DispatchSemaphore(value: 0)
     thread.submit { _ in

@@ -38,7 +38,7 @@ struct NginxBackend: Sendable {
       """
     try configuration.write(toFile: directory.file("nginx.conf"), atomically: true, encoding: .utf8)
     process = try ManagedProcess([
-      "/usr/sbin/nginx", "-p", directory.path, "-c", directory.file("nginx.conf"),
+      "nginx", "-p", directory.path, "-c", directory.file("nginx.conf"),
     ])
     let deadline = ContinuousClock.now + .seconds(20)
     while (try? await RawClient(port: port)) == nil {

@@ -35,9 +35,12 @@ struct Rig: Sendable {
       do {
         outcome = .success(try await withDeadline(span) { try await body(rig) })
       } catch {
-        Issue.record(
-          "what semel said:\n\(rig.semel.process.output.suffix(4000))\(rig.semel.process.errors.suffix(4000))"
-        )
+        // A test that is skipped has been cancelled.
+        if !Task.isCancelled {
+          Issue.record(
+            "what semel said:\n\(rig.semel.process.output.suffix(4000))\(rig.semel.process.errors.suffix(4000))"
+          )
+        }
         outcome = .failure(error)
       }
       try? await rig.semel.kill()
@@ -61,13 +64,13 @@ struct Rig: Sendable {
     self.configuration = configuration
     directory = TemporaryDirectory()
     backend = OrdersBackend()
-    if backendIsUp { try await backend.start() }
     redis =
       if configuration.store == .redis {
         try await RedisServer(arguments: configuration.redisArguments, appendOnly: configuration.isAppendOnly)
       } else {
         nil
       }
+    if backendIsUp { try await backend.start() }
     let ports = SemelProcess.Ports()
     semel = try await SemelProcess(
       ports: ports,

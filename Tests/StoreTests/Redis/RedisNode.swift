@@ -95,7 +95,10 @@ enum SharedRedis {
   private static let started = Task { try await RedisServer() }
 
   static var server: RedisServer {
-    get async throws { try await started.value }
+    get async throws {
+      try Tool.require("redis-server")
+      return try await started.value
+    }
   }
 }
 

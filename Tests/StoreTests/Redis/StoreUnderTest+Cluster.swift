@@ -20,6 +20,9 @@ enum SharedCluster {
   private static let started = Task { try await RedisCluster() }
 
   static var cluster: RedisCluster {
-    get async throws { try await started.value }
+    get async throws {
+      try Tool.require("redis-server")
+      return try await started.value
+    }
   }
 }

@@ -1,4 +1,5 @@
 import Store
+import TestSupport
 
 extension StoreUnderTest {
   static let replicated = StoreUnderTest("Redis with a replica") {
@@ -19,6 +20,9 @@ enum SharedPair {
   private static let started = Task { try await ReplicaPair() }
 
   static var pair: ReplicaPair {
-    get async throws { try await started.value }
+    get async throws {
+      try Tool.require("redis-server")
+      return try await started.value
+    }
   }
 }

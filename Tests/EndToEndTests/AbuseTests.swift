@@ -136,6 +136,7 @@ struct AbuseTests {
       rig.semel.freeze()
       async let sent: Void = connection.send(text.dropFirst(text.count - size + 100).description)
       try await idle.send(Rig.orderText("idle"))
+      // Longer than the limits.
       try await Task.sleep(for: .milliseconds(1500))
       rig.semel.thaw()
       try await sent

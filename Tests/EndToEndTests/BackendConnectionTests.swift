@@ -31,6 +31,7 @@ struct BackendConnectionTests {
     let configuration = Configuration(top: ["workers": "1"], upstream: ["idle_timeout": "2s"])
     try await backend.run(nil, configuration) { rig in
       expectExecuted(try await rig.order("k"))
+      // Longer than the limit.
       try await Task.sleep(for: .milliseconds(2100))
       expectExecuted(try await rig.order("l"))
       #expect(Set(rig.backend.requests.map { $0["X-Connection"] }).count == 2)

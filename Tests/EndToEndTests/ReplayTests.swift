@@ -52,12 +52,8 @@ struct ReplayTests {
     try await Rig.run(Configuration(route: ["retention": "2h"])) { rig in
       _ = try await rig.order("k")
       let replay = try await rig.order("k")
-      let format = DateFormatter()
-      format.locale = Locale(identifier: "en_US_POSIX")
-      format.timeZone = TimeZone(identifier: "GMT")
-      format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-      let recordedAt = try #require(replay["Idempotency-Recorded-At"].flatMap { format.date(from: $0) })
-      let expires = try #require(replay["Idempotency-Expires"].flatMap { format.date(from: $0) })
+      let recordedAt = try #require(replay.date("Idempotency-Recorded-At"))
+      let expires = try #require(replay.date("Idempotency-Expires"))
       #expect(abs(recordedAt.timeIntervalSinceNow) < 60)
       #expect(abs(expires.timeIntervalSince(recordedAt) - 7200) <= 1)
     }

@@ -15,6 +15,7 @@ struct ResponseTimeoutTests {
       switch self {
       case .connection:
         try connection.readRequest()
+        // With the pause within the response longer than the limit.
         usleep(1_900_000)
         try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
         try connection.readRequest()
@@ -22,6 +23,7 @@ struct ResponseTimeoutTests {
         try connection.readHead()
         for _ in 0..<32 {
           _ = try connection.read(512 << 10)
+          // 1.9 s in all.
           usleep(60_000)
         }
       }
@@ -34,6 +36,7 @@ struct ResponseTimeoutTests {
     let backend = try RawServer(receiveBuffer: 64 << 10) { connection in
       try delay.pass(on: connection)
       try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 100000\r\n\r\n\(half)")
+      // Shorter than the limit.
       usleep(1_600_000)
       try connection.write(half)
       connection.readToEnd()

@@ -35,6 +35,7 @@ struct LateDeadlineTests {
           continuation.resume()
         }
       }
+      // The timer would fire within this.
       await context.sleep(milliseconds: 60)
       return log.names
     }

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import Platform
+import TestSupport
 import Testing
 
 /// The timers of a loop in real time: never early, and soon after they are due.
@@ -36,12 +37,12 @@ import Testing
 
   @Test func `a timer may start another, also after the wheel stood still`() async throws {
     try await onLoop { context in
-      for _ in 0..<3 {
-        await withUnsafeContinuation { continuation in
-          _ = context.timers.start(milliseconds: 1) {
-            _ = context.timers.start(milliseconds: 1) { continuation.resume() }
-          }
+      let fired = Watched(0)
+      for round in 1...3 {
+        _ = context.timers.start(milliseconds: 1) {
+          _ = context.timers.start(milliseconds: 1) { fired.withValue { $0 += 1 } }
         }
+        try await fired.until("the other timer of round \(round)") { $0 == round ? true : nil }
         // Longer than a tick without a timer: the wheel stands still and has to catch up.
         await withUnsafeContinuation { continuation in
           context.loop.scheduleTask(in: .milliseconds(25)) { continuation.resume() }

@@ -40,13 +40,15 @@ final class BackendConnection: ChannelInboundHandler {
   }
 
   private func response(_ reply: Reply, on channel: any Channel) {
-    let write: @Sendable () -> Void = {
-      channel.eventLoop.scheduleTask(in: TimeAmount(reply.delay)) { Self.write(reply, on: channel) }
+    let write: @Sendable () -> Void = { [backend] in
+      channel.eventLoop.scheduleTask(in: TimeAmount(reply.delay)) {
+        Self.write(reply, of: backend, on: channel)
+      }
     }
     if let gate = reply.gate { gate.whenOpen(write) } else { write() }
   }
 
-  private static func write(_ reply: Reply, on channel: any Channel) {
+  private static func write(_ reply: Reply, of backend: OrdersBackend, on channel: any Channel) {
     guard reply.ending != .closedWithoutResponse else { return channel.close(promise: nil) }
     channel.writeAndFlush(ByteBuffer(string: reply.head), promise: nil)
     var length = reply.content.count
@@ -56,16 +58,19 @@ final class BackendConnection: ChannelInboundHandler {
       channel.writeAndFlush(framed(ByteBuffer(bytes: bytes.prefix(length)), reply), promise: nil)
       end(reply, on: channel)
     case .filler:
-      fill(length, reply, on: channel)
+      fill(length, reply, of: backend, on: channel)
     }
   }
 
   /// Sends the next piece when the one before has left: no more than one is held.
-  private static func fill(_ count: Int, _ reply: Reply, on channel: any Channel) {
+  private static func fill(_ count: Int, _ reply: Reply, of backend: OrdersBackend, on channel: any Channel) {
     guard count > 0 else { return end(reply, on: channel) }
     let piece = min(count, 256 << 10)
     let sent = channel.writeAndFlush(framed(ByteBuffer(repeating: UInt8(ascii: "x"), count: piece), reply))
-    sent.whenSuccess { fill(count - piece, reply, on: channel) }
+    sent.whenSuccess {
+      backend.log.withValue { $0.sent += piece }
+      fill(count - piece, reply, of: backend, on: channel)
+    }
   }
 
   private static func framed(_ bytes: ByteBuffer, _ reply: Reply) -> ByteBuffer {

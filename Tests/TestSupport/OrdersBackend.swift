@@ -13,6 +13,8 @@ package final class OrdersBackend: Sendable {
     /// The number of heads that have come.
     package var begun = 0
     package var connections = 0
+    /// Bytes of large bodies that the kernel has taken.
+    package var sent = 0
   }
 
   package typealias Script = @Sendable (BackendRequest) -> Reply
@@ -106,6 +108,18 @@ package final class OrdersBackend: Sendable {
     try await log.until("request \(count) at the backend", within: span) { log in
       log.requests.count >= count ? log.requests : nil
     }
+  }
+
+  /// Waits until nobody takes more of the large bodies that it sends; the number of their bytes that were taken.
+  package func stalled() async throws -> Int {
+    try await log.until("bytes of a large body") { $0.sent > 0 ? true : nil }
+    var before = -1
+    while before != log.value.sent {
+      before = log.value.sent
+      // No event announces that nothing happens.
+      try await Task.sleep(for: .milliseconds(500))
+    }
+    return before
   }
 
   private func accept(_ channel: any Channel) {

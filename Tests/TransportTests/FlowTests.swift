@@ -105,6 +105,7 @@ import Wire
       var upstream = UpstreamSettings.loopback(server.port)
       upstream.idleTimeout = .seconds(1)
       _ = try await harness.upstream.begin(.to(upstream)).finish()
+      // Longer than the limit.
       await harness.context.sleep(milliseconds: 1050)
       _ = try await harness.upstream.begin(.to(upstream)).finish()
       #expect(server.tally.connections == 2)
@@ -112,19 +113,21 @@ import Wire
   }
 
   @Test func `a connection that the backend closed is not reused`() async throws {
+    let ended = Watched(0)
     let server = try RawServer { connection in
       try connection.readRequest()
       try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
       connection.halfClose()
       connection.readToEnd()
+      ended.withValue { $0 += 1 }
     }
     try await Harness.run { harness async throws in
-      for _ in 0..<10 {
+      for number in 1...10 {
         #expect(
           try await harness.upstream.begin(.to(server, "POST", permit: .fresh())).finish().status == 200)
-        await harness.context.sleep(milliseconds: 10)
+        try await ended.until("the end of connection \(number)") { $0 == number ? true : nil }
       }
-      #expect(server.tally.requests == 10)
+      #expect(server.tally.connections == 10 && server.tally.requests == 10)
     }
   }
 
@@ -155,6 +158,7 @@ import Wire
       var before = -1
       while before != server.tally.written {
         before = server.tally.written
+        // No event announces that nothing happens.
         await harness.context.sleep(milliseconds: 100)
       }
       #expect(before < size / 2)
@@ -254,6 +258,7 @@ import Wire
       let body = RequestBody.whole(ByteBuffer(repeating: 0x61, count: 4 << 20))
       for pause in 0..<20 {
         let exchange = harness.upstream.begin(.to(server, "POST", body: body))
+        // Another moment each time.
         if pause > 0 { await harness.context.sleep(milliseconds: Int64(pause % 4)) }
         exchange.close()
         exchange.close()

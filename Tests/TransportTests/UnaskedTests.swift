@@ -38,10 +38,11 @@ import Testing
 
   /// The process stood still for longer than the time-out, and the response lay there all the while.
   @Test func `a late time-out reads once before it gives up`() async throws {
+    let standsStill = ScriptGate()
     let sent = ScriptGate()
     let server = try RawServer { connection in
       try connection.readRequest()
-      usleep(150_000)
+      standsStill.pass()
       try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown")
       sent.open()
       connection.readToEnd()
@@ -50,8 +51,10 @@ import Testing
       let exchange = harness.upstream.begin(.to(server, "POST", permit: .fresh()))
       await server.reached { $0.requests == 1 }
       harness.context.loop.execute {
+        standsStill.open()
         sent.pass()
-        usleep(100_000)
+        // Longer than the time-out.
+        usleep(150_000)
       }
       #expect(try await exchange.finish(within: 100).body == "own")
     }

@@ -77,6 +77,7 @@ import Testing
       var before = -1
       while before != stream.taken {
         before = stream.taken
+        // No event announces that nothing happens.
         await harness.context.sleep(milliseconds: 100)
       }
       #expect(before < 8 << 20)

@@ -1,9 +1,19 @@
+import Foundation
 import TestSupport
 import Testing
 
 extension ReceivedResponse {
   /// The exchange as Semel states it.
   var idempotencyStatus: String? { self["Idempotency-Status"] }
+
+  /// The time that a field states, an HTTP date.
+  func date(_ name: String) -> Date? {
+    let format = DateFormatter()
+    format.locale = Locale(identifier: "en_US_POSIX")
+    format.timeZone = TimeZone(identifier: "GMT")
+    format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+    return self[name].flatMap { format.date(from: $0) }
+  }
 }
 
 /// The response is the backend's, run just now.

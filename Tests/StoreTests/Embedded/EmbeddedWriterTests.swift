@@ -46,15 +46,19 @@ import Testing
     configuration.allowsUnsafeTransactions = true
     let operatorShell = try DatabaseQueue(path: path, configuration: configuration)
     try await operatorShell.writeWithoutTransaction { try $0.execute(sql: "BEGIN EXCLUSIVE") }
+    let begun = Watched(0)
     return try await withThrowingTaskGroup(of: ByteBuffer.self) { group in
       for claim in claims {
         group.addTask {
+          begun.withValue { $0 += 1 }
           guard case .taken(let standing) = try await store.claim(Samples.again(claim)),
             case .kept(let response) = standing.completedRecord?.outcome
           else { throw Unexpected(what: "no completed record") }
           return response.body
         }
       }
+      try await begun.until("all claims") { $0 == claims.count ? true : nil }
+      // No event announces that the last of them are in the writer's queue.
       try await Task.sleep(for: .milliseconds(300))
       try await operatorShell.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
       return try await group.reduce(into: []) { $0.append($1) }

@@ -139,8 +139,6 @@ import Testing
     case .invalidated(let id): cache.invalidate(id)
     }
   }
-
-  /// Looks until it is so: an inspection comes every few seconds.
 }
 
 extension RedisNode {

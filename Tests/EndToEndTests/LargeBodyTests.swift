@@ -25,12 +25,7 @@ struct LargeBodyTests {
       let bytes = Array(Self.form((64 << 10) * max(1, min(16, Int(Duration.milliseconds(150) / probe)))).utf8)
       var connections: [RawClient] = []
       for number in 0..<Self.count {
-        let connection = try await RawClient(port: rig.semel.ports.proxy)
-        let fields = Self.type + Rig.fields(key: "large-\(number)").filter { $0.0 != "Content-Type" }
-        let length = ("Content-Length", "\(bytes.count)")
-        try await connection.send(HTTPClient.request("POST", "/v1/orders", fields + [length]))
-        try await connection.send(bytes.dropLast())
-        connections.append(connection)
+        connections.append(try await sendAllButTheLast(of: bytes, rig, "large-\(number)"))
       }
       // All of them have been read but for their last bytes.
       expectExecuted(try await rig.order("before"))
@@ -67,9 +62,21 @@ struct LargeBodyTests {
     return ContinuousClock.now - start
   }
 
+  private static func fields(_ key: String) -> [(String, String)] {
+    type + Rig.fields(key: key).filter { $0.0 != "Content-Type" }
+  }
+
+  /// The connection of a request of which one byte is not yet sent.
+  private func sendAllButTheLast(of bytes: [UInt8], _ rig: Rig, _ key: String) async throws -> RawClient {
+    let connection = try await RawClient(port: rig.semel.ports.proxy)
+    let fields = Self.fields(key) + [("Content-Length", "\(bytes.count)")]
+    try await connection.send(HTTPClient.request("POST", "/v1/orders", fields))
+    try await connection.send(bytes.dropLast())
+    return connection
+  }
+
   private func send(_ rig: Rig, _ key: String, _ body: String) async throws -> ReceivedResponse {
-    let fields = Self.type + Rig.fields(key: key).filter { $0.0 != "Content-Type" }
-    return try await rig.semel.client.send("POST", "/v1/orders", fields, body: body)
+    try await rig.semel.client.send("POST", "/v1/orders", Self.fields(key), body: body)
   }
 
   @Test func `a large body has the same fingerprint whatever its spelling`() async throws {

@@ -4,86 +4,108 @@ import TestSupport
 import Testing
 
 struct RouteTests {
-  @Test func `all members of a route are read`() throws {
-    let settings = try load(
-      upstream + """
-        routes:
-          - name: r
-            match: {methods: [POST, PATCH], path: "/v1/orders/{id}", host: "*.API.example.com", headers: {X-Api-Version: "2"}, graphql: mutation}
-            upstream: backend
-            idempotency: optional
-            key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f", ["query:a", "json:/b"], payload], format: uuid, min_length: 2, max_length: 99}
-            caller: {parts: ["header:Authorization", "header:X-Device-Id", "cookie:Session", "query:Account", "json:/a/b", address], anonymous: allow, schemes: [GNAP]}
-            endpoint: route
-            spelling: caseless
-            content_coding: pass
-            fingerprint: {body: auto, headers: [X-A, X-B], ignore: [/sent_at], explain: true}
-            mismatch_status: 422
-            duplicates: reject
-            wait_timeout: 0s
-            max_waiters: 1
-            lease: 1s
-            retention: 1h
-            remember: 2h
-            unknown_retention: 3h
-            outcomes: {final: [503], retry: [500, 4xx], unknown: [5xx]}
-            on_unknown: retry
-            max_attempts: 5
-            on_store_failure: open
-            max_request_body: 2KiB
-            max_response_body: 0B
-            set_cookie: keep
-            response_timeout: 7s
-            stream: true
-            cors: {origins: [https://shop.example], credentials: true}
-        """)
-    let backend = try #require(settings.onlyUpstream)
-    let match = RouteMatch(
-      methods: ["POST", "PATCH"], path: try PathPattern(parsing: "/v1/orders/{id}"),
-      host: "*.api.example.com",
-      headers: [RequiredHeader(name: "x-api-version", value: "2")], graphql: .mutation)
-    var expected = RoutePolicy(name: "r", match: match, upstream: backend)
-    expected.idempotency = .optional
-    expected.key.from = [
-      .header("x-key"), .query("k"), .json("/a/b"), .form("f"), .composite([.query("a"), .json("/b")]),
-      .payload,
+  /// Tests that a route of these members is read as the minimal route with these changes.
+  private func expectRoute(
+    _ members: String, equals change: (inout RoutePolicy) throws -> Void,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let settings = try load(route(members))
+    var expected = RoutePolicy(name: "r", match: RouteMatch(), upstream: try #require(settings.onlyUpstream))
+    expected.caller = CallerPolicy(parts: [.address])
+    try change(&expected)
+    #expect(settings.routes == [expected], sourceLocation: sourceLocation)
+  }
+
+  @Test func `the members that choose a request are read`() throws {
+    try expectRoute(
+      """
+      match: {methods: [POST, PATCH], path: "/v1/orders/{id}", host: "*.API.example.com",
+      headers: {X-Api-Version: "2"}, graphql: mutation}, upstream: backend, idempotency: optional
+      """
+    ) {
+      $0.match = RouteMatch(
+        methods: ["POST", "PATCH"], path: try PathPattern(parsing: "/v1/orders/{id}"),
+        host: "*.api.example.com",
+        headers: [RequiredHeader(name: "x-api-version", value: "2")], graphql: .mutation)
+      $0.idempotency = .optional
+    }
+  }
+
+  @Test func `the members that identify a request are read`() throws {
+    try expectRoute(
+      """
+      key: {from: ["header:X-Key", "query:k", "json:/a/b", "form:f", ["query:a", "json:/b"], payload],
+      format: uuid, min_length: 2, max_length: 99}, endpoint: route, spelling: caseless, content_coding: pass,
+      fingerprint: {body: auto, headers: [X-A, X-B], ignore: [/sent_at], explain: true}, mismatch_status: 422
+      """
+    ) {
+      $0.key.from = [
+        .header("x-key"), .query("k"), .json("/a/b"), .form("f"), .composite([.query("a"), .json("/b")]),
+        .payload,
+      ]
+      $0.key.format = .uuid
+      $0.key.minLength = 2
+      $0.key.maxLength = 99
+      $0.endpoint = .route
+      $0.spelling = .caseless
+      $0.contentCoding = .pass
+      $0.recipe = Recipe(body: .auto, headers: ["x-a", "x-b"], ignore: ["/sent_at"])
+      $0.explainsMismatch = true
+      $0.mismatchStatus = 422
+    }
+  }
+
+  @Test func `the members of a caller are read`() throws {
+    let text = """
+      routes:
+        - name: r
+          caller: {parts: ["header:Authorization", "header:X-Device-Id", "cookie:Session", "query:Account", "json:/a/b", address], anonymous: allow, schemes: [GNAP]}
+      """
+    let parts: [CallerPart] = [
+      .header("authorization"), .header("x-device-id"), .cookie("Session"), .query("Account"), .json("/a/b"),
+      .address,
     ]
-    expected.key.format = .uuid
-    expected.key.minLength = 2
-    expected.key.maxLength = 99
-    expected.caller = CallerPolicy(
-      parts: [
-        .header("authorization"), .header("x-device-id"), .cookie("Session"), .query("Account"),
-        .json("/a/b"),
-        .address,
-      ],
-      anonymous: .allow,
-      schemes: ["gnap"])
-    expected.endpoint = .route
-    expected.spelling = .caseless
-    expected.contentCoding = .pass
-    expected.recipe = Recipe(body: .auto, headers: ["x-a", "x-b"], ignore: ["/sent_at"])
-    expected.explainsMismatch = true
-    expected.mismatchStatus = 422
-    expected.duplicates = .reject
-    expected.waitTimeout = 0
-    expected.maxWaiters = 1
-    expected.lease = 1000
-    expected.retention = 3_600_000
-    expected.remember = 7_200_000
-    expected.unknownRetention = 10_800_000
-    expected.outcomes = OutcomeTable(
-      final: [.status(503)], retry: [.status(500), .hundred(4)], unknown: [.hundred(5)])
-    expected.onUnknown = .retry
-    expected.maxAttempts = 5
-    expected.onStoreFailure = .open
-    expected.maxRequestBody = 2048
-    expected.maxResponseBody = 0
-    expected.setCookie = .keep
-    expected.responseTimeout = 7000
-    expected.cors = CORSPolicy(origins: ["https://shop.example"], credentials: true)
-    expected.stream = true
-    #expect(settings.routes == [expected])
+    let expected = CallerPolicy(parts: parts, anonymous: .allow, schemes: ["gnap"])
+    #expect(try load(upstream + text).routes.map(\.caller) == [expected])
+  }
+
+  @Test func `the members of records and outcomes are read`() throws {
+    try expectRoute(
+      """
+      duplicates: reject, wait_timeout: 0s, max_waiters: 1, lease: 1s, retention: 1h, remember: 2h,
+      unknown_retention: 3h, outcomes: {final: [503], retry: [500, 4xx], unknown: [5xx]}, on_unknown: retry,
+      max_attempts: 5, on_store_failure: open
+      """
+    ) {
+      $0.duplicates = .reject
+      $0.waitTimeout = 0
+      $0.maxWaiters = 1
+      $0.lease = 1000
+      $0.retention = 3_600_000
+      $0.remember = 7_200_000
+      $0.unknownRetention = 10_800_000
+      $0.outcomes = OutcomeTable(
+        final: [.status(503)], retry: [.status(500), .hundred(4)], unknown: [.hundred(5)])
+      $0.onUnknown = .retry
+      $0.maxAttempts = 5
+      $0.onStoreFailure = .open
+    }
+  }
+
+  @Test func `the members of bodies and responses are read`() throws {
+    try expectRoute(
+      """
+      max_request_body: 2KiB, max_response_body: 0B, set_cookie: keep, response_timeout: 7s, stream: true,
+      cors: {origins: [https://shop.example], credentials: true}
+      """
+    ) {
+      $0.maxRequestBody = 2048
+      $0.maxResponseBody = 0
+      $0.setCookie = .keep
+      $0.responseTimeout = 7000
+      $0.stream = true
+      $0.cors = CORSPolicy(origins: ["https://shop.example"], credentials: true)
+    }
   }
 
   @Test func `a route overrides the defaults, member by member`() throws {

@@ -26,11 +26,21 @@ package final class RedisCluster: Sendable {
     }
     self.masters = masters
     self.replicas = replicas
+    try shareSlots()
+    try await meet()
+    try await replicate()
+  }
+
+  private func shareSlots() throws {
     for (index, master) in masters.enumerated() {
       try master.command(["CLUSTER", "SET-CONFIG-EPOCH", "\(index + 1)"])
-      let (first, last) = (index * Self.slotCount / count, (index + 1) * Self.slotCount / count - 1)
+      let first = index * Self.slotCount / masters.count
+      let last = (index + 1) * Self.slotCount / masters.count - 1
       try master.command(["CLUSTER", "ADDSLOTSRANGE", "\(first)", "\(last)"])
     }
+  }
+
+  private func meet() async throws {
     for node in all.dropFirst() {
       guard let bus = node.busPort else { continue }
       try masters[0].command(["CLUSTER", "MEET", "127.0.0.1", "\(node.port)", "\(bus)"])
@@ -40,6 +50,9 @@ package final class RedisCluster: Sendable {
         try node.command(["CLUSTER", "INFO"])?.contains("cluster_known_nodes:\(all.count)") == true
       }
     }
+  }
+
+  private func replicate() async throws {
     for (master, own) in zip(masters, replicas) {
       for replica in own { try replica.command(["CLUSTER", "REPLICATE", try master.clusterID]) }
     }
@@ -54,9 +67,9 @@ package final class RedisCluster: Sendable {
       }
     }
     // Only a master that knows its replicas lists them.
-    for master in masters where replicaCount > 0 {
-      try await Self.until("the master has its replica") {
-        try master.command(["INFO", "replication"])?.contains("connected_slaves:\(replicaCount)") == true
+    for (master, own) in zip(masters, replicas) where !own.isEmpty {
+      try await Self.until("the master has its replicas") {
+        try master.command(["INFO", "replication"])?.contains("connected_slaves:\(own.count)") == true
       }
     }
   }

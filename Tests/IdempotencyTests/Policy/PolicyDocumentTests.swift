@@ -113,7 +113,7 @@ struct PolicyDocumentTests {
 
   @Test func `what it says of the problem codes is true of every problem`() throws {
     let known = Dictionary(grouping: try document([]).problems, by: \.code)
-    for problem in ProblemTests.all + ProblemTests.tokens {
+    for problem in ProblemTests.all {
       let entry = try #require(known[problem.code.rawValue]?.first)
       #expect(entry.statuses.contains(problem.status), "\(problem.code)")
       if let retryable = entry.retryable { #expect(retryable == problem.isRetryable, "\(problem.code)") }

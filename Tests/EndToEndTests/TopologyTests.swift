@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 /// Redis behind TLS, Sentinels and in a cluster, under the real binary.
-@Suite(.serialized) struct TopologyTests {
+@Suite(.serialized)
+struct TopologyTests {
   @Test func `orders run once on a Redis behind TLS, with a user whose password is in a file`() async throws {
     let certificates = try await Certificates()
     let server = try await certificates.server()

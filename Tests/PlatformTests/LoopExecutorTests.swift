@@ -4,7 +4,7 @@ import Platform
 import Testing
 
 /// The place and the time at which the tasks of a loop run.
-@Suite struct LoopExecutorTests {
+struct LoopExecutorTests {
   @Test func `a task runs on its loop, also after it waited for another thread`() async throws {
     try await onLoop { context in
       #expect(context.loop.inEventLoop)

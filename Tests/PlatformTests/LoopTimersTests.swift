@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The timers of a loop in real time: never early, and soon after they are due.
-@Suite struct LoopTimersTests {
+struct LoopTimersTests {
   @Test(arguments: [0, 1, 9, 10, 25, 60])
   func `a timer is never early`(milliseconds: Int64) async throws {
     let waited = try await onLoop { context in

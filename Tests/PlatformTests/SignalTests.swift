@@ -4,7 +4,7 @@ import Platform
 import Testing
 
 /// A wake-up for one waiting task.
-@Suite struct SignalTests {
+struct SignalTests {
   @Test func `a signal given while nobody waits is kept for one wait`() async throws {
     try await onLoop { context in
       let signal = Signal(timers: context.timers)
@@ -56,7 +56,7 @@ import Testing
 }
 
 /// A wake-up for a call.
-@Suite struct SignalCallTests {
+struct SignalCallTests {
   @Test func `a call comes at the end of the turn in which the signal was given`() async throws {
     try await onLoop { context in
       let signal = Signal(timers: context.timers)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The wheel against a plain list of timers, and its corners.
-@Suite struct TimerWheelTests {
+struct TimerWheelTests {
   @Test func `a timer fires at its tick and not before`() {
     var wheel = TimerWheel<Int>(now: 100, buckets: 8)
     _ = wheel.start(at: 105, 1)

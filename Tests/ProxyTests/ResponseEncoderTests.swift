@@ -5,7 +5,8 @@ import Wire
 
 @testable import Proxy
 
-@Suite struct `The response encoder` {
+/// The response encoder.
+struct ResponseEncoderTests {
   private static func request(_ text: String) throws -> RequestHead {
     var decoder = RequestDecoder(limits: HeadLimits())
     var bytes = ByteBuffer(string: text)

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Settings
 
-@Suite struct SecureUpstreamTests {
+struct SecureUpstreamTests {
   private func upstream(_ members: String) throws -> UpstreamSettings? {
     try load("upstreams: {a: {\(members)}}").upstreams["a"]
   }

@@ -1,7 +1,8 @@
 import Telemetry
 import Testing
 
-@Suite struct `The counters` {
+/// The counters.
+struct CountersTests {
   @Test func `lose nothing when many threads count`() async {
     let metrics = Metrics(loops: 1)
     await withTaskGroup { group in

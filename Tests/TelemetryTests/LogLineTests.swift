@@ -1,7 +1,8 @@
 import Telemetry
 import Testing
 
-@Suite struct `A log line` {
+/// A log line.
+struct LogLineTests {
   private static func line(_ format: LogFormat, _ fill: (inout LogLine) -> Void) -> String {
     var line = LogLine(format: format)
     fill(&line)
@@ -35,7 +36,8 @@ import Testing
   }
 }
 
-@Suite struct `A time stamp` {
+/// A time stamp.
+struct TimeStampTests {
   @Test(
     arguments: [
       (0, "1970-01-01T00:00:00.000Z"), (1_769_847_330_042, "2026-01-31T08:15:30.042Z"),

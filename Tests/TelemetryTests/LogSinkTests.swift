@@ -6,7 +6,8 @@ import Testing
 
 @testable import Telemetry
 
-@Suite struct `The log sink` {
+/// The log sink.
+struct LogSinkTests {
   /// The two ends of a pipe.
   private static func pipe() throws -> (read: Int32, write: Int32) {
     var ends: [Int32] = [0, 0]

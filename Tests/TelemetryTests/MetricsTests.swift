@@ -1,7 +1,8 @@
 import Telemetry
 import Testing
 
-@Suite struct `The metrics page` {
+/// The metrics page.
+struct MetricsTests {
   private static func record(_ change: (inout AccessLogEntry) -> Void) -> AccessLogEntry {
     var record = AccessLogEntry()
     record.totalMicroseconds = 60

@@ -1,7 +1,8 @@
 import Telemetry
 import Testing
 
-@Suite struct `A trace context` {
+/// A trace context.
+struct TraceContextTests {
   private static func read(_ text: String) -> TraceContext? {
     Array(text.utf8).withUnsafeBytes { TraceContext($0) }
   }

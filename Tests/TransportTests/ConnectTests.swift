@@ -7,7 +7,8 @@ import Wire
 
 @testable import Transport
 
-@Suite struct `Connecting to a backend` {
+/// Connecting to a backend.
+struct ConnectTests {
   private func request(_ settings: UpstreamSettings, permit: SendPermit? = nil) -> UpstreamRequest {
     UpstreamRequest(
       upstream: settings, method: "POST", target: "/", fields: ByteBuffer(string: "Host: h\r\n"), body: .none,

@@ -8,7 +8,8 @@ import Wire
 
 @testable import Transport
 
-@Suite struct `Connections and flow` {
+/// Connections, their reuse, and the flow of bodies.
+struct FlowTests {
   private static func echo(_ connection: RawConnection) throws {
     while true {
       let request = try connection.readRequest()

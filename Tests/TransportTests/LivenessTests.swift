@@ -2,7 +2,8 @@ import Testing
 
 @testable import Transport
 
-@Suite struct `The liveness of a shared connection` {
+/// The liveness of a shared connection.
+struct LivenessTests {
   /// Lets so many seconds pass in which this much has been read, and gives what was to be done in each.
   private func tick(
     _ liveness: inout Liveness, _ seconds: Int, reads: Int = 0, responses: Int = 0, hasStreams: Bool = true
@@ -59,7 +60,8 @@ import Testing
   }
 }
 
-@Suite struct `The records of TLS` {
+/// The records of TLS.
+struct TLSRecordTests {
   private static let record: [UInt8] = [23, 3, 3, 0, 3, 1, 2, 3]
 
   @Test func `records of TLS end at their stated length, however they are cut`() {

@@ -5,7 +5,8 @@ import Testing
 
 @testable import Transport
 
-@Suite struct `The bytes of a request` {
+/// The bytes of a request.
+struct RequestBytesTests {
   /// The bytes that the backend reads for a request.
   private func bytes(
     _ method: String, _ target: String = "/a?b=c", fields: String = "Host: example.org\r\nX-A: 1\r\n",

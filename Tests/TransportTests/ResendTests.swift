@@ -5,7 +5,8 @@ import Testing
 
 @testable import Transport
 
-@Suite struct `A request is sent once` {
+/// A request that may be sent once, and no second time.
+struct ResendTests {
   /// Responds to the first request, then takes the second on the same connection and closes without a response.
   private static func trap() throws -> RawServer {
     try RawServer { connection in

@@ -6,7 +6,8 @@ import Wire
 
 @testable import Transport
 
-@Suite struct `The bytes of a response` {
+/// The bytes of a response.
+struct ResponseBytesTests {
   /// Sends one request, to which the server responds with these bytes, and after which it closes if `closing` is true.
   private func exchange(
     _ method: String = "GET", respondedBy bytes: String, closing: Bool = false

@@ -5,7 +5,8 @@ import Wire
 
 @testable import Transport
 
-@Suite struct `The send gate` {
+/// The send gate.
+struct SendGateTests {
   private func gate(_ method: String, _ body: RequestBody = .none, permit: SendPermit? = nil) -> SendGate {
     SendGate(
       UpstreamRequest(
@@ -63,7 +64,8 @@ import Wire
   }
 }
 
-@Suite struct `The backoff of connecting` {
+/// The backoff of connecting.
+struct ConnectBackoffTests {
   /// Draws the greatest number.
   private struct Highest: RandomNumberGenerator {
     mutating func next() -> UInt64 { .max }

@@ -7,8 +7,8 @@ import Testing
 
 @testable import Transport
 
-/// On connections in clear; those of TLS are tried end to end.
-@Suite struct `Unrequested bytes of a backend` {
+/// Unrequested bytes of a backend, on connections in clear; those of TLS are tried end to end.
+struct UnaskedTests {
   private static let stray = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray"
 
   @Test(arguments: ["GET", "HEAD", "POST", "DELETE"])

@@ -6,7 +6,8 @@ import Testing
 
 @testable import Transport
 
-@Suite struct `A request that is still being sent` {
+/// A request that is still being sent.
+struct UploadTests {
   private static let large = ByteBuffer(repeating: 0x61, count: 10 << 20)
 
   static let earlyResponses = [

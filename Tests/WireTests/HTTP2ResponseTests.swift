@@ -3,7 +3,8 @@ import Testing
 
 @testable import Wire
 
-@Suite struct `The response head of HTTP 2` {
+/// The response head of HTTP/2.
+struct HTTP2ResponseTests {
   private static func head(
     _ fields: [(String, String)], isEnd: Bool = false, to method: MessageHead.Method = .get
   ) throws(WireError) -> ResponseHead {

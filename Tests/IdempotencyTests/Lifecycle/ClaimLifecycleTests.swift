@@ -2,7 +2,8 @@ import Idempotency
 import NIOCore
 import Testing
 
-@Suite struct `The claim lifecycle` {
+/// The claim lifecycle.
+struct ClaimLifecycleTests {
   @Test func `forwards once the claim is granted`() {
     var lifecycle = ClaimLifecycle(route: .sample())
     guard case .forward(let claim) = lifecycle.claimed(.granted(.sample())) else {
@@ -169,7 +170,8 @@ import Testing
   }
 }
 
-@Suite struct `The end of a claim` {
+/// The end of a claim.
+struct ClaimEndTests {
   /// The default class of each status, from the contract's table.
   @Test(arguments: [
     (200, OutcomeClass.final), (201, .final), (301, .final), (400, .final), (404, .final), (409, .final),

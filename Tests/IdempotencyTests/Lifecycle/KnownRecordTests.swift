@@ -2,7 +2,7 @@ import Idempotency
 import Testing
 
 /// A delivery on an `open` route by what its process knows of the record while the store is away.
-@Suite struct `A known record` {
+struct KnownRecordTests {
   private static let now = BootInstant(nanoseconds: 1_000_000_000)
   private static let print = Fingerprint(recipe: Recipe(), digest: .sample(2))
   private static let otherPrint = Fingerprint(recipe: Recipe(), digest: .sample(3))

@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 /// The reconciliation of unknown outcomes, as the lifecycle of a claim permits it. `settle` is 30 s.
-@Suite struct LifecycleReconcileTests {
+struct LifecycleReconcileTests {
   private static let outcome = Outcome.kept(
     RecordedResponse(status: 201, fields: ByteBuffer(), body: ByteBuffer(string: "made")))
 

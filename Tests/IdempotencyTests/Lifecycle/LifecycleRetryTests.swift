@@ -2,7 +2,7 @@ import Idempotency
 import Testing
 
 /// The retries on the client's behalf, as the lifecycle of a claim permits them.
-@Suite struct LifecycleRetryTests {
+struct LifecycleRetryTests {
   private static func owning(
     _ claim: Claim = .sample(), _ change: (inout RoutePolicy) -> Void = { _ in }
   ) -> ClaimLifecycle {

@@ -1,7 +1,8 @@
 import Idempotency
 import Testing
 
-@Suite struct `The permit to send` {
+/// The permit to send.
+struct SendPermitTests {
   private static func at(milliseconds: Int64) -> BootInstant {
     BootInstant(nanoseconds: milliseconds * 1_000_000)
   }

@@ -1,7 +1,7 @@
 import Idempotency
 import Testing
 
-@Suite struct RetryPolicyTests {
+struct RetryPolicyTests {
   /// The least or the greatest number of a range. (`Int64.random` draws again after 0, which is one too many.)
   private struct Extremes: RandomNumberGenerator {
     var isGreatest: Bool
@@ -67,7 +67,7 @@ import Testing
   }
 }
 
-@Suite struct RetryBudgetTests {
+struct RetryBudgetTests {
   @Test func `three retries are always allowed`() {
     var budget = RetryBudget()
     for _ in 0..<4 { budget.began() }

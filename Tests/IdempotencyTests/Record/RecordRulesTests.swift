@@ -4,7 +4,7 @@ import Testing
 
 /// The rules at their exact instants; what they mean from outside is shown on every store by its conformance
 /// suite.
-@Suite struct RecordRulesTests {
+struct RecordRulesTests {
   private static let now = StoreInstant(milliseconds: 1_000_000)
   private static let requestTime = BootInstant(nanoseconds: 77)
   private static let mine = OwnerToken(high: 1, low: 1)

@@ -6,7 +6,7 @@ import Testing
 @testable import Store
 
 /// The ring under the cache, beside a dictionary that does the same without a bound.
-@Suite struct CacheLogTests {
+struct CacheLogTests {
   private static let start = BootInstant(nanoseconds: 1_000_000_000)
   private static let later = start + .seconds(600)
 
@@ -146,7 +146,7 @@ import Testing
   }
 }
 
-@Suite struct CacheIndexTests {
+struct CacheIndexTests {
   /// Hashes from so few values that chains form, cross and wrap around the table's end.
   @Test(arguments: [1, 2, 3] as [UInt64])
   func `every entry that was put in and not removed is found`(seed: UInt64) {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The cache before a store: the embedded one, which is closed if a test must see which of both has replied.
-@Suite struct CachedStoreTests {
+struct CachedStoreTests {
   private func withStore(
     capacityBytes: Int = 1 << 20, _ body: (CachedStore<EmbeddedStore>) async throws -> Void
   ) async throws {

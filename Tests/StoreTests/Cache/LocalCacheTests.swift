@@ -5,7 +5,7 @@ import Testing
 @testable import Store
 
 /// The entries that the cache keeps, and those that it must not keep: each race as the steps in which it happens.
-@Suite struct LocalCacheTests {
+struct LocalCacheTests {
   private static let start = BootInstant(nanoseconds: 1_000_000_000)
 
   private let id = Samples.id()

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The embedded store after the death of its process, and on a full disk, in a process of its own.
-@Suite struct EmbeddedCrashTests {
+struct EmbeddedCrashTests {
   @Test func `kill -9 loses nothing that was acknowledged`() async throws {
     let directory = TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }

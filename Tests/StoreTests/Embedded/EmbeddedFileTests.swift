@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The embedded store and the file that it is given.
-@Suite struct EmbeddedFileTests {
+struct EmbeddedFileTests {
   private static let logger = Logger(label: "test")
 
   /// Runs a test in a directory of its own.

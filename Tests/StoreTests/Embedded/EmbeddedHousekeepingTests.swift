@@ -9,7 +9,7 @@ import Testing
 @testable import Store
 
 /// The upkeep of the embedded store's files, also while others touch them.
-@Suite struct EmbeddedHousekeepingTests {
+struct EmbeddedHousekeepingTests {
   private static let logger = Logger(label: "test")
 
   private func inDirectory(_ body: (String) async throws -> Void) async throws {

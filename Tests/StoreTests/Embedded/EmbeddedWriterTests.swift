@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// The embedded store's writer: groups, sweeping, waiters, its end.
-@Suite struct EmbeddedWriterTests {
+struct EmbeddedWriterTests {
   private func withStore(_ body: (EmbeddedStore, String) async throws -> Void) async throws {
     let directory = TemporaryDirectory()
     defer { withExtendedLifetime(directory) {} }

@@ -4,7 +4,7 @@ import Testing
 @testable import Store
 
 /// The embedded store's time.
-@Suite struct StoreClockTests {
+struct StoreClockTests {
   private static let boot = BootInstant(nanoseconds: 5_000_000_000)
   private static let hour = Milliseconds.seconds(3600)
   private static let day = Milliseconds.seconds(24 * 3600)

@@ -6,7 +6,7 @@ import Testing
 @testable import Store
 
 /// Outcomes as a store with secrets keeps them.
-@Suite struct OutcomeCodecTests {
+struct OutcomeCodecTests {
   private static let old = OutcomeCodec(secrets: ["the older secret"])
   private static let new = OutcomeCodec(secrets: ["the newer secret"])
   private static let rotated = OutcomeCodec(secrets: ["the newer secret", "the older secret"])

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Sealed records in a store whose secrets change.
-@Suite struct SealedRecordTests {
+struct SealedRecordTests {
   private static let completions = [
     Samples.completion(),
     Samples.completion(.kept(Samples.response(body: String(repeating: "x", count: 300_000)))),

@@ -5,7 +5,7 @@ import Wire
 @testable import Store
 
 /// The decisions of a cluster's client, without a network.
-@Suite struct ClusterMachineTests {
+struct ClusterMachineTests {
   private let a = ServerAddress.tcp(host: "a", port: 1)
   private let b = ServerAddress.tcp(host: "b", port: 2)
 

@@ -7,7 +7,8 @@ import TestSupport
 import Testing
 
 /// Nodes that redirect as real ones seldom do.
-@Suite(.timeLimit(.minutes(1))) struct ClusterScriptTests {
+@Suite(.timeLimit(.minutes(1)))
+struct ClusterScriptTests {
   @Test func `a thousand moved keys are sent to their node once each, and the map is read once`() async throws
   {
     let target = try ScriptedNode()

@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 
 /// A real cluster, while its nodes and slots come and go.
-@Suite(.timeLimit(.minutes(2)), .serialized) struct ClusterTests {
+@Suite(.timeLimit(.minutes(2)), .serialized)
+struct ClusterTests {
   @Test func `the slot map comes from the first node that replies`() async throws {
     let cluster = try await SharedCluster.cluster
     let ports = [FreePort.find(), FreePort.find(), cluster.masters[1].port]

@@ -8,7 +8,8 @@ import Wire
 @testable import Store
 
 /// Another server that takes over from a master.
-@Suite(.timeLimit(.minutes(2))) struct FailoverTests {
+@Suite(.timeLimit(.minutes(2)))
+struct FailoverTests {
   private let start = BootInstant(nanoseconds: 1_000_000_000)
 
   private func history(_ id: String, after former: String = String(repeating: "0", count: 40)) throws

@@ -7,7 +7,8 @@ import Testing
 @testable import Store
 
 /// Steps of Redis' clock.
-@Suite(.timeLimit(.minutes(1))) struct RedisClockTests {
+@Suite(.timeLimit(.minutes(1)))
+struct RedisClockTests {
   private let start = BootInstant(nanoseconds: 50_000_000_000)
 
   /// The result of a reply of a clock that is `difference` ahead, after `span`, to a command that took `duration`.

@@ -5,7 +5,7 @@ import Testing
 @testable import Store
 
 /// Commands byte for byte.
-@Suite struct RedisCommandWriterTests {
+struct RedisCommandWriterTests {
   private func written(_ body: (inout RedisCommandWriter) -> Void) -> String {
     var buffer = ByteBuffer()
     buffer.writeCommand(capacity: 4096, body)

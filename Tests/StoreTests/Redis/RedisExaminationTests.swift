@@ -6,7 +6,8 @@ import Testing
 import Wire
 
 /// The findings that an operator gets about a Redis before Semel is started, on real servers.
-@Suite(.timeLimit(.minutes(1))) struct RedisExaminationTests {
+@Suite(.timeLimit(.minutes(1)))
+struct RedisExaminationTests {
   private func texts(_ settings: RedisEndpointSettings, skew: Int64 = 0) async -> [String] {
     let examination = RedisExamination(settings) { Int64(Date().timeIntervalSince1970) + skew }
     return await examination.findings().map { ($0.isError ? "" : "warning: ") + $0.text }

@@ -7,7 +7,8 @@ import Testing
 import Wire
 
 /// The result of a call when Redis, or the way to it, fails under it.
-@Suite(.timeLimit(.minutes(1))) struct RedisFailureTests {
+@Suite(.timeLimit(.minutes(1)))
+struct RedisFailureTests {
   @Test func `a claim sent to a frozen Redis claims nothing once it thaws`() async throws {
     let server = try await RedisServer()
     let patient = RedisEndpointSettings.on(server)

@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 
 /// The bytes of records in Redis: those that this version writes, and those of the version before.
-@Suite(.timeLimit(.minutes(1))) struct RedisFormatTests {
+@Suite(.timeLimit(.minutes(1)))
+struct RedisFormatTests {
   /// A record and its response as the version before wrote them, but for their times.
   private static let oldRecord = """
     1 b4042e8002d713b66b1527f26b63578b completed 1 %1 %2 86400000 2592000000 86400000 ok \

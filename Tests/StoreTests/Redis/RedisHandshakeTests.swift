@@ -5,7 +5,7 @@ import Wire
 @testable import Store
 
 /// The pure parts of a connection's life.
-@Suite struct RedisHandshakeTests {
+struct RedisHandshakeTests {
   @Test func `a new connection logs in, loads every script and inspects Redis`() throws {
     var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
     settings.login.user = "semel"

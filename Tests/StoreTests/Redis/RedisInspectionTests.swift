@@ -5,7 +5,7 @@ import Testing
 @testable import Store
 
 /// Settings that were checked at the handshake and change on a live Redis.
-@Suite struct RedisInspectionTests {
+struct RedisInspectionTests {
   @Test func `a node that may not publish bypasses its cache, and logs it, until it may`() async throws {
     let server = try await RedisServer(arguments: [
       "--user", "quiet", "on", ">word", "~*", "&*", "+@all", "-publish",

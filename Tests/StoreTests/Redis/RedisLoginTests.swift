@@ -7,7 +7,8 @@ import Testing
 import Wire
 
 /// Connections with TLS and credentials, on real servers.
-@Suite(.timeLimit(.minutes(1))) struct RedisLoginTests {
+@Suite(.timeLimit(.minutes(1)))
+struct RedisLoginTests {
   @Test func `records travel over TLS, with a verified name and Semel's own certificate`() async throws {
     let certificates = try await Certificates()
     let server = try await SecureRedis(certificates)

@@ -5,7 +5,7 @@ import Testing
 @testable import Store
 
 /// Records and responses as Redis holds them, read.
-@Suite struct RedisRecordTests {
+struct RedisRecordTests {
   private static func record(_ text: String) -> RedisRecord? {
     var text = text
     return text.withUTF8 { RedisRecord(UnsafeRawBufferPointer($0)) }

@@ -10,7 +10,8 @@ import Testing
 @testable import Store
 
 /// A loop that stood still finds its replies in the socket: that says nothing of Redis.
-@Suite(.serialized) struct RedisStallTests {
+@Suite(.serialized)
+struct RedisStallTests {
   private static let timeout: Milliseconds = 400
   /// Of its own, since its loops stand still: one test at a time, a loop for the subscriber and one for the store.
   private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)

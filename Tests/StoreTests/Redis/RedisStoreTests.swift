@@ -7,7 +7,8 @@ import Testing
 import Wire
 
 /// The form of records in Redis, and the connection to it.
-@Suite(.timeLimit(.minutes(1))) struct RedisStoreTests {
+@Suite(.timeLimit(.minutes(1)))
+struct RedisStoreTests {
   @Test func `a record with a longer memory leaves its response under a key that ends before it`()
     async throws
   {

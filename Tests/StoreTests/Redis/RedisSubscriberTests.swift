@@ -7,7 +7,8 @@ import Testing
 import Wire
 
 /// A task that waits for a record's end is woken, and a cache that holds the record is notified.
-@Suite(.timeLimit(.minutes(1))) struct RedisSubscriberTests {
+@Suite(.timeLimit(.minutes(1)))
+struct RedisSubscriberTests {
   @Test func `a watcher is woken by another node, and by nothing else`() async throws {
     let settings = RedisEndpointSettings.on(try await SharedRedis.server)
     try await RedisNode.run(settings) { node in

@@ -4,7 +4,7 @@ import Testing
 @testable import Store
 
 /// The waits of one connection for replicas, without a network.
-@Suite struct ReplicaProofTests {
+struct ReplicaProofTests {
   private let start = BootInstant(nanoseconds: 1_000_000_000)
 
   /// Whether the waiting command is written then.

@@ -7,7 +7,8 @@ import TestSupport
 import Testing
 
 /// Claims and completions that count once a replica has them, on a real master and its replica.
-@Suite(.timeLimit(.minutes(2))) struct ReplicaTests {
+@Suite(.timeLimit(.minutes(2)))
+struct ReplicaTests {
   /// The time of a call that is refused because the replica is missing, which a grant on a busy machine does not reach.
   private static let shortTime: Milliseconds = .seconds(4)
 

@@ -4,7 +4,7 @@ import Wire
 @testable import Store
 
 /// The search for the master, without a network.
-@Suite struct SentinelDiscoveryTests {
+struct SentinelDiscoveryTests {
   private let sentinels: [ServerAddress] = [1, 2, 3].map { .tcp(host: "s", port: $0) }
   private let a = ServerAddress.tcp(host: "a", port: 7)
   private let b = ServerAddress.tcp(host: "b", port: 8)

@@ -9,7 +9,8 @@ import Testing
 import Wire
 
 /// A master that Sentinels name, on real servers.
-@Suite(.timeLimit(.minutes(2))) struct SentinelTests {
+@Suite(.timeLimit(.minutes(2)))
+struct SentinelTests {
   /// A master, its replica and a Sentinel.
   private struct Trio {
     let master: RedisServer

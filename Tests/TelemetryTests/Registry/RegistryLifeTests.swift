@@ -2,7 +2,8 @@ import CoreMetrics
 import Telemetry
 import Testing
 
-@Suite struct `The registry of swift-metrics` {
+/// The registry of swift-metrics, over the life of its metrics.
+struct RegistryLifeTests {
   @Test func `is bounded, and counts refused series`() async {
     let registry = MetricRegistry(maxSeries: 2)
     for path in ["/a", "/b", "/c", "/d", "/a"] {

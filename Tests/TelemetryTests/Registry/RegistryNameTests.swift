@@ -2,7 +2,8 @@ import CoreMetrics
 import Telemetry
 import Testing
 
-@Suite struct `A name given to swift-metrics` {
+/// A name given to swift-metrics.
+struct RegistryNameTests {
   private let registry = MetricRegistry()
 
   @Test(arguments: [

@@ -2,7 +2,8 @@ import CoreMetrics
 import Telemetry
 import Testing
 
-@Suite struct `A metric of swift-metrics` {
+/// A metric of swift-metrics.
+struct RegistryTests {
   private let registry = MetricRegistry()
 
   @Test func `is on the page, with help, kind and labels`() async {

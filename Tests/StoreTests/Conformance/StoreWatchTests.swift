@@ -3,7 +3,7 @@ import Platform
 import Testing
 
 /// Waiting for a record's end, in every store.
-@Suite struct WatchConformance {
+struct StoreWatchTests {
   /// Far longer than a push takes; a wait that lasts so long has missed it.
   static let long = Milliseconds.seconds(20)
 

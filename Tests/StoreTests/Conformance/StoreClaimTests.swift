@@ -2,7 +2,7 @@ import Idempotency
 import Testing
 
 /// Claims, in every store.
-@Suite struct ClaimConformance {
+struct StoreClaimTests {
   @Test(arguments: StoreUnderTest.all)
   func `the first claim is granted with attempt 1`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in

@@ -2,7 +2,7 @@ import Idempotency
 import Testing
 
 /// The commands of an operator, in every store.
-@Suite struct OperatorConformance {
+struct StoreOperatorTests {
   @Test(arguments: StoreUnderTest.all)
   func `a record that was never claimed is absent`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in

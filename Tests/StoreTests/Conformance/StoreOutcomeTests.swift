@@ -3,7 +3,7 @@ import NIOCore
 import Testing
 
 /// The outcomes that every store keeps, and their ages.
-@Suite struct OutcomeConformance {
+struct StoreOutcomeTests {
   /// Responses that have tripped stores: binary, empty, large, with trailers.
   static let responses: [(String, RecordedResponse)] = [
     (

@@ -2,7 +2,7 @@ import Idempotency
 import Testing
 
 /// The facts of a namespace, in every store.
-@Suite struct FactConformance {
+struct StoreFactTests {
   private static let fact = NamespaceFact(name: "test")
 
   @Test(arguments: StoreUnderTest.all)

@@ -3,7 +3,7 @@ import NIOCore
 import Testing
 
 /// The commands of an owner, and of one that is no longer it, in every store.
-@Suite struct OwnerConformance {
+struct StoreOwnerTests {
   @Test(arguments: StoreUnderTest.all)
   func `a renewal extends the lease, also a lapsed one`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in

@@ -34,6 +34,20 @@ struct LivenessTests {
     #expect(tick(&liveness, 10, hasStreams: false).last == .giveUp)
   }
 
+  @Test func `the ticks begin with the first stream after a rest`() {
+    var liveness = Liveness()
+    let begins = [liveness.streamOpened(), liveness.streamOpened()]
+    #expect(begins == [true, false])
+    _ = tick(&liveness, 2)
+    // A pending PING keeps the ticks without streams.
+    #expect(tick(&liveness, 1, hasStreams: false) == [.none])
+    let beginsWhilePinging = liveness.streamOpened()
+    #expect(!beginsWhilePinging)
+    #expect(tick(&liveness, 1, reads: 1, hasStreams: false) == [.rest])
+    let beginsAgain = liveness.streamOpened()
+    #expect(beginsAgain)
+  }
+
   /// As a backend of gRPC counts, which ends the connection at the third PING within five minutes without DATA or
   /// HEADERS between them.
   @Test func `PINGs become rare in a long silence`() {

@@ -3,19 +3,13 @@ import NIOCore
 import NIOHTTP2
 import Platform
 
-/// One HTTP/2 connection to a backend: the state that its streams share, each of which is one exchange. Confined to its
-/// loop.
+/// One HTTP/2 connection to a backend, whose streams are one exchange each.
+///
+/// `BackendSessionMachine` decides, this handler acts. Confined to its loop, hence `@unchecked Sendable`.
 final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame
 
-  /// The number of concurrent streams until the backend states its limit. NIO itself holds back streams beyond that.
-  private static let defaultStreams = 100
-  /// The number of streams after which a connection is replaced. Stream identifiers end at 2^31, and each stream takes
-  /// the next odd one.
-  private static let lastOpened = 1 << 29
-  /// The initial window of a stream and of a connection, until the backend changes it (RFC 9113, section 6.9.2).
-  private static let defaultWindow = 65_535
   /// The pause before another look at a connection whose output buffer was not empty, in milliseconds.
   private static let clearCheckPause: Int64 = 10
 
@@ -23,36 +17,15 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   private let socket: BackendSocket
   private var multiplexer: NIOHTTP2Handler.StreamMultiplexer?
   private var context: ChannelHandlerContext?
-  /// The maximum number of concurrent streams that the backend accepts.
-  private var maxStreams = defaultStreams
-  /// The number of streams that are open, or about to be.
-  private var streams = 0
-  private var opened = 0
-  /// Whether an exchange has ended on the connection.
-  private(set) var wasUsed = false
-  /// Whether the connection takes no more streams.
-  private var isLeaving = false
-  /// Whether the connection was made for one exchange alone.
-  private var isReserved = false
-  /// Whether bytes have arrived that must be read before another stream is opened.
-  private(set) var isUnread = false
+  private var machine = BackendSessionMachine()
   private var liveness = Liveness()
-  private var isTicking = false
   /// The number of reads.
   private(set) var reads = 0
   /// The number of frames that belonged to a stream.
   private var responses = 0
-  /// The number of body bytes that a new stream may send.
-  private var streamWindow = defaultWindow
-  /// The number of bytes that all streams together may still send. It is a lower bound, because bytes that were passed
-  /// to NIO count as sent.
-  private var connectionWindow = defaultWindow
   /// Runs while an exchange wants the connection, which is not clear.
   private var clearCheck: LoopTimers.Token?
-  /// The last stream that the backend may have processed, from a GOAWAY with `NO_ERROR`.
-  private var lastTaken: HTTP2StreamID?
-  /// Whether the backend sent GOAWAY with an error. Its last stream identifier then proves nothing.
-  private var leftForError = false
+  /// The time since which no stream is open, while none is.
   private var restsSince = NIODeadline.now()
   private let ready = OneShot()
   private(set) var error: (any Error)?
@@ -86,19 +59,13 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data).payload {
     case .settings(.settings(let settings)):
-      for setting in settings {
-        if setting.parameter == .maxConcurrentStreams { maxStreams = setting.value }
-        if setting.parameter == .initialWindowSize { streamWindow = setting.value }
-      }
+      machine.adopt(settings)
       if ready.isSet { pool.hasRoom(self) } else { settled() }
     case .windowUpdate(let increment):
-      connectionWindow += increment
+      machine.windowGrew(by: increment)
       pool.hasRoom(self)
-    case .goAway(let last, .noError, _):
-      lastTaken = min(last, lastTaken ?? last)
-      leave()
-    case .goAway:
-      leftForError = true
+    case .goAway(let last, let code, _):
+      machine.didReceiveGoAway(last: last, isError: code != .noError)
       leave()
     default: break
     }
@@ -111,8 +78,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   }
 
   private func wasRead() {
-    guard isUnread || liveness.isPinging else { return }
-    isUnread = false
+    guard machine.didRead() || liveness.isPinging else { return }
     liveness.heard()
     pool.hasRoom(self)
   }
@@ -124,7 +90,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     if error is NIOHTTP2Errors.StreamError { return }
     // A frame of a stream that does not exist. NIO may have sent GOAWAY because of it.
     if error is NIOHTTP2Errors.NoSuchStream {
-      if isOpen, !isLeaving { pool.upstream.didEndForStrayBytes(of: pool.settings.name) }
+      if isOpen, machine.isServing { pool.upstream.didEndForStrayBytes(of: pool.settings.name) }
       return leave()
     }
     if self.error == nil { self.error = error }
@@ -140,7 +106,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
   private func settled() {
     restsSince = .now()
-    ready.set(maxStreams > 0 ? .success(()) : .failure(TakesNothing()))
+    ready.set(machine.maxStreams > 0 ? .success(()) : .failure(TakesNothing()))
   }
 
   private struct TakesNothing: Error, CustomStringConvertible {
@@ -154,12 +120,11 @@ extension HTTP2Connection: PooledConnection {
 
   var isOpen: Bool { context?.channel.isActive == true }
 
-  var isResting: Bool { streams == 0 }
+  var isResting: Bool { machine.isResting }
 
   /// Whether one more exchange may be opened. If the output buffer is not empty, the pool is notified later.
   private var hasRoom: Bool {
-    guard isOpen, !isLeaving, streams < maxStreams, opened < Self.lastOpened else { return false }
-    guard !isUnread, !liveness.isPinging, !pool.isOutdated(self) else { return false }
+    guard isOpen, machine.hasRoom, !liveness.isPinging, !pool.isOutdated(self) else { return false }
     guard !isResting || !hasAged(.now()) else { return false }
     if isClear { return true }
     scheduleClearCheck()
@@ -168,27 +133,23 @@ extension HTTP2Connection: PooledConnection {
 
   func hasRoom(for exchange: HTTPExchange) -> Bool {
     if takesBody(of: exchange) { return hasRoom }
-    // Bytes that were passed to NIO and never left count as sent for ever, so such a connection is of no more use.
-    if isResting, connectionWindow <= 0 { leave() }
+    if machine.isExhausted { leave() }
     return false
   }
 
   /// Whether the body of a claimed request, if it has one, can begin to leave. Its head must not be sent where the body
   /// cannot follow: the outcome would be unknown although the backend cannot have begun.
   func takesBody(of exchange: HTTPExchange) -> Bool {
-    streamWindow > 0 && connectionWindow > 0 || !exchange.needsWindow
+    machine.hasWindow || !exchange.needsWindow
   }
 
   /// Whether another connection to the same backend would hardly take more than this one.
   func holdsBack(_ exchange: HTTPExchange) -> Bool {
-    isUnread || exchange.needsWindow && isOpen && !isLeaving && streamWindow <= 0
+    machine.holdsBack(needsWindow: exchange.needsWindow && isOpen)
   }
 
   /// Reserves the connection for the one exchange that it was made for.
-  func reserve() {
-    isReserved = true
-    isLeaving = true
-  }
+  func reserve() { machine.reserve() }
 
   /// Whether bytes that are written now leave at once. A request's head must not wait here while its permit grows
   /// stale: if the process is frozen and resumed, the head would leave long after another node has sent the request.
@@ -210,15 +171,14 @@ extension HTTP2Connection: PooledConnection {
   }
 
   func close() {
-    isLeaving = true
+    machine.leave()
     context?.close(promise: nil)
   }
 
   /// Opens a stream for an exchange. NIO creates it in the loop's next turn.
   func open(_ exchange: HTTPExchange) {
-    streams += 1
-    opened += 1
-    if !isTicking { tick() }
+    machine.open()
+    if liveness.streamOpened() { tick() }
     exchange.connect()
     let stream = HTTP2Stream(of: self, for: exchange)
     guard let multiplexer, let context else { return stream.opened() }
@@ -237,27 +197,24 @@ extension HTTP2Connection: PooledConnection {
 extension HTTP2Connection {
   /// Whether a request may be sent now. If the backend has closed the connection, it takes no more streams.
   func takes(_ exchange: HTTPExchange) -> Bool {
-    // The backend may have lowered its limit just now, and NIO would hold back the head.
-    guard isOpen, !isLeaving || isReserved, streams <= maxStreams else { return false }
-    guard takesBody(of: exchange) else { return false }
+    guard isOpen, machine.mayBegin, takesBody(of: exchange) else { return false }
     switch socket.readState {
     case .quiet: return isClear
-    case .unread:
-      // While no other stream is open, a backend has little to send. These bytes cannot concern this request.
-      isUnread = streams == 1
-      return !isUnread && isClear
+    case .unread: return machine.mayBeginBesideUnread() && isClear
     case .ended:
       leave()
       return false
     }
   }
 
-  /// Whether the backend has stated that it did not process this stream (RFC 9113, section 6.8). A GOAWAY with an error
-  /// is not believed: some backends send 0 although streams ran.
-  func disowns(_ stream: HTTP2StreamID) -> Bool { !leftForError && (lastTaken.map { stream > $0 } ?? false) }
+  /// Whether an exchange has ended on the connection.
+  var wasUsed: Bool { machine.wasUsed }
+
+  /// Whether the backend has stated that it did not process this stream.
+  func disowns(_ stream: HTTP2StreamID) -> Bool { machine.disowns(stream) }
 
   /// Counts body bytes that are passed to NIO.
-  func willSend(_ count: Int) { connectionWindow -= count }
+  func willSend(_ count: Int) { machine.willSend(count) }
 
   /// Counts a frame that belongs to a stream.
   func didReceiveResponse() { responses &+= 1 }
@@ -280,34 +237,32 @@ extension HTTP2Connection {
   ///
   /// - Parameter wasUsed: Whether the stream carried an exchange.
   func ended(wasUsed: Bool) {
-    streams -= 1
-    if wasUsed { self.wasUsed = true }
-    if streams == 0 { restsSince = .now() }
-    if isLeaving { return closeIfOver() }
-    pool.hasRoom(self)
+    let action = machine.ended(wasUsed: wasUsed)
+    if isResting { restsSince = .now() }
+    switch action {
+    case .offer: pool.hasRoom(self)
+    case .close: close()
+    case .none: break
+    }
   }
 
   /// Takes no more streams. The connection closes when its last one ends.
   func leave() {
-    guard !isLeaving else { return }
-    isLeaving = true
+    guard machine.leave() else { return }
     pool.left(self)
-    closeIfOver()
+    if machine.isOver { close() }
   }
 
   private func tick() {
-    isTicking = true
     pool.upstream.context.loop.scheduleTask(in: .seconds(1)) { [weak self] in
       guard let self, isOpen else { return }
       switch liveness.ticked(reads: reads, responses: responses, hasStreams: !isResting) {
       case .none: break
-      case .rest:
-        isTicking = false
-        return
+      case .rest: return
       case .ping: ping()
       case .giveUp:
         error = error ?? Silence()
-        isLeaving = true
+        machine.leave()
         if let context { socket.cut(context) }
         return
       }
@@ -322,10 +277,6 @@ extension HTTP2Connection {
 
   private struct Silence: Error, CustomStringConvertible {
     var description: String { "the backend sends nothing any more" }
-  }
-
-  private func closeIfOver() {
-    if isLeaving, isResting { close() }
   }
 }
 

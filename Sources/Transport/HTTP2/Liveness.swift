@@ -21,13 +21,31 @@ struct Liveness {
   /// The number of seconds that a PING may stay without any read. A backend that was frozen for less keeps its streams.
   private static let maxPingSeconds = 10
 
-  /// Whether nothing was read since the last PING. Meanwhile no stream is opened.
-  private(set) var isPinging = false
+  private enum State {
+    /// No ticks are needed. Followed by `listening`.
+    case resting
+    /// The clock ticks. Followed by `pinging` or `resting`.
+    case listening
+    /// The clock ticks, and nothing was read since the last PING. Followed by `listening`.
+    case pinging
+  }
+
+  private var state = State.resting
   private var silence = 0
   /// The number of PINGs since the last frame of a stream.
   private var pings = 0
   private var lastRead = 0
   private var lastResponses = 0
+
+  /// Whether nothing was read since the last PING. Meanwhile no stream is opened.
+  var isPinging: Bool { state == .pinging }
+
+  /// Records that a stream is opened. Returns whether the ticks begin with it.
+  mutating func streamOpened() -> Bool {
+    guard state == .resting else { return false }
+    state = .listening
+    return true
+  }
 
   /// Handles the passing of a second.
   ///
@@ -41,12 +59,9 @@ struct Liveness {
       heard()
       if responses != lastResponses { pings = 0 }
       lastResponses = responses
-      return hasStreams ? .none : .rest
+      return hasStreams ? .none : rest()
     }
-    guard hasStreams || isPinging else {
-      silence = 0
-      return .rest
-    }
+    guard hasStreams || isPinging else { return rest() }
     silence += 1
     if isPinging { return silence >= Self.maxPingSeconds ? .giveUp : .none }
     guard silence >= Self.pauses[min(pings, Self.pauses.count - 1)] else { return .none }
@@ -54,17 +69,23 @@ struct Liveness {
     return .ping
   }
 
+  private mutating func rest() -> TickAction {
+    state = .resting
+    silence = 0
+    return .rest
+  }
+
   /// Records that a PING is sent.
   mutating func willPing(reads: Int) {
     lastRead = reads
-    isPinging = true
+    state = .pinging
     silence = 0
     pings += 1
   }
 
   /// Records that anything was read.
   mutating func heard() {
-    isPinging = false
+    if isPinging { state = .listening }
     silence = 0
   }
 }

@@ -1,0 +1,186 @@
+import NIOHTTP2
+
+/// The state machine of one HTTP/2 connection to a backend: the streams that it takes, and the backend's statements on
+/// streams that it did not process. Holds no bytes and performs no I/O.
+struct BackendSessionMachine {
+  private enum Availability {
+    /// Streams may be opened. Followed by `unread`, `reserved` or `leaving`.
+    case open
+    /// Bytes have arrived that must be read before another stream is opened. Followed by `open` or `leaving`.
+    case unread
+    /// The connection was made for one exchange alone, which may begin. No other is taken, and the connection closes when
+    /// that one ends.
+    case reserved
+    /// No stream begins any more, and the connection closes when the last one ends. Followed by `reserved` if the
+    /// backend left before the connection reached the exchange that it was made for.
+    case leaving
+  }
+
+  private enum Departure {
+    /// The backend has not sent GOAWAY. Followed by `orderly` or `failed`.
+    case none
+    /// The backend did not process the streams above this one. Followed by `failed`.
+    case orderly(lastTaken: HTTP2StreamID)
+    /// The backend sent GOAWAY with an error. Its last stream identifier proves nothing: some backends send 0 although
+    /// streams ran.
+    case failed
+  }
+
+  /// The number of concurrent streams until the backend states its limit. NIO itself holds back streams beyond that.
+  private static let defaultStreams = 100
+  /// The number of streams after which a connection is replaced. Stream identifiers end at 2^31, and each stream takes
+  /// the next odd one.
+  private static let lastOpened = 1 << 29
+  /// The initial window of a stream and of a connection, until the backend changes it (RFC 9113, section 6.9.2).
+  private static let defaultWindow = 65_535
+
+  private var availability = Availability.open
+  private var departure = Departure.none
+  /// The maximum number of concurrent streams that the backend accepts.
+  private(set) var maxStreams = defaultStreams
+  /// The number of streams that are open, or about to be.
+  private var streams = 0
+  private var opened = 0
+  /// The number of body bytes that a new stream may send.
+  private var streamWindow = defaultWindow
+  /// The number of bytes that all streams together may still send. It is a lower bound, because bytes that were passed
+  /// to NIO count as sent.
+  private var connectionWindow = defaultWindow
+  /// Whether an exchange has ended on the connection.
+  private(set) var wasUsed = false
+
+  init() {}
+}
+
+// The choice of a connection for an exchange.
+extension BackendSessionMachine {
+  /// Whether no stream is open.
+  var isResting: Bool { streams == 0 }
+
+  /// Whether exchanges are taken, now or once what has arrived is read.
+  var isServing: Bool {
+    switch availability {
+    case .open, .unread: true
+    case .reserved, .leaving: false
+    }
+  }
+
+  /// Whether one more stream may be opened.
+  var hasRoom: Bool {
+    guard case .open = availability else { return false }
+    return streams < maxStreams && opened < Self.lastOpened
+  }
+
+  /// Whether the body of a request can begin to leave.
+  var hasWindow: Bool { streamWindow > 0 && connectionWindow > 0 }
+
+  /// Whether no body will ever leave again: bytes that were passed to NIO and never left count as sent for ever.
+  var isExhausted: Bool { isResting && connectionWindow <= 0 }
+
+  /// Whether another connection to the same backend would hardly take more than this one.
+  ///
+  /// - Parameter needsWindow: Whether the exchange has a body that must be able to leave at once.
+  func holdsBack(needsWindow: Bool) -> Bool {
+    switch availability {
+    case .unread: true
+    case .open: needsWindow && streamWindow <= 0
+    case .reserved, .leaving: false
+    }
+  }
+
+  /// Reserves the connection for the one exchange that it was made for.
+  mutating func reserve() { availability = .reserved }
+}
+
+// The streams.
+extension BackendSessionMachine {
+  mutating func open() {
+    streams += 1
+    opened += 1
+  }
+
+  /// Whether a stream that was opened may still begin. The backend may have lowered its limit just now, and NIO would
+  /// hold back the head.
+  var mayBegin: Bool {
+    switch availability {
+    case .open, .unread, .reserved: streams <= maxStreams
+    case .leaving: false
+    }
+  }
+
+  /// Whether a stream may begin although bytes have arrived that were not read. While no other stream is open, a backend
+  /// has little to send, so that no stream is opened before they are read; else they cannot concern this request.
+  mutating func mayBeginBesideUnread() -> Bool {
+    guard streams == 1 else { return true }
+    if case .open = availability { availability = .unread }
+    return false
+  }
+
+  /// Counts body bytes that are passed to NIO.
+  mutating func willSend(_ count: Int) { connectionWindow -= count }
+
+  enum EndAction: Equatable {
+    /// Give the free place to the next exchange.
+    case offer
+    case close
+    case none
+  }
+
+  /// A stream has ended.
+  ///
+  /// - Parameter wasUsed: Whether the stream carried an exchange.
+  mutating func ended(wasUsed: Bool) -> EndAction {
+    streams -= 1
+    if wasUsed { self.wasUsed = true }
+    if isServing { return .offer }
+    return isResting ? .close : .none
+  }
+}
+
+// The backend's frames.
+extension BackendSessionMachine {
+  mutating func adopt(_ settings: HTTP2Settings) {
+    for setting in settings {
+      if setting.parameter == .maxConcurrentStreams { maxStreams = setting.value }
+      if setting.parameter == .initialWindowSize { streamWindow = setting.value }
+    }
+  }
+
+  mutating func windowGrew(by increment: Int) { connectionWindow += increment }
+
+  /// All that has arrived was read. Returns whether that was awaited.
+  mutating func didRead() -> Bool {
+    guard case .unread = availability else { return false }
+    availability = .open
+    return true
+  }
+
+  /// The backend has sent GOAWAY. `leave` must follow.
+  mutating func didReceiveGoAway(last: HTTP2StreamID, isError: Bool) {
+    switch departure {
+    case _ where isError: departure = .failed
+    case .none: departure = .orderly(lastTaken: last)
+    case .orderly(let lastTaken): departure = .orderly(lastTaken: min(last, lastTaken))
+    case .failed: break
+    }
+  }
+
+  /// Whether the backend has stated that it did not process this stream (RFC 9113, section 6.8).
+  func disowns(_ stream: HTTP2StreamID) -> Bool {
+    if case .orderly(let lastTaken) = departure { stream > lastTaken } else { false }
+  }
+}
+
+// The end.
+extension BackendSessionMachine {
+  /// Takes no more exchanges. Returns false if none were taken before.
+  @discardableResult
+  mutating func leave() -> Bool {
+    guard isServing else { return false }
+    availability = .leaving
+    return true
+  }
+
+  /// Whether the connection is to be closed: it takes no more exchanges, and none is open.
+  var isOver: Bool { !isServing && isResting }
+}

@@ -108,10 +108,21 @@ final class ConnectionMemory {
 
 // Bodies that several responses are read from.
 extension ConnectionMemory {
-  /// Counts one more response that is read from a shared body; false if the connection holds too much.
+  /// Counts one more response that is read from a recorded body. `leave` must follow.
   ///
   /// - Parameter own: The bytes that the response holds already.
-  func enter(_ body: SharedBody, beside own: Int) -> Bool {
+  /// - Returns: The body that clients of this loop share; `nil` if there is no memory, or the connection holds too much.
+  func share(_ body: ByteBuffer, recordedAt: StoreInstant, beside own: Int) -> SharedBody? {
+    let bodies = downstream.sharedBodies
+    guard let shared = bodies.enter(body, recordedAt: recordedAt, limit: limitOfOthers) else { return nil }
+    guard enter(shared, beside: own) else {
+      bodies.leave(shared)
+      return nil
+    }
+    return shared
+  }
+
+  private func enter(_ body: SharedBody, beside own: Int) -> Bool {
     let key = ObjectIdentifier(body)
     if let count = shared[key] {
       shared[key] = count + 1
@@ -125,6 +136,7 @@ extension ConnectionMemory {
   }
 
   func leave(_ body: SharedBody) {
+    downstream.sharedBodies.leave(body)
     let key = ObjectIdentifier(body)
     guard let count = shared[key] else { return }
     shared[key] = count > 1 ? count - 1 : nil

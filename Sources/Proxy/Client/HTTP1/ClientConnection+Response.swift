@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Platform
+import Telemetry
 import Wire
 
 // The response of the delivery under way.
@@ -47,9 +48,9 @@ extension ClientConnection: DeliveryChannel {
   }
 
   private func writeRecorded(_ body: ByteBuffer, of record: CompletedRecord) {
-    responseMemory = .undecided
+    outgoingMemory.awaitFirstWrite()
     writeOutgoing()
-    responseMemory = .own
+    outgoingMemory.countBody()
     if !outgoing.isEmpty { share(body, of: record) }
     account()
     finishIfWritten()
@@ -158,7 +159,7 @@ extension ClientConnection {
       write(bytes: piece)
     }
     isWriting = false
-    if outgoing.isEmpty { leaveSharedBody() }
+    if outgoing.isEmpty { outgoingMemory.leaveBody() }
   }
 
   private func finishIfWritten() {
@@ -178,5 +179,35 @@ extension ClientConnection {
       taken = written - unread
       extendDeadline(by: downstream.limits.writeTimeout)
     }
+  }
+}
+
+// The memory that a response holds until its client has taken it.
+extension ClientConnection {
+  private var requestBytes: Int { delivery?.heldBytes ?? 0 }
+
+  /// Counts the bytes that wait for the client now. A response that finds no memory is cut; its outcome stays recorded.
+  func account() {
+    let waiting = unread + (outgoingMemory.countsBody ? outgoing.count : 0)
+    if !outgoingMemory.count(waiting, beside: requestBytes) { cutWithoutMemory() }
+  }
+
+  /// Reads the rest of a recorded body from the buffer that others read already.
+  private func share(_ body: ByteBuffer, of record: CompletedRecord) {
+    guard
+      let shared = outgoingMemory.share(body, recordedAt: record.recordedAt, beside: requestBytes)
+    else { return cutWithoutMemory() }
+    outgoing.replace(body, by: shared)
+  }
+
+  /// Drops everything that waits for the client.
+  func dropOutgoing() {
+    outgoing.removeAll()
+    outgoingMemory.drop()
+  }
+
+  private func cutWithoutMemory() {
+    downstream.environment.counters.add(.slowReaders)
+    cut()
   }
 }

@@ -16,16 +16,6 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   typealias InboundOut = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// The memory that the response under way is counted in.
-  enum ResponseMemory {
-    /// The connection's own.
-    case own
-    /// Not decided yet: only what the client does not take at once is counted.
-    case undecided
-    /// That of a recorded body which other clients read too.
-    case shared(SharedBody)
-  }
-
   /// The time that a client has to read its last response while it still sends.
   private static var lingering: TimeAmount { .seconds(2) }
 
@@ -58,14 +48,14 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   /// The memory that this connection's requests and responses hold.
   let memory: ConnectionMemory
   var outgoing = OutgoingResponse()
-  var responseMemory = ResponseMemory.own
-  /// The number of bytes that wait for the client and are counted.
-  var heldBytes = 0
+  /// The part of it for bytes that wait for the client.
+  var outgoingMemory: OutgoingMemory
 
   init(downstream: Downstream, peer: ClientPeer) {
     self.downstream = downstream
     self.peer = peer
     memory = ConnectionMemory(on: downstream)
+    outgoingMemory = OutgoingMemory(of: memory)
     decoder = RequestDecoder(limits: downstream.limits.head)
     deadline = .now() + .milliseconds(downstream.limits.headerTimeout.count)
   }
@@ -74,7 +64,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
     downstream.context.loop.assertInEventLoop()
     self.context = context
     writer = SocketWriter(below: context.channel, isPlain: !peer.isSecure)
-    writer?.didLeave = { [self] in if heldBytes > 0 { account() } }
+    writer?.didLeave = { [self] in if outgoingMemory.heldBytes > 0 { account() } }
     downstream.connections[ObjectIdentifier(self)] = self
     startTimer()
   }

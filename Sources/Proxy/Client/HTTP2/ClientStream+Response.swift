@@ -12,6 +12,8 @@ extension ClientStream: DeliveryChannel {
   private static var pieceBytes: Int { 32 << 10 }
   /// The bytes of a body that the codec holds at most. It serves its streams in turn, as long as each has some there.
   private static var codecBytes: Int { 64 << 10 }
+  /// Recorded bodies above this are shared with the other clients that read them.
+  private static var sharedAbove: Int { 16 << 10 }
 
   var connection: ObjectIdentifier { ObjectIdentifier(session) }
 
@@ -85,7 +87,7 @@ extension ClientStream {
   }
 
   private func write(_ payload: HTTP2Frame.FramePayload, holding count: Int = 0, of bytes: Int = 0) {
-    guard let context, machine.isOpen else { return giveBack(count) }
+    guard let context, machine.isOpen else { return outgoingMemory.give(count) }
     unwritten += 1
     unwrittenBytes += bytes
     let promise = context.eventLoop.makePromise(of: Void.self)
@@ -106,7 +108,7 @@ extension ClientStream {
       let isEnd = isLast && trailers.isEmpty && !machine.isMalformed
       write(
         .data(.init(data: .byteBuffer(piece), endStream: isEnd)),
-        holding: sharedBody == nil ? piece.readableBytes : 0, of: piece.readableBytes)
+        holding: outgoingMemory.countsBody ? piece.readableBytes : 0, of: piece.readableBytes)
       if isLast, !trailers.isEmpty { write(trailers, isEnd: true) }
     }
     flush()
@@ -134,7 +136,7 @@ extension ClientStream {
   ///   - bytes: The number of bytes of a body in the write.
   ///   - count: The memory that it held.
   private func hasLeft(_ result: Result<Void, any Error>, _ bytes: Int, holding count: Int) {
-    giveBack(count)
+    outgoingMemory.give(count)
     if case .failure = result { dropOutgoing() }
     unwritten -= 1
     unwrittenBytes -= bytes
@@ -145,7 +147,7 @@ extension ClientStream {
     }
     guard unwritten == 0, outgoing.isEmpty else { return }
     stopTimer()
-    leaveSharedBody()
+    outgoingMemory.leaveBody()
     resetIfDue()
   }
 
@@ -163,6 +165,52 @@ extension ClientStream {
     machine.close()
     dropOutgoing()
     context?.writeAndFlush(wrapOutboundOut(.rstStream(code)), promise: nil)
+  }
+}
+
+// The memory that a response holds until its client has taken it.
+extension ClientStream {
+  /// Queues the body of a whole response. A response that finds no memory is reset; its outcome stays recorded.
+  private func write(_ body: ByteBuffer, of head: ClientResponseHead) {
+    let count = body.readableBytes
+    guard machine.isOpen else { return }
+    if OutgoingMemory.isSmall(count) {
+      outgoingMemory.force(count)
+      outgoing.append(body)
+    } else if case .recorded(let record, _) = head.source, count > Self.sharedAbove {
+      share(body, of: record)
+    } else if hold(count) {
+      outgoing.append(body)
+    }
+  }
+
+  private func share(_ body: ByteBuffer, of record: CompletedRecord) {
+    guard
+      let shared = outgoingMemory.share(body, recordedAt: record.recordedAt, beside: delivery?.heldBytes ?? 0)
+    else { return resetWithoutMemory() }
+    outgoing.append(shared)
+  }
+
+  /// Takes memory for bytes that wait for the client. If there is none, resets the stream and returns false.
+  private func hold(_ count: Int) -> Bool {
+    guard machine.isOpen else { return false }
+    guard outgoingMemory.take(count, beside: delivery?.heldBytes ?? 0) else {
+      resetWithoutMemory()
+      return false
+    }
+    return true
+  }
+
+  private func resetWithoutMemory() {
+    downstream.environment.counters.add(.slowReaders)
+    reset(.enhanceYourCalm)
+  }
+
+  /// Drops what the codec was not given yet. The memory for the rest is given back as it leaves.
+  func dropOutgoing() {
+    if outgoingMemory.countsBody { outgoingMemory.give(outgoing.count) }
+    outgoing.removeAll()
+    outgoingMemory.leaveBody()
   }
 }
 

@@ -28,10 +28,8 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   var outgoing = OutgoingBody()
   /// The fields that follow the response's body.
   var trailers = HPACKHeaders([])
-  /// The body that other clients read too, if the response's is one.
-  var sharedBody: SharedBody?
-  /// The memory for bodies that the response holds, without the shared one.
-  var heldBytes = 0
+  /// The memory for the bodies that the response holds.
+  var outgoingMemory: OutgoingMemory
   /// The number of writes that have not left yet.
   var unwritten = 0
   /// The number of bytes of the body in these writes.
@@ -43,6 +41,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   init(of session: ClientSession) {
     self.session = session
     downstream = session.downstream
+    outgoingMemory = OutgoingMemory(of: session.memory)
   }
 
   func handlerAdded(context: ChannelHandlerContext) {

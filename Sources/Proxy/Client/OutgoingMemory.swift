@@ -1,0 +1,109 @@
+import Idempotency
+import NIOCore
+
+/// The memory that one response holds until its client has taken it: bytes of its own, and maybe a recorded body that
+/// other clients read too. Performs no I/O. Confined to the loop of its connection.
+///
+/// The memory of the request that is under way beside the response is passed in, since a connection that holds nothing
+/// else may take a body of any size.
+struct OutgoingMemory {
+  private enum Body {
+    /// Counted with the other bytes of the response. Followed by `undecided` or `shared`.
+    case own
+    /// Not decided yet, and not counted: the client may take it at once. Followed by `own`.
+    case undecided
+    /// Counted once for all clients that read it. Followed by `own`.
+    case shared(SharedBody)
+  }
+
+  /// A whole response up to this, in bytes, never meets the limits of memory: a refusal must reach its client.
+  private static let smallBytes = 4 << 10
+
+  private let memory: ConnectionMemory
+  private var body = Body.own
+  /// The bytes that are counted, without a shared body.
+  private(set) var heldBytes = 0
+
+  init(of memory: ConnectionMemory) { self.memory = memory }
+
+  /// Whether a whole response of this size takes memory regardless of the limits.
+  static func isSmall(_ count: Int) -> Bool { count <= smallBytes }
+
+  /// Whether the bytes of the body are counted with the response's own.
+  var countsBody: Bool {
+    if case .own = body { true } else { false }
+  }
+
+  private var ownBytes: Int {
+    if case .shared(let body) = body { heldBytes + body.bytes.readableBytes } else { heldBytes }
+  }
+}
+
+// The bytes of the response's own.
+extension OutgoingMemory {
+  /// Takes memory for bytes that wait for the client; false, and nothing taken, if there is none.
+  ///
+  /// - Parameter request: The bytes that the request holds.
+  mutating func take(_ count: Int, beside request: Int) -> Bool {
+    guard memory.take(count, beside: ownBytes + request) else { return false }
+    heldBytes += count
+    return true
+  }
+
+  /// Takes memory regardless of the limits, for a small response.
+  mutating func force(_ count: Int) {
+    heldBytes += count
+    memory.force(count)
+  }
+
+  mutating func give(_ count: Int) {
+    guard count > 0 else { return }
+    heldBytes -= count
+    memory.give(count)
+  }
+
+  /// Counts the bytes that wait for the client now; false, and nothing changed, if there is no memory for more.
+  ///
+  /// - Parameter request: The bytes that the request holds.
+  mutating func count(_ waiting: Int, beside request: Int) -> Bool {
+    let change = waiting - heldBytes
+    if change > 0, !Self.isSmall(waiting) { return take(change, beside: request) }
+    if change > 0 { force(change) } else { give(-change) }
+    return true
+  }
+
+  /// Gives back all memory: nothing waits for the client any more.
+  mutating func drop() {
+    leaveBody()
+    give(heldBytes)
+  }
+}
+
+// A recorded body, which other clients may read too.
+extension OutgoingMemory {
+  /// Leaves the body uncounted until it is seen how much of it the client takes at once. `countBody` or `share` must
+  /// follow.
+  mutating func awaitFirstWrite() { body = .undecided }
+
+  /// Counts the body as the response's own.
+  mutating func countBody() { body = .own }
+
+  /// Counts the rest of the body as one that other clients read too.
+  ///
+  /// - Parameter request: The bytes that the request holds.
+  /// - Returns: The buffer from which to read it; `nil` if there is no memory.
+  mutating func share(_ bytes: ByteBuffer, recordedAt: StoreInstant, beside request: Int) -> ByteBuffer? {
+    guard let shared = memory.share(bytes, recordedAt: recordedAt, beside: ownBytes + request) else {
+      return nil
+    }
+    body = .shared(shared)
+    return shared.bytes
+  }
+
+  /// Leaves a shared body, of which nothing waits for this client any more.
+  mutating func leaveBody() {
+    guard case .shared(let shared) = body else { return }
+    memory.leave(shared)
+    body = .own
+  }
+}

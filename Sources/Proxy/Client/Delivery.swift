@@ -12,6 +12,16 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// The progress of the response.
   enum ResponseState { case none, begun, ended }
 
+  private enum Run {
+    /// No runner has taken the delivery yet. Followed by `started`, and by `reported` when the process ends before.
+    case due
+    /// Followed by `reported`.
+    case started
+    /// The metrics and the access log have the request. No runner takes it any more; one that has may still listen for a
+    /// late response.
+    case reported
+  }
+
   let request: RequestHead
   /// The client, also one behind a trusted proxy.
   let peer: ClientPeer
@@ -33,10 +43,6 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   var errorFormat = ErrorFormat.problem
   /// The fields for pages of other origins, by its route.
   var crossOrigin: CrossOrigin?
-  /// Whether its access log entry has been written.
-  var isLogged = false
-  /// Whether a runner has taken it.
-  var isStarted = false
   /// Called when the client goes away.
   var didDisconnect: (() -> Void)?
   /// Whether the client has ended its sending side. It reads on, or has closed its socket and is gone: TCP shows no
@@ -50,6 +56,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// `nil` once the response is written or the client is gone. Not weak: an object that was ever held weakly counts its
   /// holders elsewhere, which is 1 % of a replay.
   private var channel: (any DeliveryChannel)?
+  private var run = Run.due
   private var intake: RequestBodyIntake
   private var progress: ResponseProgress
   private let timers: LoopTimers
@@ -92,6 +99,25 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
 
   /// Whether bytes pass unchanged, both ways, since client and backend have switched protocols.
   var isTunnel: Bool { progress.isTunnel }
+
+  /// Whether a runner has taken it.
+  var isStarted: Bool { run != .due }
+
+  /// Hands the delivery to its runner, once. Returns false if none takes it any more.
+  @discardableResult
+  func start(on downstream: Downstream) -> Bool {
+    guard run == .due else { return false }
+    run = .started
+    downstream.start(self)
+    return true
+  }
+
+  /// Whether the request is to be reported, which is due once.
+  func takeReport() -> Bool {
+    guard run != .reported else { return false }
+    run = .reported
+    return true
+  }
 
   /// Ends the delivery: nothing runs for it any more, whether its client got a response or is gone.
   func runEnded() {

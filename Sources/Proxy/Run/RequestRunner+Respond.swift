@@ -49,8 +49,7 @@ extension RequestRunner {
   /// Counts and logs the request, which has ended.
   @inline(never)
   func report() {
-    guard !delivery.isLogged else { return }
-    delivery.isLogged = true
+    guard delivery.takeReport() else { return }
     if delivery.logEntry.totalMicroseconds == 0 { stopTime() }
     worker.metrics.ended(delivery.logEntry)
     endTrace()

@@ -156,6 +156,17 @@ struct ClientConnectionTests {
     #expect(harness.channel.isActive == false)
   }
 
+  @Test func `a delivery is taken by one runner, and reported once`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send(Self.get)
+    let delivery = try #require(harness.deliveries.first)
+    #expect(delivery.isStarted && !delivery.start(on: harness.downstream))
+    let reports = [delivery.takeReport(), delivery.takeReport()]
+    #expect(reports == [true, false])
+    #expect(!delivery.start(on: harness.downstream) && harness.deliveries.count == 1)
+  }
+
   @Test func `a client that goes away leaves its delivery`() throws {
     let harness = try Harness()
     try harness.send(Self.get)

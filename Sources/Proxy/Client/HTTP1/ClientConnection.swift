@@ -204,9 +204,7 @@ extension ClientConnection {
   ///
   /// - Returns: Whether it was, and the next request may be decoded.
   private func startDelivery() -> Bool {
-    guard let delivery, !delivery.isStarted else { return false }
-    delivery.isStarted = true
-    downstream.start(delivery)
+    guard let delivery, delivery.start(on: downstream) else { return false }
     return self.delivery == nil
   }
 

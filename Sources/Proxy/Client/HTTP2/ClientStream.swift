@@ -66,10 +66,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    if let delivery, !delivery.isStarted {
-      delivery.isStarted = true
-      downstream.start(delivery)
-    }
+    delivery?.start(on: downstream)
     if let delivery, !delivery.bodyHasEnded, !delivery.wantsBody { setReading(false) }
   }
 

@@ -84,17 +84,17 @@ struct RequestDocument: Encodable {
     event = entry.event.rawValue
     record = entry.record?.text
     route = entry.route
-    method = entry.method
-    client = entry.client.isEmpty ? nil : entry.client
+    method = entry.method ?? ""
+    client = entry.client
     cause = entry.loss?.rawValue
-    attempt = entry.attempt > 0 ? entry.attempt : nil
-    key = entry.keyDigest.isEmpty ? nil : entry.keyDigest
-    caller = entry.callerDigest.isEmpty ? nil : entry.callerDigest
+    attempt = entry.attempt
+    key = entry.keyDigest
+    caller = entry.callerDigest
     guard entry.event == .ended else { return }
-    status = entry.status == 0 ? nil : entry.status
+    status = entry.status
     outcome = entry.outcome.text
     reason = entry.refusal?.text
     source = entry.source?.text
-    durationMs = Double(entry.microseconds) / 1000
+    durationMs = entry.microseconds.map { Double($0) / 1000 }
   }
 }

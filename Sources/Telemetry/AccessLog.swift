@@ -30,29 +30,34 @@ public struct AccessLog: Sendable {
     line.add("message", "request")
     if let route = entry.route { line.add("route", route) }
     if let template = entry.pathTemplate { line.add("path", template) }
-    if !entry.client.isEmpty { line.add("client", entry.client) }
-    line.add("method", entry.method)
-    line.add("status", entry.status)
+    if let client = entry.client { line.add("client", client) }
+    line.add("method", entry.method ?? "")
+    line.add("status", entry.status ?? 0)
     line.add("outcome", entry.outcome.text)
-    if let refusal = entry.refusal { line.add("reason", refusal.text) }
-    if let loss = entry.loss { line.add("cause", loss.rawValue) }
-    if !entry.differs.isEmpty { line.add("differs", entry.differs) }
-    if let would = entry.would { line.add("would", would.text) }
-    if let source = entry.source { line.add("source", source.text) }
-    if entry.attempt > 0 { line.add("attempt", entry.attempt) }
-    if !entry.keyDigest.isEmpty { line.add("key", entry.keyDigest) }
-    if !entry.callerDigest.isEmpty { line.add("caller", entry.callerDigest) }
-    if !entry.recordID.isEmpty { line.add("record", entry.recordID) }
+    addDetails(of: entry, to: &line)
     line.add("request_bytes", entry.requestBytes)
     line.add("response_bytes", entry.responseBytes)
-    line.add("duration_ms", microseconds: entry.totalMicroseconds)
-    if entry.claimMicroseconds > 0 { line.add("claim_ms", microseconds: entry.claimMicroseconds) }
-    if entry.upstreamMicroseconds > 0 { line.add("upstream_ms", microseconds: entry.upstreamMicroseconds) }
-    if entry.recordMicroseconds > 0 { line.add("record_ms", microseconds: entry.recordMicroseconds) }
+    line.add("duration_ms", microseconds: entry.totalMicroseconds ?? 0)
+    if let time = entry.claimMicroseconds { line.add("claim_ms", microseconds: time) }
+    if let time = entry.upstreamMicroseconds { line.add("upstream_ms", microseconds: time) }
+    if let time = entry.recordMicroseconds { line.add("record_ms", microseconds: time) }
     if let trace = entry.trace { line.add("trace_id", trace.context.traceText) }
     if entry.hungUp { line.add("hung_up", "true") }
     if entry.outcome == .replayed, replaySample > 1 { line.add("sample", replaySample) }
     sink.write(line.end())
+  }
+
+  /// Adds the facts that explain the outcome, and those by which its record is found.
+  private func addDetails(of entry: AccessLogEntry, to line: inout LogLine) {
+    if let refusal = entry.refusal { line.add("reason", refusal.text) }
+    if let loss = entry.loss { line.add("cause", loss.rawValue) }
+    if let differs = entry.differs { line.add("differs", differs) }
+    if let would = entry.would { line.add("would", would.text) }
+    if let source = entry.source { line.add("source", source.text) }
+    if let attempt = entry.attempt { line.add("attempt", attempt) }
+    if let digest = entry.keyDigest { line.add("key", digest) }
+    if let digest = entry.callerDigest { line.add("caller", digest) }
+    if let id = entry.recordID { line.add("record", id) }
   }
 
   private func isWanted(_ entry: AccessLogEntry) -> Bool {

@@ -75,17 +75,20 @@ public struct JournalEntry: Sendable {
   /// The id of the request's record; `nil` for a request that was refused before it had one.
   public var record: RecordID?
   public var route: String?
-  public var method: String
-  public var client: String
-  public var status: Int
+  public var method: String?
+  /// The client's address; `nil` for a Unix socket.
+  public var client: String?
+  /// The status of the response; `nil` if there was none.
+  public var status: Int?
   public var outcome: RequestOutcome
   public var refusal: RefusalReason?
   public var source: ReplaySource?
   public var loss: LossCause?
-  public var attempt: Int
-  public var keyDigest: String
-  public var callerDigest: String
-  public var microseconds: Int64
+  public var attempt: Int?
+  public var keyDigest: String?
+  public var callerDigest: String?
+  /// The time until the response ended; `nil` if it has not.
+  public var microseconds: Int64?
 
   /// Creates the entry of an event that has just happened.
   public init(_ event: Event, _ entry: AccessLogEntry, record: RecordID?) {

@@ -82,6 +82,19 @@ struct MetricsTests {
       page.contains(#"semel_request_duration_seconds_sum{route="(none)",outcome="executed"} 70.001051"#))
   }
 
+  @Test func `counts a part that took place, however short it was, and no other`() async {
+    let metrics = Metrics(loops: 1)
+    metrics.loops[0].ended(
+      Self.record {
+        $0.outcome = .executed
+        $0.claimMicroseconds = 0
+      })
+    let page = await metrics.page()
+    let name = #"semel_request_part_duration_seconds_count{route="(none)",part="#
+    #expect(page.contains(name + #""claim"} 1"#))
+    #expect(!page.contains(name + #""backend"} 1"#) && !page.contains(name + #""record"} 1"#))
+  }
+
   @Test func `returns the same route for a name, however often it is looked up`() {
     let metrics = Metrics(loops: 1)
     let number = metrics.number(ofRoute: "a")

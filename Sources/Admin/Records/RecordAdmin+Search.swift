@@ -38,7 +38,7 @@ extension RecordAdmin {
     let digests = try keyDigests(of: search, among: routes)
     let trails = RecordTrails(journal)
     let ids = trails.ids { trail in
-      (digests.isEmpty || digests.contains(trail.keyDigest))
+      (digests.isEmpty || trail.keyDigest.map(digests.contains) ?? false)
         && (search.callerDigest == nil || search.callerDigest == trail.callerDigest)
         && (search.route == nil || search.route == trail.route)
     }

@@ -7,8 +7,8 @@ import Telemetry
 struct RecordTrail: Sendable {
   /// The name of the route; `nil` if the latest request matched none.
   var route: String?
-  var keyDigest = ""
-  var callerDigest = ""
+  var keyDigest: String?
+  var callerDigest: String?
   /// The number of requests that have ended.
   var deliveries = 0
   /// The cause of the latest loss; `nil` if no outcome was lost.
@@ -24,8 +24,8 @@ struct RecordTrail: Sendable {
   fileprivate mutating func add(_ entry: JournalEntry) {
     latest = entry
     route = entry.route ?? route
-    if !entry.keyDigest.isEmpty { keyDigest = entry.keyDigest }
-    if !entry.callerDigest.isEmpty { callerDigest = entry.callerDigest }
+    keyDigest = entry.keyDigest ?? keyDigest
+    callerDigest = entry.callerDigest ?? callerDigest
     if let cause = entry.loss { loss = cause }
     if entry.event == .ended { deliveries += 1 }
   }
@@ -67,7 +67,7 @@ extension RecordDocument {
     callerDigest = trail.callerDigest
     deliveries = trail.deliveries
     lastSeen = Timestamp.text(milliseconds: trail.latest.time)
-    lastStatus = trail.latest.status == 0 ? nil : trail.latest.status
+    lastStatus = trail.latest.status
     // A record that has ended since needs no cause.
     if state == "unknown" || state == "in_flight" { cause = trail.loss?.rawValue }
   }

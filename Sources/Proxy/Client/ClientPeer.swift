@@ -5,8 +5,8 @@ import Wire
 struct ClientPeer: Sendable {
   /// The client's IP address as text, empty for a unix socket or where it is unknown, and the certificate.
   private(set) var caller: CallerPeer
-  /// The same for the log, with the nearest proxy's address for an unknown one.
-  private(set) var loggedAddress: String
+  /// The same for the log, with the nearest proxy's address for an unknown one; `nil` for a unix socket.
+  private(set) var loggedAddress: String?
   /// Whether the connection's peer is a trusted proxy, whose fields state the client.
   private(set) var isTrusted = false
   let isSecure: Bool
@@ -31,7 +31,7 @@ struct ClientPeer: Sendable {
     ownAddress = IPAddress(address)
     let address = address.utf8.contains(UInt8(ascii: ":")) ? ownAddress?.text ?? address : address
     caller = CallerPeer(address: isUnknown ? "" : address, certificate: certificate)
-    loggedAddress = address
+    loggedAddress = address.isEmpty ? nil : address
     self.isUnknown = isUnknown
     self.isSecure = isSecure
     forwardedLines = Self.lines([], caller.address, isSecure ? "https" : "http")

@@ -76,7 +76,8 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   }
 
   private func noteBackendTime() {
-    delivery.logEntry.upstreamMicroseconds += runner.microseconds(since: forwardedAt)
+    delivery.logEntry.upstreamMicroseconds =
+      (delivery.logEntry.upstreamMicroseconds ?? 0) + runner.microseconds(since: forwardedAt)
   }
 
   /// Record: the store has the outcome before the client has the response.

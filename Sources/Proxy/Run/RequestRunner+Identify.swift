@@ -113,10 +113,10 @@ extension RequestRunner {
   /// Notes the digests of key and caller, for the access log and for the journal.
   @inline(never)
   func noteIdentity(of call: KeyedCall) {
-    if delivery.logEntry.keyDigest.isEmpty {
+    if delivery.logEntry.keyDigest == nil {
       delivery.logEntry.keyDigest = call.key.digestText(by: environment.digests)
     }
-    if delivery.logEntry.callerDigest.isEmpty {
+    if delivery.logEntry.callerDigest == nil {
       delivery.logEntry.callerDigest = call.caller.digestText(by: environment.digests)
     }
   }

@@ -50,7 +50,7 @@ extension RequestRunner {
   @inline(never)
   func report() {
     guard delivery.takeReport() else { return }
-    if delivery.logEntry.totalMicroseconds == 0 { stopTime() }
+    if delivery.logEntry.totalMicroseconds == nil { stopTime() }
     worker.metrics.ended(delivery.logEntry)
     endTrace()
     if delivery.isForJournal { delivery.note(.ended) }

@@ -299,7 +299,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   }
 
   func claimReplied(_ requestedAt: NIODeadline) {
-    delivery.logEntry.claimMicroseconds += microseconds(since: requestedAt)
+    delivery.logEntry.claimMicroseconds =
+      (delivery.logEntry.claimMicroseconds ?? 0) + microseconds(since: requestedAt)
   }
 
   /// The decision by the outcome that this process is certain of; `nil` if the store has to be queried.

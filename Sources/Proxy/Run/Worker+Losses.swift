@@ -14,7 +14,7 @@ extension Worker {
     var line: Logger.Metadata = [
       "record": "\(lease.claim.id.text)", "route": "\(delivery.logEntry.route ?? "")",
       "attempt": "\(lease.claim.attempt)", "cause": "\(cause.rawValue)",
-      "key": "\(delivery.logEntry.keyDigest)", "caller": "\(delivery.logEntry.callerDigest)",
+      "key": "\(delivery.logEntry.keyDigest ?? "")", "caller": "\(delivery.logEntry.callerDigest ?? "")",
     ]
     line.merge(more) { own, _ in own }
     environment.logger.warning("the outcome of a request was lost", metadata: line)
@@ -39,8 +39,8 @@ extension Delivery {
   @inline(never)
   func note(_ event: JournalEntry.Event) {
     guard let journal = environment.journal else { return }
-    if logEntry.client.isEmpty { logEntry.client = peer.loggedAddress }
-    if logEntry.method.isEmpty { logEntry.method = request.head.methodText }
+    if logEntry.client == nil { logEntry.client = peer.loggedAddress }
+    if logEntry.method == nil { logEntry.method = request.head.methodText }
     journal.add(JournalEntry(event, logEntry, record: recordID))
   }
 }

@@ -74,7 +74,7 @@ extension LoopMetrics {
   public func ended(_ entry: AccessLogEntry) {
     let row = row(entry.routeNumber)
     row.observe(
-      Int(entry.totalMicroseconds), in: .durations, at: RouteLayout.duration(entry.outcome))
+      Int(entry.totalMicroseconds ?? 0), in: .durations, at: RouteLayout.duration(entry.outcome))
     row.add(entry.requestBytes, at: RouteLayout.count(.requestBytes))
     row.add(entry.responseBytes, at: RouteLayout.count(.responseBytes))
     if let source = entry.source { row.add(1, at: RouteLayout.count(source.count)) }
@@ -90,14 +90,14 @@ extension LoopMetrics {
   }
 
   private func addParts(_ entry: AccessLogEntry, to row: MetricCells) {
-    if entry.claimMicroseconds > 0 {
-      row.observe(Int(entry.claimMicroseconds), in: .durations, at: RouteLayout.part(.claim))
+    if let time = entry.claimMicroseconds {
+      row.observe(Int(time), in: .durations, at: RouteLayout.part(.claim))
     }
-    if entry.upstreamMicroseconds > 0 {
-      row.observe(Int(entry.upstreamMicroseconds), in: .durations, at: RouteLayout.part(.backend))
+    if let time = entry.upstreamMicroseconds {
+      row.observe(Int(time), in: .durations, at: RouteLayout.part(.backend))
     }
-    if entry.recordMicroseconds > 0 {
-      row.observe(Int(entry.recordMicroseconds), in: .durations, at: RouteLayout.part(.record))
+    if let time = entry.recordMicroseconds {
+      row.observe(Int(time), in: .durations, at: RouteLayout.part(.record))
     }
   }
 }

@@ -52,13 +52,13 @@ extension RequestTrace {
     of entry: AccessLogEntry, startedAt: UInt64, wallOffset: UInt64, next: () -> UInt64
   ) -> [Span] {
     var spans = [request(entry, startedAt &+ wallOffset)]
-    func add(_ name: String, _ kind: Span.Kind, _ span: UInt64, at: UInt64?, microseconds: Int64) {
+    func add(_ name: String, _ kind: Span.Kind, _ span: UInt64, at: UInt64?, microseconds: Int64?) {
       guard let at else { return }
       let start = at &+ wallOffset
       spans.append(
         Span(
           name: name, kind: kind, context: context.speaking(as: span), parent: context.span, start: start,
-          end: start &+ UInt64(max(microseconds, 0)) * 1000))
+          end: start &+ UInt64(max(microseconds ?? 0, 0)) * 1000))
     }
     add("claim", .internal, next(), at: claimAt, microseconds: entry.claimMicroseconds)
     add("forward", .client, forwardSpan, at: forwardAt, microseconds: entry.upstreamMicroseconds)
@@ -67,18 +67,19 @@ extension RequestTrace {
   }
 
   private func request(_ entry: AccessLogEntry, _ start: UInt64) -> Span {
+    let (method, status) = (entry.method ?? "", entry.status ?? 0)
     var span = Span(
-      name: "\(entry.method) \(entry.route ?? "(none)")", kind: .server, context: context, parent: parent,
-      start: start, end: start &+ UInt64(entry.totalMicroseconds) * 1000)
+      name: "\(method) \(entry.route ?? "(none)")", kind: .server, context: context, parent: parent,
+      start: start, end: start &+ UInt64(entry.totalMicroseconds ?? 0) * 1000)
     span.attributes = [
-      ("http.request.method", .text(entry.method)), ("http.response.status_code", .number(entry.status)),
+      ("http.request.method", .text(method)), ("http.response.status_code", .number(status)),
       ("semel.outcome", .text(entry.outcome.text)),
     ]
     if let route = entry.route { span.attributes.append(("semel.route", .text(route))) }
-    if entry.attempt > 0 { span.attributes.append(("semel.attempt", .number(entry.attempt))) }
+    if let attempt = entry.attempt { span.attributes.append(("semel.attempt", .number(attempt))) }
     if let source = entry.source { span.attributes.append(("semel.source", .text(source.text))) }
     if let refusal = entry.refusal { span.attributes.append(("error.type", .text(refusal.text))) }
-    span.isError = entry.status >= 500
+    span.isError = status >= 500
     span.link = origin
     return span
   }

@@ -8,8 +8,9 @@ enum Records {
     record.source = .store
     record.requestBytes = 48
     record.responseBytes = 312
-    record.claimMicroseconds = 90 + Int64(number * 7 % 64) * 5
-    record.totalMicroseconds = record.claimMicroseconds + 35
+    let claim = 90 + Int64(number * 7 % 64) * 5
+    record.claimMicroseconds = claim
+    record.totalMicroseconds = claim + 35
     return record
   }
 
@@ -19,12 +20,15 @@ enum Records {
     record.attempt = 1
     record.requestBytes = 48
     record.responseBytes = 312
-    record.claimMicroseconds = 120 + Int64(number * 7 % 64) * 5
-    record.upstreamMicroseconds = 700 + Int64(number * 11 % 64) * 90
-    record.recordMicroseconds = 130 + Int64(number * 13 % 64) * 5
-    record.totalMicroseconds =
-      record.claimMicroseconds + record.upstreamMicroseconds + record.recordMicroseconds + 60
-    record.timeToSuccessMilliseconds = record.totalMicroseconds / 1000
+    let claim = 120 + Int64(number * 7 % 64) * 5
+    let upstream = 700 + Int64(number * 11 % 64) * 90
+    let stored = 130 + Int64(number * 13 % 64) * 5
+    let total = claim + upstream + stored + 60
+    record.claimMicroseconds = claim
+    record.upstreamMicroseconds = upstream
+    record.recordMicroseconds = stored
+    record.totalMicroseconds = total
+    record.timeToSuccessMilliseconds = total / 1000
     return record
   }
 }

@@ -30,7 +30,7 @@ struct Handlers: WayOfCounting {
   private let responseBytes = Counter(label: "response.bytes", dimensions: [("route", "orders")])
 
   func count(_ record: AccessLogEntry, thread: Int) {
-    durations[record.outcome.rawValue].recordMicroseconds(record.totalMicroseconds)
+    durations[record.outcome.rawValue].recordMicroseconds(record.totalMicroseconds ?? 0)
     requestBytes.increment(by: record.requestBytes)
     responseBytes.increment(by: record.responseBytes)
     if let source = record.source { replays[source.rawValue].increment() }
@@ -44,7 +44,7 @@ struct LookUps: WayOfCounting {
   func count(_ record: AccessLogEntry, thread: Int) {
     let route = ("route", "orders")
     Timer(label: "request.duration", dimensions: [route, (RequestOutcome.key, record.outcome.text)])
-      .recordMicroseconds(record.totalMicroseconds)
+      .recordMicroseconds(record.totalMicroseconds ?? 0)
     Counter(label: "request.bytes", dimensions: [route]).increment(by: record.requestBytes)
     Counter(label: "response.bytes", dimensions: [route]).increment(by: record.responseBytes)
     if let source = record.source {
@@ -64,8 +64,8 @@ extension AccessLogEntry {
   /// Hands over each part that took time.
   @inline(__always)
   fileprivate func forEachPart(_ body: (RequestPart, Int64) -> Void) {
-    if claimMicroseconds > 0 { body(.claim, claimMicroseconds) }
-    if upstreamMicroseconds > 0 { body(.backend, upstreamMicroseconds) }
-    if recordMicroseconds > 0 { body(.record, recordMicroseconds) }
+    if let claimMicroseconds { body(.claim, claimMicroseconds) }
+    if let upstreamMicroseconds { body(.backend, upstreamMicroseconds) }
+    if let recordMicroseconds { body(.record, recordMicroseconds) }
   }
 }

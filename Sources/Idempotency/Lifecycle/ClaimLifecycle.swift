@@ -227,8 +227,11 @@ extension ClaimLifecycle {
 extension ClaimLifecycle {
   /// The runner's next step after a complete response.
   public enum RespondedAction: Sendable, Equatable {
-    /// Complete the record, then respond.
+    /// Complete the record with the response, then pass it on.
     case complete(retention: Milliseconds, remember: Milliseconds)
+    /// Complete the record with 204 in place of the response, and send that: an earlier attempt has deleted what the
+    /// request names.
+    case completeAsDeleted(retention: Milliseconds, remember: Milliseconds)
     /// Release the record, then pass the response on.
     case release(Release)
     /// Mark the record unknown, then pass the response on.
@@ -237,9 +240,12 @@ extension ClaimLifecycle {
 
   /// Decides on a complete response of the backend.
   ///
-  /// - Parameter isRenewed: Whether a renewal of the claim was ever requested.
+  /// - Parameters:
+  ///   - isRenewed: Whether a renewal of the claim was ever requested.
+  ///   - isDelete: Whether the request is a DELETE.
+  ///   - isRelayed: Whether the client has a part of the response already.
   public mutating func responded(
-    status: Int, steering: Steering, isRenewed: Bool = false
+    status: Int, steering: Steering, isRenewed: Bool = false, isDelete: Bool = false, isRelayed: Bool = false
   ) -> RespondedAction {
     let claim: Claim
     let isLate: Bool
@@ -249,6 +255,9 @@ extension ClaimLifecycle {
     default: preconditionFailure("ClaimLifecycle: responded without a claim")
     }
     state = .settling(claim)
+    if isDelete, !isRelayed, route.policy.meansDeleted(status: status, ordinal: claim.ordinal) {
+      return .completeAsDeleted(retention: route.policy.retention, remember: route.policy.remember)
+    }
     let isOnlyRejected = [401, 403, 429].contains(status) && isOnlyRejected(before: claim)
     switch route.policy.outcomeClass(
       of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected)

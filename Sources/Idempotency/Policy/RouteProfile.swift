@@ -35,12 +35,12 @@ public enum ErrorFormat: Sendable, CaseIterable {
 }
 
 extension RoutePolicy {
-  /// Whether a response to a repeated attempt means that an earlier attempt has deleted what the request names, so that
+  /// Whether a response to a repeated DELETE means that an earlier attempt has deleted what the request names, so that
   /// the client gets 204.
   ///
   /// - Parameter ordinal: `Claim.ordinal`: 1 for the first attempt, which can delete nothing a second time.
-  public func meansDeleted(status: Int, isDelete: Bool, ordinal: Int) -> Bool {
-    profile == .wunderlist && isDelete && ordinal > 1 && (status == 404 || status == 410)
+  func meansDeleted(status: Int, ordinal: Int) -> Bool {
+    profile == .wunderlist && ordinal > 1 && (status == 404 || status == 410)
   }
 
   /// Sets the members that a profile presets. All others stay, and each may be changed afterwards.

@@ -36,9 +36,11 @@ final class BackendResponse {
     self.copy = copy
   }
 
-  /// The response that Semel gives in place of one that means *deleted already*; `nil` if the client has a part of that.
-  func deleted() -> BackendResponse? {
-    guard relay == nil else { return nil }
+  /// Whether the client has a part of it.
+  var isRelayed: Bool { relay != nil }
+
+  /// The response that Semel gives in place of one that means *deleted already*.
+  static func deleted() -> BackendResponse {
     let head = MessageHead(start: .status(204, reason: 0..<0))
     return BackendResponse(
       head: UpstreamHead(head: head, isDelimitedByClose: false), body: ByteBuffer(), trailers: ByteBuffer())

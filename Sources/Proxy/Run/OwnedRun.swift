@@ -34,7 +34,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     do throws(UpstreamFailure) {
       let response = try await run.capture.run(within: call.route.policy.timeToResponse)
       run.noteBackendTime()
-      return await run.record(run.applyingProfile(to: response))
+      return await run.record(response)
     } catch {
       run.noteBackendTime()
       return await run.end(after: error)
@@ -65,16 +65,6 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     capture = ResponseCapture(of: exchange, route: call.route, claim: claim, delivery: delivery)
   }
 
-  /// The response, or the one that takes its place by the route's profile.
-  private func applyingProfile(to response: BackendResponse) -> BackendResponse {
-    let policy = call.route.policy
-    guard policy.profile != nil,
-      policy.meansDeleted(
-        status: response.head.status, isDelete: runner.head.method == .delete, ordinal: lease.claim.ordinal)
-    else { return response }
-    return response.deleted() ?? response
-  }
-
   private func noteBackendTime() {
     delivery.logEntry.upstreamMicroseconds =
       (delivery.logEntry.upstreamMicroseconds ?? 0) + runner.microseconds(since: forwardedAt)
@@ -85,17 +75,21 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   private func record(_ response: BackendResponse) async -> End {
     let recordedAt = NIODeadline.now()
     delivery.logEntry.trace?.recordAt = recordedAt.uptimeNanoseconds
+    var response = response
     let action: ClaimLifecycle.StoredAction
     let label: ResponseLabel
     switch call.lifecycle.responded(
       status: response.head.status, steering: Steering(of: response.head),
-      isRenewed: lease.hasRequestedRenewal)
+      isRenewed: lease.hasRequestedRenewal, isDelete: runner.head.method == .delete,
+      isRelayed: response.isRelayed)
     {
     case .complete(let retention, let remember):
-      let outcome = TraceStamp.put(
-        delivery.logEntry.trace, on: response.outcome(by: call.route, method: runner.head.method))
       label = .executed
-      action = await complete(Completion(outcome: outcome, retention: retention, remember: remember))
+      action = await complete(completion(with: response, retention, remember))
+    case .completeAsDeleted(let retention, let remember):
+      response = .deleted()
+      label = .executed
+      action = await complete(completion(with: response, retention, remember))
     case .release(let release):
       label = .notStored
       action = await self.release(await beforeRelease(release, after: response))
@@ -106,6 +100,15 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     }
     delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
     return respond(with: response, label, action)
+  }
+
+  @inline(never)
+  private func completion(
+    with response: BackendResponse, _ retention: Milliseconds, _ remember: Milliseconds
+  ) -> Completion {
+    let outcome = TraceStamp.put(
+      delivery.logEntry.trace, on: response.outcome(by: call.route, method: runner.head.method))
+    return Completion(outcome: outcome, retention: retention, remember: remember)
   }
 
   /// Respond: the client gets the outcome that the store holds now.
@@ -162,7 +165,7 @@ extension OwnedRun {
   @inline(never)
   private func listenOn(for settle: Milliseconds) async -> End {
     do throws(UpstreamFailure) {
-      return await record(applyingProfile(to: try await capture.run(within: settle)))
+      return await record(try await capture.run(within: settle))
     } catch {
       return await end(after: error)
     }

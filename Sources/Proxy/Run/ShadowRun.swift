@@ -182,7 +182,7 @@ extension ShadowRun {
     switch call.lifecycle.responded(
       status: head.status, steering: Steering(of: head), isRenewed: lease.hasRequestedRenewal)
     {
-    case .complete(let retention, let remember):
+    case .complete(let retention, let remember), .completeAsDeleted(let retention, let remember):
       let length = head.string(.contentLength).flatMap { Int($0) } ?? delivery.logEntry.responseBytes
       let isKept = length <= route.policy.maxResponseBody && !response.isDelimitedByClose
       let outcome: Outcome =

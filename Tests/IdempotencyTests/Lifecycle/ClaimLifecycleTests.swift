@@ -246,6 +246,44 @@ struct ClaimEndTests {
     }
   }
 
+  @Test(arguments: [404, 410])
+  func `only a repeated DELETE that finds nothing has succeeded`(status: Int) {
+    let wunderlist = Route.sample { $0.adopt(.wunderlist) }
+    let deleted = RespondedAction.completeAsDeleted(retention: .seconds(86_400), remember: .seconds(86_400))
+    let final = RespondedAction.complete(retention: .seconds(86_400), remember: .seconds(86_400))
+    func action(
+      _ status: Int, attempt: Int = 2, route: Route, steering: Steering = Steering(),
+      isDelete: Bool = true, isRelayed: Bool = false
+    ) -> RespondedAction {
+      var lifecycle = Self.owning(route, claim: .sample(attempt: attempt))
+      return lifecycle.responded(
+        status: status, steering: steering, isDelete: isDelete, isRelayed: isRelayed)
+    }
+    #expect(action(status, route: wunderlist) == deleted)
+    // The backend's own field concerns the response that is replaced.
+    #expect(action(status, route: wunderlist, steering: Steering(outcome: .retry)) == deleted)
+    let generation = Claim.attemptsPerGeneration
+    #expect(action(status, attempt: generation + 2, route: wunderlist) == deleted)
+    #expect(action(status, attempt: 1, route: wunderlist) == final)
+    #expect(action(status, attempt: generation + 1, route: wunderlist) == final)
+    #expect(action(status, route: wunderlist, isDelete: false) == final)
+    #expect(action(status, route: wunderlist, isRelayed: true) == final)
+    #expect(action(status, route: .sample { $0.adopt(.stripe) }) == final)
+    #expect(action(409, route: wunderlist) == final)
+  }
+
+  @Test func `a late response to a repeated DELETE is replaced like any other`() {
+    let route = Route.sample { $0.adopt(.wunderlist) }
+    var lifecycle = Self.owning(route, claim: .sample(attempt: 2))
+    _ = lifecycle.failed(.timedOut)
+    let action = lifecycle.responded(status: 404, steering: Steering(), isDelete: true)
+    #expect(action == .completeAsDeleted(retention: .seconds(86_400), remember: .seconds(86_400)))
+    guard case .respond = lifecycle.stored(.done) else {
+      Issue.record("a response that was stored was not passed on")
+      return
+    }
+  }
+
   @Test func `an unsent request is released`() {
     var lifecycle = Self.owning()
     guard case .release(let problem) = lifecycle.failed(.notSent("refused")) else {

@@ -34,16 +34,6 @@ struct RouteProfileTests {
     }
   }
 
-  @Test func `only a repeated DELETE that finds nothing has succeeded`() {
-    for status in [404, 410] {
-      #expect(policy(.wunderlist).meansDeleted(status: status, isDelete: true, ordinal: 2))
-      #expect(!policy(.wunderlist).meansDeleted(status: status, isDelete: true, ordinal: 1))
-      #expect(!policy(.wunderlist).meansDeleted(status: status, isDelete: false, ordinal: 2))
-      #expect(!policy(.stripe).meansDeleted(status: status, isDelete: true, ordinal: 2))
-    }
-    #expect(!policy(.wunderlist).meansDeleted(status: 409, isDelete: true, ordinal: 2))
-  }
-
   private static func text(_ problem: Problem, _ format: ErrorFormat) -> String {
     String(buffer: problem.body(as: format))
   }

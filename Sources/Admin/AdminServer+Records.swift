@@ -19,6 +19,22 @@ extension AdminServer {
       return Response.json(
         try await recordAdmin.list(after: query["cursor"].map(String.init), state: state))
     }
+    addStatements(to: router, recordAdmin: recordAdmin)
+    router.get("/v1/records/{id}") { _, context in
+      Response.json(try await recordAdmin.show(try Self.id(context)))
+    }
+    router.delete("/v1/records/{id}") { _, context in
+      Response.json(try await recordAdmin.forget(try Self.id(context), by: context.peer))
+    }
+    router.post("/v1/records/{id}/resolve") { request, context in
+      let id = try Self.id(context)
+      let document: ResolutionDocument = try await Self.decode(request)
+      return Response.json(try await recordAdmin.resolve(id, document, by: context.peer))
+    }
+  }
+
+  /// Adds the paths of requests that name their records in the body.
+  private func addStatements(to router: RouterGroup<AdminContext>, recordAdmin: RecordAdmin) {
     router.post("/v1/records/find") { request, _ in
       let query: RecordQuery = try await Self.decode(request)
       return Response.json(try await recordAdmin.find(query))
@@ -30,17 +46,6 @@ extension AdminServer {
     router.post("/v1/records/put") { request, context in
       let statement: RecordStatement = try await Self.decode(request)
       return Response.json(try await recordAdmin.put(statement, by: context.peer))
-    }
-    router.get("/v1/records/{id}") { _, context in
-      Response.json(try await recordAdmin.show(try Self.id(context)))
-    }
-    router.delete("/v1/records/{id}") { _, context in
-      Response.json(try await recordAdmin.forget(try Self.id(context), by: context.peer))
-    }
-    router.post("/v1/records/{id}/resolve") { request, context in
-      let id = try Self.id(context)
-      let document: ResolutionDocument = try await Self.decode(request)
-      return Response.json(try await recordAdmin.resolve(id, document, by: context.peer))
     }
   }
 

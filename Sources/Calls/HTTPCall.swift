@@ -55,13 +55,7 @@ public struct HTTPCall: Sendable {
     let servers = connectTo.flatMap { curl_slist_append(nil, $0) }
     defer { curl_slist_free_all(servers) }
     if let servers { easy.setServers(servers) }
-    setPeer(of: easy)
-    easy.set(CURLOPT_NOSIGNAL, true)
-    easy.set(CURLOPT_NOPROXY, "*")
-    easy.set(CURLOPT_PATH_AS_IS, true)
-    easy.set(CURLOPT_PROTOCOLS_STR, "http,https")
-    easy.set(CURLOPT_TIMEOUT_MS, timeoutMilliseconds)
-    easy.set(CURLOPT_CUSTOMREQUEST, method)
+    setOptions(of: easy)
     easy.set(CURLOPT_WRITEFUNCTION, callback: receive)
     easy.set(CURLOPT_WRITEDATA, pointer: Unmanaged.passUnretained(received).toOpaque())
     guard semel_easy_set_string(easy.raw, CURLOPT_URL, url) == CURLE_OK else {
@@ -85,10 +79,24 @@ public struct HTTPCall: Sendable {
     guard code == CURLE_OK || keepsPart && received.isFull else {
       throw Failure(description: easy.reason(code))
     }
-    return Response(
+    return Self.response(of: easy, received)
+  }
+
+  private static func response(of easy: borrowing EasyHandle, _ received: Received) -> Response {
+    Response(
       status: Int(semel_easy_status(easy.raw)),
       contentType: semel_easy_content_type(easy.raw).map { String(cString: $0) }, body: received.bytes,
       isWhole: !received.isFull, isDelimitedByClose: semel_easy_ended_with_connection(easy.raw) != 0)
+  }
+
+  private func setOptions(of easy: borrowing EasyHandle) {
+    setPeer(of: easy)
+    easy.set(CURLOPT_NOSIGNAL, true)
+    easy.set(CURLOPT_NOPROXY, "*")
+    easy.set(CURLOPT_PATH_AS_IS, true)
+    easy.set(CURLOPT_PROTOCOLS_STR, "http,https")
+    easy.set(CURLOPT_TIMEOUT_MS, timeoutMilliseconds)
+    easy.set(CURLOPT_CUSTOMREQUEST, method)
   }
 
   private func setPeer(of easy: borrowing EasyHandle) {

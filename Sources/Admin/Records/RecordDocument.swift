@@ -69,18 +69,22 @@ struct RecordDocument: Encodable {
       self.attempt = attempt
     case .completed(let record):
       state = "completed"
-      attempt = record.attempt
-      status = record.outcome.status
-      recordedAt = Timestamp.text(milliseconds: record.recordedAt.milliseconds)
-      expiresAt = Timestamp.text(milliseconds: record.expiresAt.milliseconds)
-      switch record.outcome {
-      case .kept(let response): bodyBytes = response.body.readableBytes
-      case .notKept(_, let location): self.location = location
-      case .encoded: sealed = true
-      }
+      add(record)
     case .expired(let attempt):
       state = "expired"
       self.attempt = attempt
+    }
+  }
+
+  private mutating func add(_ record: CompletedRecord) {
+    attempt = record.attempt
+    status = record.outcome.status
+    recordedAt = Timestamp.text(milliseconds: record.recordedAt.milliseconds)
+    expiresAt = Timestamp.text(milliseconds: record.expiresAt.milliseconds)
+    switch record.outcome {
+    case .kept(let response): bodyBytes = response.body.readableBytes
+    case .notKept(_, let location): self.location = location
+    case .encoded: sealed = true
     }
   }
 

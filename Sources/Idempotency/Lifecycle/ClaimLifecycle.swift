@@ -97,31 +97,39 @@ extension ClaimLifecycle {
       if case .applying(let attempt, let verdict) = state { return granted(claim, after: attempt, verdict) }
       state = .owning(claim)
       return .forward(claim)
-    case .taken(.completed(let record)):
-      state = .ended
-      return Self.replay(record)
-    case .taken(.inFlight(let leaseLeft, _)):
-      state = .following
-      return .wait(leaseLeft: leaseLeft)
-    case .taken(.unknown(let age, let attempt)) where mayProbe(age: age):
-      state = .probing(attempt: attempt)
-      return .probe
-    case .taken(.unknown(let age, _)):
-      state = .ended
-      return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: age)))
-    case .taken(.expired):
-      state = .ended
-      return .refuse(.keyExpired)
-    case .taken(.absent), .taken(.released):
-      // The record is free. A store grants a claim of such a record, so claiming again is enough.
-      state = .following
-      return .wait(leaseLeft: 0)
+    case .taken(let standing):
+      return taken(standing)
     case .mismatch:
       state = .ended
       return .refuse(.payloadMismatch(status: route.policy.mismatchStatus))
     case .otherRecipe(let recipe):
       state = .following
       return .compare(by: recipe)
+    }
+  }
+
+  /// Decides on a record that another delivery owns, or that has ended.
+  private mutating func taken(_ standing: Standing) -> ClaimedAction {
+    switch standing {
+    case .completed(let record):
+      state = .ended
+      return Self.replay(record)
+    case .inFlight(let leaseLeft, _):
+      state = .following
+      return .wait(leaseLeft: leaseLeft)
+    case .unknown(let age, let attempt) where mayProbe(age: age):
+      state = .probing(attempt: attempt)
+      return .probe
+    case .unknown(let age, _):
+      state = .ended
+      return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: age)))
+    case .expired:
+      state = .ended
+      return .refuse(.keyExpired)
+    case .absent, .released:
+      // The record is free. A store grants a claim of such a record, so claiming again is enough.
+      state = .following
+      return .wait(leaseLeft: 0)
     }
   }
 

@@ -104,7 +104,7 @@ extension KnownConfiguration.Route {
     upstream = policy.upstream.name
   }
 
-  fileprivate var policy: RoutePolicy? {
+  private var match: RouteMatch? {
     var match = RouteMatch(methods: methods, host: host)
     if let path {
       guard let pattern = try? PathPattern(parsing: path) else { return nil }
@@ -114,13 +114,16 @@ extension KnownConfiguration.Route {
       let parts = header.split(separator: ":", maxSplits: 1).map(String.init)
       return parts.count == 2 ? RequiredHeader(name: parts[0], value: parts[1]) : nil
     }
-    guard match.headers.count == headers.count, let spelling = RoutePolicy.Spelling(rawValue: spelling) else {
-      return nil
-    }
+    guard match.headers.count == headers.count else { return nil }
     if let graphql {
       guard let kind = RouteMatch.GraphQL(rawValue: graphql) else { return nil }
       match.graphql = kind
     }
+    return match
+  }
+
+  fileprivate var policy: RoutePolicy? {
+    guard let match, let spelling = RoutePolicy.Spelling(rawValue: spelling) else { return nil }
     let upstream = UpstreamSettings(name: upstream ?? "", address: .unix(path: ""))
     var policy = RoutePolicy(name: name, match: match, upstream: upstream)
     policy.spelling = spelling

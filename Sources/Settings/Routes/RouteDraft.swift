@@ -20,14 +20,7 @@ struct RouteDraft {
     }
     // First, so that every member of the same section overrides it.
     readProfile(section)
-    section.choice("idempotency", into: &policy.idempotency)
-    section.section("key") { policy.key.read($0) }
-    section.section("caller") { readCaller($0) }
-    section.choice("endpoint", into: &policy.endpoint)
-    section.choice("spelling", into: &policy.spelling)
-    section.choice("content_coding", into: &policy.contentCoding)
-    section.section("fingerprint") { readFingerprint($0) }
-    readMismatchStatus(section)
+    readIdentity(section)
     section.choice("duplicates", into: &policy.duplicates)
     section.duration("wait_timeout", into: &policy.waitTimeout)
     section.integer("max_waiters", into: &policy.maxWaiters, in: 1...100_000)
@@ -49,6 +42,18 @@ struct RouteDraft {
     policy.outcomes = patterns.table
     readRetries(section)
     readReconcile(section)
+  }
+
+  /// Reads the members by which requests find their records.
+  private mutating func readIdentity(_ section: Section) {
+    section.choice("idempotency", into: &policy.idempotency)
+    section.section("key") { policy.key.read($0) }
+    section.section("caller") { readCaller($0) }
+    section.choice("endpoint", into: &policy.endpoint)
+    section.choice("spelling", into: &policy.spelling)
+    section.choice("content_coding", into: &policy.contentCoding)
+    section.section("fingerprint") { readFingerprint($0) }
+    readMismatchStatus(section)
   }
 
   private mutating func readShadow(_ section: Section) {

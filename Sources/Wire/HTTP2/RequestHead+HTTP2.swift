@@ -34,15 +34,15 @@ extension RequestHead {
     let fields = try head.bytes.withUnsafeReadableBytes { bytes throws(WireError) in
       try FramingFields(head.fields, in: bytes)
     }
-    let framing: BodyFraming
-    if let length = fields.contentLength {
-      guard length == 0 || !isEnd else { throw .badContentLength }
-      framing = .length(length)
-    } else {
-      framing = isEnd ? .none : .chunked
-    }
     self.init(
-      head: head, framing: framing, keepAlive: true, expectsContinue: fields.expectsContinue && !isEnd)
+      head: head, framing: try Self.framing(by: fields.contentLength, isEnd: isEnd), keepAlive: true,
+      expectsContinue: fields.expectsContinue && !isEnd)
+  }
+
+  private static func framing(by length: Int?, isEnd: Bool) throws(WireError) -> BodyFraming {
+    guard let length else { return isEnd ? .none : .chunked }
+    guard length == 0 || !isEnd else { throw .badContentLength }
+    return .length(length)
   }
 }
 

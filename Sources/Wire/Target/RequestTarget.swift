@@ -15,16 +15,8 @@ public struct RequestTarget: Sendable {
   public init(_ head: MessageHead) throws(WireError) {
     let target = head.target
     let all = head.bytes
-    let (form, pathStart, queryMark, path) = try all.withUnsafeReadableBytes {
-      bytes throws(WireError) -> (TargetForm, Int, Int?, PathForm) in
-      let bytes = UnsafeRawBufferPointer(rebasing: bytes[target])
-      let form = try TargetForm(bytes, method: head.method)
-      var start = 0
-      if case .absolute(let authority) = form { start = authority.upperBound }
-      let mark = Self.queryMark(bytes, from: start)
-      guard form != .authority, form != .asterisk else { return (form, start, mark, .normal) }
-      let path = UnsafeRawBufferPointer(rebasing: bytes[start..<(mark ?? bytes.count)])
-      return (form, start, mark, try PathForm(path))
+    let (form, pathStart, queryMark, path) = try all.withUnsafeReadableBytes { bytes throws(WireError) in
+      try Self.split(UnsafeRawBufferPointer(rebasing: bytes[target]), method: head.method)
     }
     self.form = form
     let pathEnd = queryMark ?? target.count
@@ -43,12 +35,29 @@ public struct RequestTarget: Sendable {
     } else if case .changed(let changed) = path {
       self.path = changed
     } else if pathStart == pathEnd {
-      // An empty path means "/" (RFC 9112, section 3.2.1), and "*" for an OPTIONS request about the whole server
-      // (section 3.2.4).
-      self.path = ByteBuffer(staticString: head.method == .options && queryMark == nil ? "*" : "/")
+      self.path = Self.emptyPath(of: head.method, hasQuery: queryMark != nil)
     } else {
       self.path = slice(pathStart, pathEnd)
     }
+  }
+
+  /// The meaning of an empty path: `/` (RFC 9112, section 3.2.1), or `*` for an OPTIONS request about the whole server
+  /// (section 3.2.4).
+  private static func emptyPath(of method: MessageHead.Method, hasQuery: Bool) -> ByteBuffer {
+    ByteBuffer(staticString: method == .options && !hasQuery ? "*" : "/")
+  }
+
+  /// The form of a target, the start of its path, the place of its `?`, and the form of its path.
+  private static func split(
+    _ bytes: UnsafeRawBufferPointer, method: MessageHead.Method
+  ) throws(WireError) -> (TargetForm, Int, Int?, PathForm) {
+    let form = try TargetForm(bytes, method: method)
+    var start = 0
+    if case .absolute(let authority) = form { start = authority.upperBound }
+    let mark = queryMark(bytes, from: start)
+    guard form != .authority, form != .asterisk else { return (form, start, mark, .normal) }
+    let path = UnsafeRawBufferPointer(rebasing: bytes[start..<(mark ?? bytes.count)])
+    return (form, start, mark, try PathForm(path))
   }
 
   private static func queryMark(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {

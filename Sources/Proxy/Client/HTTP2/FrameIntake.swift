@@ -45,12 +45,7 @@ struct FrameIntake {
   }
 
   mutating func read(_ bytes: ByteBuffer, now: NIODeadline) -> Passed {
-    var bytes = bytes
-    if held.readableBytes > 0 {
-      held.writeImmutableBuffer(bytes)
-      bytes = held
-      held = ByteBuffer()
-    }
+    var bytes = takeHeld(before: bytes)
     var passed = Passed()
     var at = bytes.readerIndex
     while at < bytes.writerIndex {
@@ -76,6 +71,14 @@ struct FrameIntake {
     Self.pass(bytes, upTo: at, to: &passed)
     if at < bytes.writerIndex { held = bytes.getSlice(at: at, length: bytes.writerIndex - at) ?? held }
     return passed
+  }
+
+  /// The bytes that have arrived, behind those of a frame whose head was not all there.
+  private mutating func takeHeld(before bytes: ByteBuffer) -> ByteBuffer {
+    guard held.readableBytes > 0 else { return bytes }
+    held.writeImmutableBuffer(bytes)
+    defer { held = ByteBuffer() }
+    return held
   }
 
   /// Takes a whole PING frame out of the bytes, which is replied to here.

@@ -50,6 +50,12 @@ struct RedisRights {
       Right(rule: "+publish", command: ["PUBLISH", "\(namespace):invalidate", ""], isOptional: true),
     ]
     if let demand { all.append(Right(rule: "+\(demand.command.lowercased())", command: demand.trial)) }
+    adapt(&all, to: topology)
+    return all
+  }
+
+  /// Adds the rights that only one topology needs, and removes those that it does not know.
+  private static func adapt(_ all: inout [Right], to topology: RedisEndpointSettings.Topology) {
     switch topology {
     case .standalone: break
     case .sentinel: all.append(Right(rule: "+role", command: ["ROLE"]))
@@ -60,7 +66,6 @@ struct RedisRights {
         Right(rule: "+asking", command: ["ASKING"]),
       ]
     }
-    return all
   }
 
   /// The line of an ACL file for a user with these rights and no others.

@@ -66,13 +66,9 @@ extension RedisNodes {
       copies.beginAnew(at: BootInstant.now)
       guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
       let (pipeline, isAsking) = try await node(route, script, &copies)
-      if script == .claim {
-        if let refusal = pipeline.claimRefusal { throw copies.refused(refusal) }
-        if let left = pipeline.graceLeft {
-          guard BootInstant.now + left < copies.deadline else { throw copies.refused(Self.graceRefusal) }
-          await context.sleep(milliseconds: left.count + 1)
-          continue
-        }
+      if script == .claim, let left = try Self.grace(at: pipeline, after: copies) {
+        await context.sleep(milliseconds: left.count + 1)
+        continue
       }
       // Replies arrive in order, so that this one is there before the script's.
       var refusal: String?
@@ -91,6 +87,16 @@ extension RedisNodes {
       if let shortage = reply.shortage, script != .claim { throw .fateUnknown(shortage) }
       return reply
     }
+  }
+
+  /// The time for which a claim waits at a Redis that takes no new ones yet; `nil` if it may be sent.
+  private static func grace(
+    at pipeline: RedisPipeline, after copies: CommandAttempts
+  ) throws(StoreError) -> Milliseconds? {
+    if let refusal = pipeline.claimRefusal { throw copies.refused(refusal) }
+    guard let left = pipeline.graceLeft else { return nil }
+    guard BootInstant.now + left < copies.deadline else { throw copies.refused(graceRefusal) }
+    return left
   }
 
   /// Writes one copy of a script's command without a task that waits. Calls `onReply` with the result, on this loop and

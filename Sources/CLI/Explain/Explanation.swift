@@ -62,8 +62,8 @@ struct Explanation {
     guard let route = choice.route, route.policy.isProtected else {
       return try explainUnprotected(head, choice.route, table)
     }
-    try route.refuseUnprotectable(head)
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
+    try route.refuseUnprotectable(head, finding)
     explainKey(of: route.policy, head, target)
     if case .missing = finding { return try explainUnkeyed(route) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }

@@ -70,8 +70,8 @@ extension RequestRunner {
     _ body: ByteBuffer?
   ) throws(Problem) -> Subject {
     if let profile = route.policy.profile { delivery.errorFormat = profile.errorFormat }
-    try route.refuseUnprotectable(head)
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
+    try route.refuseUnprotectable(head, finding)
     if case .missing = finding { return try unkeyed(target, by: route) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
     guard let peer = identifiedPeer(isTokenNeeded: route.needsToken) else { return .unverified }
@@ -165,9 +165,11 @@ extension RequestRunner {
 
 extension Route {
   /// Refuses requests that no record can stand for, and those that would hide the key or the caller from the backend.
-  public func refuseUnprotectable(_ head: MessageHead) throws(Problem) {
-    guard !head.requestsUpgrade else { throw .notImplemented }
-    guard !head.isGRPC else { throw .grpcNotProtected }
+  public func refuseUnprotectable(_ head: MessageHead, _ finding: KeyFinding) throws(Problem) {
+    if finding != .missing || policy.idempotency != .optional {
+      guard !head.requestsUpgrade else { throw .notImplemented }
+      guard !head.isGRPC else { throw .grpcNotProtected }
+    }
     guard head.first(.connection) != nil else { return }
     for name in identifyingFields where head.connectionNames(name) {
       throw .badRequest(.connectionNamesIdentity)

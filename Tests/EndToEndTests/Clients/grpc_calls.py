@@ -1,4 +1,5 @@
-"""Calls grpc_server in all the ways of gRPC and prints what came of it, as JSON. Arguments: the port, and the service."""
+"""Calls grpc_server in all the ways of gRPC and prints what came of it, as JSON. Arguments: the port, the service, and,
+for one call alone, its key or an empty text."""
 
 import json
 import queue
@@ -33,6 +34,10 @@ def chat(words, name="Chat"):
     return replies, calls
 
 
+def fail(metadata=()):
+    return failure(lambda: channel.unary_unary(path("Fail"))(b"", timeout=PATIENCE, metadata=metadata))
+
+
 def failure(call):
     try:
         call()
@@ -41,8 +46,11 @@ def failure(call):
         return [error.code().name, error.details(), dict(error.trailing_metadata() or ()).get("x-why")]
 
 
-report = {"unprotected": sys.argv[2] == "test.Test"}
-if report["unprotected"]:
+report = {}
+if len(sys.argv) > 3:
+    report["fail"] = fail([("idempotency-key", sys.argv[3])] if sys.argv[3] else [])
+else:
+    report["fail"] = fail()
     report["echo"] = echo(5)
     report["large"] = echo(3_000_000)
     report["count"] = [int(reply) for reply in channel.unary_stream(path("Count"))(b"100", timeout=PATIENCE)]
@@ -51,5 +59,4 @@ if report["unprotected"]:
     report["chat"], report["chat_end"] = replies, [reply.decode() for reply in calls]
     replies, calls = chat(["one"], "Leave")
     report["leave"] = [replies, failure(lambda: list(calls))]
-report["fail"] = failure(lambda: channel.unary_unary(path("Fail"))(b"", timeout=PATIENCE))
 print(json.dumps(report))

@@ -40,7 +40,7 @@ def leave(requests, context):
 
 server = grpc.server(concurrent.futures.ThreadPoolExecutor(8))
 server.add_generic_rpc_handlers([
-    grpc.method_handlers_generic_handler("test.Test", {
+    grpc.method_handlers_generic_handler(service, {
         "Echo": grpc.unary_unary_rpc_method_handler(echo),
         "Count": grpc.unary_stream_rpc_method_handler(count),
         "Sum": grpc.stream_unary_rpc_method_handler(total),
@@ -48,6 +48,7 @@ server.add_generic_rpc_handlers([
         "Fail": grpc.unary_unary_rpc_method_handler(fail),
         "Leave": grpc.stream_stream_rpc_method_handler(leave),
     })
+    for service in ("test.Test", "test.Protected")
 ])
 server.add_insecure_port(f"127.0.0.1:{sys.argv[1]}")
 server.start()

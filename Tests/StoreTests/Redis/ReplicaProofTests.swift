@@ -78,10 +78,12 @@ struct ReplicaProofTests {
 
   @Test func `a change needs a wait, and a refusal does not`() {
     var proof = ReplicaProof(maxShortfall: 500)
-    let isNeeded = proof.isNeeded(by: done(at: 5))
-    #expect(isNeeded)
+    for isAwaited in [true, false] {
+      let isNeeded = proof.isNeeded(by: done(at: 5), isAwaited: isAwaited)
+      #expect(isNeeded == isAwaited)
+    }
     for ending in [ScriptReply.Ending.refused("OOM"), .lost("gone"), .timedOut, .redirected(.loading)] {
-      let isNeeded = proof.isNeeded(by: ScriptReply(ending: ending))
+      let isNeeded = proof.isNeeded(by: ScriptReply(ending: ending), isAwaited: true)
       #expect(!isNeeded)
     }
   }

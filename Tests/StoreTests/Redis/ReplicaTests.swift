@@ -114,6 +114,43 @@ struct ReplicaTests {
     await pair.close()
   }
 
+  @Test func `no script reports an outcome that is not at the replica`() async throws {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
+      let (stale, own) = (try await node.store.lapsed(), try await node.store.granted(Samples.request()))
+      let sibling = RedisNode(pair.carefree(node))
+      pair.relay.set(.vanish)
+      let new = try await sibling.store.completed(Samples.again(stale, takeOver: .afterSettle(0)))
+      // No replica is awaited for what reports no outcome.
+      #expect(try await node.store.find(own.id).name == .inFlight)
+      #expect(try await node.store.release(own, .remembered) == .done)
+      async let found = Self.failure(of: { _ = try await node.store.find(new.id) })
+      async let released = Self.failure(of: { _ = try await node.store.release(stale, .remembered) })
+      async let marked = Self.failure(of: { _ = try await node.store.markUnknown(stale) })
+      let reason = "fewer than 1 replica of Redis have the newest changes (store.replicas)"
+      let errors = await [found, released, marked]
+      #expect(errors == [.refused(reason), .fateUnknown(reason), .fateUnknown(reason)])
+      pair.restore()
+      try await until("the outcome is found") {
+        (try? await node.store.find(new.id))?.completedRecord?.attempt == 2
+      }
+      #expect(try await node.store.release(stale, .remembered).lost == .completed)
+      #expect(try await node.store.markUnknown(stale).lost == .completed)
+      sibling.close()
+    }
+    await pair.close()
+  }
+
+  /// The error of a call; `nil` if it throws none of a store.
+  private static func failure(of call: @Sendable () async throws -> Void) async -> StoreError? {
+    do {
+      try await call()
+      return nil
+    } catch {
+      return error as? StoreError
+    }
+  }
+
   @Test func `a master that dies takes nothing with it that counted`() async throws {
     let pair = try await ReplicaPair()
     var settings = pair.settings(timeout: Self.shortTime)

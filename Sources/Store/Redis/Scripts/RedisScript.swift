@@ -42,7 +42,8 @@ enum RedisScript: Int, CaseIterable {
 
   /// Whether the script's effect counts only once enough replicas have it.
   ///
-  /// The loss of a release or of a mark leaves a record in flight whose lease lapses: it ends as unknown.
+  /// The loss of a release or of a mark leaves a record in flight whose lease lapses: it ends as unknown. Whichever script
+  /// reports a completed record, that waits for replicas, too (`ReplicaProof.isNeeded`).
   var awaitsReplicas: Bool {
     switch self {
     case .claim, .renew, .complete, .forget, .resolve: true

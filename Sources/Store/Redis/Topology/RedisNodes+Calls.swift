@@ -84,9 +84,14 @@ extension RedisNodes {
       if copies.lost != nil { reply.copiedUntil = copies.deadline }
       guard try copies.ended(reply.ending) else { continue }
       // A claim is given back first, by whoever understands the reply.
-      if let shortage = reply.shortage, script != .claim { throw .fateUnknown(shortage) }
+      if let shortage = reply.shortage, script != .claim { throw Self.error(of: script, shortage) }
       return reply
     }
+  }
+
+  /// The error of a script whose reply does not count: `find` has changed nothing.
+  private static func error(of script: RedisScript, _ shortage: String) -> StoreError {
+    script == .find ? .refused(shortage) : .fateUnknown(shortage)
   }
 
   /// The time for which a claim waits at a Redis that takes no new ones yet; `nil` if it may be sent.

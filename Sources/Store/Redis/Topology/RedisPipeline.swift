@@ -281,7 +281,7 @@ extension RedisPipeline {
       if case .unwritten(let reason) = refusal { link.fail(reason) }
       return
     }
-    if command.awaitsReplicas, isHeld(scriptReply, of: command) { return }
+    if isHeld(scriptReply, of: command) { return }
     command.finish(with: scriptReply, timeout: settings.timeout)
   }
 
@@ -291,15 +291,15 @@ extension RedisPipeline {
     clockStepped(by: step)
   }
 
-  /// Holds a reply that counts only once replicas have the change. False if it counts now.
+  /// Holds a reply that counts only once replicas have what it is about. False if it counts now.
   private func isHeld(_ reply: ScriptReply, of command: Pending) -> Bool {
     guard let waits else { return false }
     guard command.waiter != nil else {
-      waits.dropped()
+      if command.awaitsReplicas { waits.dropped() }
       return true
     }
-    return waits.hold(reply, until: command.deadline) { [timeout = settings.timeout] in
-      command.finish(with: $0, timeout: timeout)
+    return waits.hold(reply, isAwaited: command.awaitsReplicas, until: command.deadline) {
+      [timeout = settings.timeout] in command.finish(with: $0, timeout: timeout)
     }
   }
 

@@ -33,7 +33,8 @@ struct ReplicaProof {
 
   init(maxShortfall: Milliseconds) { self.maxShortfall = maxShortfall }
 
-  /// Takes a script that was appended to the connection's next write.
+  /// Takes a script that was appended to the connection's next write; or one that was written earlier, when its reply
+  /// turns out to need a wait. A wait that is under way then was written after it, and covers it.
   mutating func wrote() { openCount += 1 }
 
   /// Takes scripts that were proven, given up, or changed nothing.
@@ -77,14 +78,16 @@ struct ReplicaProof {
   /// Whether a script's reply counts only once replicas have what it changed, or what it reports as completed.
   ///
   /// A completion that is older than a proven script is proven with it.
-  mutating func isNeeded(by reply: ScriptReply) -> Bool {
+  ///
+  /// - Parameter isAwaited: Whether the script's own change needs replicas (`RedisScript.awaitsReplicas`).
+  mutating func isNeeded(by reply: ScriptReply, isAwaited: Bool) -> Bool {
     // The store's clock was set back: what is older by it may still be newer.
     if let proven = provenUntil, reply.now < proven { provenUntil = nil }
     switch reply.ending {
-    case .done: return true
+    case .done: return isAwaited
     case .result(let result):
       switch result.word {
-      case .granted, .again, .created, .erased: return true
+      case .granted, .again, .created, .erased: return isAwaited
       case .standing:
         guard let record = result.record, record.state == .completed else { return false }
         return provenUntil.map { record.since >= $0 } ?? true

@@ -56,14 +56,21 @@ final class ReplicaWaits {
   }
 
   /// Holds a script's reply, if it counts only with enough replicas. False if it counts as it is.
-  func hold(_ reply: ScriptReply, until deadline: BootInstant, _ pass: @escaping (ScriptReply) -> Void)
-    -> Bool
-  {
-    guard proof.isNeeded(by: reply) else {
-      proof.settled()
+  ///
+  /// - Parameter isAwaited: Whether the script was taken by `wrote`.
+  func hold(
+    _ reply: ScriptReply, isAwaited: Bool, until deadline: BootInstant,
+    _ pass: @escaping (ScriptReply) -> Void
+  ) -> Bool {
+    guard proof.isNeeded(by: reply, isAwaited: isAwaited) else {
+      if isAwaited { proof.settled() }
       return false
     }
     held.append(Held(reply: reply, deadline: deadline, pass: pass))
+    if !isAwaited {
+      proof.wrote()
+      needsWrite()
+    }
     return true
   }
 

@@ -118,6 +118,8 @@ public enum LossCause: String, Sendable, CaseIterable {
   case connectionLost = "connection_lost"
   /// The backend, or an intermediary, responded with a status of the class *unknown*.
   case status
+  /// The response to a batch has no certain result for each of its items.
+  case results
   /// There was no memory to keep the outcome until the store took it.
   case noMemory = "no_memory"
   /// This process ended before the backend had responded.

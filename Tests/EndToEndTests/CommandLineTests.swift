@@ -106,22 +106,6 @@ struct CommandLineTests {
     }
   }
 
-  @Test(arguments: [
-    "batch: {items: /a, key: /b, results: /c}"
-  ])
-  func `a member that is not built yet is refused, not ignored`(member: String) async throws {
-    let (exit, output, errors) = try await check(
-      """
-      listen: [{address: 127.0.0.1:8080}]
-      upstreams: {orders: {url: "http://127.0.0.1:9000"}}
-      store: {kind: embedded, path: semel.db}
-      routes:
-        - {name: orders, match: {path: /v1/**}, caller: {parts: ['header:Authorization']}, \(member)}
-      """)
-    #expect(exit == .code(78))
-    #expect((output + errors).contains("not supported yet"), "\(output)\(errors)")
-  }
-
   @Test func `no process runs on a bad configuration or none`() async throws {
     let directory = TemporaryDirectory()
     try "listen: 5\n".write(toFile: directory.file("bad.yaml"), atomically: true, encoding: .utf8)

@@ -23,6 +23,10 @@ struct ExplainTests {
         outcomes: {retry: [500]}
         retention: 36h
         remember: 7d
+      - name: bulk
+        match: {path: /v1/bulk}
+        batch: {items: /orders, key: /id, results: /results}
+        caller: {shared: true}
       - name: rest
         match: {path: '/v1/**'}
         idempotency: optional
@@ -44,6 +48,21 @@ struct ExplainTests {
   private static let alice = ["-H", "Authorization: Bearer secret-of-alice"]
   private static let keyed = alice + ["-H", "Idempotency-Key: k1"]
   private static let json = ["-H", "Content-Type: application/json"]
+
+  @Test func `a batch is explained item by item`() async throws {
+    let items = #"[{"id":"a","n":1},{"id":"b"},{"n":1,"id":"a"},{"id":"b","n":2}]"#
+    let output = try await explain(
+      ["POST", "/v1/bulk"] + Self.json + ["-d", #"{"orders":\#(items)}"#])
+    for expected in [
+      "batch        4 items of at most 100, 2 records", "item 0: key a, ", "item 1: key b, ",
+      ", with item 0\n", "item 3: refused, since an earlier item has its key and another payload",
+    ] {
+      #expect(output.contains(expected), "\(expected) in\n\(output)")
+    }
+    let empty = try await explain(
+      ["POST", "/v1/bulk"] + Self.json + ["-d", #"{"orders":[]}"#], ends: .code(1))
+    #expect(empty.contains("400 bad_request"), "\(empty)")
+  }
 
   @Test func `a protected request is explained from its route to its record`() async throws {
     let output = try await explain(

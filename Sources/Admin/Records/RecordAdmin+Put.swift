@@ -33,6 +33,11 @@ extension RecordAdmin {
   func put(_ statement: RecordStatement, by peer: String) async throws(AdminError) -> RecordDocument {
     let routes = await currentRoutes()
     let identity = try statement.record.identity(among: routes, under: identityKey)
+    guard identity.policy.batch == nil else {
+      throw AdminError(
+        .badRequest,
+        "\(identity.policy.name) takes batches: no item has the fingerprint of the payload given")
+    }
     var resolution = statement.resolution
     resolution.route = identity.policy.name
     guard case .applied(let completion) = try resolution.resolution(among: routes) else {

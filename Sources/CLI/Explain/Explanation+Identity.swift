@@ -33,7 +33,7 @@ extension Explanation {
     add("key", texts)
   }
 
-  private static func shown(_ key: IdempotencyKey) -> String {
+  static func shown(_ key: IdempotencyKey) -> String {
     guard !key.isOfPayload else { return "the payload's fingerprint" }
     let text = String(decoding: key.bytes, as: UTF8.self)
     guard key.bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else { return "found, in several parts" }
@@ -80,12 +80,12 @@ extension Explanation {
     add("in the log", "key=\(call.key.digestText(by: digests)) caller=\(call.caller.digestText(by: digests))")
   }
 
-  /// The record: where it is, for how long, and under which rules.
-  mutating func explainRecord(_ call: KeyedCall, _ policy: RoutePolicy) {
+  /// The record, or the records of a batch: where they are, for how long, and under which rules.
+  mutating func explainRecords(_ records: [String], _ policy: RoutePolicy) {
     let name = policy.endpoint == .route ? "all paths of the route together" : "its path alone"
     add(
       "record",
-      [call.id.text, "(Idempotency-Request-Id; endpoint: \(policy.endpoint), so a key counts for \(name))"])
+      records + ["(Idempotency-Request-Id; endpoint: \(policy.endpoint), so a key counts for \(name))"])
     add("stored", [place, "response of up to \(policy.maxResponseBody) bytes" + sealed + cookies(policy)])
     add(
       "kept",

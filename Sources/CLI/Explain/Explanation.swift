@@ -77,10 +77,13 @@ struct Explanation {
     guard body.readableBytes <= route.policy.maxRequestBody else {
       throw .requestTooLarge(limit: route.policy.maxRequestBody)
     }
+    if let batch = route.policy.batch {
+      return explainBatch(try accepted.readBatch(body, batch), of: head, target, choice.fingerprintMethod)
+    }
     guard let call = try accepted.read(body) else { return try explainUnkeyed(route) }
     explainDigests(call)
     explainFingerprint(route.policy.recipe, of: head, target, method: choice.fingerprintMethod, call)
-    explainRecord(call, route.policy)
+    explainRecords([call.id.text], route.policy)
   }
 
   private func addressed(_ head: MessageHead) throws(Problem) -> (RequestTarget, RequestHost?) {

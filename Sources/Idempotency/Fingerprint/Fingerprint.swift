@@ -129,7 +129,7 @@ private struct RecipeOne {
 
 extension MessageHead {
   /// Whether the content is compressed or otherwise coded, so that it cannot be read as its media type.
-  var hasContentCoding: Bool {
+  public var hasContentCoding: Bool {
     for field in fields where field.name == .contentEncoding {
       let isIdentity = withBytes(field.valueRange) { $0.isEmpty || ASCII.equalsIgnoringCase($0, "identity") }
       if !isIdentity { return true }

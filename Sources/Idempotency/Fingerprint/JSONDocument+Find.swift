@@ -17,6 +17,39 @@ enum JSONFinding {
 extension JSONDocument {
   /// The value at the pointer.
   func find(_ pointer: JSONPointer) -> JSONFinding {
+    switch place(of: pointer) {
+    case .absent: .absent
+    case .ambiguous: .ambiguous
+    case .at(let cursor): value(at: cursor.position)
+    }
+  }
+
+  /// The array at the pointer: the range between its brackets, and those of its elements; `nil` if there is none.
+  func array(at pointer: JSONPointer) -> (around: Range<Int>, elements: [Range<Int>])? {
+    guard case .at(var cursor) = place(of: pointer), text[cursor.position] == JSONByte.openBracket else {
+      return nil
+    }
+    cursor.position += 1
+    let begin = cursor.position
+    var elements: [Range<Int>] = []
+    while true {
+      skipSeparators(&cursor)
+      guard text[cursor.position] != JSONByte.closeBracket else {
+        return (begin..<cursor.position, elements)
+      }
+      let start = cursor.position
+      skipValue(&cursor)
+      elements.append(start..<cursor.position)
+    }
+  }
+
+  /// The place of a value.
+  private enum Place {
+    case absent, ambiguous
+    case at(Cursor)
+  }
+
+  private func place(of pointer: JSONPointer) -> Place {
     var cursor = Cursor(position: start, object: 0)
     for segment in pointer.segments {
       switch text[cursor.position] {
@@ -31,7 +64,7 @@ extension JSONDocument {
       default: return .absent
       }
     }
-    return value(at: cursor.position)
+    return .at(cursor)
   }
 
   /// Whether the outermost value is an object that fulfils a condition by its members, or an array of such objects alone,

@@ -73,7 +73,7 @@ extension KeyPolicy {
   }
 
   /// A value that satisfies the route's rules; `nil` if there is none.
-  private func value(of reading: KeyReading) throws(Problem) -> [UInt8]? {
+  func value(of reading: KeyReading) throws(Problem) -> [UInt8]? {
     switch reading {
     case .none: return nil
     case .fault(let fault): throw .keyInvalid(fault, policy: self)

@@ -88,6 +88,7 @@ extension RoutePolicy {
         ])
       ),
       ("on_unknown", onUnknown.rawValue.jsonString), ("max_request_body", "\(maxRequestBody)"),
+      ("batch", batch.map(Self.published)),
     ])
   }
 
@@ -95,6 +96,13 @@ extension RoutePolicy {
     Self.object([
       ("from", Self.list(key.from.map(\.published))), ("format", key.format.rawValue.jsonString),
       ("min_length", "\(key.minLength)"), ("max_length", "\(key.maxLength)"),
+    ])
+  }
+
+  private static func published(_ batch: BatchPolicy) -> String {
+    object([
+      ("items", batch.items.jsonString), ("key", batch.key.jsonString),
+      ("results", batch.results.jsonString), ("max_items", "\(batch.maxItems)"),
     ])
   }
 

@@ -83,6 +83,8 @@ public struct RoutePolicy: Hashable, Sendable {
   public var setCookie: SetCookie = .drop
   /// The treatment of requests by pages of other origins; `nil` leaves them to the backend.
   public var cors: CORSPolicy?
+  /// The places in a batch; `nil` if each request is one intent.
+  public var batch: BatchPolicy?
   /// Whether requests are only observed: forwarded once each, while records of their own keep what would have become of
   /// them.
   public var shadow = false

@@ -19,22 +19,32 @@ public final class SendPermit: @unchecked Sendable {
   }
 
   /// The time from which the grant is stale.
-  private(set) public var sendBefore: BootInstant
+  public var sendBefore: BootInstant { parts.reduce(ownSendBefore) { min($0, $1.sendBefore) } }
+  private var ownSendBefore: BootInstant
+  /// The permits that must be fresh as well.
+  private let parts: [SendPermit]
   private(set) public var isSent = false
   /// The reason of the last refused `take`; `nil` if none was refused.
   private(set) public var refusal: Refusal?
 
   public init(requestedAt: BootInstant, lease: Milliseconds) {
-    sendBefore = requestedAt + (lease - Self.margin(of: lease))
+    ownSendBefore = requestedAt + (lease - Self.margin(of: lease))
+    parts = []
+  }
+
+  /// Creates the permission to send one request for several claims, as long as the grants of all are fresh.
+  public init(all parts: [SendPermit]) {
+    ownSendBefore = BootInstant(nanoseconds: .max)
+    self.parts = parts
   }
 
   /// Extends the permit after the acknowledgement of a renewal that was requested at `requestedAt`.
   public func renewed(requestedAt: BootInstant, lease: Milliseconds) {
-    sendBefore = max(sendBefore, requestedAt + (lease - Self.margin(of: lease)))
+    ownSendBefore = max(ownSendBefore, requestedAt + (lease - Self.margin(of: lease)))
   }
 
   /// Ends the permit after the store has replied that the record has another owner, or none.
-  public func revoke() { sendBefore = BootInstant(nanoseconds: 0) }
+  public func revoke() { ownSendBefore = BootInstant(nanoseconds: 0) }
 
   /// Whether the first byte may be written now. True at most once in the life of a permit.
   public func take(now: BootInstant) -> Bool {

@@ -65,6 +65,24 @@ extension Problem {
       isRetryable: false, originalStatus: status, location: location)
   }
 
+  /// The results of a batch are larger together than a response may be; each is recorded.
+  public static func resultTooLarge(status: Int) -> Problem {
+    Problem(
+      .responseNotKept, status: 409,
+      detail:
+        "Do not repeat the operation, which was completed; send this item alone with the same key for its result, since the results of the batch are too large together.",
+      isRetryable: false, originalStatus: status)
+  }
+
+  /// The backend has refused the batch that contained the item, by a response of class *retry*.
+  public static var batchNotExecuted: Problem {
+    Problem(
+      .upstreamUnreachable, status: 502,
+      detail:
+        "Send the item again with the same key; the backend refused the batch it was in for now.",
+      isRetryable: true)
+  }
+
   /// The record's retention is over, and only its tombstone is left.
   public static var keyExpired: Problem {
     Problem(

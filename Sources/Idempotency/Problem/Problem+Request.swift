@@ -14,6 +14,10 @@ public enum RequestFault: Hashable, Sendable, CaseIterable {
   case methodOverridden
   /// The parameters of an inquiry for an outcome are missing, unknown or malformed.
   case inquiry
+  /// The body of a batch has no items in their place.
+  case batch
+  /// A batch has too many items.
+  case batchSize
 }
 
 /// A quota of one caller.
@@ -36,6 +40,10 @@ extension Problem {
         "Send one field that overrides the method, once and with one method; this request names several."
       case .methodOverridden:
         "Send the overriding method as the request's own; a key protects both methods here, and it would be uncertain which of them ran."
+      case .batch:
+        "Send JSON with the items in an array, at the place that the API documents, at least one of them, and without a member that stands twice."
+      case .batchSize:
+        "Send fewer items at once; keep the key of each."
       case .inquiry:
         "Ask by the parameters method and path, and by key, attach and response where they are wanted, each percent-encoded and once."
       }

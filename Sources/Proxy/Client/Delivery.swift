@@ -63,8 +63,10 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   private lazy var arrival = Signal(timers: timers)
   private lazy var writability = Signal(timers: timers)
   private var allowance: ResponseAllowance
-  /// The memory that the request's body holds.
+  /// The memory that the request's body holds, and what it has read besides.
   private(set) var heldBytes = 0
+  /// The part of it that is not the body's.
+  private var heldBesides = 0
   /// The part of it that the backend's side was given last and may still hold.
   private var lentBytes = 0
 
@@ -266,6 +268,20 @@ extension Delivery {
 
   /// Whether there is memory for a body and a response: without it nothing new is claimed or sent.
   var hasMemory: Bool { memory.hasRoom(beside: heldBytes) }
+
+  /// Takes memory for `count` bytes that the request holds beside its body, until `giveBackHeld` or its run's end; false if there is none.
+  func hold(_ count: Int) -> Bool {
+    guard memory.take(count, beside: heldBytes) else { return false }
+    heldBytes += count
+    heldBesides += count
+    return true
+  }
+
+  /// Gives back what `hold` has taken.
+  func giveBackHeld() {
+    giveBack(heldBesides)
+    heldBesides = 0
+  }
 
   /// Reserves memory for the response, once; false if there is none. Must precede the claim.
   func reserveCapture(for caller: Caller) -> Bool { allowance.reserve(for: caller) }

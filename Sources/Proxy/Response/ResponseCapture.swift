@@ -31,18 +31,23 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   ///   if that was sent before. Connecting and uploading do not count.
   func run(within span: Milliseconds) async throws(UpstreamFailure) -> BackendResponse {
     let limit = Limit(span: span, since: .now())
-    if relay == nil, !route.policy.stream {
-      let step = min(route.policy.maxResponseBody, Self.firstStep)
-      if case .whole(let body) = try await exchange.collect(upTo: step, within: span) {
-        return BackendResponse(
-          head: try await exchange.head(within: nil), body: body, trailers: exchange.trailers)
-      }
-      if let body = try await collectMore(within: limit) {
-        return BackendResponse(
-          head: try await exchange.head(within: nil), body: body, trailers: exchange.trailers)
-      }
+    if relay == nil, !route.policy.stream, let body = try await collect(within: limit) {
+      return BackendResponse(
+        head: try await exchange.head(within: nil), body: body, trailers: exchange.trailers)
     }
     return try await pass(within: limit)
+  }
+
+  /// The whole body, in the time that `run(within:)` has; `nil` if it is larger than may be kept, or there is no memory
+  /// for it.
+  func collect(within span: Milliseconds) async throws(UpstreamFailure) -> ByteBuffer? {
+    try await collect(within: Limit(span: span, since: .now()))
+  }
+
+  private func collect(within limit: Limit) async throws(UpstreamFailure) -> ByteBuffer? {
+    let step = min(route.policy.maxResponseBody, Self.firstStep)
+    if case .whole(let body) = try await exchange.collect(upTo: step, within: limit.span) { return body }
+    return try await collectMore(within: limit)
   }
 
   /// The time limit of one run.

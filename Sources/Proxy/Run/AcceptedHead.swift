@@ -45,9 +45,13 @@ public struct AcceptedHead: Sendable {
     self.digests = digests
   }
 
+  /// The searches that a batch costs beside those of one request: each item is found, parsed and hashed by itself.
+  private static let batchSearches = 3
+
   /// The bytes that are read besides what a head may always hold.
   func readBytes(of body: ByteBuffer) -> Int {
-    body.readableBytes * route.bodySearches + (target.query?.readableBytes ?? 0)
+    body.readableBytes * (route.bodySearches + (route.policy.batch == nil ? 0 : Self.batchSearches))
+      + (target.query?.readableBytes ?? 0)
   }
 
   /// The keyed request with its fingerprint; `nil` if it has no key.
@@ -55,15 +59,20 @@ public struct AcceptedHead: Sendable {
     let caller = try caller(in: body)
     var made: Fingerprint?
     guard let key = try key(in: body, &made) else { return nil }
-    let id = RecordID.make(
-      caller: caller, upstream: route.policy.upstream.name, host: host, method: method,
-      place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
-      under: identityKey)
+    let id = recordID(of: key, caller)
     var fingerprint = made ?? fingerprint(of: body)
     if let digests { explain(&fingerprint, of: body, id, by: digests) }
     return KeyedCall(
       route: route, target: target, method: fingerprintMethod, body: body, fingerprint: fingerprint, id: id,
       caller: caller, key: key)
+  }
+
+  /// The id of the record of a key.
+  func recordID(of key: IdempotencyKey, _ caller: Caller) -> RecordID {
+    .make(
+      caller: caller, upstream: route.policy.upstream.name, host: host, method: method,
+      place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
+      under: identityKey)
   }
 
   /// Adds what lets the record explain how a later payload differs.
@@ -75,7 +84,7 @@ public struct AcceptedHead: Sendable {
     if let members { fingerprint.recipe = fingerprint.recipe.explaining(members) }
   }
 
-  private func caller(in body: ByteBuffer) throws(Problem) -> Caller {
+  func caller(in body: ByteBuffer) throws(Problem) -> Caller {
     switch (caller, route.policy.caller) {
     case (.known(let caller), _): return caller
     case (.inBody(let peer), let policy?):
@@ -117,6 +126,13 @@ final class LargeRequest: Sendable {
   }
 
   var bytes: Int { accepted.readBytes(of: body) }
+
+  /// The batch, on a route that takes batches.
+  func readBatch(_ policy: BatchPolicy) -> Result<BatchCall, Problem> {
+    do throws(Problem) { return .success(try accepted.readBatch(body, policy)) } catch {
+      return .failure(error)
+    }
+  }
 
   func read() -> Result<KeyedCall?, Problem> {
     do throws(Problem) { return .success(try accepted.read(body)) } catch { return .failure(error) }

@@ -69,7 +69,7 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
   }
 
   /// The time for which a duplicate may wait: the route's, or less if the client prefers (RFC 7240, `wait`).
-  private static func span(by route: Route, head: MessageHead) -> Milliseconds {
+  static func span(by route: Route, head: MessageHead) -> Milliseconds {
     if let preferred = preferredWait(head) { return min(.seconds(preferred), route.policy.waitTimeout) }
     return route.policy.duplicates == .wait ? route.policy.waitTimeout : 0
   }

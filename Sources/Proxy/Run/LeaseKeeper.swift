@@ -20,6 +20,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private let metrics: LoopMetrics
   /// The owner's last command, while it is repeated because the store gave no reply; `nil` if there is none.
   var pendingCommand: (@Sendable (Store) async throws(StoreError) -> OwnerOutcome)?
+  /// Whether the loss of the attempt's outcome was logged.
+  var isLossNoted = false
   /// The memory that is taken for that command, in bytes.
   var keptBytes = 0
   private var renewal = Renewal.stopped

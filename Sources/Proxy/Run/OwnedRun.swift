@@ -21,6 +21,8 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   let exchange: Backend.Exchange
   private let capture: ResponseCapture<Backend.Exchange>
 
+  /// The record, until its end is stored.
+  private var owned: OwnedRecord<Store, Backend> { OwnedRecord(call: call, lease: lease, runner: runner) }
   var worker: Worker<Store, Backend> { runner.worker }
   var delivery: Delivery { runner.delivery }
 
@@ -85,18 +87,18 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     {
     case .complete(let retention, let remember):
       label = .executed
-      action = await complete(completion(with: response, retention, remember))
+      action = await owned.complete(completion(with: response, retention, remember))
     case .completeAsDeleted(let retention, let remember):
       response = .deleted()
       label = .executed
-      action = await complete(completion(with: response, retention, remember))
+      action = await owned.complete(completion(with: response, retention, remember))
     case .release(let release):
       label = .notStored
-      action = await self.release(await beforeRelease(release, after: response))
+      action = await owned.release(await beforeRelease(release, after: response))
     case .markUnknown:
       label = .unknown
       worker.noteLoss(of: lease, .status, ["status": "\(response.head.status)"])
-      action = await markUnknownByResponse()
+      action = await owned.markUnknownByResponse()
     }
     delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
     return respond(with: response, label, action)
@@ -146,13 +148,13 @@ extension OwnedRun {
     worker.environment.logger.debug("no response from the backend", metadata: ["failure": "\(failure)"])
     switch call.lifecycle.failed(failure) {
     case .release(let problem):
-      return refuse(problem, after: await release(await beforeRelease(.remembered, after: nil)))
+      return refuse(problem, after: await owned.release(await beforeRelease(.remembered, after: nil)))
     case .markUnknown(let problem):
-      await markUnknownAfterLoss(failure)
+      await owned.markUnknownAfterLoss(failure)
       worker.end(lease)
       runner.refuse(problem)
     case .listen(let settle, let problem):
-      await markUnknownAfterLoss(failure)
+      await owned.markUnknownAfterLoss(failure)
       runner.refuse(problem)
       return await listenOn(for: settle)
     case .giveUp:
@@ -195,131 +197,4 @@ extension OwnedRun {
     }
     return .claimAgain
   }
-}
-
-// The store's part.
-extension OwnedRun {
-  /// Stores a final outcome. If the store gives no reply, the write is repeated in the background while the lease is
-  /// renewed: no retry runs because a record could not be written.
-  @inline(never)
-  private func complete(_ completion: Completion) async -> ClaimLifecycle.StoredAction {
-    do throws(StoreError) {
-      let reply = try await worker.store.complete(lease.claim, with: completion)
-      lease.note(completion.ownEnd, reply.outcome)
-      worker.end(lease)
-      if let record = reply.record {
-        delivery.logEntry.timeToSuccessMilliseconds = (record.recordedAt - lease.claim.firstSeen).count
-      }
-      worker.countSuperseded(reply.outcome)
-      return call.lifecycle.stored(reply.outcome)
-    } catch {
-      let action = call.lifecycle.storingFailed()
-      let isKept = keepStoring(completion, after: error)
-      if isKept, case .respondAndKeepStoring = action {
-        lease.note(completion.ownEnd)
-      } else {
-        lease.note(.unknown)
-      }
-      return action
-    }
-  }
-
-  /// Keeps an outcome in memory until the store takes it: without its body if there is no room for that. If there is
-  /// none at all, the lease lapses, and the record is unknown.
-  ///
-  /// - Returns: Whether it is kept.
-  @inline(never)
-  private func keepStoring(_ completion: Completion, after error: StoreError) -> Bool {
-    // The store's failures are logged by `MeasuredStore`, not once a request.
-    worker.environment.logger.debug(
-      "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
-    // The response is about to go to the client, and its room to the outcome.
-    delivery.releaseCapture()
-    var kept = completion
-    if !worker.takeMemory(toKeep: kept.outcome.size, of: lease) {
-      kept.outcome = kept.outcome.withoutResponse
-      guard worker.takeMemory(toKeep: kept.outcome.size, of: lease) else {
-        endWithoutMemory()
-        return false
-      }
-    }
-    worker.repeatInBackground(kept.ownEnd, of: lease) {
-      [claim = lease.claim, kept] store throws(StoreError) in
-      try await store.complete(claim, with: kept).outcome
-    }
-    return true
-  }
-
-  /// Lets the lease lapse because there is no memory for the end of the run.
-  private func endWithoutMemory() {
-    worker.metrics.add(.outcomesLost, route: call.route.number)
-    worker.noteLoss(of: lease, .noMemory)
-    worker.end(lease)
-  }
-
-  /// Releases the record, once no copy of its claim can take it again.
-  @inline(never)
-  private func release(_ release: Release) async -> ClaimLifecycle.StoredAction {
-    let claim = lease.claim
-    lease.stopRenewing()
-    await worker.waitForCopies(of: claim)
-    do throws(StoreError) {
-      let outcome = try await worker.store.release(claim, release)
-      lease.note(release.ownEnd, outcome)
-      worker.end(lease)
-      worker.countSuperseded(outcome)
-      return call.lifecycle.stored(outcome)
-    } catch {
-      guard worker.takeMemory(toKeep: 0, of: lease) else {
-        lease.note(.unknown)
-        endWithoutMemory()
-        return call.lifecycle.releaseFailed()
-      }
-      lease.note(release.ownEnd)
-      worker.repeatInBackground(release.ownEnd, of: lease) { store throws(StoreError) in
-        try await store.release(claim, release)
-      }
-      return call.lifecycle.releaseFailed()
-    }
-  }
-
-  /// Marks the record unknown because the backend's own response has that class.
-  @inline(never)
-  private func markUnknownByResponse() async -> ClaimLifecycle.StoredAction {
-    let outcome = await markUnknown()
-    worker.end(lease)
-    return call.lifecycle.stored(outcome)
-  }
-
-  /// Marks the record unknown because the response was lost.
-  private func markUnknownAfterLoss(_ failure: UpstreamFailure) async {
-    worker.noteLoss(of: lease, LossCause(failure), ["reason": "\(failure)"])
-    worker.metrics.add(.outcomesLost, route: call.route.number)
-    _ = await markUnknown()
-  }
-
-  /// Marks the record unknown. If the store gives no reply, the lease lapses, which has the same effect.
-  @inline(never)
-  private func markUnknown() async -> OwnerOutcome {
-    lease.stopRenewing()
-    lease.note(.unknown)
-    do throws(StoreError) {
-      let outcome = try await worker.store.markUnknown(lease.claim)
-      worker.countSuperseded(outcome)
-      return outcome
-    } catch {
-      worker.environment.logger.debug("a record was not marked unknown", metadata: ["error": "\(error)"])
-      return .done
-    }
-  }
-}
-
-extension Completion {
-  /// The end that it gives a record.
-  fileprivate var ownEnd: KnownRecord.OwnEnd { .completed(max(retention, remember)) }
-}
-
-extension Release {
-  /// The end that it gives a record.
-  fileprivate var ownEnd: KnownRecord.OwnEnd { self == .deleted ? .deleted : .released }
 }

@@ -10,6 +10,8 @@ extension RequestRunner {
   enum Subject {
     case passed(RequestTarget, by: Route?, label: ResponseLabel?)
     case keyed(KeyedCall)
+    /// A batch, each item of which has a record of its own.
+    case batch(BatchCall)
     /// Accepted by its head; its body, of at most `limit` bytes, has to be read first.
     case incomplete(limit: Int)
     /// Accepted by its head, with a body that has to be read beside the loop.
@@ -93,12 +95,19 @@ extension RequestRunner {
     guard worker.bodies.mayReadOnLoop(accepted.readBytes(of: body)) else {
       return .large(LargeRequest(accepted, body: body))
     }
+    if let policy = accepted.route.policy.batch { return .batch(try accepted.readBatch(body, policy)) }
     return try subject(by: try accepted.read(body), of: accepted)
   }
 
   /// Reads a large body beside the loop.
   @inline(never)
   func identify(_ request: LargeRequest) async throws(Problem) -> Subject {
+    if let policy = request.accepted.route.policy.batch {
+      let batch = await worker.bodies.read(request.bytes, of: delivery.connection) {
+        request.readBatch(policy)
+      }
+      return .batch(try batch.get())
+    }
     let call = await worker.bodies.read(request.bytes, of: delivery.connection) { request.read() }
     return try subject(by: try call.get(), of: request.accepted)
   }

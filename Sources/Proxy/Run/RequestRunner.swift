@@ -58,6 +58,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       try await PassThrough(runner: self, label: label).run(target, by: route)
     case .keyed(let call):
       try await claimInTask(call)
+    case .batch(let batch):
+      try await BatchRun(batch, by: self).run()
     case .incomplete(let limit):
       try await run(try identify(body: try await delivery.collectBody(limit: limit)))
     case .large(let request):
@@ -83,7 +85,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   }
 
   /// Reserves the room for the response before the claim; refuses if there is none.
-  private func reserveCapture(_ call: KeyedCall) throws(Problem) {
+  func reserveCapture(_ call: KeyedCall) throws(Problem) {
     try refuseWithoutMemory()
     guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy, retryAfter: 1000) }
   }
@@ -227,7 +229,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// Counts a first run whose key has just been another caller's.
   @inline(never)
-  private func countSighting(_ claim: Claim, of call: KeyedCall) {
+  func countSighting(_ claim: Claim, of call: KeyedCall) {
     // Equal payloads of two callers are no sign that one of them has changed.
     guard claim.ordinal == 1, !call.key.isOfPayload,
       call.isKeySeenUnderOtherCaller(in: environment.sightings)
@@ -288,7 +290,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     return decide(on: reply, to: request, of: call)
   }
 
-  private func claimRequest(of call: KeyedCall, owner: OwnerToken) -> ClaimRequest {
+  func claimRequest(of call: KeyedCall, owner: OwnerToken) -> ClaimRequest {
     call.claimRequest(owner: owner, isSealed: environment.sealsResponses)
   }
 

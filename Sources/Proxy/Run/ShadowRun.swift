@@ -102,7 +102,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       case .unverified:
         await runner.verifyToken()
         subject = try identify(delivery.wholeBody)
-      case .passed, .operation, .shadowed, .published, .inquiry: return nil
+      case .passed, .batch, .operation, .shadowed, .published, .inquiry: return nil
       }
     }
   }

@@ -9,14 +9,15 @@ extension Worker {
   @inline(never)
   func noteLoss(of lease: LeaseKeeper<Store>, _ cause: LossCause, _ more: Logger.Metadata = [:]) {
     let delivery = lease.delivery
-    guard delivery.logEntry.loss == nil else { return }
+    guard !lease.isLossNoted else { return }
+    lease.isLossNoted = true
     delivery.logEntry.loss = cause
     var line: Logger.Metadata = [
       "record": "\(lease.claim.id.text)", "route": "\(delivery.logEntry.route ?? "")",
       "attempt": "\(lease.claim.attempt)", "cause": "\(cause.rawValue)",
       "key": "\(delivery.logEntry.keyDigest ?? "")", "caller": "\(delivery.logEntry.callerDigest ?? "")",
     ]
-    line.merge(more) { own, _ in own }
+    line.merge(more) { _, more in more }
     environment.logger.warning("the outcome of a request was lost", metadata: line)
     delivery.note(.lost)
   }

@@ -51,14 +51,9 @@ extension Section {
   }
 
   /// Reads a word from a closed list.
-  ///
-  /// - Parameter unsupported: The words of the contract that this version does not implement.
-  func choice<Choice: RawRepresentable<String> & CaseIterable>(
-    _ name: String, into target: inout Choice, unsupported: [String] = []
-  ) {
+  func choice<Choice: RawRepresentable<String> & CaseIterable>(_ name: String, into target: inout Choice) {
     let words = Choice.allCases.map(\.rawValue).asAlternatives
     let parsed = member(name)?.parsed("\(words)") { text throws(Refusal) in
-      if unsupported.contains(text) { throw Refusal("\(text) is not supported yet; write \(words)") }
       guard let choice = Choice(rawValue: text) else { throw Refusal("must be \(words)") }
       return choice
     }

@@ -1,5 +1,3 @@
-import Yams
-
 /// One mapping of the file, read member by member.
 ///
 /// Every accessor declares the member that it reads, and writes its target only if the file contains the member, so
@@ -39,14 +37,6 @@ final class Section {
     reader.refuse(path(of: name), at: value.position, message)
   }
 
-  /// Declares a member of the contract that this version does not implement, and refuses any value but the neutral one.
-  func refuseUnsupported(_ name: String, neutral: String? = nil) {
-    declare([name])
-    guard let member = self[name], neutral == nil || member.neutralText != neutral else { return }
-    let remedy = neutral.map { "write \($0), or take it out" } ?? "take it out"
-    reader.refuse(member.path, at: member.keyPosition, "not supported yet; \(remedy)")
-  }
-
   /// Declares members that are valid only in another place, and refuses them.
   func refuse(_ names: [String], _ message: String) {
     declare(names)
@@ -69,16 +59,5 @@ final class Section {
 
   private func path(of name: String) -> String {
     value.path.isEmpty ? name : "\(value.path).\(name)"
-  }
-}
-
-extension Value {
-  /// The text of a single value, or `[]` for an empty list; `nil` for anything else.
-  fileprivate var neutralText: String? {
-    switch node {
-    case .scalar(let scalar): try? Interpolation.apply(to: scalar.string, environment: reader.environment)
-    case .sequence(let sequence) where sequence.isEmpty: "[]"
-    default: nil
-    }
   }
 }

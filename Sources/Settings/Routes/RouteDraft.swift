@@ -35,7 +35,7 @@ struct RouteDraft {
     section.size("max_response_body", into: &policy.maxResponseBody, in: 0...1 << 40)
     readResponseTimeout(section)
     section.choice("set_cookie", into: &policy.setCookie)
-    section.refuseUnsupported("batch")
+    readBatch(section)
     section.flag("stream", into: &policy.stream)
     if let cors = section.member("cors").map({ CORSPolicy.read($0) }) { policy.cors = cors }
     readShadow(section)

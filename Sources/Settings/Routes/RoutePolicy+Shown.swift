@@ -38,6 +38,7 @@ extension RoutePolicy {
       "response_timeout": .span(timeToResponse),
       "stream": .flag(stream),
       "cors": cors?.shown ?? .flag(false),
+      "batch": batch?.shown,
       "shadow": .flag(shadow),
     ]
   }
@@ -58,6 +59,14 @@ extension RouteMatch {
       "headers": headers.isEmpty
         ? nil : .members(headers.map { Shown.Member($0.name, .text("(not shown)")) }),
       "graphql": graphql.map { .word($0) },
+    ]
+  }
+}
+
+extension BatchPolicy {
+  fileprivate var shown: Shown {
+    [
+      "items": .text(items), "key": .text(key), "results": .text(results), "max_items": .number(maxItems),
     ]
   }
 }

@@ -76,6 +76,7 @@ struct RouteReader {
       if let headers = match["headers"] { checkUnderscores(ofHeaders: headers) }
     }
     draft.read(section)
+    draft.adoptBatch(section)
     checkCaller(draft, section)
     draft.checkReconcile(section)
     checkGraphQL(draft, section)

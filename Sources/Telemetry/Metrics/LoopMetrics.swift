@@ -57,6 +57,11 @@ public final class LoopMetrics: @unchecked Sendable {
   /// Counts a delivery for which the backend was queried about an unknown outcome.
   public func add(_ reconciliation: Reconciliation, route: Int) { add(reconciliation.count, route: route) }
 
+  /// Counts items of a batch.
+  public func add(_ items: Int, _ end: BatchItemEnd, route: Int) {
+    row(route).add(items, at: RouteLayout.count(end.count))
+  }
+
   /// Counts a request of a shadowed route.
   public func add(_ verdict: ShadowVerdict, route: Int) { row(route).add(1, at: RouteLayout.shadow(verdict)) }
 
@@ -118,6 +123,17 @@ extension RetryCause {
     case .unknown: .retryAfterUnknown
     case .released: .retryAfterRelease
     case .forgotten: .retryAfterForget
+    }
+  }
+}
+
+extension BatchItemEnd {
+  /// The cell of the end.
+  var count: RouteCount {
+    switch self {
+    case .executed: .batchItemsExecuted
+    case .replayed: .batchItemsReplayed
+    case .refused: .batchItemsRefused
     }
   }
 }

@@ -63,6 +63,8 @@ extension MetricFamily {
     .counter, "outcomes_lost_total", "Claimed requests that were sent and whose outcome became unknown.")
   public static let unprotectedKeys = MetricFamily(
     .counter, "unprotected_keys_total", "Requests with an idempotency key that match no protected route.")
+  public static let batchItems = MetricFamily(
+    .counter, "batch_items_total", "Items of batches whose response was given, by what became of each.")
   public static let shadow = MetricFamily(
     .counter, "shadow_total",
     "Requests of shadowed routes, all of them forwarded, by what would have become of them.")
@@ -232,7 +234,7 @@ extension MetricFamily {
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
     retries, clientRetries, clientRetryEnds, reconciliations, failures, lateResponses, losses,
-    unprotectedKeys, shadow, requestBytes, responseBytes, inFlight, waiting,
+    unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting,
     bodyBytes,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller,
@@ -335,6 +337,14 @@ public enum Reconciliation: Int, MetricLabel {
 
   public static let key = "verdict"
   public static let values = ["applied", "absent", "unknown"]
+}
+
+/// The end of one item of a batch.
+public enum BatchItemEnd: Int, MetricLabel {
+  case executed, replayed, refused
+
+  public static let key = "outcome"
+  public static let values = ["executed", "replayed", "refused"]
 }
 
 /// The reason for which Semel made no further attempt on a client's behalf.

@@ -146,6 +146,11 @@ extension Metrics {
     for end in RetryEnd.allCases {
       page.add(.clientRetryEnds, count(end.count), route, (RetryEnd.key, end.text))
     }
+    for end in BatchItemEnd.allCases {
+      // Few routes take batches.
+      let items = count(end.count)
+      if items > 0 { page.add(.batchItems, items, route, (BatchItemEnd.key, end.text)) }
+    }
     for verdict in Reconciliation.allCases {
       page.add(.reconciliations, count(verdict.count), route, (Reconciliation.key, verdict.text))
     }

@@ -6,6 +6,7 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case duplicateRefused, lateResponses, outcomesLost, requestBytes, responseBytes, unprotectedKeys
   case reconciledApplied, reconciledAbsent, reconciledUnknown
   case clientRetries, clientRetryExhausted, clientRetryLate, clientRetryOverBudget
+  case batchItemsExecuted, batchItemsReplayed, batchItemsRefused
 }
 
 /// The position of each number in a route's row of cells.

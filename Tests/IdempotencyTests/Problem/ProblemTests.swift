@@ -29,7 +29,7 @@ struct ProblemTests {
       .responseLost(.broken, retryAfter: 30000), .responseLost(.broken, retryAfter: nil),
       .responseLost(.timedOut, retryAfter: 30000), .responseLost(.timedOut, retryAfter: nil),
       .responseNotKept(status: 201, location: "/v1/orders/1"), .responseNotKept(status: 200, location: nil),
-      .keyExpired,
+      .batchNotExecuted, .resultTooLarge(status: 201), .keyExpired,
       .requestTooLarge(limit: 1_048_576), .requestTimeout, .headerTooLarge, .notImplemented,
       .grpcNotProtected, .noRoute,
       .storeUnavailable(retryAfter: 2000), .storeUnreadable(retryAfter: 30000), .upstreamUnreachable,

@@ -1,0 +1,34 @@
+import Idempotency
+import NIOCore
+import Proxy
+import Wire
+
+extension Explanation {
+  /// The items of a batch, each of which has a record and a fingerprint of its own.
+  mutating func explainBatch(
+    _ batch: BatchCall, of head: MessageHead, _ target: RequestTarget, _ method: ByteBuffer
+  ) {
+    let policy = batch.route.policy
+    add(
+      "batch",
+      "\(batch.places.count) items of at most \(batch.policy.maxItems), \(batch.calls.count) records; "
+        + "items that are not recorded yet are sent as one batch")
+    guard let first = batch.calls.first else { return }
+    explainDigests(first)
+    add(
+      "fingerprint",
+      "of each item and of what stands around the items, by recipe \(policy.recipe.text); of the first item "
+        + String(first.fingerprint.digest.text.prefix(16)))
+    explainRecords(batch.places.enumerated().map { Self.shown($1, at: $0, of: batch) }, policy)
+  }
+
+  private static func shown(_ place: Int?, at index: Int, of batch: BatchCall) -> String {
+    guard let place else {
+      return "item \(index): refused, since an earlier item has its key and another payload"
+    }
+    let call = batch.calls[place]
+    let isRepeated = batch.items[place] != index
+    return "item \(index): key \(shown(call.key)), \(call.id.text)"
+      + (isRepeated ? ", with item \(batch.items[place])" : "")
+  }
+}

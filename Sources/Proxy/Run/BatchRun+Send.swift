@@ -1,0 +1,243 @@
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+import Telemetry
+import Wire
+
+// The part of a batch that it owns: sent as one request, and recorded item by item.
+extension BatchRun {
+  /// A request whose response may still come after the time-out.
+  struct Sending {
+    let indices: [Int]
+    let exchange: Backend.Exchange
+    let capture: ResponseCapture<Backend.Exchange>
+  }
+
+  /// Sends the items that the batch owns, and records each one's outcome.
+  ///
+  /// - Returns: The request, if a response may still come after the time-out.
+  @inline(never)
+  func send(_ indices: [Int]) async -> Sending? {
+    let forwardedAt = NIODeadline.now()
+    let sending = begin(indices)
+    do throws(UpstreamFailure) {
+      let body = try await sending.capture.collect(within: batch.route.policy.timeToResponse)
+      let head = try await sending.exchange.head(within: nil)
+      delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: forwardedAt)
+      await record(indices, head, body)
+    } catch {
+      delivery.logEntry.upstreamMicroseconds = runner.microseconds(since: forwardedAt)
+      if await lose(indices, after: error) { return sending }
+    }
+    sending.exchange.close()
+    return nil
+  }
+
+  private func lease(of index: Int) -> LeaseKeeper<Store> {
+    guard let lease = leases[index] else {
+      preconditionFailure("BatchRun: an item is sent or recorded without a claim")
+    }
+    return lease
+  }
+
+  private func ownedRecord(_ index: Int) -> OwnedRecord<Store, Backend> {
+    OwnedRecord(call: batch.calls[index], lease: lease(of: index), runner: runner)
+  }
+
+  /// Forward: the one request that all these claims permit together.
+  private func begin(_ indices: [Int]) -> Sending {
+    let (policy, leases) = (batch.route.policy, indices.map(lease(of:)))
+    delivery.logEntry.attempt = leases.map(\.claim.attempt).max()
+    let exchange = worker.backend.begin(
+      UpstreamRequest(
+        upstream: policy.upstream, method: runner.head.methodText, target: batch.target.text,
+        fields: UpstreamFields.make(
+          for: delivery, batch.target, to: policy.upstream, id: nil, contentCoding: policy.contentCoding),
+        body: .whole(batch.request.body(of: indices.map { batch.items[$0] })),
+        permit: SendPermit(all: leases.map(\.permit)), memory: delivery,
+        bindsConnection: runner.head.bindsConnection))
+    return Sending(
+      indices: indices, exchange: exchange,
+      capture: ResponseCapture(
+        of: exchange, route: batch.route, claim: leases[0].claim, delivery: delivery))
+  }
+
+  /// Record: the store has each item's outcome before the client has the response.
+  private func record(_ indices: [Int], _ head: UpstreamHead, _ body: ByteBuffer?) async {
+    let recordedAt = NIODeadline.now()
+    let results = await results(of: indices, head, body)
+    if let results {
+      noteSplit(results, status: head.head.status)
+    } else if let body, indices.count == batch.calls.count {
+      unsplit = BackendResponse(head: head, body: body, trailers: ByteBuffer())
+    }
+    let shared = body.flatMap { sharedOutcome(head, $0, of: indices.count) }
+    await withTaskGroup(of: (Int, BatchElement?).self) { group in
+      for (place, index) in indices.enumerated() {
+        group.addTask { [self] in
+          (index, await record(index, head, results?.results[place], or: shared))
+        }
+      }
+      for await (index, element) in group {
+        if let element { end(index, element) } else { claimAgain(index) }
+      }
+    }
+    delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
+  }
+
+  /// The results in the backend's response, one for each item that was sent; `nil` if it has none, or it is not certain
+  /// which result is which item's.
+  private func results(
+    of indices: [Int], _ head: UpstreamHead, _ body: ByteBuffer?
+  ) async -> BatchResults? {
+    guard let body, 200..<300 ~= head.head.status, !head.head.hasContentCoding, !head.isDelimitedByClose
+    else {
+      return nil
+    }
+    let (keys, policy) = (indices.map { batch.calls[$0].key }, batch.policy)
+    return await readJSON(body.readableBytes) { BatchResults(body, keys: keys, policy: policy) }
+  }
+
+  /// The outcome of items that the backend has refused together; `nil` if the response says nothing of any one of them.
+  ///
+  /// Copies of a large body would overrun the store, so that each has the body only if all are as small as a response.
+  private func sharedOutcome(_ head: UpstreamHead, _ body: ByteBuffer, of count: Int) -> Outcome? {
+    guard !(200..<300 ~= head.head.status) else { return nil }
+    let outcome = BackendResponse(head: head, body: body, trailers: ByteBuffer())
+      .outcome(by: batch.route, method: runner.head.method)
+    let isSmall = body.readableBytes <= batch.route.policy.maxResponseBody / count
+    return isSmall ? outcome : outcome.withoutResponse
+  }
+
+  /// Records one item's outcome.
+  ///
+  /// - Parameters:
+  ///   - result: Its result; `nil` if the response has none.
+  ///   - shared: The outcome of all items together, without results.
+  /// - Returns: The item's part of the client's response; `nil` if its record is claimed again.
+  private func record(
+    _ index: Int, _ head: UpstreamHead, _ result: ByteBuffer?, or shared: Outcome?
+  ) async -> BatchElement? {
+    let (owned, status) = (ownedRecord(index), head.head.status)
+    guard let outcome = result.map({ Self.outcome(status, $0) }) ?? shared else {
+      return await loseUnsplit(owned)
+    }
+    let action: ClaimLifecycle.StoredAction
+    let outcomeClass: OutcomeClass
+    switch owned.call.lifecycle.responded(
+      status: status, steering: Steering(of: head.head), isRenewed: owned.lease.hasRequestedRenewal)
+    {
+    case .complete(let retention, let remember):
+      outcomeClass = .final
+      action = await owned.complete(
+        Completion(outcome: outcome, retention: retention, remember: remember))
+    case .completeAsDeleted: preconditionFailure("BatchRun: a profile's response on a route with batch")
+    case .release(let release):
+      outcomeClass = .retry
+      action = await owned.release(release)
+    case .markUnknown:
+      outcomeClass = .unknown
+      owned.noteLoss(.status, ["status": "\(status)"])
+      action = await owned.markUnknownByResponse()
+    }
+    return element(after: action, result.map(BatchElement.executed) ?? .unsplit(status: status, outcomeClass))
+  }
+
+  private static func outcome(_ status: Int, _ result: ByteBuffer) -> Outcome {
+    let fields = ByteBuffer(string: "Content-Type: application/json\r\n")
+    return .kept(RecordedResponse(status: status, fields: fields, body: result))
+  }
+
+  /// The item's part of the client's response after the store's reply; `nil` if its record is claimed again.
+  private func element(
+    after action: ClaimLifecycle.StoredAction, _ own: @autoclosure () -> BatchElement
+  ) -> BatchElement? {
+    switch action {
+    case .respond, .respondAndKeepStoring: own()
+    case .refuseAndKeepStoring(let problem), .refuse(let problem): .refused(problem)
+    case .replay(let record): .recorded(record)
+    case .becomeDuplicate, .retry: nil
+    }
+  }
+
+  /// Marks an item's record unknown because nothing in the response is certainly its result.
+  private func loseUnsplit(_ owned: OwnedRecord<Store, Backend>) async -> BatchElement {
+    let failure = UpstreamFailure.responseLost("the response has no certain result for each item")
+    guard case .markUnknown(let problem) = owned.call.lifecycle.failed(failure) else {
+      preconditionFailure("BatchRun: a lost response leaves its record unknown")
+    }
+    await owned.markUnknownAfterLoss(failure, cause: .results)
+    worker.end(owned.lease)
+    return .refused(problem)
+  }
+}
+
+// The ends without a response in time.
+extension BatchRun {
+  /// Ends the items after an exchange without a complete response. True if a late response may come.
+  private func lose(_ indices: [Int], after failure: UpstreamFailure) async -> Bool {
+    var mayCome = false
+    await withTaskGroup(of: (Int, LossEnd).self) { group in
+      for index in indices { group.addTask { [self] in (index, await lose(index, after: failure)) } }
+      for await (index, loss) in group {
+        switch loss {
+        case .claimAgain: claimAgain(index)
+        case .ended(let element, let isAwaited):
+          end(index, element)
+          mayCome = mayCome || isAwaited
+        }
+      }
+    }
+    return mayCome
+  }
+
+  /// The end of one item without a complete response.
+  private enum LossEnd: Sendable {
+    case claimAgain
+    case ended(BatchElement, isAwaited: Bool)
+  }
+
+  private func lose(_ index: Int, after failure: UpstreamFailure) async -> LossEnd {
+    let (call, owned) = (batch.calls[index], ownedRecord(index))
+    switch call.lifecycle.failed(failure) {
+    case .release(let problem):
+      let element = element(after: await owned.release(.remembered), .refused(problem))
+      return element.map { .ended($0, isAwaited: false) } ?? .claimAgain
+    case .markUnknown(let problem):
+      await owned.markUnknownAfterLoss(failure)
+      worker.end(owned.lease)
+      return .ended(.refused(problem), isAwaited: false)
+    case .listen(_, let problem):
+      await owned.markUnknownAfterLoss(failure)
+      return .ended(.refused(problem), isAwaited: true)
+    case .giveUp: preconditionFailure("BatchRun: an item is given up before its time-out")
+    }
+  }
+
+  /// Listens for a late response after the time-out, for which the client was refused.
+  @inline(never)
+  func listen(to sending: Sending) async {
+    defer { sending.exchange.close() }
+    do throws(UpstreamFailure) {
+      let body = try await sending.capture.collect(within: batch.route.policy.upstream.settle)
+      let head = try await sending.exchange.head(within: nil)
+      let results = await results(of: sending.indices, head, body)
+      for (place, index) in sending.indices.enumerated() {
+        guard let result = results?.results[place] else {
+          giveUpListening(to: index, after: .responseLost("a late response has no result for the item"))
+          continue
+        }
+        _ = await record(index, head, result, or: nil)
+        worker.metrics.add(.lateResponses, route: batch.route.number)
+      }
+    } catch {
+      for index in sending.indices { giveUpListening(to: index, after: error) }
+    }
+  }
+
+  private func giveUpListening(to index: Int, after failure: UpstreamFailure) {
+    _ = batch.calls[index].lifecycle.failed(failure)
+    worker.end(ownedRecord(index).lease)
+  }
+}

@@ -1,0 +1,310 @@
+import Idempotency
+import NIOCore
+import Platform
+import Telemetry
+import Wire
+
+/// The run of a batch, from top to bottom: claim, send what is not recorded yet as one smaller batch, record, wait for
+/// what others run, respond.
+///
+/// `BatchLifecycle` decides what follows what, and `ClaimLifecycle` on each item. Used by its own task alone, hence
+/// `@unchecked Sendable`.
+final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable {
+  let runner: RequestRunner<Store, Backend>
+  let batch: BatchCall
+  var lifecycle: BatchLifecycle
+  /// The items of one record each, as the calls of the batch.
+  private var requests: [ClaimRequest]
+  var leases: [LeaseKeeper<Store>?]
+  private var elements: [BatchElement?]
+  /// The size of the recorded results so far, in bytes.
+  private var recordedBytes = 0
+  /// The first recorded outcome that is no success.
+  private var failure: CompletedRecord?
+  /// The backend's last response that was split, and its status.
+  private var split: (results: BatchResults, status: Int)?
+  /// The backend's response to all items, if it was not split.
+  var unsplit: BackendResponse?
+  /// The most claims that are under way at once, which bounds the recorded responses that come before they are counted.
+  private static var maxClaimsUnderWay: Int { 32 }
+
+  /// The wait for one item's record, and the end of the time for all waits.
+  private var wait: (index: Int, watch: DuplicateWait<Store>)?
+  private var waitsUntil: NIODeadline?
+
+  var worker: Worker<Store, Backend> { runner.worker }
+  var delivery: Delivery { runner.delivery }
+
+  init(_ batch: BatchCall, by runner: RequestRunner<Store, Backend>) {
+    self.runner = runner
+    self.batch = batch
+    lifecycle = BatchLifecycle(batch.calls.map(\.id))
+    requests = batch.calls.map { runner.claimRequest(of: $0, owner: runner.worker.newOwner()) }
+    leases = Array(repeating: nil, count: batch.calls.count)
+    elements = Array(repeating: nil, count: batch.calls.count)
+  }
+
+  func run() async throws(Problem) {
+    try runner.enterQuota(of: batch.calls[0])
+    defer { endWait() }
+    while true {
+      switch lifecycle.next {
+      case .claim(let indices): await claim(Array(indices.prefix(Self.maxClaimsUnderWay)))
+      case .send(let indices):
+        endWait()
+        guard let sending = await send(indices) else { continue }
+        giveUpWaiting()
+        respond()
+        return await listen(to: sending)
+      case .wait(let indices, let leaseLeft):
+        await waitForChange(of: indices, leaseLeft)
+        guard delivery.isConnected else { return }
+      case .respond: return respond()
+      }
+    }
+  }
+
+  /// Ends an item.
+  func end(_ index: Int, _ element: BatchElement) {
+    elements[index] = element
+    lifecycle.ended(index)
+  }
+
+  /// Has an item claimed again, as another owner.
+  func claimAgain(_ index: Int) {
+    leases[index] = nil
+    requests[index] = requests[index].changed(owner: worker.newOwner())
+    lifecycle.superseded(index)
+  }
+
+  func noteSplit(_ results: BatchResults, status: Int) { split = (results, status) }
+}
+
+// Claims.
+extension BatchRun {
+  /// Claims records in the given order, each before the reply about the one before.
+  @inline(never)
+  private func claim(_ indices: [Int]) async {
+    do throws(Problem) {
+      try runner.reserveCapture(batch.calls[0])
+    } catch {
+      return indices.forEach { giveUp($0, error) }
+    }
+    let requestedAt = runner.claimRequested()
+    let replies = await replies(to: indices)
+    runner.claimReplied(requestedAt)
+    for (index, reply) in zip(indices, replies) { await decide(on: reply, about: index) }
+  }
+
+  private func replies(to indices: [Int]) async -> [ClaimReply] {
+    await withUnsafeContinuation { continuation in
+      let gathering = ReplyGathering(count: indices.count) { continuation.resume(returning: $0) }
+      for (place, index) in indices.enumerated() {
+        let request = requests[index]
+        if let known = worker.store.knownOutcome(of: request.id, request.fingerprint) {
+          gathering.put(.success(known), at: place)
+        } else {
+          worker.store.startClaim(request) { gathering.put($0, at: place) }
+        }
+      }
+    }
+  }
+
+  private func decide(on reply: ClaimReply, about index: Int) async {
+    let call = batch.calls[index]
+    if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
+    let action =
+      switch reply {
+      case .success(let outcome): call.lifecycle.claimed(outcome)
+      case .failure(let error): call.lifecycle.claimFailed(error)
+      }
+    switch action {
+    case .forward(let claim): own(index, claim)
+    case .replay(let record): end(index, await element(of: record))
+    case .wait(let leaseLeft): lifecycle.held(index, leaseLeft: leaseLeft)
+    case .compare(let recipe):
+      requests[index] = requests[index].changed(fingerprint: await fingerprint(of: index, by: recipe))
+    case .refuse(let problem): end(index, .refused(problem))
+    case .giveBack(let problem):
+      worker.giveBack(requests[index])
+      end(index, .refused(problem))
+    case .giveBackGrant, .markGrantUnknown, .probe, .adopt, .forwardUnprotected:
+      preconditionFailure("BatchRun: a step that no route with batch takes")
+    }
+  }
+
+  /// A recorded outcome, as far as it may be part of the response: no more is held than that may have.
+  private func element(of record: CompletedRecord) async -> BatchElement {
+    if !(200..<300 ~= record.outcome.status) {
+      // Only if it is the outcome of all items is it the response, and one copy is enough.
+      let first = failure ?? record
+      failure = first
+      let isSame = record.outcome == first.outcome
+      return isSame
+        ? .recorded(first) : .refused(.responseNotKept(status: record.outcome.status, location: nil))
+    }
+    recordedBytes += record.outcome.size
+    guard recordedBytes <= batch.route.policy.maxResponseBody else {
+      return .refused(.resultTooLarge(status: record.outcome.status))
+    }
+    guard delivery.hold(record.outcome.size) else { return .refused(.overloaded(.busy, retryAfter: 1000)) }
+    return await readJSON(record.outcome.size) { BatchElement(record) }
+  }
+
+  /// Does work that reads so many bytes of JSON, beside the loop if they are many.
+  func readJSON<Reading: Sendable>(
+    _ bytes: Int, _ work: @escaping @Sendable () -> Reading
+  ) async -> Reading {
+    guard !worker.bodies.mayReadOnLoop(bytes) else { return work() }
+    return await worker.bodies.read(bytes, of: delivery.connection, work)
+  }
+
+  private func own(_ index: Int, _ claim: Claim) {
+    let call = batch.calls[index]
+    do throws(Problem) {
+      try runner.takeNewKey(for: call, orGiveBack: claim)
+    } catch {
+      return end(index, .refused(error))
+    }
+    runner.countSighting(claim, of: call)
+    leases[index] = worker.keepLease(of: claim, for: delivery, by: batch.route)
+    lifecycle.granted(index)
+  }
+
+  private func fingerprint(of index: Int, by recipe: Recipe) async -> Fingerprint {
+    let (request, head, target) = (batch.request, runner.head, batch.target)
+    let (item, method) = (batch.items[index], batch.calls[index].method)
+    let bytes = delivery.request.head.bytes.readableBytes + request.size
+    return await worker.bodies.read(bytes, of: delivery.connection) {
+      request.fingerprints(of: [item], by: recipe, head: head, method: method, target: target)[0]
+    }
+  }
+}
+
+// Waits, in which no claim is held.
+extension BatchRun {
+  /// Waits until the record of one item may have changed, and has all claimed again that are waited for.
+  @inline(never)
+  private func waitForChange(of indices: [Int], _ leaseLeft: Milliseconds) async {
+    // Only an owner needs it, and many may wait.
+    delivery.releaseCapture()
+    let span = DuplicateWait<Store>.span(by: batch.route, head: runner.head)
+    let deadline = waitsUntil ?? .now() + .milliseconds(span.count)
+    waitsUntil = deadline
+    let left = Milliseconds((deadline - .now()).nanoseconds / 1_000_000)
+    guard left > 0 else { return giveUpWaiting() }
+    if let wait, indices.contains(wait.index) {
+      guard await wait.watch.changed(leaseLeft: min(leaseLeft, left)) else { return giveUpWaiting() }
+      return lifecycle.changed()
+    }
+    endWait()
+    let index = indices[0]
+    do throws(Problem) {
+      guard let watch = try await DuplicateWait(for: batch.calls[index], of: runner) else {
+        return giveUpWaiting(for: index)
+      }
+      wait = (index, watch)
+      // The claims that follow find an end that came before the subscription.
+      lifecycle.changed()
+    } catch {
+      giveUp(index, error)
+    }
+  }
+
+  private func endWait() {
+    wait?.watch.end()
+    wait = nil
+  }
+
+  private func giveUp(_ index: Int, _ problem: Problem) {
+    _ = batch.calls[index].lifecycle.gaveUpWaiting()
+    end(index, .refused(problem))
+  }
+
+  private func giveUpWaiting(for index: Int) {
+    end(index, .refused(batch.calls[index].lifecycle.gaveUpWaiting()))
+  }
+
+  /// Ends all items that the batch does not own.
+  private func giveUpWaiting() {
+    while true {
+      switch lifecycle.next {
+      case .claim(let indices), .wait(let indices, _): indices.forEach(giveUpWaiting(for:))
+      case .send, .respond: return
+      }
+    }
+  }
+}
+
+// The response.
+extension BatchRun {
+  /// Respond: each item's outcome, in the request's order.
+  @inline(never)
+  private func respond() {
+    guard delivery.responseState == .none else { return }
+    let mismatch = BatchElement.refused(.payloadMismatch(status: batch.route.policy.mismatchStatus))
+    let all = batch.places.map { place in place.flatMap { elements[$0] } ?? mismatch }
+    // The client's copy is counted from here on.
+    delivery.giveBackHeld()
+    if let unsplit, case .unsplit(let status, let outcome) = all.first, all.allSatisfy({ $0 == all.first }) {
+      count(BatchElement.Counts(all))
+      let label = ResponseLabel(outcome)
+      unsplit.send(to: delivery, label: label)
+      delivery.logEntry.outcome = RequestOutcome(label)
+      delivery.logEntry.failure = FailureCategory(status: status)
+      return
+    }
+    let response = BatchResponse(
+      all, around: split?.results, status: split?.status, policy: batch.policy,
+      limit: batch.route.policy.maxResponseBody)
+    count(response.counts)
+    switch response.content {
+    case .refused(let problem): runner.refuse(runner.duplicate(problem))
+    case .replayed(let record): runner.replay(record, from: .store)
+    case .assembled(let status, let body):
+      let counts = response.counts
+      delivery.logEntry.status = status
+      delivery.logEntry.outcome =
+        counts.executed > 0 ? .executed : counts.replayed > 0 ? .replayed : .refused
+      delivery.respond(
+        with: ClientResponse(
+          OwnResponse(
+            status: status,
+            fields: [("Content-Type", "application/json"), ("Idempotency-Status", counts.label)], body: body),
+          to: runner.head.method))
+    }
+  }
+}
+
+extension BatchRun {
+  private func count(_ items: BatchElement.Counts) {
+    let route = batch.route.number
+    worker.metrics.add(items.executed, .executed, route: route)
+    worker.metrics.add(items.replayed, .replayed, route: route)
+    worker.metrics.add(items.refused, .refused, route: route)
+  }
+}
+
+extension BatchElement.Counts {
+  /// The value of `Idempotency-Status`.
+  fileprivate var label: String { "batch; executed=\(executed); replayed=\(replayed); refused=\(refused)" }
+}
+
+/// The store's replies to several claims. Confined to the event loop on which they come, hence `@unchecked Sendable`.
+private final class ReplyGathering: @unchecked Sendable {
+  private var replies: [ClaimReply?]
+  private var missing: Int
+  private let onAll: ([ClaimReply]) -> Void
+
+  init(count: Int, onAll: @escaping ([ClaimReply]) -> Void) {
+    replies = Array(repeating: nil, count: count)
+    missing = count
+    self.onAll = onAll
+  }
+
+  func put(_ reply: ClaimReply, at place: Int) {
+    replies[place] = reply
+    missing -= 1
+    if missing == 0 { onAll(replies.compactMap(\.self)) }
+  }
+}

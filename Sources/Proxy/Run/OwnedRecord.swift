@@ -1,0 +1,150 @@
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+import Telemetry
+
+/// The record of a request that was granted its claim, until the store has its end.
+struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
+  let call: KeyedCall
+  let lease: LeaseKeeper<Store>
+  let runner: RequestRunner<Store, Backend>
+
+  private var worker: Worker<Store, Backend> { runner.worker }
+  private var delivery: Delivery { runner.delivery }
+
+  /// Stores a final outcome. If the store gives no reply, the write is repeated in the background while the lease is
+  /// renewed: no retry runs because a record could not be written.
+  @inline(never)
+  func complete(_ completion: Completion) async -> ClaimLifecycle.StoredAction {
+    do throws(StoreError) {
+      let reply = try await worker.store.complete(lease.claim, with: completion)
+      lease.note(completion.ownEnd, reply.outcome)
+      worker.end(lease)
+      if let record = reply.record {
+        delivery.logEntry.timeToSuccessMilliseconds = (record.recordedAt - lease.claim.firstSeen).count
+      }
+      worker.countSuperseded(reply.outcome)
+      return call.lifecycle.stored(reply.outcome)
+    } catch {
+      let action = call.lifecycle.storingFailed()
+      let isKept = keepStoring(completion, after: error)
+      if isKept, case .respondAndKeepStoring = action {
+        lease.note(completion.ownEnd)
+      } else {
+        lease.note(.unknown)
+      }
+      return action
+    }
+  }
+
+  /// Keeps an outcome in memory until the store takes it: without its body if there is no room for that. If there is
+  /// none at all, the lease lapses, and the record is unknown.
+  ///
+  /// - Returns: Whether it is kept.
+  @inline(never)
+  private func keepStoring(_ completion: Completion, after error: StoreError) -> Bool {
+    // The store's failures are logged by `MeasuredStore`, not once a request.
+    worker.environment.logger.debug(
+      "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
+    // The response is about to go to the client, and its room to the outcome.
+    delivery.releaseCapture()
+    var kept = completion
+    if !worker.takeMemory(toKeep: kept.outcome.size, of: lease) {
+      kept.outcome = kept.outcome.withoutResponse
+      guard worker.takeMemory(toKeep: kept.outcome.size, of: lease) else {
+        endWithoutMemory()
+        return false
+      }
+    }
+    worker.repeatInBackground(kept.ownEnd, of: lease) {
+      [claim = lease.claim, kept] store throws(StoreError) in
+      try await store.complete(claim, with: kept).outcome
+    }
+    return true
+  }
+
+  /// Lets the lease lapse because there is no memory for the end of the run.
+  private func endWithoutMemory() {
+    worker.metrics.add(.outcomesLost, route: call.route.number)
+    noteLoss(.noMemory)
+    worker.end(lease)
+  }
+
+  /// Releases the record, once no copy of its claim can take it again.
+  @inline(never)
+  func release(_ release: Release) async -> ClaimLifecycle.StoredAction {
+    let claim = lease.claim
+    lease.stopRenewing()
+    await worker.waitForCopies(of: claim)
+    do throws(StoreError) {
+      let outcome = try await worker.store.release(claim, release)
+      lease.note(release.ownEnd, outcome)
+      worker.end(lease)
+      worker.countSuperseded(outcome)
+      return call.lifecycle.stored(outcome)
+    } catch {
+      guard worker.takeMemory(toKeep: 0, of: lease) else {
+        lease.note(.unknown)
+        endWithoutMemory()
+        return call.lifecycle.releaseFailed()
+      }
+      lease.note(release.ownEnd)
+      worker.repeatInBackground(release.ownEnd, of: lease) { store throws(StoreError) in
+        try await store.release(claim, release)
+      }
+      return call.lifecycle.releaseFailed()
+    }
+  }
+
+  /// Notes that the outcome was lost. The delivery of a batch has no key, but each of its items has.
+  func noteLoss(_ cause: LossCause, _ more: Logger.Metadata = [:]) {
+    var more = more
+    if call.route.policy.batch != nil {
+      let digests = worker.environment.digests
+      more["key"] = "\(call.key.digestText(by: digests))"
+      more["caller"] = "\(call.caller.digestText(by: digests))"
+    }
+    worker.noteLoss(of: lease, cause, more)
+  }
+
+  /// Marks the record unknown because the backend's own response has that class.
+  @inline(never)
+  func markUnknownByResponse() async -> ClaimLifecycle.StoredAction {
+    let outcome = await markUnknown()
+    worker.end(lease)
+    return call.lifecycle.stored(outcome)
+  }
+
+  /// Marks the record unknown because the response was lost.
+  func markUnknownAfterLoss(_ failure: UpstreamFailure, cause: LossCause? = nil) async {
+    noteLoss(cause ?? LossCause(failure), ["reason": "\(failure)"])
+    worker.metrics.add(.outcomesLost, route: call.route.number)
+    _ = await markUnknown()
+  }
+
+  /// Marks the record unknown. If the store gives no reply, the lease lapses, which has the same effect.
+  @inline(never)
+  private func markUnknown() async -> OwnerOutcome {
+    lease.stopRenewing()
+    lease.note(.unknown)
+    do throws(StoreError) {
+      let outcome = try await worker.store.markUnknown(lease.claim)
+      worker.countSuperseded(outcome)
+      return outcome
+    } catch {
+      worker.environment.logger.debug("a record was not marked unknown", metadata: ["error": "\(error)"])
+      return .done
+    }
+  }
+}
+
+extension Completion {
+  /// The end that it gives a record.
+  fileprivate var ownEnd: KnownRecord.OwnEnd { .completed(max(retention, remember)) }
+}
+
+extension Release {
+  /// The end that it gives a record.
+  fileprivate var ownEnd: KnownRecord.OwnEnd { self == .deleted ? .deleted : .released }
+}

@@ -1,0 +1,42 @@
+import Idempotency
+import Settings
+import Testing
+
+struct BatchSettingsTests {
+  private static let batch = "batch: {items: /orders, key: /request_id, results: /results}"
+
+  @Test func `a batch takes its keys from the items`() throws {
+    let settings = try load(route(Self.batch + ", key: {max_length: 40}"))
+    let policy = settings.routes[0]
+    #expect(policy.batch == BatchPolicy(items: "/orders", key: "/request_id", results: "/results"))
+    #expect(policy.batch?.maxItems == 100)
+    #expect(policy.key.from == [.json("/orders/0/request_id")])
+    #expect(policy.key.maxLength == 40)
+    let bare = try load(route("batch: {items: '', key: /id, results: '', max_items: 5}"))
+    #expect(bare.routes[0].key.from == [.json("/0/id")])
+    #expect(bare.routes[0].batch?.maxItems == 5)
+  }
+
+  @Test(arguments: [
+    ("stream: true", "stream"), ("retries: {max: 1}", "retries"), ("shadow: true", "shadow"),
+    ("on_store_failure: open", "on_store_failure"), ("idempotency: optional", "idempotency"),
+    ("fingerprint: {explain: true}", "fingerprint"), ("content_coding: pass", "content_coding"),
+  ])
+  func `what a batch cannot do is refused by name`(member: String, name: String) throws {
+    let found = issues(route("\(Self.batch), \(member)")).filter { !$0.contains("warning") }
+    #expect(found.contains { $0.contains("routes[0].\(name): cannot be combined with batch") }, "\(found)")
+  }
+
+  @Test(arguments: [
+    ("batch: {items: /orders, key: /id}", "routes[0].batch.results: is missing"),
+    ("batch: {items: orders, key: /id, results: /r}", "routes[0].batch.items: must be a JSON pointer"),
+    ("batch: {items: /o, key: '', results: /r}", "routes[0].batch.key: must name a member"),
+    ("batch: {items: /o, key: /k, results: /r, max_items: 0}", "routes[0].batch.max_items: must be"),
+    ("batch: {items: /o, key: /k, results: /1}", "routes[0].batch.results: must name members"),
+    (Self.batch + ", key: {from: ['header:X']}", "routes[0].key: has from"),
+  ])
+  func `a faulty batch is refused at its place`(member: String, issue: String) {
+    let found = issues(route(member))
+    #expect(found.contains { $0.contains(issue) }, "\(found)")
+  }
+}

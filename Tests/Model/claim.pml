@@ -15,9 +15,24 @@
  * owner from before may make its record anew. The fence is modelled without an end, since its span outlasts every owner.
  * Then no operator resolves, and claims are not copied, which keeps the search short.
  *
+ * -D FAILOVER: Redis loses its newest writes once, under `store.replicas`. From one moment on the replica gets nothing
+ * more, and at a later one it takes over. The record is always the replica's. In between, commands run in vain, and of
+ * their replies only those come that count without a replica (ReplicaProof.isNeeded). The replica's clock may be so far
+ * ahead that the lease has lapsed and the time for a late response is over; a clock that is behind only prolongs both.
+ * A release in vain leaves the record in flight, and nobody's (RedisScript.awaitsReplicas). At the new server claims
+ * wait for a grace (RedisPipeline+Alarm), in which owners that may yet send renew their leases (LeaseKeeper.renewNow).
+ *
+ * The model ends the grace when all these have renewed, or may not send any more. Semel ends it after a fixed time, and
+ * a process that has not met the server of before has none. With `retry`, a clock that is ahead and an owner that did
+ * not renew in time, two owners may then send: that is what NO_GRACE finds.
+ *
+ * To keep this search short, no operator resolves, claims are neither copied nor repeated after a refusal, an owner
+ * renews only before it sends, and the owners' clocks miss no tick. The searches without FAILOVER have all of these.
+ *
  * Each of the other macros plants a bug, which the search must find: NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR,
  * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE; with FORGET: NO_FENCE, FENCE_DELETED,
- * FENCE_ENDS.
+ * FENCE_ENDS; with FAILOVER: NO_WAIT (a grant counts without the replica); with FAILOVER and RETRY: NO_GRACE (claims do
+ * not wait for the owners), UNPROVEN_READ (a client gets an outcome that the replica lacks).
  */
 
 #ifndef N
@@ -30,15 +45,19 @@
 #else
 #define PERMIT (LEASE - 1)
 #endif
+#ifdef RETRY
 #define SETTLE 1
-#ifdef FORGET
+#else
+#define SETTLE 0   /* Nobody takes a record over. */
+#endif
+#if defined(FORGET) || defined(FAILOVER)
 #define COPIES 1   /* Of a claim under way at once. */
 #else
 #define COPIES 2
 #endif
 
 mtype = { absent, in_flight, unknown, released, completed };
-mtype = { none, granted, late, held, ended, renewed, done, lost };
+mtype = { none, granted, unproven, late, held, ended, renewed, done, lost };
 
 /* The record, as the store has it. A lease of 0 has lapsed. */
 mtype state = absent;
@@ -60,8 +79,31 @@ typedef Delivery {
   bit isFirst;     /* The record that it was granted had met mere rejections. */
   bit isUnderWay;  /* The backend may yet run its request. */
   bit isForgotten; /* An operator has forgotten its record. */
+#ifdef FAILOVER
+  bit isStale;     /* It might have sent at the promotion, and its lease was not renewed since. */
+#endif
 }
 Delivery d[N + 1];
+
+#ifdef FAILOVER
+bit isCutOff;      /* The replica gets nothing more. The record is what it has. */
+bit hasPromoted;
+bit isGrace;       /* New claims wait. */
+bit hasLost;       /* A release of the record's owner did not reach the replica. */
+#else
+#define isCutOff false
+#define hasPromoted false
+#define isGrace false
+#define hasLost false
+#endif
+
+/* A lease that has lapsed by the promoted clock does no harm before another claim may be granted. Without a grace it is
+ * no finding either: the record's next owner is. */
+#ifdef NO_GRACE
+#define mayLapse hasPromoted
+#else
+#define mayLapse isGrace
+#endif
 
 /* The actual events. */
 byte begun;        /* Deliveries that have come. */
@@ -103,7 +145,13 @@ inline grant(next) {
   attempt = next;
   lease = LEASE;
   settle = 0;
-  if :: d[i].reply = granted; d[i].number = attempt; d[i].isFirst = isFresh :: skip fi
+  if
+  :: d[i].reply = granted; d[i].number = attempt; d[i].isFirst = isFresh
+#ifdef FAILOVER
+  :: d[i].reply = unproven; d[i].isFirst = isFresh
+#endif
+  :: skip
+  fi
 }
 
 inline runClaim() {
@@ -132,11 +180,17 @@ inline runClaim() {
   fi
 }
 
+#ifdef FAILOVER
+#define refresh d[i].isStale = 0
+#else
+#define refresh skip
+#endif
+
 inline runRenewal() {
   d[i].renewals--;
   if
-  :: isLost -> makeAnew; put(in_flight); owner = i; attempt = d[i].number; lease = LEASE; tell(renewed)
-  :: state == in_flight && isOwn(i) -> lease = LEASE; settle = 0; tell(renewed)
+  :: isLost -> makeAnew; put(in_flight); owner = i; attempt = d[i].number; lease = LEASE; refresh; tell(renewed)
+  :: state == in_flight && isOwn(i) -> lease = LEASE; settle = 0; refresh; tell(renewed)
   :: else
   fi
 }
@@ -193,7 +247,9 @@ inline tick() {
   i = 1;
   do :: i <= N -> countDown(d[i].deadline); i++ :: else -> break od;
   if
+#ifndef FAILOVER
   :: missed == 0 -> missed = LEASE
+#endif
   :: true ->
     countDown(missed);
     i = 1;
@@ -201,15 +257,52 @@ inline tick() {
   fi
 }
 
-#define isBusy(k) d[k].claims + d[k].renewals + d[k].marks + d[k].completions + d[k].releases > 0
+#ifdef FAILOVER
+/* The server of before runs a command that the replica does not get. What it has by now is not known, so that any reply
+ * comes that may count. One that means the same to the delivery as no reply or as another one is left out. A grant is
+ * given back (RedisStore.giveBack). */
+inline runInVain() {
+  if
+  :: d[i].claims > 0 ->
+    d[i].claims--;
+    if
+    :: d[i].reply = unproven; d[i].isFirst = 0
+    :: state == absent || isFresh -> d[i].reply = unproven; d[i].isFirst = 1
+    :: d[i].reply = held
+    :: state == completed -> d[i].reply = ended
+#ifdef NO_WAIT
+    :: state == absent -> d[i].reply = granted; d[i].number = attempt + 1; d[i].isFirst = 1
+#endif
+    :: skip
+    fi
+  :: d[i].renewals > 0 -> d[i].renewals--
+  :: d[i].marks > 0 -> d[i].marks--
+  :: d[i].completions > 0 ->
+    d[i].completions--;
+#ifdef UNPROVEN_READ
+    if
+    :: isHeld && isOwn(i) -> assert(told == 0 || told == i); told = i
+    :: else
+    fi;
+#endif
+    tell(lost)
+  :: d[i].releases > 0 -> d[i].releases--; hasLost = hasLost || isOwn(i); tell(done)
+  fi
+}
+#endif
+
+#define isBusy(k) (isGrace -> 0 : d[k].claims) + d[k].renewals + d[k].marks + d[k].completions + d[k].releases > 0
 
 inline runAny() {
   if
-  :: d[i].claims > 0 -> runClaim()
-  :: d[i].renewals > 0 -> runRenewal()
-  :: d[i].marks > 0 -> runMark()
-  :: d[i].completions > 0 -> runCompletion()
-  :: d[i].releases > 0 -> runRelease()
+#ifdef FAILOVER
+  :: !hasPromoted -> isCutOff = 1; runInVain()
+#endif
+  :: !isCutOff && !isGrace && d[i].claims > 0 -> runClaim()
+  :: !isCutOff && d[i].renewals > 0 -> runRenewal()
+  :: !isCutOff && d[i].marks > 0 -> runMark()
+  :: !isCutOff && d[i].completions > 0 -> runCompletion()
+  :: !isCutOff && d[i].releases > 0 -> runRelease()
   fi
 }
 
@@ -224,13 +317,35 @@ inline remove() {
   od
 }
 
+#ifdef FAILOVER
+#define mightSend(k) (d[k].number > 0 && d[k].permit > 0 || d[k].reply == renewed && d[k].asked > 0)
+
+/* Commands under way to the server of before are run by no other one. Whoever may yet send has to renew. */
+inline promote() {
+  isCutOff = 0; hasPromoted = 1;
+  if :: true :: lease = 0; settle = 0 fi;
+  i = 1;
+  do
+  :: i <= N ->
+    d[i].claims = 0; d[i].renewals = 0; d[i].marks = 0; d[i].completions = 0; d[i].releases = 0;
+    d[i].isStale = (mightSend(i) -> 1 : 0);
+    i++
+  :: else -> break
+  od;
+#ifndef NO_GRACE
+  isGrace = 1
+#endif
+}
+#define isReached(k) (!d[k].isStale || !mightSend(k))
+#endif
+
 /* The store runs any command that is under way, time goes on, and an operator resolves what is unknown, once, and
  * tells the truth; the new token is nobody's. */
 proctype World() {
   byte i;
 #ifdef FORGET
   bit hasForgotten, hasEnded;
-#else
+#elif !defined(FAILOVER)
   bit isResolved;
 #endif
 end:
@@ -255,6 +370,14 @@ end:
       isFenced = 0;
 #endif
       remove(); i = 0
+    }
+#elif defined(FAILOVER)
+  :: atomic { !hasPromoted -> promote(); i = 0 }
+  :: atomic {
+      isGrace && isReached(1) && isReached(N) && isReached((N + 1) / 2) -> isGrace = 0;
+      i = 1;
+      do :: i <= N -> d[i].isStale = 0; i++ :: else -> break od;
+      i = 0
     }
 #else
   :: atomic {
@@ -316,8 +439,12 @@ proctype Deliver(byte me) {
 claiming:
   if
   :: atomic { hears(granted) -> goto owning }
+#ifdef FAILOVER
+  :: atomic { hears(unproven) -> d[me].deletes = d[me].isFirst; d[me].isFirst = 0; goto givingBack }
+#endif
   :: atomic { hears(ended) -> tellClient(outcome); goto finished }
   :: atomic { hears(held) && (!d[me].isRepeated || MAY_LEAVE) -> d[me].isOver = 1; goto finished }
+#ifndef FAILOVER
   /* Another copy may get it yet: the store is asked again, once it is too late for that one. */
   :: atomic {
       hears(held) && d[me].isRepeated && d[me].deadline == 0 ->
@@ -325,9 +452,10 @@ claiming:
       d[me].claims = 1; d[me].deadline = DEADLINE; d[me].permit = PERMIT;
       goto claiming
     }
+#endif
   /* The reply is lost: the same again while there is time, then the claim is given back. */
   :: atomic {
-      d[me].deadline > 0 && d[me].claims < COPIES -> d[me].reply = none; d[me].claims++;
+      d[me].deadline > 0 && d[me].claims < COPIES -> d[me].reply = none; d[me].number = 0; d[me].claims++;
       d[me].permit = PERMIT; d[me].isRepeated = 1;
       goto claiming
     }
@@ -347,7 +475,7 @@ owning:
       :: d[me].isForgotten /* Whoever forgets what is in flight lets it run twice. */
       :: else ->
         /* At the moment of the sending nobody else's claim is live, and the attempts grow. */
-        assert(isOwn(me) && state == in_flight && lease > 0);
+        assert(isOwn(me) && state == in_flight && (lease > 0 || mayLapse));
         assert(d[me].number > lastAttempt);
         lastAttempt = d[me].number;
 #ifndef RETRY
@@ -372,7 +500,9 @@ owning:
 
 sent:
   if
+#ifndef FAILOVER
   :: atomic { again(renewals); hasRenewed = 1; goto sent }
+#endif
   :: atomic { true -> execute(); goto responded }
   :: atomic { true -> execute(); goto unanswered }
   :: atomic { stop; goto unanswered }                  /* Cut before the backend has read it. */
@@ -410,6 +540,7 @@ responded:
   goto finished;
 
 givingBack:
+  atomic { d[me].permit = 0; d[me].asked = 0 };
 #ifndef EARLY_RELEASE
   /* Another copy of the claim may be under way: not before it is too late for that one. */
   !d[me].isRepeated || d[me].deadline == 0;
@@ -419,14 +550,16 @@ givingBack:
   :: atomic {
       hears(done) || hears(lost) ->
       d[me].isOver = 1;
-      assert(!(state == in_flight && isOwn(me)));
+      assert(!(state == in_flight && isOwn(me)) || hasLost);
       break
     }
   :: break                             /* It dies. */
   od;
 
 finished:
-  atomic { d[me].reply = none; d[me].permit = 0; d[me].asked = 0; d[me].isRepeated = 0; hasRenewed = 0 }
+  atomic {
+    d[me].reply = none; d[me].permit = 0; d[me].asked = 0; d[me].isRepeated = 0; d[me].isFirst = 0; hasRenewed = 0
+  }
 }
 
 init {

@@ -98,6 +98,7 @@ def row(options, counts, violations):
 def report_on(options, journal):
     report = checker.check(journal)
     print(row(options, report.counts, len(report.violations)))
+    print(f"  {report.counts['items']:,} of the intents are items of {report.counts['batches']:,} delivered batches")
     if "lost" in report.counts:
         print("  " + ", ".join(f"{word}: {report.counts[word]}" for word in ("lost", "failovers", "suspects")))
     for excuse, count in report.excused.items():

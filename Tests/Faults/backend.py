@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 
+import batches
 import http1
 
 
@@ -175,34 +176,63 @@ class Backend:
         if request.path.startswith(LOOKUP):
             return self.look_up(exchange, request.path.removeprefix(LOOKUP))
         key = request.fields["idempotency-key"]
-        attempt = int(request.fields["idempotency-attempt"])
         self.visits[key] += 1
         kind, luck = script(self.seed, key, self.visits[key], self.shares)
         if kind in NOT_RUN:
             return getattr(exchange, NOT_RUN[kind])()
-        self.serial += 1
-        serial = self.serial
-        status, outcome = STATUS.get(kind, (201, "final"))
-        if kind in LOST:
-            outcome = "lost"
-        caller = request.fields["authorization"]
-        print_ = hashlib.sha256(request.body).hexdigest()[:16]
-        self.journal.add(
-            "ran",
-            serial=serial,
-            id=request.fields["idempotency-request-id"],
-            record=record(caller, request.path, key),
-            attempt=attempt,
-            print=print_,
-            status=status,
-            outcome=outcome,
-        )
-        body = json.dumps({"serial": serial, "print": print_, "caller": caller, "attempt": attempt}).encode()
-        if outcome not in ("retry", "rejected"):
-            self.effects[request.fields["idempotency-request-id"]] = body
-        body += b" " * int(200_000 * luck if kind == "large" else 600 * luck)
-        self.response(exchange, kind, luck, serial, Response(status, {"X-Run": serial}, body, kind == "chunked"))
+        serial = self.serial + 1
+        run = self.run_batch if request.path == batches.PATH else self.run
+        response = run(request, kind, luck)
+        response.body += b" " * int(200_000 * luck if kind == "large" else 600 * luck)
+        response.fields["X-Run"] = serial
+        self.response(exchange, kind, luck, serial, response)
         return None
+
+    def run(self, request, kind, _luck):
+        attempt, id_ = int(request.fields["idempotency-attempt"]), request.fields["idempotency-request-id"]
+        status, outcome = fate(kind)
+        self.serial += 1
+        print_ = hashlib.sha256(request.body).hexdigest()[:16]
+        caller, key = request.fields["authorization"], request.fields["idempotency-key"]
+        name = record(caller, request.path, key)
+        self.note_run(id=id_, record=name, attempt=attempt, print=print_, status=status, outcome=outcome)
+        body = json.dumps({"serial": self.serial, "print": print_, "caller": caller, "attempt": attempt}).encode()
+        if outcome not in ("retry", "rejected"):
+            self.effects[id_] = body
+        return Response(status, {}, body, kind == "chunked")
+
+    def run_batch(self, request, kind, luck):
+        """Runs each item, whose attempt is named by the delivery that it came with."""
+        caller, delivery = request.fields["authorization"], request.fields["idempotency-key"]
+        items = batches.items(request.body)
+        form = self.form_of_results(delivery)
+        status, outcome = fate(kind)
+        if outcome == "final" and status == 201 and not batches.fits(form, len(items)):
+            outcome = "unknown"
+        if {"idempotency-attempt", "idempotency-request-id"} & set(request.fields):
+            self.journal.add("misfit", record=record(caller, request.path, delivery), text="has one attempt or id")
+        first, results = self.serial + 1, []
+        for key, print_ in items:
+            self.serial += 1
+            name = record(caller, request.path, key)
+            self.note_run(
+                id=None, record=name, attempt=delivery, print=print_, status=status, outcome=outcome, exchange=first
+            )
+            results.append({"id": key, "serial": self.serial, "print": print_, "caller": caller, "delivery": delivery})
+        around = {"serial": first, "caller": caller, "delivery": delivery}
+        if status != 201:
+            around |= {"print": "", "batch": [[each["id"], each["serial"], each["print"]] for each in results]}
+            return Response(status, {}, json.dumps(around).encode(), kind == "chunked")
+        results[0]["text"] = "x" * int(100_000 * luck if kind == "large" else 300 * luck)
+        fields = {"Content-Encoding": "gzip"} if form == "compressed" else {}
+        return Response(status, fields, batches.response_body(form, results, around), kind == "chunked")
+
+    def form_of_results(self, delivery):
+        forms = batches.FITTING | (batches.ODD if self.shares is self.sick else {})
+        return script(self.seed, f"{delivery} results", self.visits[delivery], forms)[0]
+
+    def note_run(self, **fields):
+        self.journal.add("ran", serial=self.serial, **fields)
 
     def look_up(self, exchange, id_):
         """States what became of a request, in troubled weather not always."""
@@ -243,6 +273,12 @@ class Backend:
         if not exchange.is_gone:
             self.journal.add("responded", serial=serial)
             exchange.finish(response, serial)
+
+
+def fate(kind):
+    """The status and the class of a run of this kind."""
+    status, outcome = STATUS.get(kind, (201, "final"))
+    return status, "lost" if kind in LOST else outcome
 
 
 def record(caller, path, key):

@@ -1,23 +1,29 @@
 """The relay between a node and the backend: writes down what was sent, whether or not it arrives.
 
 With a planted bug it does what a worse node would do: send again, make the next attempt itself after an unknown
-outcome, or send too late.
+outcome, send too late, or send a batch twice.
 """
 
 import asyncio
 
 import backend
+import batches
 import http1
 import relay
 
-PLANTED = ("re-send", "retry-after-unknown", "stale-send")
+PLANTED = ("re-send", "retry-after-unknown", "stale-send", "repeat-batch")
 
 
 class Pair(relay.Pair):
     request = b""  # The last request, as long as it has no response.
     is_resent = False
+    part = b""  # The beginning of a batch, until all of it has come.
 
     def upwards(self, data):
+        data, self.part = self.part + data, b""
+        if is_part_of_batch(data):
+            self.part = data
+            return None
         if not data.startswith(b"POST "):
             self.request += data
             return super().upwards(data)
@@ -32,24 +38,33 @@ class Pair(relay.Pair):
         self.request = data
         self.note(data)
         self.near.resume()
+        if self.relay.bug == "repeat-batch" and is_batch(data) and self.relay.dice.random() < 0.3:
+            asyncio.ensure_future(self.repeat(data))
         super().upwards(data)
 
+    async def repeat(self, data):
+        """As if a layer below the node had sent it once more, on a connection of its own."""
+        _, writer = await asyncio.open_connection(*self.relay.target)
+        writer.write(data)
+        await asyncio.sleep(0.2)
+        writer.close()
+
     def note(self, data):
-        self.relay.journal.add(
-            "sent",
-            id=http1.field(data, b"Idempotency-Request-Id"),
-            record=backend.record(
-                http1.field(data, b"Authorization"),
-                data.split(b" ", 2)[1].decode(),
-                http1.field(data, b"Idempotency-Key"),
-            ),
-            attempt=int(http1.field(data, b"Idempotency-Attempt")),
-            node=self.relay.node,
-        )
+        head, _, body = data.partition(http1.HEAD_END)
+        head += b"\r\n"
+        path = data.split(b" ", 2)[1].decode()
+        fields = {
+            name: http1.field(head, name.encode())
+            for name in ("authorization", "idempotency-key", "idempotency-request-id", "idempotency-attempt")
+        }
+        for request in requests(path, fields, body, self.relay.node):
+            self.relay.journal.add("sent", **request)
 
     def downwards(self, data):
         self.request = b""
         super().downwards(data)
+        if self.late:
+            self.relay.log("holds back")
 
     def lost(self, side, error):
         if side is self.far and self.request and not self.is_resent:
@@ -66,11 +81,38 @@ class Pair(relay.Pair):
         asyncio.ensure_future(self.connect())
 
     def next_attempt(self):
+        if is_batch(self.request):
+            self.note(self.request)
+            return self.request
         attempt = http1.field(self.request, b"Idempotency-Attempt")
         field = b"Idempotency-Attempt: "
         request = self.request.replace(field + attempt.encode(), field + b"%d" % (int(attempt) + 1))
         self.note(request)
         return request
+
+
+def is_batch(data):
+    return data.startswith(f"POST {batches.PATH} ".encode())
+
+
+def is_part_of_batch(data):
+    if not is_batch(data):
+        return False
+    head, end, body = data.partition(http1.HEAD_END)
+    return not end or len(body) < int(http1.field(head + b"\r\n", b"Content-Length"))
+
+
+def requests(path, fields, body, node):
+    """What of a request the journal notes: of a batch each item."""
+    caller, key = fields["authorization"], fields["idempotency-key"]
+    if path == batches.PATH:
+        return [
+            {"id": None, "record": backend.record(caller, path, item), "attempt": key, "node": node}
+            for item, _ in batches.items(body)
+        ]
+    attempt = int(fields["idempotency-attempt"])
+    id_ = fields["idempotency-request-id"]
+    return [{"id": id_, "record": backend.record(caller, path, key), "attempt": attempt, "node": node}]
 
 
 class BackendRelay(relay.Relay):

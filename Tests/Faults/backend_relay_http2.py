@@ -1,11 +1,11 @@
-"""The relay before a backend over HTTP/2: reads the frames that pass, and writes down what was sent, and what refused."""
+"""The relay before a backend over HTTP/2: reads the frames that pass, and notes what was sent, and what refused."""
 
 import h2.frame_buffer
 import hpack
 import hyperframe.frame
 
-import backend
 import backend_relay
+import batches
 import relay
 
 REFUSED_STREAM = 7
@@ -19,7 +19,8 @@ class Pair(relay.Pair):
         self.there = self.frames(is_server=True)
         self.back = self.frames(is_server=False)
         self.decoder = hpack.Decoder()
-        self.streams = {}  # The request of each stream, until it is refused.
+        self.streams = {}  # The requests of each stream, several of a batch, until it is refused.
+        self.parts = {}  # The fields and the body of each batch, until all of it has come.
         self.last = float("inf")  # The greatest stream that the backend has stated to accept.
 
     @staticmethod
@@ -33,19 +34,25 @@ class Pair(relay.Pair):
         for frame in self.there:
             if isinstance(frame, hyperframe.frame.HeadersFrame):
                 fields = dict(self.decoder.decode(frame.data))
-                if fields[":method"] == "POST":
+                if fields[":path"] == batches.PATH:
+                    self.parts[frame.stream_id] = fields, bytearray()
+                elif fields[":method"] == "POST":
                     self.sent(frame.stream_id, fields)
+            elif isinstance(frame, hyperframe.frame.DataFrame) and frame.stream_id in self.parts:
+                self.received_part(frame)
         super().upwards(data)
 
-    def sent(self, stream, fields):
-        request = {
-            "id": fields["idempotency-request-id"],
-            "record": backend.record(fields["authorization"], fields[":path"], fields["idempotency-key"]),
-            "attempt": int(fields["idempotency-attempt"]),
-            "node": self.relay.node,
-        }
-        self.streams[stream] = request
-        self.relay.journal.add("sent", **request)
+    def received_part(self, frame):
+        fields, body = self.parts[frame.stream_id]
+        body += frame.data
+        if "END_STREAM" in frame.flags:
+            del self.parts[frame.stream_id]
+            self.sent(frame.stream_id, fields, bytes(body))
+
+    def sent(self, stream, fields, body=b""):
+        self.streams[stream] = backend_relay.requests(fields[":path"], fields, body, self.relay.node)
+        for request in self.streams[stream]:
+            self.relay.journal.add("sent", **request)
         if stream > self.last:
             self.refused(stream)
 
@@ -63,8 +70,7 @@ class Pair(relay.Pair):
             self.relay.log("holds back")
 
     def refused(self, stream):
-        request = self.streams.pop(stream, None)
-        if request:
+        for request in self.streams.pop(stream, []):
             self.relay.journal.add("refused", **request)
 
 

@@ -5,10 +5,11 @@ the journal holds, each kind of excuse counted, so that a run which excuses much
 """
 
 import collections
-import dataclasses
 
 import settings
 from losses import Losses
+from records import Record, Report
+from stalls import Stalls
 
 # The maximum delay between an event at one end and its observation at the other, in seconds, on a busy machine.
 SLACK = 0.15
@@ -16,55 +17,9 @@ SLACK = 0.15
 # which a node that was cut off or stood still may replay from its cache.
 FORGET_LATE = 6
 CACHE_LATE = 4
-# The time, in seconds, for which a response is certainly awaited.
+# The time, in seconds, for which a response is certainly awaited. After its time-out a batch awaits only results.
 HEARD = settings.RESPONSE_TIMEOUT + settings.SETTLE - SLACK
-
-
-@dataclasses.dataclass
-class Report:
-    violations: list = dataclasses.field(default_factory=list)
-    excused: collections.Counter = dataclasses.field(default_factory=collections.Counter)
-    counts: dict = dataclasses.field(default_factory=dict)
-
-    def violation(self, rule, record, text):
-        self.violations.append((rule, record, text))
-
-
-class Record:
-    """The journal's entries about one record."""
-
-    def __init__(self, name, rule):
-        self.name = name
-        self.rule = rule
-        self.sent = []
-        self.refused = []
-        self.ran = []
-        self.deliveries = []
-
-    @property
-    def span(self):
-        begun = min(delivery["begun"] for delivery in self.deliveries)
-        return begun, max(delivery["at"] for delivery in self.deliveries)
-
-    def outcomes(self):
-        return [each for each in self.deliveries if each["word"] in ("executed", "replayed")]
-
-    def part(self, start, end):
-        part = Record(self.name, self.rule)
-        part.sent = [each for each in self.sent if start <= each["at"] < end]
-        part.refused = [each for each in self.refused if start <= each["at"] < end]
-        part.ran = [each for each in self.ran if start <= each["at"] < end]
-        part.deliveries = [each for each in self.deliveries if start <= each["begun"] and each["at"] < end]
-        return part
-
-    def is_quiet(self, start, end):
-        return not any(each["begun"] < end and start < each["at"] for each in self.deliveries) and not any(
-            start < each["at"] < end for each in [*self.sent, *self.ran]
-        )
-
-    def last(self):
-        calm = [each for each in self.deliveries if each["phase"] == "calm"]
-        return calm[-1] if calm else None
+HEARD_OF_BATCH = settings.RESPONSE_TIMEOUT - SLACK
 
 
 class Checker:
@@ -74,6 +29,8 @@ class Checker:
         self.ids = {}
         self.responded = {}
         self.lost = set()
+        self.exchanges = collections.defaultdict(list)  # The runs of each batch, by the first.
+        self.stalls = Stalls()
         self.faults = collections.defaultdict(list)
         self.forgets = collections.defaultdict(list)
         self.serials = {}
@@ -97,15 +54,24 @@ class Checker:
     def read_ran(self, entry):
         self.records[entry["record"]].ran.append(entry)
         self.serials[entry["serial"]] = entry
+        if "exchange" in entry:
+            return self.exchanges[entry["exchange"]].append(entry["serial"])
         other = self.ids.setdefault(entry["id"], entry["record"])
         if other != entry["record"]:
             self.report.violation(4, entry["record"], f"its id is that of {other}, too")
+        return None
+
+    def runs_of(self, exchange):
+        return self.exchanges.get(exchange, [exchange])
 
     def read_responded(self, entry):
-        self.responded[entry["serial"]] = entry["at"]
+        self.responded |= dict.fromkeys(self.runs_of(entry["serial"]), entry["at"])
 
     def read_lost(self, entry):
-        self.lost.add(entry["serial"])
+        self.lost.update(self.runs_of(entry["serial"]))
+
+    def read_misfit(self, entry):
+        self.report.violation(8, entry["record"], entry["text"])
 
     def read_fault(self, entry):
         self.faults[entry["name"]].append(entry["at"])
@@ -115,6 +81,9 @@ class Checker:
 
     def read_forgotten(self, entry):
         self.forgets[entry["record"]].append(entry)
+
+    def read_stall(self, entry):
+        self.stalls.entries.append(entry)
 
     def read_store(self, entry):
         self.losses.topology, self.losses.replicas = entry["topology"], entry["replicas"]
@@ -157,6 +126,8 @@ class Checker:
         for life in self.lives(record, [*wipes, *losses]):
             self.check_runs(life)
             self.check_responses(life)
+            if life.is_item:
+                self.check_item(life)
             self.check_end(life)
         report, self.report = self.report, report
         return report
@@ -260,7 +231,7 @@ class Checker:
         runs = self.runs(record, before, after["at"])
         # A record that was only ever rejected is deleted, and its attempts begin anew.
         was_deleted = any(ran["outcome"] == "rejected" for ran in runs)
-        if after["attempt"] <= before["attempt"] and not was_deleted:
+        if not record.is_item and after["attempt"] <= before["attempt"] and not was_deleted:
             self.report.violation(
                 1, record.name, f"attempt {after['attempt']} was sent after attempt {before['attempt']}"
             )
@@ -269,7 +240,12 @@ class Checker:
             for ran in runs
         )
         gap = after["at"] - before["at"]
-        if not ended and gap < settings.SETTLE - 0.01:
+        # No attempt of an item takes over another: none may be sent after one that had not ended.
+        if ended or (not record.is_item and gap >= settings.SETTLE - 0.01):
+            return
+        if not record.is_item and self.stalls.hides_pause(before, after):
+            self.report.excused["seen late, since the harness stood still"] += 1
+        else:
             self.report.violation(
                 1, record.name, f"attempt {after['attempt']} was sent {gap:.3f} s after one that was not over"
             )
@@ -290,6 +266,22 @@ class Checker:
             elif ran["print"] != each["print"]:
                 self.report.violation(4, record.name, f"run {each['serial']} had another payload than its delivery")
 
+    def check_item(self, record):
+        """Results are certain. Of a response to all items one has the status. Only a changed payload is refused."""
+        runs = [self.serials[each["serial"]] for each in record.outcomes() if each["serial"] in self.serials]
+        outcomes = {ran["status"] for ran in runs}
+        for ran in runs:
+            if ran["outcome"] != "final":
+                text = f"got a result of run {ran['serial']}, of which nothing proves that it is its own"
+                self.report.violation(4, record.name, text)
+        for each in record.deliveries:
+            if each["word"] == "response_not_kept":
+                ended = [ran for ran in record.ran if ran["outcome"] == "final" and ran["status"] == each["original"]]
+                if not ended or each["original"] == 201 or outcomes - {each["original"]}:
+                    self.report.violation(2, record.name, f"got status {each['original']} for an outcome")
+            elif each["word"] == "payload_mismatch" and len({other["print"] for other in record.deliveries}) == 1:
+                self.report.violation(4, record.name, "was refused for a changed payload, of which there is one")
+
     # 3 and 5: how it ended
 
     def check_end(self, record):
@@ -297,7 +289,7 @@ class Checker:
         if last is None:
             return
         outcomes = [each for each in record.outcomes() if each["phase"] == "storm"]
-        if last["word"] in ("executed", "replayed"):
+        if last["word"] in ("executed", "replayed") or (record.is_item and last["word"] == "response_not_kept"):
             return
         if last["word"] != "outcome_unknown" or last["retryable"]:
             self.report.violation(3, record.name, f"did not end: {last['status']} {last['word']}")
@@ -328,19 +320,24 @@ class Checker:
         return self.happened(names, at - 4, at + SLACK) or self.losses.is_gap(at - 4, at + SLACK)
 
     def is_in_doubt(self, record):
-        """Whether anything was sent whose response, while it was awaited, did not allow a re-send."""
+        """Whether anything was sent whose response, while it was awaited, did not allow a re-send.
+
+        An item is not in doubt after an outcome, either: its result is found among the others.
+        """
+        known = ("retry", "rejected", "final") if record.is_item else ("retry", "rejected")
+        heard = HEARD_OF_BATCH if record.is_item else HEARD
         return not all(
-            self.refusal(record, sent, min(end, sent["at"] + HEARD))
+            self.refusal(record, sent, min(end, sent["at"] + heard))
             or any(
-                ran["outcome"] in ("retry", "rejected") and self.is_heard(ran, sent)
+                ran["outcome"] in known and self.is_heard(ran, sent["at"] + heard)
                 for ran in self.runs(record, sent, end)
             )
             for sent, end in self.sendings(record)
         )
 
-    def is_heard(self, ran, sent):
+    def is_heard(self, ran, limit):
         is_lost = ran["serial"] in self.lost
-        return not is_lost and self.responded.get(ran["serial"], float("inf")) < sent["at"] + HEARD
+        return not is_lost and self.responded.get(ran["serial"], float("inf")) < limit
 
     @staticmethod
     def sendings(record):
@@ -369,6 +366,10 @@ class Checker:
             self.report.excused["given back at a Redis from which another took over"] += 1
         elif self.happened(cuts, begun - SLACK, at):
             self.report.excused["cut off before it had reached the relay, or on the way back"] += 1
+        elif record.is_item and record.sent and self.happened(["freeze"], begun - SLACK, at):
+            self.report.excused["a batch whose node stood still past its time-out"] += 1
+        elif self.stalls.delays(record.sent, HEARD):
+            self.report.excused["its response passed on late, since the harness stood still"] += 1
         else:
             self.report.violation(3, record.name, "is held as unknown, and nothing in it is in doubt")
 
@@ -382,6 +383,8 @@ class Checker:
             "replays": sum(each["word"] == "replayed" for each in deliveries),
             "unknown": sum(each is not None and each["word"] == "outcome_unknown" for each in last),
             "faults": sum(len(moments) for moments in self.faults.values()),
+            "items": sum(record.is_item for record in self.records.values()),
+            "batches": len({each["batch"] for each in deliveries if "batch" in each}),
         }
 
 

@@ -63,6 +63,10 @@ class Gateway:
             self.idle.append(connection)
 
 
+def fields_of(caller, key):
+    return {"Authorization": caller, "Idempotency-Key": key, "Content-Type": "application/json"}
+
+
 class Intent:
     """One thing that a client wants done once."""
 
@@ -74,6 +78,7 @@ class Intent:
         self.rule = rule
         self.bodies = [json.dumps({"item": number}).encode()]
         self.record = backend.record(caller, f"/{rule}", key)
+        self.fields = fields_of(caller, key)
         self.deliveries = 0
 
 
@@ -105,15 +110,7 @@ class Clients:
         return entry["retryable"], entry["word"]
 
     async def exchange(self, gateway, intent, body, time_out, hang_up):
-        data = http1.request(
-            f"/{intent.rule}",
-            {
-                "Authorization": intent.caller,
-                "Idempotency-Key": intent.key,
-                "Content-Type": "application/json",
-            },
-            body,
-        )
+        data = http1.request(f"/{intent.rule}", intent.fields, body)
         try:
             connection = await asyncio.wait_for(gateway.connection(), 2)
         except (OSError, asyncio.TimeoutError):

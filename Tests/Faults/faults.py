@@ -112,7 +112,11 @@ async def forget(rig):
     recent = [entry for entry in recent if "|/ask|" not in entry["record"]]
     if recent:
         entry = rig.dice.choice(recent[-20:])
-        await rig.dice.choice(rig.nodes).forget(entry["id"], entry["record"], rig.journal)
+        node = rig.dice.choice(rig.nodes)
+        # The backend learns no id of a batch's item.
+        id_ = entry["id"] or await node.find(entry["record"])
+        if id_:
+            await node.forget(id_, entry["record"], rig.journal)
 
 
 client_network = troubled(lambda rig: rig.client_relays, Trouble(cut=2, lose=2, ghost=1, delay=5))
@@ -180,6 +184,8 @@ async def haunt_redis(rig):
             relay.trouble = CALM
 
 
+speak_out_of_turn = backend_of(lambda rig: rig.backend.unasked)
+
 # By name: the faults that run at once, and what they need: Redis, a disk of their own, or a backend over HTTP/2.
 ALONE = {
     "none": [],
@@ -190,7 +196,7 @@ ALONE = {
     "operator forgets": [forget],
     "client's network": [client_network],
     "backend": [backend_of(lambda rig: rig.backend.sick), refuse],
-    "backend speaks out of turn": [backend_of(lambda rig: rig.backend.unasked)],
+    "backend speaks out of turn": [speak_out_of_turn],
     "backend's network": [backend_network],
     "clocks apart": [],
 }

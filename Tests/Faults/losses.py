@@ -43,7 +43,8 @@ class Losses:
 
     def of(self, record):
         """The gaps whose writes may be lost, and in which the record was in use."""
-        slots = {slot_of(entry["id"]) for entry in [*record.sent, *record.ran]}
+        # None of a batch's item, whose id nobody knows.
+        slots = {slot_of(entry["id"]) for entry in [*record.sent, *record.ran] if entry["id"]}
         return [
             gap
             for gap in self.gaps
@@ -53,10 +54,10 @@ class Losses:
         ]
 
     def may_lose(self, gap, slots):
-        """Whether records of these slots may be lost. With replicas only those of a slot on its way: a master that takes
-        them over does not wait for its replicas."""
+        """Whether records of these slots may be lost. With replicas only those of a slot on its way: a master that
+        takes them over does not wait for its replicas."""
         if self.replicas:
-            return any(self.is_moving(slot, gap) for slot in slots)
+            return any(self.is_moving(slot, gap) for slot in slots or list(self.moves))
         first, last = gap["slots"]
         return not slots or any(first <= slot <= last or slot in self.moves for slot in slots)
 
@@ -77,7 +78,7 @@ class Losses:
         if not any(self.is_failover_counted(gap) for gap in gaps):
             report.violation(7, record.name, "lost by a failover that no node has counted")
         for before, after in zip(record.sent, record.sent[1:]):
-            if after["attempt"] <= before["attempt"]:
+            if record.is_item or after["attempt"] <= before["attempt"]:
                 self.check_live(record, gaps, responded, report, before, after)
 
     def check_live(self, record, gaps, responded, report, before, after):

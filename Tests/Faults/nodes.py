@@ -1,6 +1,7 @@
 """The processes under test: nodes of Semel, and Redis."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -28,7 +29,7 @@ def free_port():
 class Process:
     """A process that is started, killed, frozen and started again."""
 
-    patience = 20  # The maximum duration of a start, in seconds.
+    patience = 60  # The maximum duration of a start, in seconds: a node is ready once its troubled store is.
 
     def __init__(self, name, command, directory, environment=None):
         self.name = name
@@ -123,6 +124,21 @@ class Node(Process):
         except (OSError, asyncio.TimeoutError, IndexError):
             pass
         journal.add("forgotten", record=record, begun=begun, status=status)
+
+    async def find(self, record):
+        """Asks its admin listener for the id of a record; none without a response."""
+        caller, path, key = record.split("|")
+        query = {"route": path[1:], "key": key, "caller": {"header:Authorization": caller}}
+        body = json.dumps(query | {"path": path, "method": "POST", "host": "shop.example"}).encode()
+        head = f"POST /v1/records/find HTTP/1.1\r\nHost: 127.0.0.1:{self.admin}\r\nContent-Length: {len(body)}\r\n"
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.admin)
+            writer.write((head + "Content-Type: application/json\r\nConnection: close\r\n\r\n").encode() + body)
+            _, _, document = (await asyncio.wait_for(reader.read(-1), 3)).partition(b"\r\n\r\n")
+            writer.close()
+            return json.loads(document).get("id")
+        except (OSError, asyncio.TimeoutError, ValueError):
+            return None
 
     async def figures(self):
         """What it has counted since its start; none without a response."""

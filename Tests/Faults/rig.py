@@ -9,10 +9,12 @@ import subprocess
 
 import backend
 import backend_relay
+import batches
 import faults
 import settings
 import store_faults
 import topology
+from batch_clients import Batch, BatchClients
 from clients import Clients, Gateway, Intent
 from journal import Journal
 from nodes import Node, Redis
@@ -75,8 +77,9 @@ class Rig:
         self.backend_type, self.backend_relay_type = parts(is_http2)
         self.backend = self.backend_type(seed, self.journal, settings.RESPONSE_TIMEOUT)
         self.client_relays, self.redis_relays, self.backend_relays, self.nodes = [], [], [], []
+        self.items, self.batch_count = set(), 0
         self.mending = set()
-        self.counting = None
+        self.watching, self.counting = None, None
         self.pace = 1  # The factor of the pauses between faults.
 
     def log(self, what, process):
@@ -108,6 +111,7 @@ class Rig:
         for number in range(self.count):
             await self.add_node(number)
         await asyncio.gather(*(node.start() for node in self.nodes))
+        self.watching = asyncio.ensure_future(self.watch_itself())
         if self.topology:
             self.counting = asyncio.ensure_future(self.count_again_and_again())
         self.clients = Clients(
@@ -115,6 +119,7 @@ class Rig:
             self.journal,
             random.Random(f"{self.seed} clients"),
         )
+        self.batch_clients = BatchClients(self.clients)
 
     async def add_node(self, number):
         def dice(what):
@@ -179,7 +184,7 @@ class Rig:
                 continue
             intent = self.intent(len(begun))
             begun.append(intent)
-            task = asyncio.ensure_future(self.clients.pursue(intent))
+            task = asyncio.ensure_future(self.clients_of(intent).pursue(intent))
             running.add(task)
             task.add_done_callback(running.discard)
         while running:
@@ -191,7 +196,9 @@ class Rig:
         dice = random.Random(f"{self.seed} intent {number}")
         # As for "hold", no unknown outcome of "repeat" is run again; other attempts are repeated for the client. One of
         # "ask" is run again only if the backend does not know it.
-        rule = dice.choices(("hold", "repeat", "ask", "retry"), (40, 15, 15, 30))[0]
+        rule = dice.choices(("hold", "repeat", "ask", "retry", batches.RULE), (35, 13, 13, 26, 13))[0]
+        if rule == batches.RULE:
+            return self.batch(number, dice)
         # Two callers use the same key now and then, for things of their own.
         key = f"k{number - 1 if number % 50 == 49 else number}"
         return self.noted(Intent(number, dice, f"caller{number % 7}", key, rule))
@@ -199,6 +206,18 @@ class Rig:
     def noted(self, intent):
         self.journal.add("intent", intent=intent.number, record=intent.record, rule=intent.rule)
         return intent
+
+    def batch(self, number, dice):
+        self.batch_count += 1
+        batch = Batch(number, self.batch_count - 1, dice)
+        for record in map(batch.record, batch.keys):
+            if record not in self.items:
+                self.items.add(record)
+                self.journal.add("intent", intent=number, record=record, rule=batches.RULE)
+        return batch
+
+    def clients_of(self, intent):
+        return self.batch_clients if intent.rule == batches.RULE else self.clients
 
     def look(self, troubles):
         """Nothing may end by itself."""
@@ -235,11 +254,20 @@ class Rig:
 
         async def one(intent):
             async with places:
-                await self.clients.end(intent, within=10)
+                await self.clients_of(intent).end(intent, within=10)
 
         await asyncio.gather(*(one(intent) for intent in intents))
         if self.topology:
             await self.count_figures()
+
+    async def watch_itself(self):
+        """Notes when this process stood still, on a busy machine: what it saw after that may have been earlier."""
+        loop = asyncio.get_running_loop()
+        while True:
+            begun = loop.time()
+            await asyncio.sleep(0.05)
+            if loop.time() - begun > 0.2:
+                self.journal.add("stall", since=begun)
 
     async def count_again_and_again(self):
         while True:
@@ -256,8 +284,9 @@ class Rig:
                 self.journal.add("counted", node=number, **figures)
 
     async def stop(self):
-        if self.counting:
-            self.counting.cancel()
+        for task in [self.watching, self.counting]:
+            if task:
+                task.cancel()
         for process in [*self.nodes, *([self.redis] if self.redis else [])]:
             process.thaw()
             await process.kill()
@@ -288,6 +317,7 @@ def storm(name, nodes, store=None):
         known = faults.ALONE | (faults.ON_REDIS if nodes else faults.ON_DISK)
     if not name.startswith("mixed"):
         return (known | faults.ON_HTTP2 | faults.WEATHER)[name]
-    mixed = [fault for group in known.values() for fault in group]
+    # A backend is one thing at a time, and a sick one also speaks out of turn.
+    mixed = [fault for group in known.values() for fault in group if fault is not faults.speak_out_of_turn]
     # Under libfaketime a busy node does not end within its grace; without it it does.
     return [fault for fault in mixed if name == "mixed" or fault is not faults.drain]

@@ -17,10 +17,11 @@ MASTER_NAME = "orders"
 LONGEST_FLIGHT = LEASE + RESPONSE_TIMEOUT + SETTLE
 
 
-def text(port, admin, store, backend_port, http2):
-    def ms(seconds):
-        return f"{int(seconds * 1000)}ms"
+def ms(seconds):
+    return f"{int(seconds * 1000)}ms"
 
+
+def text(port, admin, store, backend_port, http2):
     return f"""
 listen: [{{address: '127.0.0.1:{port}'}}]
 admin: {{address: '127.0.0.1:{admin}'}}
@@ -42,6 +43,7 @@ defaults:
 routes:
   - {{name: hold, match: {{path: /hold}}, on_unknown: hold}}
   - {{name: retry, match: {{path: /retry}}, on_unknown: retry}}
+  - {{name: batch, match: {{path: /batch}}, on_unknown: hold, batch: {{items: /orders, key: /id, results: /results}}}}
   - {{name: repeat, match: {{path: /repeat}}, retries: {{max: 3, backoff: 50ms, max_backoff: 300ms}}}}
   - name: ask
     match: {{path: /ask}}

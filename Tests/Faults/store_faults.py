@@ -115,7 +115,7 @@ async def fail_over(rig, shard):
 @at_a_shard(3)
 async def migrate(rig, _):
     """A slot of records that are in use moves to another master, and back again."""
-    recent = [entry["id"] for entry in rig.journal.entries[-300:] if entry["kind"] in ("sent", "ran")]
+    recent = [entry["id"] for entry in rig.journal.entries[-300:] if entry.get("id")]
     if not recent:
         return
     slot = slot_of(rig.dice.choice(recent[-30:]))

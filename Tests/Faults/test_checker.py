@@ -11,6 +11,7 @@ import unittest
 import checker
 from made_up import MadeUp
 from rig import Rig, storm
+from test_batches import BatchContract, BatchResponses, Overlap  # Their tests are found here.
 from test_losses import Losses  # Its tests are found here.
 
 # The bug, faults that Semel without it withstands, how many intents it takes until it mostly shows several times over,
@@ -24,6 +25,7 @@ PLANTED = [
     ("re-send", "backend", 400, {1}),
     ("retry-after-unknown", "backend", 400, {1}),
     ("stale-send", "none", 400, {1}),
+    ("repeat-batch", "none", 400, {1}),
 ]
 ROUNDS = 4
 BINARY = sys.argv.pop() if len(sys.argv) > 1 and not sys.argv[-1].startswith("-") else None
@@ -81,6 +83,19 @@ class Contract(MadeUp):
         self.deliver(serial=2)
         self.calm(serial=2)
         self.assertEqual(self.rules(), {1})
+
+    def test_two_claims_that_the_harness_saw_late_may_not_have_lived_at_once(self):
+        for since, rules in [(3, set()), (0.5, {1})]:
+            with self.subTest(since):
+                self.setUp()
+                self.add("intent", 0, intent=0, record="a|/hold|k", rule="retry")
+                self.add("stall", 3, since=self.at + 3 - since)
+                self.send(after=0.01)
+                self.send(2, after=0.01)
+                self.run_(2, 2)
+                self.deliver(serial=2)
+                self.calm(serial=2)
+                self.assertEqual(self.rules(), rules)
 
     def test_an_attempt_that_does_not_grow_is_found(self):
         self.send()
@@ -151,6 +166,16 @@ class Contract(MadeUp):
         self.deliver()
         self.calm()
         self.assertEqual(self.rules(), {1})
+
+    def test_a_refusal_that_the_harness_passed_on_late_leaves_it_in_doubt(self):
+        for pause, rules in [(0, set()), (2, {3})]:
+            with self.subTest(pause):
+                self.setUp()
+                self.add("stall", 3, since=self.at + 2)
+                self.send(after=0.1 + pause)
+                self.refuse()
+                self.calm(word="outcome_unknown", serial=None, status=409)
+                self.assertEqual(self.rules(), rules)
 
     def test_what_was_refused_is_not_held_as_unknown(self):
         for after, rules in [(0.1, {3}), (2, set())]:

@@ -1,7 +1,6 @@
 """The checks of deploy/ that need no Docker, Helm or Kubernetes. Run by deploy/test; SEMEL_BINARY names the binary."""
 
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -12,118 +11,17 @@ import time
 import unittest
 import urllib.request
 
-import kubernetes_validate
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import chart
-
-DEPLOY = pathlib.Path(__file__).resolve().parent.parent
-BINARY = os.environ.get("SEMEL_BINARY", str(DEPLOY.parent / ".build/debug/semel"))
-KUBERNETES = "1.31"
+from binary import BINARY, DEPLOY, check_configuration
 
 
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def documents(path):
-    return [document for document in yaml.safe_load_all((DEPLOY / path).read_text()) if document]
-
-
-def configurations(manifests):
-    return [m["data"]["semel.yaml"] for m in manifests if m["kind"] == "ConfigMap"]
-
-
-def check_configuration(test, text):
-    """The binary itself takes the configuration."""
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file, tempfile.NamedTemporaryFile("w") as password:
-        password.write("x")
-        password.flush()
-        file.write(text.replace("/run/secrets/semel/redis-password", password.name))
-        file.flush()
-        result = subprocess.run(
-            [BINARY, "check", file.name], env={**os.environ, "REDIS_PASSWORD": "x"}, capture_output=True, text=True)
-        test.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-
-
-class Kubernetes(unittest.TestCase):
-    def check_pod(self, spec):
-        semel = next(c for c in spec["initContainers"] if c["name"] == "semel")
-        self.assertEqual(semel["restartPolicy"], "Always", "not a native sidecar")
-        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-            self.assertIn(probe, semel)
-        self.assertIn("memory", semel["resources"]["limits"])
-        self.assertTrue(spec["securityContext"]["runAsNonRoot"])
-        for container in spec["initContainers"] + spec["containers"]:
-            self.assertFalse(container["securityContext"]["allowPrivilegeEscalation"])
-            self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"]})
-        mounts = {mount["name"] for mount in semel["volumeMounts"]}
-        self.assertLessEqual({"config", "secrets"}, mounts)
-
-    def check(self, manifests):
-        for manifest in manifests:
-            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
-        workload = next(m for m in manifests if m["kind"] in ("Deployment", "StatefulSet"))
-        pod = workload["spec"]["template"]["spec"]
-        self.check_pod(pod)
-        for text in configurations(manifests):
-            check_configuration(self, text)
-            settings = yaml.safe_load(text)
-            seconds = sum(int(settings[name].rstrip("s")) for name in ("drain_delay", "shutdown_grace"))
-            self.assertGreater(pod["terminationGracePeriodSeconds"], seconds)
-        return workload
-
-    def test_shared_redis(self):
-        self.assertEqual(self.check(documents("kubernetes/shared-redis.yaml"))["kind"], "Deployment")
-
-    def test_embedded(self):
-        workload = self.check(documents("kubernetes/embedded.yaml"))
-        self.assertEqual((workload["kind"], workload["spec"]["replicas"]), ("StatefulSet", 1))
-
-    def test_chart_with_redis(self):
-        workload = self.check(chart.render(DEPLOY / "helm/semel"))
-        self.assertEqual((workload["kind"], workload["spec"]["replicas"]), ("Deployment", 3))
-
-    def test_chart_with_the_embedded_store(self):
-        manifests = chart.render(DEPLOY / "helm/semel", {"replicas": 1, "store": {"kind": "embedded"}})
-        workload = self.check(manifests)
-        self.assertEqual(workload["kind"], "StatefulSet")
-        self.assertIn("volumeClaimTemplates", workload["spec"])
-
-    def test_chart_with_sentinel_and_cluster(self):
-        for topology in ("sentinel", "cluster"):
-            values = yaml.safe_load((DEPLOY / f"helm/semel/values-{topology}.yaml").read_text())
-            manifests = chart.render(DEPLOY / "helm/semel", values)
-            workload = self.check(manifests)
-            [text] = configurations(manifests)
-            store = yaml.safe_load(text)["store"]
-            self.assertEqual((store["topology"], store["replicas"]), (topology, 1))
-            self.assertGreaterEqual(len(store["nodes"]), 3)
-            [secrets] = [v for v in workload["spec"]["template"]["spec"]["volumes"] if v["name"] == "secrets"]
-            self.assertIn("redis-password", [item["path"] for item in secrets["secret"]["items"]])
-        with self.assertRaisesRegex(chart.Refused, "standalone, sentinel or cluster"):
-            chart.render(DEPLOY / "helm/semel", {"store": {"redis": {"topology": "ring"}}})
-
-    def test_chart_with_names_of_the_admin_listener(self):
-        manifests = chart.render(DEPLOY / "helm/semel", {"semel": {"adminHosts": ["semel.internal", "10.0.0.7"]}})
-        self.check(manifests)
-        [text] = [m["data"]["semel.yaml"] for m in manifests if m["kind"] == "ConfigMap"]
-        self.assertEqual(yaml.safe_load(text)["admin"]["hosts"], ["semel.internal", "10.0.0.7"])
-
-    def test_the_chart_refuses_the_embedded_store_with_more_than_one_replica(self):
-        with self.assertRaisesRegex(chart.Refused, "one replica"):
-            chart.render(DEPLOY / "helm/semel", {"replicas": 2, "store": {"kind": "embedded"}})
-        with self.assertRaisesRegex(chart.Refused, "redis or embedded"):
-            chart.render(DEPLOY / "helm/semel", {"store": {"kind": "memory"}})
-
-    def test_the_validation_can_fail(self):
-        manifest = documents("kubernetes/embedded.yaml")[1]
-        manifest["spec"]["replicaz"] = 1
-        with self.assertRaises(kubernetes_validate.ValidationError):
-            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
 
 
 class Image(unittest.TestCase):

@@ -28,8 +28,7 @@ extension MetricFamily {
     .counter, "requests_total", "Requests that ended, by route and outcome.")
   public static let requestDuration = MetricFamily(
     .histogram, "request_duration_seconds",
-    "From a request's head to its response's end, by route and outcome."
-  )
+    "From a request's head to its response's end, by route and outcome.")
   public static let partDuration = MetricFamily(
     .histogram, "request_part_duration_seconds",
     "Of it, asking for the claim, waiting for the backend, storing the outcome.")
@@ -234,13 +233,11 @@ extension MetricFamily {
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
     retries, clientRetries, clientRetryEnds, reconciliations, failures, lateResponses, losses,
-    unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting,
-    bodyBytes,
+    unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting, bodyBytes,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
-    keysUnderOtherCaller,
-    storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects, storeUp, storeRedirects,
-    storeFailovers, storeWait, storeSuspects, storeNodeReplies, storeNodeSeconds, storeSwept,
-    storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld, storeDoubts, storeLosses,
+    keysUnderOtherCaller, storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects,
+    storeUp, storeRedirects, storeFailovers, storeWait, storeSuspects, storeNodeReplies, storeNodeSeconds,
+    storeSwept, storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld, storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,
     tokensVerified, tokensRefused, tokensKnown, tokensCached, keySetFetches, keySetFailures, keySetKeys,

@@ -1,0 +1,135 @@
+"""The package of the binary that SEMEL_BINARY names: its files, and that they work. deploy/checks/package installs it."""
+
+import concurrent.futures
+import gzip
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import unittest
+
+from binary import BINARY, DEPLOY
+
+FILES = {
+    "bin/semel": 0o755,
+    "share/bash-completion/completions/semel": 0o644,
+    "share/doc/semel/README.md": 0o644,
+    "share/fish/vendor_completions.d/semel.fish": 0o644,
+    "share/man/man1/semel.1.gz": 0o644,
+}
+EPOCH = 1_790_000_000
+
+
+def make(folder, zone, umask):
+    """The package and the archive, as somebody with another time zone and another mask of modes makes them."""
+    environment = {**os.environ, "PACKAGE_COMPRESSION": "none", "SOURCE_DATE_EPOCH": str(EPOCH), "TZ": zone}
+    folder.mkdir()
+    subprocess.run([DEPLOY / "package", BINARY, folder], env=environment, umask=umask, check=True, capture_output=True)
+    [package], [archive] = folder.glob("semel_*.deb"), folder.glob("semel-*.tar")
+    return package, archive
+
+
+@unittest.skipUnless(shutil.which("dpkg-deb"), "no Debian")
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            cls.made, cls.again = pool.map(
+                make, (cls.folder / "one", cls.folder / "other"), ("Asia/Tokyo", "America/Lima"), (0o022, 0o077))
+        cls.package, cls.archive = cls.made
+        cls.tree = cls.folder / "tree"
+        subprocess.run(["dpkg-deb", "--raw-extract", cls.package, cls.tree], check=True)
+
+    def members(self):
+        listing = subprocess.run(["dpkg-deb", "--fsys-tarfile", self.package], capture_output=True, check=True).stdout
+        (self.folder / "data.tar").write_bytes(listing)
+        with tarfile.open(self.folder / "data.tar") as archive:
+            return archive.getmembers()
+
+    def check_members(self, members, strip, files):
+        for member in members:
+            self.assertEqual((member.uid, member.gid, member.mtime), (0, 0, EPOCH), member.name)
+            self.assertTrue(member.isdir() or member.isfile(), member.name)
+            if member.isdir():
+                self.assertEqual(member.mode, 0o755, member.name)
+        names = [member.name for member in members]
+        self.assertEqual(names, sorted(names, key=lambda name: name.split("/")))
+        found = {re.sub(strip, "", m.name): m.mode for m in members if m.isfile()}
+        documents = {f"{next(n for n in files if n.endswith('README.md'))[:-9]}{p.name}" for p in DEPLOY.glob("*.md")}
+        self.assertEqual(found, {**dict.fromkeys(documents, 0o644), **files})
+
+    def test_the_same_binary_makes_the_same_bytes(self):
+        for one, other in zip(self.made, self.again):
+            self.assertEqual(one.name, other.name)
+            self.assertEqual(subprocess.run(["cmp", one, other], capture_output=True, text=True).stdout, "")
+
+    def test_the_package_has_the_right_files(self):
+        self.check_members(self.members(), r"^\./", {
+            **{f"usr/{name}": mode for name, mode in FILES.items()},
+            "usr/share/zsh/vendor-completions/_semel": 0o644,
+            "usr/lib/systemd/system/semel.service": 0o644,
+            "etc/semel/config.yaml": 0o644})
+
+    def test_the_archive_has_the_right_files(self):
+        with tarfile.open(self.archive) as archive:
+            self.check_members(archive.getmembers(), r"^semel-[^/]*/", {
+                **FILES,
+                "share/zsh/site-functions/_semel": 0o644,
+                "share/doc/semel/config.yaml": 0o644,
+                "lib/systemd/system/semel.service": 0o644})
+
+    def test_what_the_package_says_of_itself(self):
+        control = dict(re.findall(r"(?m)^([\w-]+): (.*)$", (self.tree / "DEBIAN/control").read_text()))
+        self.assertEqual((control["Package"], control["Section"]), ("semel", "net"))
+        for library in ("libc6", "libcurl4", "libhiredis0.14", "libsqlite3-0"):
+            self.assertRegex(control["Depends"], rf"(^|, ){re.escape(library)} \(>= [\d.]+\)(,|$)")
+        self.assertEqual((self.tree / "DEBIAN/conffiles").read_text(), "/etc/semel/config.yaml\n")
+        subprocess.run(["md5sum", "--check", "--quiet", "DEBIAN/md5sums"], cwd=self.tree, check=True)
+        for script in ("postinst", "prerm", "postrm"):
+            path = self.tree / "DEBIAN" / script
+            self.assertTrue(os.access(path, os.X_OK), script)
+            subprocess.run(["sh", "-n", path], check=True)
+
+    def test_the_binary_of_the_package_works(self):
+        binary = self.tree / "usr/bin/semel"
+        version = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        self.assertIn(f"Version: {version}\n", (self.tree / "DEBIAN/control").read_text())
+        checked = subprocess.run(
+            [binary, "check", self.tree / "etc/semel/config.yaml"], capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        sections = subprocess.run(["readelf", "-S", binary], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn(".symtab", sections, "not stripped")
+
+    def test_the_unit_starts_the_binary_of_the_package(self):
+        unit = (self.tree / "usr/lib/systemd/system/semel.service").read_text()
+        for path in re.findall(r"(?m)^Exec\w+=(/usr/\S+)", unit) + re.findall(r"file:(\S+)", unit):
+            self.assertTrue((self.tree / path[1:]).exists(), path)
+        self.assertNotIn("/usr/local", unit)
+
+    def test_the_manual_page_has_every_command_and_option(self):
+        page = gzip.decompress((self.tree / "usr/share/man/man1/semel.1.gz").read_bytes()).decode()
+        for command in ("run", "check", "key list", "store backup", "conformance"):
+            self.assertIn(f".SS {command}\n", page)
+            text = subprocess.run([BINARY, *command.split(), "--help"], capture_output=True, text=True, check=True).stdout
+            options = set(re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+)", text)) - {"--version", "--help"}
+            section = page.split(f".SS {command}\n")[1].split("\n.S")[0].replace("\\-", "-")
+            self.assertEqual(options - set(re.findall(r"--[\w-]+", section)), set(), command)
+        if shutil.which("groff"):
+            result = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page, capture_output=True, text=True)
+            self.assertEqual(result.stderr, "")
+
+    def test_the_completions_are_of_their_shells(self):
+        share = self.tree / "usr/share"
+        subprocess.run(["bash", "-n", share / "bash-completion/completions/semel"], check=True)
+        self.assertTrue((share / "zsh/vendor-completions/_semel").read_text().startswith("#compdef semel"))
+        self.assertIn("complete -c 'semel'", (share / "fish/vendor_completions.d/semel.fish").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -77,6 +77,7 @@ let package = Package(
   targets: [
     .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CHiredis", pkgConfig: "hiredis", providers: [.apt(["libhiredis-dev"])]),
+    .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
 
     module("Wire", [nioCore]),
     module("Idempotency", ["Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
@@ -88,7 +89,8 @@ let package = Package(
     module(
       "Store",
       [
-        "CHiredis", "Idempotency", "Platform", "TLS", "Wire", crypto, nioCore, nioPosix, nioSSL, logging,
+        "CHiredis", "CZstd", "Idempotency", "Platform", "TLS", "Wire", crypto, nioCore, nioPosix, nioSSL,
+        logging,
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
       ]),

@@ -9,6 +9,15 @@ public struct StoreSettings: Hashable, Sendable {
     case redis(RedisSettings)
   }
 
+  /// The recorded responses that are compressed, as far as it pays.
+  public enum Compression: String, CaseIterable, Sendable {
+    /// Those that are not sealed.
+    case auto
+    /// Sealed ones, too, whose length in the store then depends on their content.
+    case always
+    case off
+  }
+
   public var place: Place = .embedded(path: "semel.db")
   /// The time limit for a command.
   public var timeout: Milliseconds = 500
@@ -24,8 +33,10 @@ public struct StoreSettings: Hashable, Sendable {
   public var idSecretFile: String?
   /// The key for record ids, which must never change; `nil` if the ids are plain digests.
   public var idSecret: Secret?
-  /// The secrets that seal recorded responses; `nil` if these are stored as they are.
+  /// The secrets that seal recorded responses; `nil` if these are not sealed.
   public var encryption: EncryptionSettings?
+  /// The recorded responses that are compressed.
+  public var compression = Compression.auto
 
   public init() {}
 }
@@ -64,6 +75,7 @@ extension StoreSettings {
     if let name = section.member("namespace")?.parsed("a name", Identifier.parse) { namespace = name }
     readIDSecret(section)
     section.section("encryption") { encryption = EncryptionSettings.read($0) }
+    section.choice("compression", into: &compression)
   }
 
   /// Refuses a time-out that a single wait for missing replicas uses up.
@@ -100,7 +112,7 @@ extension StoreSettings {
         .init("timeout", .span(timeout)), .init("require_durable", .flag(requireDurable)),
         .init("local_cache", .size(localCacheBytes)),
         .init("namespace", .text(namespace)), .init("id_secret_file", idSecretFile.map(Shown.text)),
-        .init("encryption", encryption?.shown),
+        .init("encryption", encryption?.shown), .init("compression", .text(compression.rawValue)),
       ])
   }
 

@@ -54,6 +54,11 @@ struct EncryptionTests {
       ] + selection("n33dle-lost"))
   }
 
+  private static func storedBytes(of key: String, _ rig: Rig) async throws -> Int {
+    let shown = try await rig.key(["show"] + selection(key)).output
+    return try #require(shown.firstMatch(of: /"stored_bytes" : (\d+)/).flatMap { Int($0.1) }, "\(shown)")
+  }
+
   private static func order(_ rig: Rig, _ key: String) async throws -> ReceivedResponse {
     try await rig.order(
       key, body: #"{"note":"\#(needle)"}"#, caller: "Bearer \(needle)", path: "/v1/orders?note=\(needle)")
@@ -92,10 +97,14 @@ struct EncryptionTests {
     return content.range(of: Data(needle.utf8)) != nil
   }
 
-  @Test(arguments: StoreKind.allCases)
-  func `nothing of a request or a response is found in the store`(store: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases, ["auto", "always"])
+  func `nothing of a request or a response is found in the store`(
+    store: StoreKind, compression: String
+  ) async throws {
     let directory = TemporaryDirectory()
-    try await Rig.run(Self.configuration(store, [Self.newer], in: directory)) { rig in
+    var configuration = try Self.configuration(store, [Self.newer], in: directory)
+    configuration.storeMembers["compression"] = compression
+    try await Rig.run(configuration) { rig in
       try await Self.fill(rig)
       #expect(try Self.findings(rig) == [])
       // From the store, not from the cache of the process.
@@ -118,6 +127,9 @@ struct EncryptionTests {
       #expect(rig.backend.requests.count == runs)
       let shown = try await rig.key(["show"] + Self.selection("n33dle-small")).output
       #expect(shown.contains(#""state" : "completed""#) && shown.contains(#""sealed" : true"#), "\(shown)")
+      // By default a sealed response is not compressed; its length would tell of its content.
+      let stored = try await Self.storedBytes(of: "n33dle-large", rig)
+      #expect(compression == "always" ? stored < 1000 : stored > 35_000, "\(stored)")
     }
   }
 

@@ -77,6 +77,7 @@ struct ReloadPlanTests {
     ("6379/0\"", "6379/0\", namespace: other", "store.namespace"),
     ("6379/0\"", "6379/0\", require_durable: true", "store.require_durable"),
     ("6379/0\"", "6379/0\", local_cache: 1MiB", "store.local_cache"),
+    ("6379/0\"", "6379/0\", compression: off", "store.compression"),
     ("6379/0\"", "6379/0\", replicas: 1", "store.replicas"),
     ("6379/0\"", "6379/0\", durable: waitaof", "store.durable"),
     ("level: info", "format: text", "log.format"),

@@ -43,6 +43,7 @@ struct SampleTests {
     #expect(settings.store.localCacheBytes == 67_108_864)
     #expect(settings.store.namespace == "semel")
     #expect(!settings.store.requireDurable)
+    #expect(settings.store.compression == .auto)
     #expect(settings.limits.maxConnections == 10_000)
     #expect(settings.limits.maxInFlight == 4096)
     #expect(settings.limits.callerInFlight == 256)

@@ -22,6 +22,8 @@ struct RecordDocument: Encodable {
   var sealed: Bool?
   /// The size of the recorded response's body; `nil` if no response was recorded.
   var bodyBytes: Int?
+  /// The size of the whole response in the store, where it is compressed or sealed.
+  var storedBytes: Int?
   var location: String?
   /// The outcome of the next delivery of the record's key, in words.
   var nextDelivery: String?
@@ -81,6 +83,7 @@ struct RecordDocument: Encodable {
     status = record.outcome.status
     recordedAt = Timestamp.text(milliseconds: record.recordedAt.milliseconds)
     expiresAt = Timestamp.text(milliseconds: record.expiresAt.milliseconds)
+    storedBytes = record.storedBytes
     switch record.outcome {
     case .kept(let response): bodyBytes = response.body.readableBytes
     case .notKept(_, let location): self.location = location

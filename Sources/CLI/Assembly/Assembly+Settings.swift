@@ -44,6 +44,17 @@ extension ClientTLSFiles {
   }
 }
 
+extension OutcomeCodec.Compression {
+  init(_ compression: StoreSettings.Compression) {
+    self =
+      switch compression {
+      case .auto: .unsealed
+      case .always: .all
+      case .off: .none
+      }
+  }
+}
+
 extension StopDurations {
   init(_ settings: Settings) {
     self.init(drainDelay: settings.drainDelay, grace: settings.shutdownGrace)

@@ -53,16 +53,23 @@ struct Assembly {
     logger.info("semel has stopped")
   }
 
-  /// The form in which the store keeps outcomes.
-  private var codec: OutcomeCodec { OutcomeCodec(secrets: settings.store.encryption?.secrets ?? []) }
+  /// Makes the form in which the store keeps outcomes, with its own counters.
+  private func makeCodec() -> OutcomeCodec {
+    // No response is recorded that is larger than this.
+    OutcomeCodec(
+      secrets: settings.store.encryption?.secrets ?? [], compression: .init(settings.store.compression),
+      maxContent: settings.limits.bodyMemory)
+  }
 
   /// Runs the program on the embedded store in the file at `path`.
   private func run(_ path: String, _ parts: ProcessParts, beside services: [any Service]) async throws {
+    let codec = makeCodec()
     let store = try EmbeddedStore(
       path: path, timeout: settings.store.timeout, requiresDurable: settings.store.requireDurable,
       isWallTrusted: settings.store.trustsClock, codec: codec, logger: logger)
     let cache = LocalCache(capacityBytes: settings.store.localCacheBytes)
     parts.metrics.addSource(store)
+    parts.metrics.addSource(codec)
     parts.metrics.addSource(cache)
     let namespace = NamespaceGuard(settings, facts: store, isShared: false, logger: logger)
     // No later comparison follows: the store belongs to this process alone, and is as reachable now as it will be.
@@ -88,13 +95,14 @@ struct Assembly {
     let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
     let subscriber = RedisSubscriber(context: parts.contexts[0], settings: endpoint, logger: logger)
     subscriber.observe { cache.follow($0) }
-    let codec = codec
+    let codec = makeCodec()
     let stores = zip(parts.contexts, parts.metrics.loops).map { context, loop in
       RedisStore(
         context: context, settings: endpoint, logger: logger, subscriber: subscriber, codec: codec
       ) { loop.waited(microseconds: $0) }
     }
     parts.metrics.addSource(cache)
+    parts.metrics.addSource(codec)
     parts.metrics.addSource(stores.map(\.counters))
     parts.metrics.addSource(subscriber)
     let namespace = NamespaceGuard(

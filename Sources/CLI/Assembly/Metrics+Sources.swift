@@ -28,6 +28,16 @@ extension Metrics {
     }
   }
 
+  func addSource(_ codec: OutcomeCodec) {
+    source {
+      let bytes = codec.compressedBytes
+      return [
+        MetricFigure(.storeCompressedBytes, bytes.plain, ("form", "plain")),
+        MetricFigure(.storeCompressedBytes, bytes.stored, ("form", "stored")),
+      ]
+    }
+  }
+
   func addSource(_ store: EmbeddedStore) {
     source {
       let figures = store.figures

@@ -1,6 +1,7 @@
 import NIOCore
 
-/// An outcome as a store holds it where responses are sealed: bytes that mean nothing without the store's secrets.
+/// An outcome as a store holds it where responses are compressed or sealed: bytes that mean nothing but to the store's
+/// codec, and if they are sealed, without the store's secrets.
 ///
 /// Only the status stays readable. A class, so that it is not copied by every step that uses it.
 public final class EncodedOutcome: Sendable {
@@ -41,8 +42,11 @@ extension ClaimOutcome {
 
 extension CompletedRecord {
   /// The record with its outcome in another form.
-  public func with(_ outcome: Outcome) -> CompletedRecord {
+  ///
+  /// - Parameter storedBytes: The size that its response has in the store.
+  public func with(_ outcome: Outcome, storedBytes: Int? = nil) -> CompletedRecord {
     CompletedRecord(
-      outcome: outcome, recordedAt: recordedAt, expiresAt: expiresAt, remaining: remaining, attempt: attempt)
+      outcome: outcome, recordedAt: recordedAt, expiresAt: expiresAt, remaining: remaining, attempt: attempt,
+      storedBytes: storedBytes)
   }
 }

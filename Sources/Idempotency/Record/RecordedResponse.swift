@@ -43,7 +43,8 @@ public enum Outcome: Sendable, Equatable {
   /// The response was too large, or its completeness was unknown. Only the values that help a client to find the result
   /// are kept.
   case notKept(status: Int, location: String?)
-  /// Either of the two as a store holds it, sealed. Only an operator meets it, who does not know the client's key.
+  /// Either of the two as a store holds it, compressed or sealed. Outside of a store it is sealed, and only an operator
+  /// meets it, who does not know the client's key.
   case encoded(EncodedOutcome)
 
   public var status: Int {
@@ -87,15 +88,20 @@ public final class CompletedRecord: Sendable {
   public let remaining: Milliseconds
   /// The number of the attempt that completed the record.
   public let attempt: Int
+  /// The size of the response as the store holds it, in bytes, where it was read from a store that has encoded it; else
+  /// `nil`. It says nothing about the outcome, and does not count when records are compared.
+  public let storedBytes: Int?
 
   public init(
-    outcome: Outcome, recordedAt: StoreInstant, expiresAt: StoreInstant, remaining: Milliseconds, attempt: Int
+    outcome: Outcome, recordedAt: StoreInstant, expiresAt: StoreInstant, remaining: Milliseconds,
+    attempt: Int, storedBytes: Int? = nil
   ) {
     self.outcome = outcome
     self.recordedAt = recordedAt
     self.expiresAt = expiresAt
     self.remaining = remaining
     self.attempt = attempt
+    self.storedBytes = storedBytes
   }
 }
 

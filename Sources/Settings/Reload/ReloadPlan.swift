@@ -62,6 +62,7 @@ extension ReloadPlan {
       names.append("store.id_secret_file")
     }
     if old.encryption != new.encryption { names.append("store.encryption") }
+    if old.compression != new.compression { names.append("store.compression") }
     if old.localCacheBytes != new.localCacheBytes { names.append("store.local_cache") }
     if names.isEmpty, old != new { names.append("store") }
     return names

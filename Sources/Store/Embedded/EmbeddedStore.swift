@@ -43,7 +43,7 @@ public final class EmbeddedStore: RecordStore {
     self.codec = codec
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps its lock until its last group is on the disk.
-      withExtendedLifetime(lock) { writer.run(on: database, presence, opensSealed: !codec.isPlain) }
+      withExtendedLifetime(lock) { writer.run(on: database, presence) }
     }
   }
 
@@ -109,10 +109,17 @@ extension EmbeddedStore {
   public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    guard !codec.isPlain else {
-      return try await submit(claim.id) { RecordRules.complete($0, claim, with: completion, now: $1) }
+    if codec.keepsAsIs(completion.outcome) {
+      return try await complete(claim, with: completion, stored: completion)
     }
     let stored = try await codec.encoded(completion, of: claim.id, claim.key)
+    return try await complete(claim, with: completion, stored: stored)
+  }
+
+  /// - Parameter stored: The completion as it is stored.
+  private func complete(
+    _ claim: Claim, with completion: Completion, stored: Completion
+  ) async throws(StoreError) -> CompletionReply {
     let reply = try await submit(claim.id) { RecordRules.complete($0, claim, with: stored, now: $1) }
     return try await codec.decoded(reply, to: completion, stored: stored, of: claim)
   }

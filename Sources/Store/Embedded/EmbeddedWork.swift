@@ -28,15 +28,14 @@ final class EmbeddedWork {
   var busyMilliseconds: Int32 { Int32(clamping: writer.timeout.count) }
 
   init(
-    _ database: Database, _ presence: FilePresence, _ clock: StoreClock, of writer: EmbeddedWriter,
-    opensSealed: Bool
+    _ database: Database, _ presence: FilePresence, _ clock: StoreClock, of writer: EmbeddedWriter
   ) throws {
     self.writer = writer
     self.database = database
     self.presence = presence
     self.clock = clock
     transaction = try Transaction(database)
-    table = try RecordTable(database, opensSealed: opensSealed)
+    table = try RecordTable(database)
     statements = try HousekeepingStatements(database)
     // An operator with the sqlite3 shell may lock the file for a moment. No command waits longer than its time-out.
     sqlite3_busy_timeout(database.sqliteConnection, busyMilliseconds)

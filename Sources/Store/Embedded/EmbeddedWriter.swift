@@ -30,11 +30,9 @@ final class EmbeddedWriter: Sendable {
   }
 
   /// Works until the queue is closed. Runs on the database's own thread.
-  ///
-  /// - Parameter opensSealed: Whether there are secrets for rows that are sealed.
-  func run(on database: Database, _ presence: FilePresence, opensSealed: Bool) {
+  func run(on database: Database, _ presence: FilePresence) {
     do {
-      let work = try EmbeddedWork(database, presence, clock, of: self, opensSealed: opensSealed)
+      let work = try EmbeddedWork(database, presence, clock, of: self)
       work.run()
     } catch {
       logger.critical("store: the writer cannot work", metadata: ["error": "\(error)"])

@@ -82,7 +82,6 @@ extension RecordTable {
   }
 
   private func outcome(_ format: Format, _ response: Int64?) throws(TableError) -> Outcome {
-    if format == .encoded { try checkSealed() }
     let status = Int(statements.select.integer(13))
     if let response { return try self.response(response, format, status: status) }
     let location = statements.select.isNull(14) ? nil : statements.select.string(14)

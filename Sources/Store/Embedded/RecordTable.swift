@@ -44,29 +44,22 @@ final class RecordTable {
   /// The response that the transaction has read last, with its row number. Several claims of one record then share its
   /// bytes.
   private var latestResponse: (number: Int64, response: Outcome)?
-  /// The size of the responses that the transaction has read, in bytes.
+  /// The size of the responses that the transaction has read, in bytes: what their readers will hold. Of an encoded one
+  /// each reader makes a copy.
   private(set) var bytesRead = 0
 
-  /// Whether there are secrets for outcomes that are sealed. Without any, such a row cannot be read.
-  private let opensSealed: Bool
-
-  init(_ database: Database, opensSealed: Bool = true) throws {
-    statements = try RecordStatements(database)
-    self.opensSealed = opensSealed
-  }
-
-  func checkSealed() throws(TableError) {
-    guard opensSealed else { throw .unreadable(OutcomeCodec.lostSecret) }
-  }
+  init(_ database: Database) throws { statements = try RecordStatements(database) }
 
   /// The response of a row, if the transaction has read it last.
   func readResponse(_ number: Int64) -> Outcome? {
-    latestResponse?.number == number ? latestResponse?.response : nil
+    guard let latestResponse, latestResponse.number == number else { return nil }
+    if case .encoded = latestResponse.response { bytesRead += latestResponse.response.decodedSize }
+    return latestResponse.response
   }
 
   func keep(_ response: Outcome, _ number: Int64) {
     latestResponse = (number, response)
-    bytesRead += response.size
+    bytesRead += response.decodedSize
   }
 
   /// Must be called when rows of responses change, since their numbers are used again.
@@ -99,5 +92,13 @@ final class RecordTable {
       statements.updateMachine.bindNull(2)
     }
     try statements.updateMachine.run()
+  }
+}
+
+extension Outcome {
+  /// The bytes that it holds once it is decoded, as far as it states them.
+  fileprivate var decodedSize: Int {
+    guard case .encoded(let encoded) = self, let response = encoded.response else { return size }
+    return max(size, Envelope.plainLength(of: response))
   }
 }

@@ -3,12 +3,17 @@ import FoundationEssentials
 import Idempotency
 import NIOCore
 
-/// The bytes of one sealed value: version (1 byte), coding (1), the secret's name (4), nonce (12), ciphertext, tag (16).
+/// The bytes of one encoded value: version (1 byte), coding (1), then by the coding the content's length before it was
+/// compressed (4), and for a sealed one the secret's name (4) and the nonce (12); then the content as it is, compressed
+/// or encrypted; for a sealed one at last the tag (16).
 ///
-/// AES-256-GCM authenticates version, coding, kind, the record's id and the status along with the content, so that
-/// nothing in a store can be put into another record or another place, and opened there.
+/// What is compressed *and* sealed was compressed first. AES-256-GCM authenticates version, coding, kind, the record's id,
+/// the status and that length along with the content, so that nothing in a store can be put into another record or
+/// another place, and opened there.
+///
+/// Earlier versions of Semel read the coding `sealed` alone, with or without `bound`, and refuse any other.
 struct Envelope {
-  /// The parts of a record that are sealed, each for itself. The numbers are authenticated and never change.
+  /// The parts of a record that are encoded, each for itself. The numbers are authenticated and never change.
   enum Kind: UInt8 {
     case response = 1
     case location = 2
@@ -20,45 +25,76 @@ struct Envelope {
     static let sealed = Coding(rawValue: 1)
     /// The client's key was one of the inputs.
     static let bound = Coding(rawValue: 2)
+    static let compressed = Coding(rawValue: 4)
+
+    /// Whether this version reads the coding.
+    fileprivate var isKnown: Bool {
+      isSubset(of: [.sealed, .bound, .compressed]) && (contains(.sealed) || !contains(.bound))
+    }
   }
 
   enum Fault: Error, Equatable { case otherFormat, broken }
 
   static let version: UInt8 = 1
-  private static let headLength = 6
+  private static let maxHeadLength = 10
   private static let nonceLength = 12
   private static let tagLength = 16
 
   let coding: Coding
-  /// The name of the secret that sealed the content.
+  /// The content's length before it was compressed, in bytes; `nil` if it was not.
+  let plainLength: UInt32?
+  /// The name of the secret that sealed the content; 0 if it is not sealed.
   let secretName: UInt32
-  private let sealed: ByteBuffer
+  /// The content if it is not sealed; else what `open` opens.
+  let payload: ByteBuffer
 
-  /// Parses an envelope; the content stays closed.
+  /// Parses an envelope; a sealed content stays closed.
   init(_ bytes: ByteBuffer) throws(Fault) {
     var bytes = bytes
     guard let version = bytes.readInteger(as: UInt8.self), version == Self.version,
-      let coding = bytes.readInteger(as: UInt8.self).map(Coding.init(rawValue:)), coding.contains(.sealed),
-      coding.isSubset(of: [.sealed, .bound]), let name = bytes.readInteger(as: UInt32.self),
-      bytes.readableBytes >= Self.nonceLength + Self.tagLength
+      let coding = bytes.readInteger(as: UInt8.self).map(Coding.init(rawValue:)), coding.isKnown
     else { throw .otherFormat }
+    var plainLength: UInt32?
+    if coding.contains(.compressed) {
+      plainLength = bytes.readInteger()
+      if plainLength == nil { throw .otherFormat }
+    }
+    var secretName: UInt32 = 0
+    if coding.contains(.sealed) {
+      guard let name = bytes.readInteger(as: UInt32.self),
+        bytes.readableBytes >= Self.nonceLength + Self.tagLength
+      else { throw .otherFormat }
+      secretName = name
+    }
     self.coding = coding
-    secretName = name
-    sealed = bytes
+    self.plainLength = plainLength
+    self.secretName = secretName
+    payload = bytes
   }
 
-  /// The content.
+  /// The length that the content of a compressed envelope states for itself, in bytes; 0 for any other bytes.
+  static func plainLength(of bytes: ByteBuffer) -> Int {
+    let start = bytes.readerIndex
+    guard bytes.readableBytes >= 6, bytes.getInteger(at: start, as: UInt8.self) == version,
+      let coding = bytes.getInteger(at: start + 1, as: UInt8.self).map(Coding.init(rawValue:)),
+      coding.contains(.compressed)
+    else { return 0 }
+    return bytes.getInteger(at: start + 2, as: UInt32.self).map(Int.init) ?? 0
+  }
+
+  /// The content of a sealed envelope.
   ///
   /// - Parameter place: The place at which the envelope was found.
   func open(under key: SymmetricKey, at place: Place) throws(Fault) -> ByteBuffer {
-    let opened = sealed.withUnsafeReadableBytes { bytes -> ByteBuffer? in
+    let opened = payload.withUnsafeReadableBytes { bytes -> ByteBuffer? in
       let end = bytes.count - Self.tagLength
       let content = UnsafeRawBufferPointer(rebasing: bytes[Self.nonceLength..<end])
       guard
         let nonce = try? AES.GCM.Nonce(data: UnsafeRawBufferPointer(rebasing: bytes[..<Self.nonceLength])),
         let box = try? AES.GCM.SealedBox(
           nonce: nonce, ciphertext: content, tag: UnsafeRawBufferPointer(rebasing: bytes[end...])),
-        let plain = try? AES.GCM.open(box, using: key, authenticating: place.authenticated(coding))
+        let plain = try? AES.GCM.open(
+          box, using: key, authenticating: place.authenticated(coding, plainLength))
       else { return nil }
       return ByteBuffer(bytes: plain)
     }
@@ -66,18 +102,35 @@ struct Envelope {
     return opened
   }
 
-  /// The envelope of a content, with a random nonce.
-  static func seal(
-    _ content: ByteBuffer, by secret: SealingSecret, under key: SymmetricKey, isBound: Bool, at place: Place
-  ) throws -> ByteBuffer {
-    let coding: Coding = isBound ? [.sealed, .bound] : .sealed
-    let box = try content.withUnsafeReadableBytes { bytes in
-      try AES.GCM.seal(bytes, using: key, authenticating: place.authenticated(coding))
-    }
-    var envelope = ByteBufferAllocator().buffer(
-      capacity: headLength + nonceLength + content.readableBytes + tagLength)
+  private static func head(_ coding: Coding, _ plainLength: UInt32?, capacity: Int) -> ByteBuffer {
+    var envelope = ByteBufferAllocator().buffer(capacity: maxHeadLength + capacity)
     envelope.writeInteger(version)
     envelope.writeInteger(coding.rawValue)
+    if let plainLength { envelope.writeInteger(plainLength) }
+    return envelope
+  }
+
+  /// The envelope of a content that is not sealed.
+  static func unsealed(_ content: PackedContent) -> ByteBuffer {
+    var envelope = head(
+      content.plainLength == nil ? [] : .compressed, content.plainLength,
+      capacity: content.bytes.readableBytes)
+    envelope.writeImmutableBuffer(content.bytes)
+    return envelope
+  }
+
+  /// The envelope of a content, sealed with a random nonce.
+  static func seal(
+    _ content: PackedContent, by secret: SealingSecret, under key: SymmetricKey, isBound: Bool,
+    at place: Place
+  ) throws -> ByteBuffer {
+    var coding: Coding = isBound ? [.sealed, .bound] : .sealed
+    if content.plainLength != nil { coding.insert(.compressed) }
+    let box = try content.bytes.withUnsafeReadableBytes { bytes in
+      try AES.GCM.seal(bytes, using: key, authenticating: place.authenticated(coding, content.plainLength))
+    }
+    var envelope = head(
+      coding, content.plainLength, capacity: nonceLength + content.bytes.readableBytes + tagLength)
     envelope.writeInteger(secret.name)
     envelope.writeBytes(box.nonce)
     envelope.writeBytes(box.ciphertext)
@@ -91,11 +144,12 @@ struct Envelope {
     let kind: Kind
     let status: Int
 
-    func authenticated(_ coding: Coding) -> [UInt8] {
+    func authenticated(_ coding: Coding, _ plainLength: UInt32?) -> [UInt8] {
       var bytes: [UInt8] = [Envelope.version, coding.rawValue, kind.rawValue]
       bytes.append(UInt8(truncatingIfNeeded: status >> 8))
       bytes.append(UInt8(truncatingIfNeeded: status))
       for index in 0..<32 { bytes.append(id.digest[index]) }
+      if let plainLength { withUnsafeBytes(of: plainLength.bigEndian) { bytes += $0 } }
       return bytes
     }
   }

@@ -7,9 +7,26 @@ import NIOCore
 extension OutcomeCodec {
   /// The size above which an outcome holds up no event loop, in bytes. Sealing so many takes about 0.1 ms.
   private static let maxBytesOnLoop = 128 << 10
+  /// The same for an outcome that is compressed. It takes about 0.07 ms.
+  private static let maxCompressedOnLoop = 32 << 10
+  /// The same for an outcome that is decompressed, by its plain length. It takes about 0.05 ms.
+  private static let maxExpandedOnLoop = 64 << 10
+
+  private func isSmall(_ outcome: Outcome) -> Bool {
+    outcome.size <= (compresses ? Self.maxCompressedOnLoop : Self.maxBytesOnLoop)
+  }
 
   private static func isSmall(_ outcome: EncodedOutcome) -> Bool {
-    outcome.response?.readableBytes ?? 0 <= maxBytesOnLoop
+    guard let response = outcome.response else { return true }
+    return response.readableBytes <= maxBytesOnLoop
+      && Envelope.plainLength(of: response) <= maxExpandedOnLoop
+  }
+
+  /// The record with its outcome decoded, and the size that it has in the store.
+  private func opened(
+    _ record: CompletedRecord, _ outcome: EncodedOutcome, _ id: RecordID, _ key: IdempotencyKey?
+  ) throws(StoreError) -> CompletedRecord {
+    record.with(try decoded(outcome, of: id, key), storedBytes: outcome.response?.readableBytes)
   }
 
   private static func beside<Output: Sendable>(_ work: @escaping @Sendable () -> Output) async -> Output {
@@ -22,9 +39,10 @@ extension OutcomeCodec {
   func encoded(
     _ completion: Completion, of id: RecordID, _ key: IdempotencyKey?
   ) async throws(StoreError) -> Completion {
-    var completion = completion
     let outcome = completion.outcome
-    if outcome.size <= Self.maxBytesOnLoop {
+    guard !keepsAsIs(outcome) else { return completion }
+    var completion = completion
+    if isSmall(outcome) {
       completion.outcome = try encoded(outcome, of: id, key)
     } else {
       completion.outcome = try await Self.beside { [self] () -> Result<Outcome, StoreError> in
@@ -38,7 +56,7 @@ extension OutcomeCodec {
 
   /// The operator's resolution as it is stored.
   func encoded(_ resolution: Resolution, of id: RecordID) async throws(StoreError) -> Resolution {
-    guard case .applied(let completion) = resolution, !isPlain else { return resolution }
+    guard case .applied(let completion) = resolution else { return resolution }
     return .applied(try await encoded(completion, of: id, nil))
   }
 
@@ -49,13 +67,13 @@ extension OutcomeCodec {
     guard case .completed(let record) = standing, case .encoded(let outcome) = record.outcome else {
       return standing
     }
-    if Self.isSmall(outcome) { return .completed(record.with(try decoded(outcome, of: id, key))) }
-    let result = await Self.beside { [self] () -> Result<Outcome, StoreError> in
-      do throws(StoreError) { return .success(try decoded(outcome, of: id, key)) } catch {
+    if Self.isSmall(outcome) { return .completed(try opened(record, outcome, id, key)) }
+    let result = await Self.beside { [self] () -> Result<CompletedRecord, StoreError> in
+      do throws(StoreError) { return .success(try opened(record, outcome, id, key)) } catch {
         return .failure(error)
       }
     }
-    return .completed(record.with(try result.get()))
+    return .completed(try result.get())
   }
 
   /// The reply to an owner or an operator with its outcome decoded.
@@ -92,7 +110,7 @@ extension OutcomeCodec {
       return outcome
     }
     guard Self.isSmall(encoded) else { return nil }
-    return .taken(.completed(record.with(try decoded(encoded, of: request.id, request.key))))
+    return .taken(.completed(try opened(record, encoded, request.id, request.key)))
   }
 
   func decoded(
@@ -107,8 +125,7 @@ extension OutcomeCodec {
     _ request: ClaimRequest, on loop: (any EventLoop)?,
     _ onReply: @escaping @Sendable (ClaimReply) -> Void
   ) -> @Sendable (ClaimReply) -> Void {
-    guard !isPlain else { return onReply }
-    return { [self] reply in
+    { [self] reply in
       guard case .success(let outcome) = reply, outcome.encodedOutcome != nil else { return onReply(reply) }
       do throws(StoreError) {
         if let outcome = try decodedOnLoop(outcome, to: request) { return onReply(.success(outcome)) }
@@ -127,7 +144,7 @@ extension OutcomeCodec {
       return .success(outcome)
     }
     do throws(StoreError) {
-      return .success(.taken(.completed(record.with(try decoded(encoded, of: request.id, request.key)))))
+      return .success(.taken(.completed(try opened(record, encoded, request.id, request.key))))
     } catch {
       return .failure(error)
     }

@@ -2,12 +2,21 @@ import Crypto
 import FoundationEssentials
 import Idempotency
 import NIOCore
+import Synchronization
 
-/// The form of outcomes in a store: as they are, or sealed with the first of its secrets. Each of the secrets opens, and
-/// an outcome that was stored as it is stays readable.
+/// The form of outcomes in a store: as they are, or encoded, which is compressed, sealed with the first of the store's
+/// secrets, or both. Whatever it encodes itself, it decodes every form whose secret it has.
 ///
-/// Pure, and safe to use from any thread.
+/// Pure but for its counters, and safe to use from any thread.
 public final class OutcomeCodec: Sendable {
+  /// The responses that are compressed, as far as that pays.
+  public enum Compression: Sendable {
+    case none
+    /// Those that are not sealed: the length of a compressed response tells more about its content than its own length.
+    case unsealed
+    case all
+  }
+
   /// Stores outcomes as they are.
   public static let plain = OutcomeCodec()
 
@@ -16,14 +25,60 @@ public final class OutcomeCodec: Sendable {
     "the recorded response was sealed with a secret that is not among store.encryption.secret_files"
   static let broken =
     "the recorded response cannot be opened: it was damaged, or belongs to another record"
+  static let damaged = "the recorded response cannot be decompressed: it was damaged"
+  static let tooLarge = "the recorded response states a length beyond limits.body_memory"
+
+  /// The minimum size of a body that is compressed, in bytes. Up to here a response in Redis needs no key of its own, and
+  /// compressing one costs more time than the bytes are worth.
+  public static let minCompressedBody = 4096
 
   private let secrets: [SealingSecret]
+  /// The minimum size of a body that this codec compresses, in bytes.
+  private let minBody: Int
+  /// The maximum length of the content of what is compressed, in bytes.
+  private let maxContent: Int
+  private let plainBytes = Atomic<Int>(0)
+  private let storedBytes = Atomic<Int>(0)
 
-  /// - Parameter secrets: The secrets of `store.encryption`, the one that seals first.
-  public init(secrets: [Secret] = []) { self.secrets = secrets.map(SealingSecret.init) }
+  /// - Parameters:
+  ///   - secrets: The secrets of `store.encryption`, the one that seals first.
+  ///   - compression: The responses that are compressed. All that are in the store are decompressed.
+  ///   - maxContent: The length that a compressed record may state for its content, in bytes. It bounds what a damaged or
+  ///     hostile record makes this process allocate.
+  public init(
+    secrets: [Secret] = [], compression: Compression = .none, maxContent: Int = 256 << 20
+  ) {
+    self.secrets = secrets.map(SealingSecret.init)
+    self.maxContent = maxContent
+    let compresses =
+      switch compression {
+      case .none: false
+      case .unsealed: secrets.isEmpty
+      case .all: true
+      }
+    minBody = compresses ? Self.minCompressedBody : .max
+  }
 
-  /// Whether outcomes are stored as they are.
-  public var isPlain: Bool { secrets.isEmpty }
+  /// Whether the codec compresses anything.
+  var compresses: Bool { minBody < .max }
+
+  /// The bytes of all responses that were compressed so far, before and after.
+  public var compressedBytes: (plain: Int, stored: Int) {
+    (plainBytes.load(ordering: .relaxed), storedBytes.load(ordering: .relaxed))
+  }
+
+  /// Whether the outcome is certainly stored as it is. Of a small response where nothing is sealed, this is one
+  /// comparison.
+  func keepsAsIs(_ outcome: Outcome) -> Bool {
+    guard secrets.isEmpty else { return false }
+    guard case .kept(let response) = outcome else { return true }
+    return !mayCompress(response)
+  }
+
+  private func mayCompress(_ response: RecordedResponse) -> Bool {
+    guard response.body.readableBytes >= minBody else { return false }
+    return Self.contentLength(of: response) <= maxContent && response.isCompressible
+  }
 
   /// The outcome as it is stored.
   ///
@@ -33,24 +88,40 @@ public final class OutcomeCodec: Sendable {
   public func encoded(
     _ outcome: Outcome, of id: RecordID, _ key: IdempotencyKey?
   ) throws(StoreError) -> Outcome {
-    guard let secret = secrets.first else { return outcome }
-    let sealer = Sealer(secret, id, key, status: outcome.status)
+    guard !keepsAsIs(outcome) else { return outcome }
+    let sealer = secrets.first.map { Sealer($0, id, key, status: outcome.status) }
     do {
       switch outcome {
-      case .kept(let response):
-        return .encoded(
-          EncodedOutcome(
-            status: response.status, location: try response.location.map(sealer.text),
-            response: try sealer.seal(Self.content(of: response), .response)))
+      case .kept(let response): return try encoded(response, by: sealer)
       case .notKept(let status, let location?):
         return .encoded(
-          EncodedOutcome(status: status, location: try sealer.text(location), response: nil))
+          EncodedOutcome(status: status, location: try sealer?.text(location), response: nil))
       case .notKept(_, nil), .encoded: return outcome
       }
     } catch {
       // Nothing is stored in clear instead.
       throw .unavailable("a response could not be sealed: \(error)")
     }
+  }
+
+  private func encoded(_ response: RecordedResponse, by sealer: Sealer?) throws -> Outcome {
+    let content = Self.content(of: response)
+    let compressed = mayCompress(response) ? PackedContent(compressing: content) : nil
+    if let compressed {
+      plainBytes.wrappingAdd(content.readableBytes, ordering: .relaxed)
+      storedBytes.wrappingAdd(compressed.bytes.readableBytes, ordering: .relaxed)
+    }
+    if let sealer {
+      return .encoded(
+        EncodedOutcome(
+          status: response.status, location: try response.location.map(sealer.text),
+          response: try sealer.seal(compressed ?? PackedContent(content), .response)))
+    }
+    guard let compressed else { return .kept(response) }
+    return .encoded(
+      EncodedOutcome(
+        status: response.status, location: response.location.map(Envelope.text),
+        response: Envelope.unsealed(compressed)))
   }
 
   /// The outcome as it was recorded; the encoded one if it takes the client's key, and that is not given.
@@ -72,11 +143,19 @@ public final class OutcomeCodec: Sendable {
     return .notKept(status: outcome.status, location: String(buffer: location))
   }
 
+  /// The content of an encoded value; `nil` if it takes the client's key, and that is not given.
   private func open(
     _ bytes: ByteBuffer, _ kind: Envelope.Kind, of outcome: EncodedOutcome, _ id: RecordID,
     _ key: IdempotencyKey?
   ) throws(StoreError) -> ByteBuffer? {
     guard let envelope = try? Envelope(bytes) else { throw .unreadable(Self.otherFormat) }
+    guard envelope.coding.contains(.sealed) else {
+      // Of what is not sealed, a response is here because it is compressed, and a location because its response is.
+      guard (kind == .response) == envelope.coding.contains(.compressed) else {
+        throw .unreadable(Self.otherFormat)
+      }
+      return try expanded(envelope.payload, envelope)
+    }
     let named = secrets.filter { $0.name == envelope.secretName }
     guard !named.isEmpty else { throw .unreadable(Self.lostSecret) }
     let isBound = envelope.coding.contains(.bound)
@@ -84,9 +163,26 @@ public final class OutcomeCodec: Sendable {
     let place = Envelope.Place(id: id, kind: kind, status: outcome.status)
     for secret in named {
       let recordKey = secret.recordKey(id, isBound ? key : nil)
-      if let content = try? envelope.open(under: recordKey, at: place) { return content }
+      guard let content = try? envelope.open(under: recordKey, at: place) else { continue }
+      return try expanded(content, envelope)
     }
     throw .unreadable(Self.broken)
+  }
+
+  private func expanded(_ content: ByteBuffer, _ envelope: Envelope) throws(StoreError) -> ByteBuffer {
+    guard let length = envelope.plainLength else { return content }
+    guard length <= maxContent else { throw .unreadable(Self.tooLarge) }
+    guard let plain = ZstandardFrame.content(of: content, length: Int(length)) else {
+      throw .unreadable(Self.damaged)
+    }
+    return plain
+  }
+}
+
+extension Envelope {
+  /// A location that is not sealed, as text without spaces.
+  fileprivate static func text(_ location: String) -> String {
+    Data(unsealed(PackedContent(ByteBuffer(string: location))).readableBytesView).base64EncodedString()
   }
 }
 
@@ -106,7 +202,7 @@ private struct Sealer {
     recordKey = secret.recordKey(id, key)
   }
 
-  func seal(_ content: ByteBuffer, _ kind: Envelope.Kind) throws -> ByteBuffer {
+  func seal(_ content: PackedContent, _ kind: Envelope.Kind) throws -> ByteBuffer {
     try Envelope.seal(
       content, by: secret, under: recordKey, isBound: isBound,
       at: Envelope.Place(id: id, kind: kind, status: status))
@@ -114,7 +210,8 @@ private struct Sealer {
 
   /// The location as text without spaces.
   func text(_ location: String) throws -> String {
-    Data(try seal(ByteBuffer(string: location), .location).readableBytesView).base64EncodedString()
+    let content = PackedContent(ByteBuffer(string: location))
+    return Data(try seal(content, .location).readableBytesView).base64EncodedString()
   }
 }
 
@@ -123,14 +220,17 @@ private struct Sealer {
 extension OutcomeCodec {
   static func content(of response: RecordedResponse) -> ByteBuffer {
     let (fields, trailers) = (response.fields.readableBytes, response.trailers.readableBytes)
-    var content = ByteBufferAllocator().buffer(
-      capacity: 8 + fields + trailers + response.body.readableBytes)
+    var content = ByteBufferAllocator().buffer(capacity: contentLength(of: response))
     content.writeInteger(UInt32(fields))
     content.writeInteger(UInt32(trailers))
     content.writeImmutableBuffer(response.fields)
     content.writeImmutableBuffer(response.trailers)
     content.writeImmutableBuffer(response.body)
     return content
+  }
+
+  private static func contentLength(of response: RecordedResponse) -> Int {
+    8 + response.fields.readableBytes + response.trailers.readableBytes + response.body.readableBytes
   }
 
   /// The response of a content, whose parts share the buffer's memory; `nil` if the lengths are wrong.

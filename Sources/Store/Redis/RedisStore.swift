@@ -202,7 +202,9 @@ public struct RedisStore: RecordStore {
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
     var stored = completion
-    if !codec.isPlain { stored = try await codec.encoded(completion, of: claim.id, claim.key) }
+    if !codec.keepsAsIs(completion.outcome) {
+      stored = try await codec.encoded(completion, of: claim.id, claim.key)
+    }
     let reply = try await write(stored, of: claim)
     note(reply, of: claim)
     guard reply.isFirst else {

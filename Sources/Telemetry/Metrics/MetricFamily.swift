@@ -144,6 +144,9 @@ extension MetricFamily {
     "Indexes that the embedded store made anew because a page was damaged.")
   public static let storeFile = MetricFamily(
     .gauge, "store_file_bytes", "The embedded store's database, what of it is free, and SQLite's log.")
+  public static let storeCompressedBytes = MetricFamily(
+    .counter, "store_compressed_bytes_total",
+    "Bytes of the responses that were compressed for the store: as they are, and as they are stored.")
   public static let storeExpiryHeld = MetricFamily(
     .gauge, "store_expiry_held",
     "1 while the embedded store holds expiry back, because the wall clock differs from its file.")
@@ -237,7 +240,8 @@ extension MetricFamily {
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller, storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects,
     storeUp, storeRedirects, storeFailovers, storeWait, storeSuspects, storeNodeReplies, storeNodeSeconds,
-    storeSwept, storeSweepFailures, storeIndexRepairs, storeFile, storeExpiryHeld, storeDoubts, storeLosses,
+    storeSwept, storeSweepFailures, storeIndexRepairs, storeFile, storeCompressedBytes, storeExpiryHeld,
+    storeDoubts, storeLosses,
     cacheHits, cacheMisses, cacheEvictions, cacheEntries, cacheBytes, connections, connectionsRefused,
     openConnections, framingErrors, hangUps, slowReaders, reloads, reloadsRefused, namespaceConflicts,
     tokensVerified, tokensRefused, tokensKnown, tokensCached, keySetFetches, keySetFailures, keySetKeys,

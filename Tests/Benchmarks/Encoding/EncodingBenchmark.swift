@@ -2,29 +2,38 @@ import Idempotency
 import NIOCore
 import Store
 
-/// Prints the time that it takes to seal a recorded response, and to open it again, by the size of its body.
+/// Prints the time that it takes to encode a recorded response for the store, and to decode it again, by the size of its
+/// body: compressed, sealed, and both.
 ///
 ///     EncodingBenchmark [ROUNDS]
 @main
 enum EncodingBenchmark {
+  private static let secrets: [Secret] = ["the secret of the benchmark"]
+  private static let forms = [
+    ("compressed", OutcomeCodec(compression: .unsealed)), ("sealed", OutcomeCodec(secrets: secrets)),
+    ("both", OutcomeCodec(secrets: secrets, compression: .all)),
+  ]
+
   static func main() throws {
     let rounds = CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 20
     guard let id = Digest256(repeatElement(7, count: 32)).map(RecordID.init) else { return }
     let key = try KeyPolicy().key(texts: ["4f5b9a4e-8a51-4f0e-9f54-0f6d2c6b1a37"])
-    let codec = OutcomeCodec(secrets: ["the secret of the benchmark"])
-    print("microseconds, the median of \(rounds) rounds: body, seal, open, bytes stored")
-    for size in [256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20] {
-      let response = Outcome.kept(Sample.response(bodyBytes: size))
-      let count = max(1, (1 << 20) / (size + 1024))
-      guard case .encoded(let sealed) = try codec.encoded(response, of: id, key) else { return }
-      let seal = try median(of: rounds) {
-        for _ in 0..<count { _ = try codec.encoded(response, of: id, key) }
+    print("microseconds, the median of \(rounds) rounds: form, body, encode, decode, bytes stored")
+    for (name, codec) in forms {
+      for size in [256, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20] {
+        let response = Outcome.kept(Sample.response(bodyBytes: size))
+        let count = max(1, (1 << 20) / (size + 1024))
+        guard case .encoded(let stored) = try codec.encoded(response, of: id, key) else { continue }
+        let encode = try median(of: rounds) {
+          for _ in 0..<count { _ = try codec.encoded(response, of: id, key) }
+        }
+        let decode = try median(of: rounds) {
+          for _ in 0..<count { _ = try codec.decoded(stored, of: id, key) }
+        }
+        let bytes = (stored.response?.readableBytes ?? 0) + (stored.location?.utf8.count ?? 0)
+        print(
+          "\(name)\t\(size)\t\(text(encode / Double(count)))\t\(text(decode / Double(count)))\t\(bytes)")
       }
-      let open = try median(of: rounds) {
-        for _ in 0..<count { _ = try codec.decoded(sealed, of: id, key) }
-      }
-      let stored = (sealed.response?.readableBytes ?? 0) + (sealed.location?.utf8.count ?? 0)
-      print("\(size)\t\(text(seal / Double(count)))\t\(text(open / Double(count)))\t\(stored)")
     }
   }
 

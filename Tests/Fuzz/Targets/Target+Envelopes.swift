@@ -5,7 +5,8 @@ import NIOCore
 @testable import Store
 
 extension Target {
-  private static let codec = OutcomeCodec(secrets: ["the secret of the fuzzer"])
+  private static let codec = OutcomeCodec(
+    secrets: ["the secret of the fuzzer"], compression: .all, maxContent: 1 << 20)
 
   /// Sealed outcomes as a stranger may have changed them, and the content that is within.
   static func envelopesFault(in bytes: [UInt8]) -> String? {
@@ -17,7 +18,10 @@ extension Target {
       EncodedOutcome(status: 200, location: text, response: nil),
       EncodedOutcome(status: 200, location: String(decoding: bytes, as: UTF8.self), response: nil),
     ] {
-      if case .kept = try? codec.decoded(outcome, of: id, nil) { return "bytes of a stranger were opened" }
+      guard case .kept(let response) = try? codec.decoded(outcome, of: id, nil) else { continue }
+      // What is compressed alone is read without a secret.
+      guard bytes.count > 1, bytes[1] & 1 == 0 else { return "bytes of a stranger were opened" }
+      guard response.body.readableBytes <= 1 << 20 else { return "a content beyond the limit" }
     }
     guard let response = OutcomeCodec.response(200, buffer) else { return nil }
     return fault(of: response, id)

@@ -27,6 +27,13 @@ struct StoreOutcomeTests {
         body: ByteBuffer(string: "*1\r\n$4\r\nQUIT\r\n\0'\""))
     ),
     (
+      "large and binary, with trailers",
+      RecordedResponse(
+        status: 201, fields: ByteBuffer(string: "Location: /v1/orders/7\r\n"),
+        body: ByteBuffer(bytes: (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 7) }),
+        trailers: ByteBuffer(string: "X-Sum: 7\r\n"))
+    ),
+    (
       "one mebibyte",
       RecordedResponse(
         status: 201, fields: ByteBuffer(string: "A: b\r\n"),

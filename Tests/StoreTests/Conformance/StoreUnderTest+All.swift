@@ -2,6 +2,7 @@ extension StoreUnderTest {
   /// The stores that the conformance suite is run on.
   static let all: [StoreUnderTest] =
     [
-      embedded, cachedEmbedded, sealedEmbedded, redis, sealedRedis, replicated, cluster,
+      embedded, cachedEmbedded, sealedEmbedded, compressedEmbedded, redis, sealedRedis, compressedRedis,
+      replicated, cluster,
     ] + others
 }

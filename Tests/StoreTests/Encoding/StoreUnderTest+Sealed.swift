@@ -4,9 +4,10 @@ import Store
 import TestSupport
 
 extension StoreUnderTest {
-  private static let codec = OutcomeCodec(secrets: ["the newer secret", "the older secret"])
+  private static let codec = OutcomeCodec(
+    secrets: ["the newer secret", "the older secret"], compression: .all)
 
-  /// The embedded store with responses sealed.
+  /// The embedded store with responses sealed, large ones compressed before.
   static let sealedEmbedded = StoreUnderTest("sealed embedded") {
     let directory = TemporaryDirectory()
     let store = try EmbeddedStore(
@@ -19,13 +20,40 @@ extension StoreUnderTest {
     }
   }
 
-  /// Redis with responses sealed.
+  /// Redis with responses sealed, large ones compressed before.
   static let sealedRedis = StoreUnderTest("sealed Redis") {
     let node = RedisNode(.on(try await SharedRedis.server), codec: codec)
     let sibling = node.sibling()
     return Opened(
       store: KeyedStore(base: node.store), other: KeyedStore(base: sibling.store),
       facts: node.store.store.facts, otherFacts: sibling.store.store.facts
+    ) {
+      node.close()
+      sibling.close()
+    }
+  }
+
+  private static let compressing = OutcomeCodec(compression: .unsealed)
+
+  /// The embedded store with large responses compressed.
+  static let compressedEmbedded = StoreUnderTest("compressed embedded") {
+    let directory = TemporaryDirectory()
+    let store = try EmbeddedStore(
+      path: directory.file("semel.db"), codec: compressing, logger: Logger(label: "test"))
+    return Opened(store: store, other: store, facts: store, otherFacts: store) {
+      await store.close()
+      // Removed with its last reference.
+      withExtendedLifetime(directory) {}
+    }
+  }
+
+  /// Redis with large responses compressed.
+  static let compressedRedis = StoreUnderTest("compressed Redis") {
+    let node = RedisNode(.on(try await SharedRedis.server), codec: compressing)
+    let sibling = node.sibling()
+    return Opened(
+      store: node.store, other: sibling.store, facts: node.store.store.facts,
+      otherFacts: sibling.store.store.facts
     ) {
       node.close()
       sibling.close()

@@ -1,0 +1,4 @@
+#ifndef SEMEL_CZSTD_SHIM_H
+#define SEMEL_CZSTD_SHIM_H
+#include <zstd.h>
+#endif

@@ -22,7 +22,7 @@ public struct AccessLog: Sendable {
   }
 
   /// Writes the entry of an ended request, unless the log is disabled or sampling omits it.
-  public func write(_ entry: AccessLogEntry) {
+  public func write(_ entry: borrowing AccessLogEntry) {
     guard isEnabled, isWanted(entry) else { return }
     var line = LogLine(format: format)
     line.add("time", Timestamp.now())
@@ -48,7 +48,7 @@ public struct AccessLog: Sendable {
   }
 
   /// Adds the facts that explain the outcome, and those by which its record is found.
-  private func addDetails(of entry: AccessLogEntry, to line: inout LogLine) {
+  private func addDetails(of entry: borrowing AccessLogEntry, to line: inout LogLine) {
     if let refusal = entry.refusal { line.add("reason", refusal.text) }
     if let loss = entry.loss { line.add("cause", loss.rawValue) }
     if let differs = entry.differs { line.add("differs", differs) }
@@ -60,7 +60,7 @@ public struct AccessLog: Sendable {
     if let id = entry.recordID { line.add("record", id) }
   }
 
-  private func isWanted(_ entry: AccessLogEntry) -> Bool {
+  private func isWanted(_ entry: borrowing AccessLogEntry) -> Bool {
     guard entry.outcome == .replayed, replaySample != 1 else { return true }
     return replaySample > 0 && replays.next() % replaySample == 0
   }

@@ -1,7 +1,8 @@
 /// The facts about one ended request, for its entry in the access log and for the metrics.
 ///
-/// It never contains a key, a token or a body.
-public struct AccessLogEntry: Sendable {
+/// It never contains a key, a token or a body. It is noncopyable because a copy retains each of its strings, and every
+/// request would pay for several.
+public struct AccessLogEntry: ~Copyable, Sendable {
   /// The name of the route; `nil` if the request matched none.
   public var route: String?
   /// The row of the metrics that counts the request: the route's, as `Metrics.number(ofRoute:)` returns it, or 0, that of

@@ -91,7 +91,7 @@ public struct JournalEntry: Sendable {
   public var microseconds: Int64?
 
   /// Creates the entry of an event that has just happened.
-  public init(_ event: Event, _ entry: AccessLogEntry, record: RecordID?) {
+  public init(_ event: Event, _ entry: borrowing AccessLogEntry, record: RecordID?) {
     self.event = event
     time = WallClock.milliseconds()
     self.record = record

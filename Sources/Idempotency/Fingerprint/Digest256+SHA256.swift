@@ -28,7 +28,4 @@ extension Digest256 {
   public var hexText: String {
     (0..<4).map { words[$0].hexText }.joined()
   }
-
-  /// The first eight hexadecimal digits: enough to find a key again in a log, too few to recover it.
-  var shortText: String { String(words[0].hexText.prefix(8)) }
 }

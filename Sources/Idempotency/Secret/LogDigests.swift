@@ -10,13 +10,19 @@ public final class LogDigests: Sendable {
   /// A key of 32 bytes for this purpose only.
   private final class Key: Sendable {
     let bytes: [UInt8]
+    /// The key of the short digests.
+    let short: SipHash
 
     init(of secret: Secret) {
-      // Separates this key from other uses of the secret.
-      let purpose = Array("semel log digests".utf8)
-      let code = HMAC<SHA256>.authenticationCode(
-        for: purpose, using: SymmetricKey(data: Array(secret.revealed.utf8)))
-      bytes = Array(code)
+      bytes = Self.derived(from: secret, for: "semel log digests")
+      short = SipHash(key: Self.derived(from: secret, for: "semel short log digests"))
+    }
+
+    /// A key that no other use of the secret shares.
+    private static func derived(from secret: Secret, for purpose: String) -> [UInt8] {
+      Array(
+        HMAC<SHA256>.authenticationCode(
+          for: Array(purpose.utf8), using: SymmetricKey(data: Array(secret.revealed.utf8))))
     }
   }
 
@@ -54,14 +60,10 @@ public final class LogDigests: Sendable {
 
   /// A digest of eight hexadecimal digits: enough to find a value again in a log.
   ///
-  /// The secret precedes the value in one SHA-256. With only 32 bits shown, this is as good as an HMAC, and costs half
-  /// as much per request.
+  /// With only 32 bits shown, a keyed hash of 64 bits serves as well as an HMAC, at a twentieth of its time; every first
+  /// run makes two of them.
   func text(_ value: [UInt8]) -> String {
-    let key = shared.load() ?? own
-    return FramedHash.digest { hash in
-      hash.byte(UInt8(ascii: "L"))
-      key.bytes.withUnsafeBytes { hash.frame($0) }
-      value.withUnsafeBytes { hash.frame($0) }
-    }.shortText
+    let key = (shared.load() ?? own).short
+    return UInt32(truncatingIfNeeded: value.withUnsafeBytes(key.digest) >> 32).hexText
   }
 }

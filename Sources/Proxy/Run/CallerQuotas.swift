@@ -24,9 +24,13 @@ final class CallerQuotas: Sendable {
   /// Counts a request in flight; false if its caller has too many.
   func enter(_ caller: Int, max: Int) -> Bool {
     inFlight.withLock { inFlight in
-      let count = inFlight[caller] ?? 0
-      guard count < max else { return false }
-      inFlight[caller] = count + 1
+      guard let entry = inFlight.index(forKey: caller) else {
+        guard max > 0 else { return false }
+        inFlight[caller] = 1
+        return true
+      }
+      guard inFlight.values[entry] < max else { return false }
+      inFlight.values[entry] += 1
       return true
     }
   }
@@ -34,8 +38,12 @@ final class CallerQuotas: Sendable {
   /// Ends a request that was counted.
   func leave(_ caller: Int) {
     inFlight.withLock { inFlight in
-      guard let count = inFlight[caller], count > 1 else { return inFlight[caller] = nil }
-      inFlight[caller] = count - 1
+      guard let entry = inFlight.index(forKey: caller) else { return }
+      if inFlight.values[entry] > 1 {
+        inFlight.values[entry] -= 1
+      } else {
+        inFlight.remove(at: entry)
+      }
     }
   }
 

@@ -4,7 +4,17 @@ import Wire
 
 extension MessageHead {
   /// The request's method in the client's spelling.
-  var methodText: String { string(methodRange) }
+  var methodText: String {
+    switch method {
+    case .get: "GET"
+    case .head: "HEAD"
+    case .post: "POST"
+    case .put: "PUT"
+    case .patch: "PATCH"
+    case .delete: "DELETE"
+    case .options, .trace, .connect, .other: string(methodRange)
+    }
+  }
 
   /// Whether another protocol is wanted. An offer of `h2c` is left alone, as RFC 9113 has it: some clients make it
   /// with every first request.

@@ -46,25 +46,25 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
   /// Forward: the one request that the claim permits, under a lease that is kept from here on.
   @inline(never)
   private init(_ call: KeyedCall, _ claim: Claim, _ runner: RequestRunner<Store, Backend>) {
-    let (worker, delivery, policy) = (runner.worker, runner.delivery, call.route.policy)
+    let (worker, delivery, route) = (runner.worker, runner.delivery, call.route)
     self.runner = runner
     self.call = call
     delivery.logEntry.attempt = claim.attempt
     delivery.logEntry.retry = RetryCause(claim)
     // Without an access log, replays do without the digests: the journal has them from the run.
     if worker.environment.journal != nil { runner.noteIdentity(of: call) }
-    lease = worker.keepLease(of: claim, for: delivery, by: call.route)
+    lease = worker.keepLease(of: claim, for: delivery, by: route)
     forwardedAt = .now()
     delivery.logEntry.trace?.forwardAt = forwardedAt.uptimeNanoseconds
     exchange = worker.backend.begin(
       UpstreamRequest(
-        upstream: policy.upstream, method: runner.head.methodText, target: call.target.text,
+        upstream: route.policy.upstream, method: runner.head.methodText, target: call.target.text,
         fields: UpstreamFields.make(
-          for: delivery, call.target, to: policy.upstream, id: call.id, attempt: claim.attempt,
-          contentCoding: policy.contentCoding),
+          for: delivery, call.target, to: route.policy.upstream, id: call.id, attempt: claim.attempt,
+          contentCoding: route.policy.contentCoding),
         body: call.upstreamBody(of: delivery), permit: lease.permit, memory: delivery,
         bindsConnection: runner.head.bindsConnection))
-    capture = ResponseCapture(of: exchange, route: call.route, claim: claim, delivery: delivery)
+    capture = ResponseCapture(of: exchange, route: route, claim: claim, delivery: delivery)
   }
 
   private func noteBackendTime() {

@@ -108,9 +108,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// what has to wait: most duplicates get their response by the cache or by the store's first reply.
   @inline(never)
   private func claim(_ call: KeyedCall) throws(Problem) {
-    try enterQuota(of: call)
     let known = knownAction(of: call, call.fingerprint)
     if let known, respond(by: known, from: .cache) { return finish() }
+    try enterQuota(of: call)
     let request = claimRequest(of: call, owner: worker.newOwner())
     if let known {
       return continueInTask { () throws(Problem) in try await carryOut(known, after: request, of: call) }

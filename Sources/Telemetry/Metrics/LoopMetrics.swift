@@ -76,7 +76,7 @@ public final class LoopMetrics: @unchecked Sendable {
 
 extension LoopMetrics {
   /// Counts a request that has ended.
-  public func ended(_ entry: AccessLogEntry) {
+  public func ended(_ entry: borrowing AccessLogEntry) {
     let row = row(entry.routeNumber)
     row.observe(
       Int(entry.totalMicroseconds ?? 0), in: .durations, at: RouteLayout.duration(entry.outcome))
@@ -94,7 +94,7 @@ extension LoopMetrics {
     }
   }
 
-  private func addParts(_ entry: AccessLogEntry, to row: MetricCells) {
+  private func addParts(_ entry: borrowing AccessLogEntry, to row: MetricCells) {
     if let time = entry.claimMicroseconds {
       row.observe(Int(time), in: .durations, at: RouteLayout.part(.claim))
     }

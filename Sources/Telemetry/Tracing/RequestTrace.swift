@@ -49,7 +49,7 @@ extension RequestTrace {
   ///   - wallOffset: The offset that turns a time of that clock into nanoseconds since 1970.
   ///   - next: Returns a new span ID for each child.
   func spans(
-    of entry: AccessLogEntry, startedAt: UInt64, wallOffset: UInt64, next: () -> UInt64
+    of entry: borrowing AccessLogEntry, startedAt: UInt64, wallOffset: UInt64, next: () -> UInt64
   ) -> [Span] {
     var spans = [request(entry, startedAt &+ wallOffset)]
     func add(_ name: String, _ kind: Span.Kind, _ span: UInt64, at: UInt64?, microseconds: Int64?) {
@@ -66,7 +66,7 @@ extension RequestTrace {
     return spans
   }
 
-  private func request(_ entry: AccessLogEntry, _ start: UInt64) -> Span {
+  private func request(_ entry: borrowing AccessLogEntry, _ start: UInt64) -> Span {
     let (method, status) = (entry.method ?? "", entry.status ?? 0)
     var span = Span(
       name: "\(method) \(entry.route ?? "(none)")", kind: .server, context: context, parent: parent,

@@ -53,7 +53,9 @@ public final class Tracer: Sendable {
   ///   - startedAt: The arrival of the request's head, in nanoseconds, by the clock of its parts.
   ///   - now: The present time by the same clock.
   ///   - next: Returns a new span ID for each child.
-  public func ended(_ entry: AccessLogEntry, startedAt: UInt64, now: UInt64, next: () -> UInt64) {
+  public func ended(
+    _ entry: borrowing AccessLogEntry, startedAt: UInt64, now: UInt64, next: () -> UInt64
+  ) {
     guard let trace = entry.trace, trace.isExported else { return }
     let wallOffset = UInt64(WallClock.nanoseconds()) &- now
     let spans = trace.spans(of: entry, startedAt: startedAt, wallOffset: wallOffset, next: next)

@@ -90,10 +90,16 @@ public enum ASCII {
   }
 }
 
-extension UInt64 {
-  /// The sixteen hexadecimal digits in lower case.
+extension FixedWidthInteger where Self: UnsignedInteger {
+  /// The hexadecimal digits in lower case, two for each byte.
   public var hexText: String {
-    let digits = String(self, radix: 16)
-    return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    let count = Self.bitWidth / 4
+    return String(unsafeUninitializedCapacity: count) { text in
+      for index in 0..<count {
+        let digit = UInt8(truncatingIfNeeded: self >> (4 * (count - 1 - index))) & 0xF
+        text[index] = digit < 10 ? 0x30 + digit : 0x57 + digit
+      }
+      return count
+    }
   }
 }

@@ -42,11 +42,11 @@ enum MetricsBenchmark {
 
   /// The time that one request's figures take a thread while so many count at once.
   private static func nanoseconds(
-    _ way: some WayOfCounting, _ records: [AccessLogEntry], _ threads: Int, _ count: Int
+    _ way: some WayOfCounting, _ records: [EndedRequest], _ threads: Int, _ count: Int
   ) -> Double {
     let span = ContinuousClock().measure {
       DispatchQueue.concurrentPerform(iterations: threads) { thread in
-        for number in 0..<count { way.count(records[number % records.count], thread: thread) }
+        for number in 0..<count { way.count(records[number % records.count].entry, thread: thread) }
       }
     }
     return span / .nanoseconds(1) / Double(count)

@@ -11,7 +11,7 @@ enum Records {
     let claim = 90 + Int64(number * 7 % 64) * 5
     record.claimMicroseconds = claim
     record.totalMicroseconds = claim + 35
-    return record
+    return EndedRequest(record)
   }
 
   static let firstRuns = (0..<64).map { number in
@@ -29,6 +29,13 @@ enum Records {
     record.recordMicroseconds = stored
     record.totalMicroseconds = total
     record.timeToSuccessMilliseconds = total / 1000
-    return record
+    return EndedRequest(record)
   }
+}
+
+/// A request that has ended. An entry itself cannot be the element of an array.
+final class EndedRequest: Sendable {
+  let entry: AccessLogEntry
+
+  init(_ entry: consuming AccessLogEntry) { self.entry = entry }
 }

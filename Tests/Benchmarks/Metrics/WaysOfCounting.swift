@@ -2,7 +2,7 @@ import CoreMetrics
 import Telemetry
 
 protocol WayOfCounting: Sendable {
-  func count(_ record: AccessLogEntry, thread: Int)
+  func count(_ record: borrowing AccessLogEntry, thread: Int)
 }
 
 /// As Semel does: each event loop in rows of its own.
@@ -11,7 +11,7 @@ struct Rows: WayOfCounting {
 
   init(threads: Int) { metrics = Metrics(loops: threads) }
 
-  func count(_ record: AccessLogEntry, thread: Int) { metrics.loops[thread].ended(record) }
+  func count(_ record: borrowing AccessLogEntry, thread: Int) { metrics.loops[thread].ended(record) }
 }
 
 /// The same figures by swift-metrics' handlers, made once and shared.
@@ -29,7 +29,7 @@ struct Handlers: WayOfCounting {
   private let requestBytes = Counter(label: "request.bytes", dimensions: [("route", "orders")])
   private let responseBytes = Counter(label: "response.bytes", dimensions: [("route", "orders")])
 
-  func count(_ record: AccessLogEntry, thread: Int) {
+  func count(_ record: borrowing AccessLogEntry, thread: Int) {
     durations[record.outcome.rawValue].recordMicroseconds(record.totalMicroseconds ?? 0)
     requestBytes.increment(by: record.requestBytes)
     responseBytes.increment(by: record.responseBytes)
@@ -41,7 +41,7 @@ struct Handlers: WayOfCounting {
 
 /// The same figures by handlers that are asked for where something is counted, as most code does.
 struct LookUps: WayOfCounting {
-  func count(_ record: AccessLogEntry, thread: Int) {
+  func count(_ record: borrowing AccessLogEntry, thread: Int) {
     let route = ("route", "orders")
     Timer(label: "request.duration", dimensions: [route, (RequestOutcome.key, record.outcome.text)])
       .recordMicroseconds(record.totalMicroseconds ?? 0)

@@ -364,6 +364,8 @@ class Checker:
             self.report.excused["its node ended before it had sent it, or had the response"] += 1
         elif self.losses.is_gap(begun - SLACK, at, promoted=True):
             self.report.excused["given back at a Redis from which another took over"] += 1
+        elif self.losses.topology and self.happened(["clock stepped"], begun - SLACK, at):
+            self.report.excused["given back to servers whose clocks had been set, so that they had lost one another"] += 1
         elif self.happened(cuts, begun - SLACK, at):
             self.report.excused["cut off before it had reached the relay, or on the way back"] += 1
         elif record.is_item and record.sent and self.happened(["freeze"], begun - SLACK, at):

@@ -104,6 +104,16 @@ async def pause_redis(rig):
         rig.log("goes on", rig.redis)
 
 
+@repeated(2)
+async def step_clock(rig):
+    """The clock of the store's machines is set: forwards beyond every lease, or back by less than a client waits."""
+    # Replication ends at a step beyond its time-out, a minute.
+    steps = [1, 2, 5, 20, -1, -2, -4] if rig.topology else [1, 2, 5, 20, 300, -1, -2, -4]
+    seconds = rig.dice.choice(steps)
+    rig.journal.add("fault", name="clock stepped", of="the store", seconds=seconds)
+    rig.clock.step(seconds)
+
+
 @repeated(0.25)
 async def forget(rig):
     """An operator forgets a record, whatever state it is in, mostly one that is under way."""
@@ -204,6 +214,7 @@ ON_REDIS = {
     "Redis killed": [kill_redis],
     "Redis paused": [pause_redis],
     "Redis' network": [redis_network],
+    "Redis' clock stepped": [step_clock],
     "Redis emptied": [wipe_redis],
 }
 ON_DISK = {"disk full": [full_disk]}

@@ -169,14 +169,14 @@ class Node(Process):
 
 
 class Redis(Process):
-    def __init__(self, directory):
+    def __init__(self, directory, clock):
         self.port = free_port()
         self.data = os.path.join(directory, "redis")
         os.makedirs(self.data)
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.data]
         # A kill must lose nothing that was acknowledged, as the operator's manual asks of a store.
         command += ["--save", "", "--appendonly", "yes", "--appendfsync", "always"]
-        super().__init__("redis", command, directory)
+        super().__init__("redis", command, directory, clock.environment)
 
     async def query(self, *words):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)

@@ -20,6 +20,7 @@ from journal import Journal
 from nodes import Node, Redis
 from redis_relay import RedisRelay
 from relay import Relay
+from stepped_clock import SteppedClock
 
 FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
 
@@ -67,10 +68,11 @@ class Rig:
         self.directory = directory
         self.count = max(1, nodes)
         self.clocks_apart = clocks_apart
+        self.clock = SteppedClock(directory) if nodes else None
         self.topology = None
         if store:
-            self.topology = topology.KINDS[store[0]](directory, self.journal, seed, store[1], bug)
-        self.redis = Redis(directory) if nodes and not store else None
+            self.topology = topology.KINDS[store[0]](directory, self.journal, seed, store[1], self.clock, bug)
+        self.redis = Redis(directory, self.clock) if nodes and not store else None
         self.disk = None if nodes else Disk(os.path.join(directory, "store"))
         self.is_http2 = is_http2
         self.is_sealed = False  # Whether the store seals responses.

@@ -10,7 +10,7 @@ from resp import Client, Refused
 class Server(Process):
     """A server behind a relay whose port it announces, in a cluster or with Sentinels."""
 
-    def __init__(self, name, directory, relay_port, is_cluster, replicas):
+    def __init__(self, name, directory, relay_port, is_cluster, replicas, clock):
         self.port = free_port()
         self.relay_port = relay_port
         self.bus_port = free_port() if is_cluster else None
@@ -42,7 +42,7 @@ class Server(Process):
         else:
             words |= {"replica-announce-ip": "127.0.0.1", "replica-announce-port": relay_port}
         command = ["redis-server"] + [part for word, value in words.items() for part in (f"--{word}", str(value))]
-        super().__init__(name, command, directory)
+        super().__init__(name, command, directory, clock.environment)
         self.client = Client(self.port)
         # The watch has a connection of its own, so that no long command is before it.
         self.watched = Client(self.port)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 
+from faults import step_clock
 from losses import slot_of
 from relay import Trouble
 from repeating import repeated, troubled
@@ -149,5 +150,6 @@ ALONE = {
     "Redis' network": [
         troubled(lambda rig: rig.redis_relays, Trouble(cut=1, lose=1.5, ghost=1.5, delay=2)),
     ],
+    "Redis' clock stepped": [step_clock],
 }
 ON_CLUSTER = {"slots migrated": [migrate]}

@@ -40,8 +40,9 @@ class Topology:
     count = 1
     is_cluster = False
 
-    def __init__(self, directory, journal, seed, replicas, bug=None):
+    def __init__(self, directory, journal, seed, replicas, clock, bug=None):
         self.journal = journal
+        self.clock = clock
         self.replicas = replicas
         self.directory = os.path.join(directory, "store")
         os.makedirs(self.directory)
@@ -76,7 +77,7 @@ class Topology:
         dice = random.Random(f"{self.seed} {name}")
         relay = StoreRelay(f"redis relay {name}", None, dice, self.journal, self.bug)
         await relay.start()
-        server = Server(name, self.directory, relay.port, self.is_cluster, self.replicas)
+        server = Server(name, self.directory, relay.port, self.is_cluster, self.replicas, self.clock)
         relay.target = ("127.0.0.1", server.port)
         server.relay = relay
         self.relays.append(relay)

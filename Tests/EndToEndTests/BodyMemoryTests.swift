@@ -136,6 +136,65 @@ struct BodyMemoryTests {
     }
   }
 
+  /// Twelve recorded responses of four megabytes, with room for six of them to wait for their clients.
+  private static func withLargeRecords(
+    _ body: @escaping @Sendable (Rig, _ keys: [String], _ size: Int) async throws -> Void
+  ) async throws {
+    // Large responses take a busy machine's store longer than its usual limit.
+    let configuration = Configuration(
+      top: ["limits": "{body_memory: 32MiB, write_timeout: 60s}", "workers": "2"],
+      storeMembers: ["timeout": "9s"], route: ["lease": "30s", "max_response_body": "4MiB"])
+    try await Rig.run(configuration) { rig in
+      let (keys, size) = ((0..<12).map { "k\($0)" }, 4 << 20)
+      rig.backend.on("/v1/orders") { _ in Reply(201, [], content: .filler(size)) }
+      for key in keys { #expect(try await sameOrder(rig, key).body.count == size) }
+      try await body(rig, keys, size)
+      #expect(try await rig.semel.counter("semel_slow_readers_total") == 0)
+      for key in keys { expectReplayed(try await sameOrder(rig, key), 201) }
+      #expect(rig.backend.requests.count == keys.count)
+      try await rig.semel.counter("semel_body_bytes", becomes: 0)
+    }
+  }
+
+  @Test func `a replay for which there is no memory is refused before it has begun`() async throws {
+    try await Self.withLargeRecords { rig, keys, size in
+      var clients: [RawClient] = []
+      for key in keys {
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        try await client.setReading(false)
+        try await client.send(
+          "POST /v1/orders HTTP/1.1\r\nHost: orders.example\r\nAuthorization: Bearer alice\r\n"
+            + "Idempotency-Key: \(key)\r\n\r\n")
+        clients.append(client)
+      }
+      try await rig.semel.counter("semel_requests_total", isAtLeast: 2 * keys.count)
+      var refused = 0
+      for client in clients {
+        try await client.setReading(true)
+        let response = try await client.response()
+        if response.problem?.code == "overloaded" {
+          refused += 1
+        } else {
+          #expect(response.body.count == size)
+        }
+        try await client.close()
+      }
+      #expect(refused > 0 && refused < keys.count)
+    }
+  }
+
+  @Test func `a replay beyond its connection's share is refused before it has begun`() async throws {
+    try await Self.withLargeRecords { rig, keys, _ in
+      let script = try HTTP2Script(
+        port: rig.semel.ports.proxy, Self.deafSteps(keys) + [["say", "heads"], ["pause", 1]])
+      try await script.says("heads")
+      let report = try await script.report()
+      #expect(report.streams.values.allSatisfy { $0.reset == nil })
+      #expect(
+        report.streams.values.map(\.status).sorted() == [201] + Array(repeating: 503, count: keys.count - 1))
+    }
+  }
+
   @Test func `clients of HTTP 1 that read slowly share a recorded response as well`() async throws {
     // Twelve megabytes take a busy machine's store longer than its usual limit.
     let configuration = Configuration(

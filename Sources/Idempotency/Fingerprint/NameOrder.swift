@@ -3,7 +3,10 @@
 /// A comparison takes time in proportion to the names' common prefix, and a comparison sort pays for that again and
 /// again. Here, seven bytes of each name and the number of the bytes that are left make one integer. The names are
 /// sorted by that integer, and those that share it by their next seven bytes. Equal names keep their order.
-struct NameOrder: ~Copyable {
+///
+/// It must not be copied. It is copyable for the thread sanitizer alone, with which noncopyable structures that hold
+/// buffers do not compile (https://github.com/swiftlang/swift/issues/86265).
+struct NameOrder {
   /// A name, and a value that belongs to it. Sorting moves the whole entry, since looking the value up afterwards would
   /// miss the processor's cache once for each of up to a million names.
   struct Entry: BitwiseCopyable {

@@ -310,6 +310,11 @@ extension Delivery {
 
 // The response, for the runner.
 extension Delivery {
+  /// Lets in a replay of this body, which `respond` must follow; false if there is no memory for it.
+  func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
+    OutgoingMemory.isSmall(body.readableBytes) || channel?.admit(body, of: record) ?? true
+  }
+
   /// Writes a whole response.
   func respond(with response: ClientResponse) {
     guard progress.respond() else { return }
@@ -323,6 +328,8 @@ extension Delivery {
   /// Writes a response's head, and maybe the first of its body.
   func begin(_ head: ClientResponseHead, with piece: ByteBuffer) {
     progress.begin()
+    // The client of a claimed request would never get what is not kept.
+    if allowance.isReserved { channel?.admit() }
     var head = head
     head.crossOrigin = crossOrigin
     logEntry.responseBytes += channel?.begin(head, with: piece) ?? 0

@@ -1,3 +1,4 @@
+import Idempotency
 import NIOCore
 import Wire
 
@@ -10,6 +11,10 @@ protocol DeliveryChannel: AnyObject {
   var connection: ObjectIdentifier { get }
   /// Whether the client takes more now.
   var isWritable: Bool { get }
+  /// Lets in a response that is passed on as it comes: its next piece goes out although no memory is left.
+  func admit()
+  /// Lets in a replay of this body; false if there is no memory for it. `respond` must follow at once.
+  func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool
   /// Writes a whole response.
   func respond(with response: ClientResponse) -> Int
   /// Writes a response's head, and the first of its body.

@@ -24,21 +24,6 @@ struct OutgoingBody {
     return pieces[pieces.startIndex].readSlice(length: length)
   }
 
-  /// Takes what is left of a body from another buffer with the same bytes.
-  mutating func replace(_ body: ByteBuffer, by other: ByteBuffer) {
-    guard let end = Self.end(of: body),
-      let index = pieces.indices.first(where: { Self.end(of: pieces[$0]) == end })
-    else { return }
-    let left = pieces[index].readableBytes
-    guard let same = other.getSlice(at: other.writerIndex - left, length: left) else { return }
-    pieces[index] = same
-  }
-
-  /// The address behind the last byte, which identifies a buffer's bytes as long as the buffer is held.
-  private static func end(of bytes: ByteBuffer) -> UnsafeRawPointer? {
-    bytes.withUnsafeReadableBytes { bytes in bytes.baseAddress.map { $0 + bytes.count } }
-  }
-
   mutating func removeAll() {
     pieces.removeAll()
     count = 0

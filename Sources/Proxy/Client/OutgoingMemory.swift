@@ -8,10 +8,8 @@ import NIOCore
 /// else may take a body of any size.
 struct OutgoingMemory {
   private enum Body {
-    /// Counted with the other bytes of the response. Followed by `undecided` or `shared`.
+    /// Counted with the other bytes of the response. Followed by `shared`.
     case own
-    /// Not decided yet, and not counted: the client may take it at once. Followed by `own`.
-    case undecided
     /// Counted once for all clients that read it. Followed by `own`.
     case shared(SharedBody)
   }
@@ -21,6 +19,9 @@ struct OutgoingMemory {
 
   private let memory: ConnectionMemory
   private var body = Body.own
+  /// Whether a piece of the response goes out although no memory is left: of a replay that has found room, or of an
+  /// owner's response that is not kept, so that its client would never get it. The next piece then waits for the client.
+  var isAdmitted = false
   /// The bytes that are counted, without a shared body.
   private(set) var heldBytes = 0
 
@@ -45,7 +46,10 @@ extension OutgoingMemory {
   ///
   /// - Parameter request: The bytes that the request holds.
   mutating func take(_ count: Int, beside request: Int) -> Bool {
-    guard memory.take(count, beside: ownBytes + request) else { return false }
+    if !memory.take(count, beside: ownBytes + request) {
+      guard isAdmitted else { return false }
+      memory.force(count)
+    }
     heldBytes += count
     return true
   }
@@ -81,23 +85,31 @@ extension OutgoingMemory {
 
 // A recorded body, which other clients may read too.
 extension OutgoingMemory {
-  /// Leaves the body uncounted until it is seen how much of it the client takes at once. `countBody` or `share` must
-  /// follow.
-  mutating func awaitFirstWrite() { body = .undecided }
+  /// The shared body; `nil` if the response has none.
+  var sharedBytes: ByteBuffer? {
+    if case .shared(let body) = body { body.bytes } else { nil }
+  }
 
-  /// Counts the body as the response's own.
-  mutating func countBody() { body = .own }
-
-  /// Counts the rest of the body as one that other clients read too.
+  /// Lets in a replay; false if there is no memory for its body.
   ///
-  /// - Parameter request: The bytes that the request holds.
-  /// - Returns: The buffer from which to read it; `nil` if there is no memory.
-  mutating func share(_ bytes: ByteBuffer, recordedAt: StoreInstant, beside request: Int) -> ByteBuffer? {
-    guard let shared = memory.share(bytes, recordedAt: recordedAt, beside: ownBytes + request) else {
-      return nil
+  /// - Parameters:
+  ///   - isShared: Whether the body is counted as one that other clients read too. `leaveBody` or `drop` must follow.
+  ///   - request: The bytes that the request holds.
+  mutating func admit(
+    _ bytes: ByteBuffer, recordedAt: StoreInstant, isShared: Bool, beside request: Int
+  ) -> Bool {
+    if isShared {
+      guard let shared = memory.share(bytes, recordedAt: recordedAt, beside: ownBytes + request) else {
+        return false
+      }
+      body = .shared(shared)
+    } else {
+      guard Self.isSmall(bytes.readableBytes) || memory.hasRoom(beside: ownBytes + request) else {
+        return false
+      }
     }
-    body = .shared(shared)
-    return shared.bytes
+    isAdmitted = true
+    return true
   }
 
   /// Leaves a shared body, of which nothing waits for this client any more.

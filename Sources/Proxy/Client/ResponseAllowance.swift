@@ -11,6 +11,8 @@ struct ResponseAllowance {
 
   init(of memory: ConnectionMemory) { self.memory = memory }
 
+  var isReserved: Bool { reserved > 0 }
+
   /// Reserves memory for the response, once; false if there is none. Must precede the claim.
   mutating func reserve(for caller: Caller) -> Bool {
     guard reserved == 0 else { return true }

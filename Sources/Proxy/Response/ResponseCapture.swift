@@ -80,7 +80,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
         return body
       }
     }
-    delivery.releaseCapture()
+    delivery.settleCapture(0)
     return nil
   }
 
@@ -156,7 +156,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
       copy?.writeImmutableBuffer(piece)
     } else {
       copy = nil
-      delivery.releaseCapture()
+      delivery.settleCapture(0)
     }
   }
 }

@@ -17,6 +17,9 @@ extension RequestRunner {
     let origin = TraceStamp.take(from: &response)
     if let origin { delivery.logEntry.trace?.origin = origin() }
     guard delivery.responseState == .none else { return cut() }
+    guard head.method == .head || delivery.admit(response.body, of: record) else {
+      return refuse(.overloaded(.busy, retryAfter: 1000))
+    }
     delivery.logEntry.status = response.status
     delivery.logEntry.outcome = .replayed
     delivery.logEntry.source = source

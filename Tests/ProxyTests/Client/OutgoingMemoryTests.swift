@@ -91,12 +91,15 @@ struct OutgoingMemoryTests {
     var first = OutgoingMemory(of: loop.connection())
     var second = OutgoingMemory(of: loop.connection())
     #expect(first.countsBody)
-    let shared = [
-      first.share(bodies[0], recordedAt: Self.recordedAt, beside: 0),
-      second.share(bodies[1], recordedAt: Self.recordedAt, beside: 0),
+    let areAdmitted = [
+      first.admit(bodies[0], recordedAt: Self.recordedAt, isShared: true, beside: 0),
+      second.admit(bodies[1], recordedAt: Self.recordedAt, isShared: true, beside: 0),
     ]
+    #expect(areAdmitted == [true, true])
     #expect(!first.countsBody && first.heldBytes == 0 && loop.bytes == Loop.part)
-    let addresses = try shared.map { try #require($0).withUnsafeReadableBytes { $0.baseAddress } }
+    let addresses = try [first.sharedBytes, second.sharedBytes].map {
+      try #require($0).withUnsafeReadableBytes { $0.baseAddress }
+    }
     #expect(addresses[0] == addresses[1])
     first.leaveBody()
     first.leaveBody()
@@ -112,17 +115,24 @@ struct OutgoingMemoryTests {
     _ = large.count(Loop.part, beside: 0)
     var memory = OutgoingMemory(of: connection)
     let body = ByteBuffer(repeating: 7, count: Loop.part / 2)
-    let shared = memory.share(body, recordedAt: Self.recordedAt, beside: 0)
-    #expect(shared == nil && memory.countsBody && loop.bytes == Loop.part)
+    for isShared in [true, false] {
+      let isAdmitted = memory.admit(body, recordedAt: Self.recordedAt, isShared: isShared, beside: 0)
+      #expect(!isAdmitted && !memory.isAdmitted && memory.countsBody && loop.bytes == Loop.part)
+    }
   }
 
-  @Test func `a body is counted once it is decided in which way`() {
-    var memory = OutgoingMemory(of: Loop().connection())
-    memory.awaitFirstWrite()
-    #expect(!memory.countsBody)
-    memory.leaveBody()
-    #expect(!memory.countsBody)
-    memory.countBody()
-    #expect(memory.countsBody)
+  @Test func `a piece of an admitted response goes out although no memory is left`() {
+    let loop = Loop()
+    let connection = loop.connection()
+    var large = OutgoingMemory(of: connection)
+    _ = large.count(Loop.part, beside: 0)
+    var memory = OutgoingMemory(of: connection)
+    let isTakenBefore = memory.take(64 << 10, beside: 0)
+    #expect(!isTakenBefore && memory.heldBytes == 0)
+    memory.isAdmitted = true
+    let isTaken = memory.take(64 << 10, beside: 0)
+    #expect(isTaken && memory.heldBytes == 64 << 10 && loop.bytes == Loop.part + (64 << 10))
+    memory.drop()
+    #expect(loop.bytes == Loop.part)
   }
 }

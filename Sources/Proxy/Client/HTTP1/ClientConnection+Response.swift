@@ -13,6 +13,14 @@ extension ClientConnection: DeliveryChannel {
 
   var isWritable: Bool { outgoing.isEmpty && context?.channel.isWritable == true }
 
+  func admit() { outgoingMemory.isAdmitted = true }
+
+  func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
+    outgoingMemory.admit(
+      body, recordedAt: record.recordedAt, isShared: body.readableBytes > Self.pieceBytes,
+      beside: requestBytes)
+  }
+
   func respond(with response: ClientResponse) -> Int {
     guard let delivery else { return 0 }
     let minorVersion = delivery.request.head.minorVersion
@@ -35,25 +43,12 @@ extension ClientConnection: DeliveryChannel {
       response.head, framing: framing, minorVersion: minorVersion, isClosing: isClosing, bodyCapacity: 0)
     let before = outgoing.count
     outgoing.append(head: head)
-    outgoing.append(response.body)
+    outgoing.append(outgoingMemory.sharedBytes ?? response.body)
     outgoing.appendEnd(trailers: response.trailers)
     let count = outgoing.count - before
     machine.responseQueued()
-    if case .recorded(let record, _) = response.head.source {
-      writeRecorded(response.body, of: record)
-    } else {
-      settleOutgoing()
-    }
+    settleOutgoing()
     return count
-  }
-
-  private func writeRecorded(_ body: ByteBuffer, of record: CompletedRecord) {
-    outgoingMemory.awaitFirstWrite()
-    writeOutgoing()
-    outgoingMemory.countBody()
-    if !outgoing.isEmpty { share(body, of: record) }
-    account()
-    finishIfWritten()
   }
 
   func begin(_ head: ClientResponseHead, with piece: ByteBuffer) -> Int {
@@ -186,18 +181,10 @@ extension ClientConnection {
 extension ClientConnection {
   private var requestBytes: Int { delivery?.heldBytes ?? 0 }
 
-  /// Counts the bytes that wait for the client now. A response that finds no memory is cut; its outcome stays recorded.
+  /// Counts the bytes that wait for the client now. A response that finds no memory is cut.
   func account() {
     let waiting = unread + (outgoingMemory.countsBody ? outgoing.count : 0)
     if !outgoingMemory.count(waiting, beside: requestBytes) { cutWithoutMemory() }
-  }
-
-  /// Reads the rest of a recorded body from the buffer that others read already.
-  private func share(_ body: ByteBuffer, of record: CompletedRecord) {
-    guard
-      let shared = outgoingMemory.share(body, recordedAt: record.recordedAt, beside: requestBytes)
-    else { return cutWithoutMemory() }
-    outgoing.replace(body, by: shared)
   }
 
   /// Drops everything that waits for the client.

@@ -274,6 +274,7 @@ extension ClientConnection {
   func finish(_ delivery: Delivery) {
     if delivery.configuration !== downstream.configuration { decoder.adopt(downstream.limits.head) }
     self.delivery = nil
+    outgoingMemory.isAdmitted = false
     let hasUndecoded = inbound.readableBytes > 0
     switch machine.responseEnded(hasUndecoded: hasUndecoded) {
     case .awaitNext: updateReading()

@@ -36,8 +36,5 @@ struct OutgoingResponse {
   /// Takes out the next bytes, at most `limit`.
   mutating func next(upTo limit: Int) -> ByteBuffer? { bytes.next(upTo: limit) }
 
-  /// Reads the rest of the body from another buffer with the same bytes.
-  mutating func replace(_ body: ByteBuffer, by other: ByteBuffer) { bytes.replace(body, by: other) }
-
   mutating func removeAll() { bytes.removeAll() }
 }

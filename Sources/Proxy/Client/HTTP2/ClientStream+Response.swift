@@ -22,6 +22,15 @@ extension ClientStream: DeliveryChannel {
   /// Whether the client has not taken all of the response that was written.
   var hasUnread: Bool { unwritten > 0 || !outgoing.isEmpty }
 
+  func admit() { outgoingMemory.isAdmitted = true }
+
+  func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
+    guard machine.isOpen else { return true }
+    return outgoingMemory.admit(
+      body, recordedAt: record.recordedAt, isShared: body.readableBytes > Self.sharedAbove,
+      beside: delivery?.heldBytes ?? 0)
+  }
+
   func respond(with response: ClientResponse) -> Int {
     let head = HPACKHeaders(response.head)
     let hasContent = response.head.content != .none
@@ -29,7 +38,7 @@ extension ClientStream: DeliveryChannel {
     let count = hasContent ? response.body.readableBytes : 0
     write(head, isEnd: count == 0 && trailers.isEmpty && !machine.isMalformed)
     machine.responseCompleted()
-    if count > 0 { write(response.body, of: response.head) }
+    if count > 0 { queue(response.body) }
     conclude(with: trailers, isDue: count == 0 && !trailers.isEmpty)
     return head.byteCount + count + trailers.byteCount
   }
@@ -170,25 +179,18 @@ extension ClientStream {
 
 // The memory that a response holds until its client has taken it.
 extension ClientStream {
-  /// Queues the body of a whole response. A response that finds no memory is reset; its outcome stays recorded.
-  private func write(_ body: ByteBuffer, of head: ClientResponseHead) {
+  /// Queues the body of a whole response. A response that finds no memory is reset.
+  private func queue(_ body: ByteBuffer) {
     let count = body.readableBytes
     guard machine.isOpen else { return }
-    if OutgoingMemory.isSmall(count) {
+    if let shared = outgoingMemory.sharedBytes {
+      outgoing.append(shared)
+    } else if OutgoingMemory.isSmall(count) {
       outgoingMemory.force(count)
       outgoing.append(body)
-    } else if case .recorded(let record, _) = head.source, count > Self.sharedAbove {
-      share(body, of: record)
     } else if hold(count) {
       outgoing.append(body)
     }
-  }
-
-  private func share(_ body: ByteBuffer, of record: CompletedRecord) {
-    guard
-      let shared = outgoingMemory.share(body, recordedAt: record.recordedAt, beside: delivery?.heldBytes ?? 0)
-    else { return resetWithoutMemory() }
-    outgoing.append(shared)
   }
 
   /// Takes memory for bytes that wait for the client. If there is none, resets the stream and returns false.

@@ -27,6 +27,23 @@ struct BatchSettingsTests {
     #expect(found.contains { $0.contains("routes[0].\(name): cannot be combined with batch") }, "\(found)")
   }
 
+  @Test func `sources of keys in the defaults are refused at each batch that inherits them`() {
+    let text =
+      upstream + """
+        defaults: {caller: {parts: [address]}, key: {from: ["header:X"], max_length: 9}}
+        routes:
+          - {name: a, match: {path: /a}, \(Self.batch)}
+          - {name: b, match: {path: /b}}
+          - {name: c, match: {path: /c}, profile: square, \(Self.batch)}
+        """
+    let found = issues(text)
+    #expect(found.count == 1, "\(found)")
+    #expect(
+      found.first?.contains("routes[0].batch: cannot be combined with key.from of the defaults") == true,
+      "\(found)")
+    #expect(issues(text.replacing("from: [\"header:X\"], ", with: "")).isEmpty)
+  }
+
   @Test(arguments: [
     ("batch: {items: /orders, key: /id}", "routes[0].batch.results: is missing"),
     ("batch: {items: orders, key: /id, results: /r}", "routes[0].batch.items: must be a JSON pointer"),

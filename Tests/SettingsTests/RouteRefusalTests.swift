@@ -209,8 +209,12 @@ struct RouteRefusalTests {
       "must be a status from 200 to 599, or a class from 2xx to 5xx"
     ),
     (
-      "key: {from: [\"header:Idempotency-Key\", \"header:Connection\"]}", 39, "key.from[1]",
-      "names a field of the connection, of one message or of Semel, which cannot carry a key"
+      "match: {headers: {Host: h}}", 18, "match.headers.Host",
+      "names the host, which is part of the endpoint; take it out, or write match.host for one host"
+    ),
+    (
+      "key: {from: [\"header:Idempotency-Key\", \"header:host\"]}", 39, "key.from[1]",
+      "names the host, which is part of the endpoint; take it out, or write match.host for one host"
     ),
     (
       "key: {format: uuid, max_length: 10}", 32, "key.max_length",
@@ -234,15 +238,22 @@ struct RouteRefusalTests {
   }
 
   @Test(arguments: [
-    "Connection", "host", "Content-Length", "Transfer-Encoding", "Keep-Alive", "TE", "Upgrade",
-    "Proxy-Authorization", "Expect", "Idempotency-Request-Id", "Idempotency-Attempt", "Idempotency-Status",
-    "Idempotency-Outcome",
-  ]) func `a key in a field that cannot carry one is refused`(name: String) {
-    #expect(
-      issues(route("key: {from: [\"header:\(name)\"]}")) == [
-        "2:\(offset + 13): routes[0].key.from[0]: names a field of the connection, of one message or of Semel, "
-          + "which cannot carry a key"
-      ])
+    "Connection", "content-length", "Transfer-Encoding", "Keep-Alive", "TE", "Trailer", "Upgrade", "Expect",
+    "Proxy-Authorization", "Idempotency-Request-Id", "Idempotency-Attempt", "Idempotency-Outcome",
+  ]) func `a field that differs between deliveries identifies no request`(name: String) {
+    let reason =
+      "names a field of the connection, of one message or of Semel, which may differ from one delivery of a request "
+      + "to the next; name one that the client sets for the request"
+    let places = [
+      ("key: {from: [\"header:\(name)\"]}", 13, "key.from[0]"),
+      ("match: {headers: {\(name): a}}", 18, "match.headers.\(name)"),
+      ("fingerprint: {headers: [\(name)]}", 24, "fingerprint.headers[0]"),
+    ]
+    for (members, column, path) in places {
+      #expect(issues(route(members)) == ["2:\(offset + column): routes[0].\(path): \(reason)"])
+    }
+    let caller = upstream + "routes: [{name: r, caller: {parts: [\"header:\(name)\"]}}]"
+    #expect(issues(caller) == ["2:37: routes[0].caller.parts[0]: \(reason)"])
   }
 
   @Test func `a format that contradicts the defaults is refused at the route, an inherited ignore is not`() {

@@ -31,6 +31,17 @@ struct RouteTests {
     }
   }
 
+  @Test(arguments: ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0001]", "[::0.0.0.1]"])
+  func `an IPv6 address is compared in its canonical form`(host: String) throws {
+    try expectRoute("match: {host: \"\(host)\"}") { $0.match = RouteMatch(host: "[::1]") }
+  }
+
+  @Test(arguments: ["[::1::2]", "[1:2:3]", "[1.2.3.4]", "[]", "[::1]:80]"])
+  func `brackets around something else than an IPv6 address are refused`(host: String) {
+    let message = "routes[0].match.host: must have an IPv6 address between [ and ], such as [2001:db8::1]"
+    #expect(issues(route("match: {host: \"\(host)\"}")) == ["2:62: \(message)"])
+  }
+
   @Test func `the members that identify a request are read`() throws {
     try expectRoute(
       """

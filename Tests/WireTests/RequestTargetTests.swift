@@ -76,7 +76,9 @@ struct RequestTargetTests {
       ("b", "http://A:81/", "a", 81), ("127.0.0.1:80", "/", "127.0.0.1", 80),
       ("[2001:DB8::1]:443", "/", "[2001:db8::1]", 443), ("256.0.0.1", "/", "256.0.0.1", nil),
       ("1.2.3", "/", "1.2.3", nil), ("1.2.3.4.", "/", "1.2.3.4", nil),
-      ("a:", "/", "a", nil),
+      ("a:", "/", "a", nil), ("[0:0:0:0:0:0:0:1]", "/", "[::1]", nil), ("[0::1]:80", "/", "[::1]", 80),
+      ("b", "http://[2001:DB8:0:0:1:00:0:0001]:81/", "[2001:db8::1:0:0:1]", 81), ("[0::]", "/", "[::]", nil),
+      ("[::FFFF:102:304]", "/", "[::ffff:1.2.3.4]", nil), ("[::ffff:1.2.3.4]", "/", "[::ffff:1.2.3.4]", nil),
     ] as [(String, String, String, UInt16?)])
   func `the host is the target's, or else the Host field's`(
     _ field: String, _ text: String, _ name: String, _ port: UInt16?
@@ -86,6 +88,11 @@ struct RequestTargetTests {
     let host = try #require(try RequestHost(of: head, target: RequestTarget(head)))
     #expect(String(buffer: host.name) == name)
     #expect(host.port == port)
+  }
+
+  @Test(arguments: ["[1:2:3]", "[:::]", "[1::2::3]", "[12345::]", "[::1.2.3]", "[1:2:3:4:5:6:7:8:]:80"])
+  func `brackets around something else than an IPv6 address are refused`(text: String) {
+    #expect(throws: WireError.badHost) { try RequestHost(ByteBuffer(string: text)) }
   }
 
   @Test(arguments: [

@@ -91,6 +91,7 @@ struct StrictnessTests {
     ("\(fields)Transfer-Encoding: gzip\r\n\r\n", .badTransferCoding),
     ("\(fields)Transfer-Encoding: chunked, gzip\r\n\r\n", .badTransferCoding),
     ("\(fields)Transfer-Encoding: identity\r\n\r\n", .badTransferCoding),
+    ("\(fields)Transfer-Encoding: xchunked\r\n\r\n", .badTransferCoding),
     ("\(fields)Transfer-Encoding: chunked, gzip, chunked\r\n\r\n", .badTransferCoding),
     ("\(chunked)\r\n", .badChunk),
     ("\(chunked)+1\r\nx\r\n0\r\n\r\n", .badChunk),

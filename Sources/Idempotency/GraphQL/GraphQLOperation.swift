@@ -36,19 +36,22 @@ extension GraphQLOperation {
   }
 }
 
-/// The parameters of a URL that some servers prefer to members of the body.
+/// The parameters of a URL that some servers prefer to members of the body. Some also ignore the letter case of names.
 private struct URLParameters {
+  /// The parameters that replace the document, in lower case.
+  private static let documents = ["query", "extensions", "id", "documentid", "doc_id", "queryid"]
+
   var replaceDocument = false
   var replaceName = false
 
   init(_ query: ByteBuffer?) {
     guard let query, query.readableBytes > 0 else { return }
     query.withUnsafeReadableBytes { text in
-      func has(_ name: String) -> Bool {
-        if case .absent = FormPairs.find(name, in: text, as: .decoded) { false } else { true }
+      for pair in FormPairs(text) {
+        let name = PercentText(UnsafeRawBufferPointer(rebasing: text[pair.name]), as: .decoded)
+        if Self.documents.contains(where: name.readsIgnoringCase) { replaceDocument = true }
+        if name.readsIgnoringCase("operationname") { replaceName = true }
       }
-      replaceDocument = ["query", "extensions", "documentId", "id"].contains(where: has)
-      replaceName = has("operationName")
     }
   }
 }

@@ -8,6 +8,29 @@ enum Token {
     return text.lowercased()
   }
 
+  /// The name, in lower case, of a field that identifies requests: their key, caller, route or payload.
+  ///
+  /// It must be one that all deliveries of an intent have alike, however their connections and bodies are framed.
+  static func identityField(_ text: some StringProtocol) throws(Refusal) -> String {
+    let name = try fieldName(text)
+    let field = Array(name.utf8).withUnsafeBytes(FieldName.recognise)
+    if field == .host {
+      throw Refusal(
+        "names the host, which is part of the endpoint; take it out, or write match.host for one host")
+    }
+    guard !unfit.contains(field) else {
+      throw Refusal(
+        "names a field of the connection, of one message or of Semel, which may differ from one delivery of a request "
+          + "to the next; name one that the client sets for the request")
+    }
+    return name
+  }
+
+  /// The fields that identify no request.
+  private static let unfit: FieldNameSet = [
+    .hopByHop, .length, .ownRequest, .ownResponse, FieldNameSet(.expect),
+  ]
+
   /// A scheme of `Authorization`, in lower case.
   static func scheme(_ text: String) throws(Refusal) -> String {
     guard isToken(text) else { throw Refusal("must be a scheme of Authorization, such as GNAP") }

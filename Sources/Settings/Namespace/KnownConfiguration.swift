@@ -105,6 +105,8 @@ extension KnownConfiguration.Route {
   }
 
   private var match: RouteMatch? {
+    // Earlier versions kept an IPv6 address as it was written.
+    let host = self.host.map { IPAddress(literal: $0)?.literal ?? $0 }
     var match = RouteMatch(methods: methods, host: host)
     if let path {
       guard let pattern = try? PathPattern(parsing: path) else { return nil }

@@ -22,10 +22,22 @@ extension RouteDraft {
     for (name, reason) in batchConflicts where section.isSound(name, "batch") {
       (section[name] ?? member).refuse("cannot be combined with batch: \(reason)")
     }
-    if section.isSound("key", "batch"), section["key"].map(hasSources) == true {
-      section["key"]?.refuse("has from, but each item of a batch has its key at batch.key; take from out")
-    }
+    refuseKeySources(section, member)
     policy.key.from = [batch.keySource]
+  }
+
+  /// Refuses `key.from`, of the route or of `defaults`.
+  ///
+  /// - Parameter member: The place of an error in what the route inherits.
+  private func refuseKeySources(_ section: Section, _ member: Value) {
+    guard hasKeySources, section.isSound("key", "batch") else { return }
+    if let key = section["key"], hasSources(key) {
+      key.refuse("has from, but each item of a batch has its key at batch.key; take from out")
+    } else if !section.reader.hasRefused("defaults.key") {
+      member.refuse(
+        "cannot be combined with key.from of the defaults, since each item of a batch has its key at batch.key; "
+          + "take from out there, and write it at the other routes")
+    }
   }
 
   private func hasSources(_ key: Value) -> Bool {

@@ -10,7 +10,7 @@ extension CallerPart {
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2 else { throw Refusal("must be \(allowed)") }
     switch parts[0] {
-    case "header": return .header(try Token.fieldName(parts[1]))
+    case "header": return .header(try Token.identityField(parts[1]))
     case "cookie":
       guard Token.isToken(parts[1]) else { throw Refusal("must name a cookie, such as cookie:session") }
       return .cookie(String(parts[1]))

@@ -1,5 +1,4 @@
 import Idempotency
-import Wire
 
 extension KeySource {
   static let allowed = "header:NAME, query:NAME, json:/pointer, form:NAME or payload"
@@ -12,7 +11,7 @@ extension KeySource {
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, !parts[1].isEmpty else { throw Refusal("must be \(allowed)") }
     switch parts[0] {
-    case "header": return .header(try keyField(parts[1]))
+    case "header": return .header(try Token.identityField(parts[1]))
     case "query": return .query(String(parts[1]))
     case "json": return .json(try JSONPointer.parse(parts[1]))
     case "form": return .form(String(parts[1]))
@@ -45,20 +44,6 @@ extension KeySource {
     if parts.count > maxParts { return "must have \(maxParts) parts at most" }
     return Set(parts).count < parts.count ? "names a part twice; take one of them out" : nil
   }
-
-  /// A field's name, in lower case. A field that belongs to one message or one connection cannot name an operation.
-  private static func keyField(_ text: Substring) throws(Refusal) -> String {
-    let name = try Token.fieldName(text)
-    guard !unfit.contains(Array(name.utf8).withUnsafeBytes(FieldName.recognise)) else {
-      throw Refusal("names a field of the connection, of one message or of Semel, which cannot carry a key")
-    }
-    return name
-  }
-
-  /// The fields that cannot carry a key.
-  private static let unfit: FieldNameSet = [
-    .hopByHop, .length, .ownRequest, .ownResponse, FieldNameSet(.host, .expect),
-  ]
 }
 
 extension JSONPointer {

@@ -10,6 +10,8 @@ struct RouteDraft {
   var patterns = OutcomePatterns()
   /// Whether `remember` is given. Otherwise it follows a longer `retention`.
   var hasRemember = false
+  /// Whether `key.from` is given, by the route or by `defaults`.
+  var hasKeySources = false
   /// Whether all clients are one caller, so that no parts are needed.
   var sharesCaller = false
 
@@ -47,7 +49,10 @@ struct RouteDraft {
   /// Reads the members by which requests find their records.
   private mutating func readIdentity(_ section: Section) {
     section.choice("idempotency", into: &policy.idempotency)
-    section.section("key") { policy.key.read($0) }
+    section.section("key") { key in
+      policy.key.read(key)
+      if key["from"] != nil { hasKeySources = true }
+    }
     section.section("caller") { readCaller($0) }
     section.choice("endpoint", into: &policy.endpoint)
     section.choice("spelling", into: &policy.spelling)
@@ -77,6 +82,8 @@ struct RouteDraft {
     }
     guard let profile else { return }
     policy.adopt(profile)
+    // Its sources take the place of those of `defaults`.
+    hasKeySources = false
     if profile == .webhook { sharesCaller = true }
   }
 
@@ -124,7 +131,7 @@ struct RouteDraft {
     section.choice("body", into: &body)
     let headers = section.member("headers")?
       .list("a list of header names", of: "a header's name") { text throws(Refusal) in
-        try Token.fieldName(text)
+        try Token.identityField(text)
       }
     let ignore = section.member("ignore")?
       .list("a list of JSON pointers", of: "a JSON pointer") { text throws(Refusal) in

@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 extension RouteMatch {
   mutating func read(_ section: Section) {
@@ -39,7 +40,7 @@ extension RouteMatch {
     var first: [String: Value] = [:]
     headers = members.compactMap { name, value in
       do throws(Refusal) {
-        let name = try Token.fieldName(name)
+        let name = try Token.identityField(name)
         if let other = first[name] {
           let line = other.keyPosition.line
           throw Refusal("is the same header as in line \(line), in other letters; take one of them out")
@@ -64,9 +65,14 @@ extension RouteMatch {
   }
 
   private static func parseHost(_ text: String) throws(Refusal) -> String {
-    let bare = text.hasPrefix("[") && text.hasSuffix("]") ? try HostPort.parse(text, port: 0).host : text
+    if text.hasPrefix("["), text.hasSuffix("]") {
+      guard let address = IPAddress(literal: text) else {
+        throw Refusal("must have an IPv6 address between [ and ], such as [2001:db8::1]")
+      }
+      return address.literal
+    }
     let name = text.hasPrefix("*.") ? String(text.dropFirst(2)) : text
-    guard bare != text || HostPort.isName(name), !name.hasPrefix(".") else {
+    guard HostPort.isName(name), !name.hasPrefix(".") else {
       throw Refusal("must be one host name without a port, such as api.example.com or *.example.com")
     }
     // A request's host is compared without the root's dot.

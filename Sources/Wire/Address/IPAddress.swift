@@ -46,6 +46,17 @@ public struct IPAddress: Hashable, Sendable {
     }
   }
 
+  /// Parses an IPv6 literal of a host, as in `[::1]`: an address in brackets, without zone (RFC 3986, section 3.2.2).
+  public init?(literal: String) {
+    guard literal.hasPrefix("["), literal.hasSuffix("]"), literal.utf8.contains(UInt8(ascii: ":")) else {
+      return nil
+    }
+    self.init(String(literal.dropFirst().dropLast()))
+  }
+
+  /// The canonical IPv6 literal of the address in a host, for comparing. An IPv4 address is written as a mapped one.
+  public var literal: String { isIPv4 ? "[::ffff:\(text)]" : "[\(text)]" }
+
   /// The canonical text of the address, for comparing and writing: dotted for IPv4, else as in RFC 5952.
   public var text: String {
     if isIPv4 {

@@ -2,7 +2,8 @@ import NIOCore
 
 /// The host to which a request is directed.
 public struct RequestHost: Sendable, Equatable {
-  /// The host in lower case, without port and without the root's dot; an IPv6 address with its brackets.
+  /// The host in lower case, without port and without the root's dot; an IPv6 address in its canonical form (RFC 5952),
+  /// with its brackets.
   public let name: ByteBuffer
   /// The port; `nil` if none is given.
   public let port: UInt16?
@@ -27,7 +28,11 @@ public struct RequestHost: Sendable, Equatable {
     guard let (parsed, hasCapitals) = parsed,
       let slice = authority.getSlice(at: authority.readerIndex, length: parsed.host.count)
     else { return nil }
-    name = hasCapitals ? Self.lowercased(slice) : slice
+    if slice.readableBytesView.first == UInt8(ascii: "[") {
+      name = try Self.canonical(slice)
+    } else {
+      name = hasCapitals ? Self.lowercased(slice) : slice
+    }
     port = parsed.port
   }
 
@@ -49,6 +54,13 @@ public struct RequestHost: Sendable, Equatable {
       }
     }
     return parts == 4 && digits > 0
+  }
+
+  /// The one spelling of an IPv6 address. Otherwise a route's host would miss requests in the other ones.
+  @inline(never)
+  private static func canonical(_ literal: ByteBuffer) throws(WireError) -> ByteBuffer {
+    guard let address = IPAddress(literal: String(buffer: literal)) else { throw .badHost }
+    return ByteBuffer(string: address.literal)
   }
 
   private static func lowercased(_ bytes: ByteBuffer) -> ByteBuffer {

@@ -69,7 +69,7 @@ struct RecordIDTests {
     #expect(try Identity(host: host).id() == Identity().id())
   }
 
-  @Test(arguments: ["127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080", "10.1.2.3"])
+  @Test(arguments: ["127.0.0.1", "127.0.0.1:8080", "[::1]", "[0:0::1]:8080", "10.1.2.3"])
   func `an IP literal counts as no host`(host: String) throws {
     #expect(try Identity(host: host).id() == Identity(host: "").id())
   }

@@ -65,12 +65,21 @@ struct GraphQLOperationTests {
       #expect(try operation(body, type: type) == .mutation)
     }
     #expect(try operation(body, coding: "gzip") == .mutation)
-    for query in ["query=x", "a=b&que%72y=x", "extensions=x", "documentId=x", "id=x"] {
-      #expect(try operation(body, query: query) == .mutation)
+    for query in [
+      "query=x", "a=b&que%72y=x", "extensions=x", "documentId=x", "doc_id=x", "queryId=x", "id=x", "Query=x",
+      "QUERY", "a=b&QUE%52Y=x", "Extensions=x", "documentid=x", "Id=3",
+    ] {
+      #expect(try operation(body, query: query) == .mutation, "\(query)")
+    }
+    for query in ["q=x", "querys=x", "quer=x", "a=query", "[query]=x", "ids=x"] {
+      #expect(try operation(body, query: query) == .other, "\(query)")
     }
     #expect(try operation(body, query: "operationName=Q") == .other)
     let both = #"{"query":"query Q { a } mutation M { b }","operationName":"Q"}"#
     #expect(try operation(both) == .other)
-    #expect(try operation(both, query: "operationName=M") == .mutation)
+    for query in ["operationName=M", "OperationName=M", "a&operationname=M", "OPERATION%4EAME=M"] {
+      #expect(try operation(both, query: query) == .mutation, "\(query)")
+    }
+    #expect(try operation(both, query: "operation=M") == .other)
   }
 }

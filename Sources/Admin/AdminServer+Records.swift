@@ -51,7 +51,8 @@ extension AdminServer {
 
   private static func id(_ context: AdminContext) throws -> RecordID {
     guard let text = context.parameters.get("id"), let id = RecordID(text: text) else {
-      throw AdminError(.badRequest, "a record's id has 43 characters, as Idempotency-Request-Id tells it")
+      throw AdminError(
+        .badRequest, "a record's id is the 43 characters of Idempotency-Request-Id (in the log, of record)")
     }
     return id
   }

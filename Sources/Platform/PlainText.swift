@@ -12,8 +12,11 @@ extension SocketAddress {
 
 /// The system's text for an error, without the names of the functions that it passed through.
 public func plainText(of error: any Error) -> String {
-  guard let error = error as? IOError else { return "\(error)" }
-  return String(cString: strerror(error.errnoCode))
+  if let error = error as? IOError { return String(cString: strerror(error.errnoCode)) }
+  let text = "\(error)"
+  // BoringSSL's own text names a file of its source.
+  return text.contains("CERTIFICATE_VERIFY_FAILED")
+    ? "the server's certificate has expired, or is of no authority that is trusted (tls.ca)" : text
 }
 
 /// The failure to listen on an address. Its description includes the address, which the system's own text lacks.

@@ -12,6 +12,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   private let logger: Logger
   private let loops: Int
   private let strayBytes: StrayBytes
+  private var connectFailures = ConnectFailures()
   let tls: BackendTLS
   private var pools: [ConnectionPool] = []
   private var isShutDown = false
@@ -23,7 +24,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   /// - Parameters:
   ///   - context: The event loop that the transport is confined to. Call `begin` and `shutdown` on it.
   ///   - loops: The number of event loops. Each gets its share of an upstream's `maxConnections`.
-  ///   - logger: The logger of repeated attempts to connect, and of stray bytes.
+  ///   - logger: The logger of backends that cannot be reached, of repeated attempts to connect, and of stray bytes.
   ///   - strayBytes: The counts of stray bytes, shared with the other loops.
   ///   - tls: The TLS clients, shared with the other loops.
   public init(
@@ -69,6 +70,14 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
       Content-Length, a body in response to HEAD or with 204 or 304, a second response to one request, or a message \
       about an idle connection
       """, metadata: ["upstream": "\(name)", "connections": "\(count)"])
+  }
+
+  /// No connection for a request came about, and none is tried again.
+  func didFailToConnect(to name: String, because reason: String) {
+    guard let count = connectFailures.count(of: name, at: .now()) else { return }
+    logger.warning(
+      "a backend cannot be reached; the next line about it comes in a minute at the earliest",
+      metadata: ["upstream": "\(name)", "reason": "\(reason)", "requests": "\(count)"])
   }
 
   func logRetry(of name: String, after reason: String, in delay: Milliseconds) {

@@ -28,7 +28,11 @@ struct OperatorAccessTests {
         #expect(await rig.semel.status(of: page) == 401, "\(page)")
       }
       let refused = try await rig.key(["list"], ends: .code(1))
-      #expect(refused.errors.contains("send the admin token"))
+      #expect(refused.errors.contains("wants its admin token"), "\(refused.errors)")
+      let other = secrets.file("other")
+      try "somebody\n".write(toFile: other, atomically: true, encoding: .utf8)
+      let mistaken = try await rig.key(["list", "--token-file", other], ends: .code(1))
+      #expect(mistaken.errors.contains("does not take the token in \(other)"), "\(mistaken.errors)")
       try await rig.key(["list", "--token-file", secrets.file("token")])
       let health = try ManagedProcess(
         [SemelProcess.binary, "health", "--admin", "http://127.0.0.1:\(rig.semel.ports.admin)"])

@@ -81,7 +81,7 @@ class Image(unittest.TestCase):
 
     def test_compose_with_sentinel_and_cluster(self):
         base = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-        for topology, count in (("sentinel", 2), ("cluster", 6)):
+        for topology, count in (("sentinel", 3), ("cluster", 6)):
             added = yaml.safe_load((DEPLOY / f"compose/{topology}.yaml").read_text())
             services = chart.merged(base["services"], added["services"])
             volumes = base["volumes"].keys() | added["volumes"].keys()

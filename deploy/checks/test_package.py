@@ -61,7 +61,8 @@ class Package(unittest.TestCase):
         names = [member.name for member in members]
         self.assertEqual(names, sorted(names, key=lambda name: name.split("/")))
         found = {re.sub(strip, "", m.name): m.mode for m in members if m.isfile()}
-        documents = {f"{next(n for n in files if n.endswith('README.md'))[:-9]}{p.name}" for p in DEPLOY.glob("*.md")}
+        pages = [p.name for p in DEPLOY.glob("*.md")] + ["CONTRACT.md", "monitoring/alerts.yaml", "monitoring/board.json"]
+        documents = {f"{next(n for n in files if n.endswith('README.md'))[:-9]}{page}" for page in pages}
         self.assertEqual(found, {**dict.fromkeys(documents, 0o644), **files})
 
     def test_the_same_binary_makes_the_same_bytes(self):
@@ -111,6 +112,14 @@ class Package(unittest.TestCase):
         for path in re.findall(r"(?m)^Exec\w+=(/usr/\S+)", unit) + re.findall(r"file:(\S+)", unit):
             self.assertTrue((self.tree / path[1:]).exists(), path)
         self.assertNotIn("/usr/local", unit)
+
+    def test_the_pages_find_the_contract(self):
+        folder = self.tree / "usr/share/doc/semel"
+        for page in folder.glob("*.md"):
+            for link in re.findall(r"\]\(([^)#:]*(?:CONTRACT|README|clients)\.md|monitoring/[^)#:]*)", page.read_text()):
+                if not link.startswith(("loadtest/", "..")):
+                    self.assertTrue((folder / link).exists(), f"{page.name}: {link}")
+        self.assertIn("](CONTRACT.md#", (folder / "README.md").read_text())
 
     def test_the_manual_page_has_every_command_and_option(self):
         page = gzip.decompress((self.tree / "usr/share/man/man1/semel.1.gz").read_bytes()).decode()

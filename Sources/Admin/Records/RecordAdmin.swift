@@ -182,7 +182,8 @@ public struct RecordAdmin: Sendable {
         standing == .absent ? .notFound : .conflict,
         amends
           ? "only what an operator resolved can be amended, and before it is claimed again; this record is \(state)"
-          : "only an unknown outcome can be resolved; this record is \(state)")
+          : "only an unknown outcome can be resolved (amend corrects what an operator said); this record is \(state)"
+      )
     }
   }
 

@@ -42,7 +42,9 @@ struct Assembly {
       }
     } catch let refusal as IdentityRefusal {
       for reason in refusal.reasons { StandardError.print("semel: \(reason)") }
-      logger.critical("semel stops: \(IdentityRefusal.summary)", metadata: ["reasons": "\(refusal.reasons)"])
+      logger.critical(
+        "semel stops: \(IdentityRefusal.summary)",
+        metadata: ["reasons": "\(refusal.reasons.joined(separator: "; "))"])
       throw ExitCode.badConfiguration
     } catch {
       logger.critical("semel stops", metadata: ["error": "\(error)"])

@@ -29,13 +29,16 @@ struct Check: AsyncParsableCommand {
   }
 
   private func examine(_ store: StoreSettings) async throws {
-    guard case .redis(let redis) = store.place else { return }
+    guard case .redis(let redis) = store.place else {
+      return print("store: an embedded one, of which --live examines nothing")
+    }
     let settings = try RedisEndpointSettings(redis, in: store)
     let findings = await RedisExamination(settings, now: { Int64(Date().timeIntervalSince1970) }).findings()
     for finding in findings {
       StandardError.print("\(finding.isError ? "" : "warning: ")store: \(finding.text)")
     }
     if findings.contains(where: \.isError) { throw ExitCode.failure }
+    if findings.isEmpty { print("store: nothing is wrong with its servers") }
   }
 
   /// A number with its noun.

@@ -24,7 +24,7 @@ struct ConfigurationFile {
       throw Fault(lines: ["\(path): cannot be read; give the path of a configuration file"])
     }
     guard let text = String(validating: data, as: UTF8.self) else {
-      throw Fault(lines: ["\(path): is not UTF-8 text"])
+      throw Fault(lines: ["\(path): is not UTF-8 text; give the path of a configuration file"])
     }
     switch Settings.load(text: text, file: path, environment: ProcessInfo.processInfo.environment) {
     case .success(let settings): self.settings = settings

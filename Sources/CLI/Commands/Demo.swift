@@ -35,7 +35,9 @@ struct Demo: AsyncParsableCommand {
     let configuration = DemoConfiguration.text(
       port: port, backendPort: backendPort, store: folder.appendingPathComponent("semel.db").path)
     switch Settings.load(text: configuration, file: "demo", environment: [:]) {
-    case .success(let settings):
+    case .success(var settings):
+      // The demo's tokens stay, and its introduction comes first.
+      settings.warnings = []
       let introduction = DemoIntroduction(port: port, backendPort: backendPort)
       backend.onListening = { introduction.partIsListening() }
       try await Assembly(settings: settings) { introduction.partIsListening() }.run(beside: [backend])

@@ -7,21 +7,22 @@ struct Health: ParsableCommand {
     abstract: "Check whether a running Semel is ready, or alive.",
     discussion: "Exit code 0 if it is; 1 if it is not, or does not respond.")
 
-  @Option(help: "The admin listener.")
-  var admin = AdminCall.defaultURL
+  @Option(help: "The admin listener; without it SEMEL_ADMIN counts, else \(AdminCall.defaultURL).")
+  var admin: String?
 
   @Flag(help: "Check only whether it is alive, not whether it takes requests.")
   var live = false
 
   func run() throws {
-    var call = HTTPCall(url: admin + (live ? "/livez" : "/readyz"))
+    let url = AdminCall.url(admin)
+    var call = HTTPCall(url: url + (live ? "/livez" : "/readyz"))
     call.timeoutMilliseconds = 2000
     do {
       let response = try call.send()
       print(String(decoding: response.body, as: UTF8.self), terminator: "")
       if response.status != 200 { throw ExitCode.failure }
     } catch let failure as HTTPCall.Failure {
-      StandardError.print("semel: \(admin) does not respond: \(failure)")
+      AdminCall.printUnreachable(url, failure)
       throw ExitCode.failure
     }
   }

@@ -10,10 +10,10 @@ struct StoreCommand: ParsableCommand {
     discussion: "Works on the file itself, whether Semel runs or not. A Redis has tools of its own.",
     subcommands: [Stats.self, Backup.self])
 
-  /// The path of the embedded store that a configuration names.
+  /// The path of the embedded store that a configuration names. A relative one counts from the working directory.
   fileprivate static func path(in file: String) throws -> String {
     switch try ConfigurationFile.load(file).settings.store.place {
-    case .embedded(let path): return path
+    case .embedded(let path): return URL(fileURLWithPath: path).path
     case .redis:
       StandardError.print("semel: \(file): the store is a Redis; see INFO, DBSIZE and BGSAVE there")
       throw ExitCode.failure

@@ -1,3 +1,4 @@
+import Foundation
 import Hummingbird
 import Logging
 import NIOCore
@@ -45,15 +46,23 @@ struct DemoBackend: Service {
   }
 }
 
-/// The orders that the demo's backend has accepted, in memory.
+/// The orders that the demo's backend has accepted, each as JSON, in memory.
 private final class Orders: Sendable {
   private let bodies = Mutex<[String]>([])
 
   func add(_ body: String) -> String {
-    bodies.withLock { bodies in
-      bodies.append(body)
+    let json = Self.json(body)
+    return bodies.withLock { bodies in
+      bodies.append(json)
       return #"{"id":"ord_\#(bodies.count)","status":"created"}"#
     }
+  }
+
+  /// A body as an element of the list: as it is if it is JSON, else as a string.
+  private static func json(_ body: String) -> String {
+    let bytes = Data(body.utf8)
+    if (try? JSONSerialization.jsonObject(with: bytes, options: .fragmentsAllowed)) != nil { return body }
+    return (try? JSONEncoder().encode(body)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
   }
 
   func list() -> String {

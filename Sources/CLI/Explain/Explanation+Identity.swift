@@ -74,7 +74,8 @@ extension Explanation {
   /// The digests by which the log shows key and caller, where they can be computed without the store.
   mutating func explainDigests(_ call: KeyedCall) {
     guard let secret = settings.store.idSecret else {
-      return add("in the log", "under a key of the namespace's store, which is not read here")
+      return add(
+        "in the log", "as digests under a secret in the store, which is not read here: see `semel key find`")
     }
     let digests = LogDigests(secret: secret)
     add("in the log", "key=\(call.key.digestText(by: digests)) caller=\(call.caller.digestText(by: digests))")

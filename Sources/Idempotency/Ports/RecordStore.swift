@@ -231,3 +231,7 @@ public enum StoreError: Error, Equatable, Sendable {
     }
   }
 }
+
+extension StoreError: CustomStringConvertible {
+  public var description: String { text }
+}

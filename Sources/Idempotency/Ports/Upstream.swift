@@ -90,6 +90,16 @@ public enum UpstreamFailure: Error, Equatable, Sendable {
   case requestBody(String)
 }
 
+extension UpstreamFailure: CustomStringConvertible {
+  /// The reason as text, for a log.
+  public var description: String {
+    switch self {
+    case .notSent(let reason), .responseLost(let reason), .requestBody(let reason): reason
+    case .timedOut: "the response did not come in time"
+    }
+  }
+}
+
 /// The connections to backends. Confined to one event loop.
 public protocol Upstream: Sendable {
   associatedtype Exchange: UpstreamExchange

@@ -56,7 +56,7 @@ final class RedisEpoch: Sendable {
       state.known[key] = epoch
       state.lossCount += 1
       let loss =
-        "Redis came back without the records that it had; restart Semel to go on with the empty store"
+        "Redis came back without the records that it had; put its file back if you can, and restart Semel"
       state.loss = loss
       guard generation <= state.generation else {
         // Another process has found the same loss before.

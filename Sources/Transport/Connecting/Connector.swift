@@ -135,8 +135,7 @@ enum Connector {
       error.connectionErrors.first.map { reason($0.error) } ?? "its name is not known"
     case is ConnectTimeout: "connecting took too long"
     case ChannelError.connectTimeout: "connecting took too long"
-    case let error as IOError: String(cString: strerror(error.errnoCode))
-    default: "\(error)"
+    default: plainText(of: error)
     }
   }
 

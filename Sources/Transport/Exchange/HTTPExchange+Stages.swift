@@ -31,6 +31,7 @@ extension HTTPExchange {
     stage = .ended
     var random = SystemRandomNumberGenerator()
     guard let delay = backoff.next(using: &random), gate.allowsRetry(after: delay, now: .now) else {
+      pool.upstream.didFailToConnect(to: request.upstream.name, because: reason)
       return fail(reason)
     }
     pool.upstream.logRetry(of: request.upstream.name, after: reason, in: delay)

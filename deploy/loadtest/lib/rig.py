@@ -57,7 +57,8 @@ def verdict(failures, what):
 
 def address(url):
     parts = urllib.parse.urlparse(url)
-    assert parts.scheme == "http" and parts.hostname, f"{url}: load tests speak plain http://HOST:PORT"
+    if parts.scheme != "http" or not parts.hostname:
+        raise SystemExit(f"{url}: load tests speak plain http://HOST:PORT")
     return parts.hostname, parts.port or 80
 
 

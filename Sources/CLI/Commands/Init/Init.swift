@@ -32,7 +32,7 @@ struct Init: ParsableCommand {
       StandardError.print("semel: \(file) exists; give another name, or move it away")
       throw ExitCode.failure
     } catch {
-      StandardError.print("semel: \(file) cannot be written: \(error.localizedDescription)")
+      StandardError.print("semel: \(file) cannot be written: its folder must exist, and be yours to write to")
       throw ExitCode.failure
     }
     print(

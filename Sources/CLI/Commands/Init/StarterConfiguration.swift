@@ -49,6 +49,8 @@ struct StarterConfiguration {
     return """
         kind: redis                               # it must not evict, and should append to a file: `semel check --live`
         url: \(Self.quoted(store))
+        # username: semel                         # rather than a password in the url
+        # password_file: /run/secrets/redis
       """
   }
 

@@ -13,7 +13,18 @@ struct AdminCall: ParsableArguments {
   @Option(help: "The file with the admin token; without it SEMEL_ADMIN_TOKEN_FILE counts.")
   var tokenFile: String?
 
-  private var url: String { admin ?? Self.variable("SEMEL_ADMIN") ?? Self.defaultURL }
+  private var url: String { Self.url(admin) }
+
+  private var tokenPath: String? { tokenFile ?? Self.variable("SEMEL_ADMIN_TOKEN_FILE") }
+
+  /// The admin listener that an option names; without the option the one of the environment, else the default.
+  static func url(_ option: String?) -> String { option ?? variable("SEMEL_ADMIN") ?? defaultURL }
+
+  /// Prints that a listener was not reached, and which option names another one.
+  static func printUnreachable(_ url: String, _ failure: any Error) {
+    StandardError.print(
+      "semel: \(url) does not respond: \(failure); --admin or SEMEL_ADMIN names another listener")
+  }
 
   /// Returns a variable of the environment; an empty one counts as none.
   private static func variable(_ name: String) -> String? {
@@ -31,21 +42,30 @@ struct AdminCall: ParsableArguments {
     call.body = body
     // Also without a body, because the listener accepts changes only in JSON.
     if method != "GET" { call.fields.append("Content-Type: application/json") }
-    if let tokenFile = tokenFile ?? Self.variable("SEMEL_ADMIN_TOKEN_FILE") {
-      call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenFile).revealed)")
+    if let tokenPath {
+      call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenPath).revealed)")
     }
     let response: HTTPCall.Response
     do {
       response = try call.send()
     } catch {
-      StandardError.print("semel: \(url) does not respond: \(error)")
+      Self.printUnreachable(url, error)
       throw ExitCode.failure
     }
     guard 200..<300 ~= response.status else {
-      StandardError.print("semel: \(Self.reason(response))")
+      StandardError.print("semel: \(response.status == 401 ? tokenAdvice : Self.reason(response))")
       throw ExitCode.failure
     }
     return Data(response.body)
+  }
+
+  /// The way out where the listener does not take the token, or misses one.
+  private var tokenAdvice: String {
+    guard let tokenPath else {
+      return "\(url) wants its admin token: name the token's file by --token-file or SEMEL_ADMIN_TOKEN_FILE"
+    }
+    return
+      "\(url) does not take the token in \(tokenPath): it has the one that its token_file held when it started"
   }
 
   private static func reason(_ response: HTTPCall.Response) -> String {

@@ -28,8 +28,9 @@ struct BulkResolution {
     guard !wanted.isEmpty else { return print("no unknown outcome is that old: nothing to resolve") }
     let chosen = wanted.prefix(Self.maxRecords)
     let oldest = chosen.compactMap(\.unknownForSeconds).max() ?? 0
+    let noun = wanted.count == 1 ? "unknown outcome" : "unknown outcomes"
     print(
-      "\(wanted.count) unknown outcomes\(route.map { " of route \($0)" } ?? ""), the oldest for "
+      "\(wanted.count) \(noun)\(route.map { " of route \($0)" } ?? ""), the oldest for "
         + "\(Table.age(oldest)): the next delivery of each key will run")
     if chosen.count < wanted.count { print("this command resolves the first \(chosen.count)") }
     guard isConfirmed || confirm(chosen.count) else {

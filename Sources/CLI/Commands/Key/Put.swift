@@ -67,6 +67,7 @@ extension Key {
           body_base64: try content().base64EncodedString()),
         resolution: try outcome.applied(route: record.route))
       AdminCall.showChange(try call.send("POST", "/v1/records/put", statement))
+      record.remarkMissingHost()
     }
 
     private func content() throws -> Data {

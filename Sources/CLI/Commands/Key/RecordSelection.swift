@@ -90,7 +90,18 @@ struct RecordSelection: ParsableArguments {
   /// Returns the record as the admin listener shows it.
   func find(by call: AdminCall) throws -> Data {
     if let id { return try call.send("GET", "/v1/records/\(Self.escaped(id))") }
-    return try call.send("POST", "/v1/records/find", query)
+    let document = try call.send("POST", "/v1/records/find", query)
+    struct Found: Decodable { let state: String }
+    if try JSONDecoder().decode(Found.self, from: document).state == "absent" { remarkMissingHost() }
+    return document
+  }
+
+  /// Prints on standard error which requests the record belongs to, where no host was given.
+  func remarkMissingHost() {
+    guard host == nil else { return }
+    StandardError.print(
+      "semel: without --host this is the record of requests to an address; give the name that clients write in Host"
+    )
   }
 
   /// Returns the path of the record on the admin listener.

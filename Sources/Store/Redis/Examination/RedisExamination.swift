@@ -100,6 +100,10 @@ public struct RedisExamination: Sendable {
     looks = select + looks
     do throws(RedisConversation.Fault) {
       var replies = try await conversation(address).replies(to: looks + rights.all.map(\.command))
+      // Without a login every command fails alike.
+      if case .error(let text)? = replies.first, text.hasPrefix("NOAUTH") {
+        return [.init(isError: true, text: "\(address): \(RedisRefusal.advice(text))")]
+      }
       let tried = Array(replies.dropFirst(looks.count))
       replies = Array(replies.prefix(looks.count))
       var found: [RedisFinding] = []

@@ -318,8 +318,9 @@ struct BatchTests {
       for body in ["", "[]", #"{"orders":[]}"#, #"{"orders":[{"id":"a"}],"orders":[]}"#] {
         expectRefused(try await rig.order(nil, body: body), 400, "bad_request", retryable: false)
       }
-      expectRefused(
-        try await rig.order(nil, body: #"{"orders":[{"n":1}]}"#), 400, "key_missing", retryable: false)
+      let unkeyed = try await rig.order(nil, body: #"{"orders":[{"id":"a"},{"n":1},{}]}"#)
+      expectRefused(unkeyed, 400, "key_missing", retryable: false)
+      #expect(unkeyed.text.contains("items 1, 2 have none"))
       #expect(rig.backend.requests.isEmpty)
     }
   }

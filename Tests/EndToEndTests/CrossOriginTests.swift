@@ -180,6 +180,51 @@ struct CrossOriginTests {
     }
   }
 
+  /// A body with these items.
+  private static func items(_ ids: String...) -> String {
+    #"{"orders":[\#(ids.map { #"{"id":"\#($0)"}"# }.joined(separator: ","))]}"#
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `the results of a batch can be read by pages that the backend lets read all of them`(
+    store: StoreKind
+  ) async throws {
+    let batch = "{items: /orders, key: /id, results: /results}"
+    try await Rig.run(Configuration(store: store, route: ["cors": "true", "batch": batch])) { rig in
+      rig.backend.on("/v1/orders") { request in
+        let results = request.text.ranges(of: #""id""#).map { _ in "1" }.joined(separator: ",")
+        return Reply(
+          201,
+          [
+            ("Access-Control-Allow-Origin", request["Origin"] ?? ""),
+            ("Access-Control-Allow-Credentials", "true"),
+          ], body: #"{"results":[\#(results)]}"#)
+      }
+      func send(_ origin: String, _ body: String) async throws -> ReceivedResponse {
+        try await rig.order(nil, body: body, [("Origin", origin)])
+      }
+      // Executed, replayed, and both at once; a page elsewhere gets the shop's permission.
+      for body in [Self.items("a"), Self.items("a"), Self.items("a", "b")] {
+        for origin in [Self.shop] + (body == Self.items("a", "b") ? ["https://evil.example"] : []) {
+          let response = try await send(origin, body)
+          #expect(response.status == 201)
+          #expect(response["Access-Control-Allow-Origin"] == Self.shop)
+          #expect(response["Access-Control-Allow-Credentials"] == "true")
+          #expect(response["Access-Control-Expose-Headers"] == Self.exposed)
+          #expect(response["Vary"] == "Origin")
+        }
+      }
+      let other = "https://app.example"
+      #expect(try await send(other, Self.items("c"))["Access-Control-Allow-Origin"] == other)
+      let mixed = try await send(other, Self.items("a", "c"))
+      #expect(mixed.status == 201 && mixed["Access-Control-Allow-Origin"] == nil)
+      let refused = try await send(Self.shop, #"{"orders":[{"id":"a","n":2}]}"#)
+      expectRefused(refused, 409, "payload_mismatch", retryable: false)
+      #expect(refused["Access-Control-Allow-Origin"] == nil)
+      #expect(rig.backend.requests.count == 3)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a page may ask what became of its request`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store, route: ["cors": Self.list])) { rig in

@@ -56,9 +56,12 @@ struct ExplainTests {
     for expected in [
       "batch        4 items of at most 100, 2 records", "item 0: key a, ", "item 1: key b, ",
       ", with item 0\n", "item 3: refused, since an earlier item has its key and another payload",
+      "(endpoint: path, so a key counts for its path alone)",
     ] {
       #expect(output.contains(expected), "\(expected) in\n\(output)")
     }
+    // The backend gets none.
+    #expect(!output.contains("Idempotency-Request-Id"), "\(output)")
     let empty = try await explain(
       ["POST", "/v1/bulk"] + Self.json + ["-d", #"{"orders":[]}"#], ends: .code(1))
     #expect(empty.contains("400 bad_request"), "\(empty)")

@@ -22,17 +22,19 @@
  * A release in vain leaves the record in flight, and nobody's (RedisScript.awaitsReplicas). At the new server claims
  * wait for a grace (RedisPipeline+Alarm), in which owners that may yet send renew their leases (LeaseKeeper.renewNow).
  *
- * The model ends the grace when all these have renewed, or may not send any more. Semel ends it after a fixed time, and
- * a process that has not met the server of before has none. With `retry`, a clock that is ahead and an owner that did
- * not renew in time, two owners may then send: that is what NO_GRACE finds.
+ * The model ends the grace when all these have renewed, or may not send any more. Semel ends it after a fixed time. What
+ * makes up for that with `retry`: for a lease no record is taken over (RedisAlarm.mayTakeOver), whose owner may not have
+ * renewed there in time. So the protocol holds with NO_GRACE as well. A process that has not met the server of before
+ * has neither: with a clock that is ahead, two owners may then send, which NO_GRACE and NO_ERA find together.
  *
  * To keep this search short, no operator resolves, claims are neither copied nor repeated after a refusal, an owner
  * renews only before it sends, and the owners' clocks miss no tick. The searches without FAILOVER have all of these.
  *
  * Each of the other macros plants a bug, which the search must find: NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR,
  * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE; with FORGET: NO_FENCE, FENCE_DELETED,
- * FENCE_ENDS; with FAILOVER: NO_WAIT (a grant counts without the replica); with FAILOVER and RETRY: NO_GRACE (claims do
- * not wait for the owners), UNPROVEN_READ (a client gets an outcome that the replica lacks).
+ * FENCE_ENDS; with FAILOVER: NO_WAIT (a grant counts without the replica); with FAILOVER and RETRY: NO_GRACE
+ * (claims do not wait for the owners) with NO_ERA (records are taken over at once), UNPROVEN_READ (a client gets an
+ * outcome that the replica lacks).
  */
 
 #ifndef N
@@ -90,7 +92,15 @@ bit isCutOff;      /* The replica gets nothing more. The record is what it has. 
 bit hasPromoted;
 bit isGrace;       /* New claims wait. */
 bit hasLost;       /* A release of the record's owner did not reach the replica. */
+#if defined(RETRY) && !defined(NO_ERA)
+#define HAS_ERA
+byte era;          /* Ticks for which no record is taken over. */
+#define mayTakeOver (settle == 0 && era == 0)
 #else
+#define mayTakeOver (settle == 0)
+#endif
+#else
+#define mayTakeOver (settle == 0)
 #define isCutOff false
 #define hasPromoted false
 #define isGrace false
@@ -172,7 +182,7 @@ inline runClaim() {
     :: state == in_flight && lease > 0 && !isOwn(i) -> tell(held)
     :: state == unknown || state == in_flight && lease == 0 && !isOwn(i) ->
 #ifdef RETRY
-      if :: settle == 0 -> grant(attempt + 1) :: settle > 0 -> tell(held) fi
+      if :: mayTakeOver -> grant(attempt + 1) :: else -> tell(held) fi
 #else
       tell(held)
 #endif
@@ -244,6 +254,9 @@ inline tick() {
 #endif
   :: else -> countDown(lease); countDown(settle)
   fi;
+#ifdef HAS_ERA
+  countDown(era);
+#endif
   i = 1;
   do :: i <= N -> countDown(d[i].deadline); i++ :: else -> break od;
   if
@@ -323,6 +336,9 @@ inline remove() {
 /* Commands under way to the server of before are run by no other one. Whoever may yet send has to renew. */
 inline promote() {
   isCutOff = 0; hasPromoted = 1;
+#ifdef HAS_ERA
+  era = LEASE;
+#endif
   if :: true :: lease = 0; settle = 0 fi;
   i = 1;
   do

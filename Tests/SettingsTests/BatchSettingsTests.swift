@@ -44,6 +44,52 @@ struct BatchSettingsTests {
     #expect(issues(text.replacing("from: [\"header:X\"], ", with: "")).isEmpty)
   }
 
+  @Test(arguments: ["/orders", "/orders/0", "/orders/0/user"])
+  func `a caller within the items is refused`(pointer: String) {
+    let text = upstream + "routes: [{name: r, caller: {parts: ['json:\(pointer)']}, \(Self.batch)}]\n"
+    let found = issues(text)
+    #expect(found.contains { $0.contains("routes[0].caller: cannot be combined with batch") }, "\(found)")
+  }
+
+  @Test func `a caller beside the items is taken`() throws {
+    let text = upstream + "routes: [{name: r, caller: {parts: ['json:/orders_of']}, \(Self.batch)}]\n"
+    #expect(try load(text).routes[0].caller?.parts == [.json("/orders_of")])
+  }
+
+  @Test(arguments: [
+    (
+      "", "profile: stripe, ",
+      "routes[0].profile: sets idempotency: optional, which cannot be combined with batch: write idempotency"
+    ),
+    (
+      "defaults: {profile: paypal}\n", "",
+      "routes[0].batch: cannot be combined with idempotency: optional, which profile: paypal of the defaults"
+    ),
+    (
+      "defaults: {idempotency: optional}\n", "",
+      "routes[0].batch: cannot be combined with idempotency of the defaults: write idempotency: required"
+    ),
+    (
+      "defaults: {profile: paypal, idempotency: optional}\n", "",
+      "routes[0].batch: cannot be combined with idempotency of the defaults: "
+    ),
+    (
+      "defaults: {on_store_failure: open}\n", "",
+      "routes[0].batch: cannot be combined with on_store_failure of the defaults: write closed"
+    ),
+  ])
+  func `what a batch cannot do is refused by the name of what it comes from`(
+    defaults: String, members: String, issue: String
+  ) {
+    let found = issues(defaults + route(members + Self.batch))
+    #expect(found.contains { $0.contains(issue) }, "\(found)")
+  }
+
+  @Test func `a profile with optional keys is overridden for a batch`() throws {
+    let settings = try load(route("profile: stripe, idempotency: required, \(Self.batch)"))
+    #expect(settings.routes[0].idempotency == .required)
+  }
+
   @Test(arguments: [
     ("batch: {items: /orders, key: /id}", "routes[0].batch.results: is missing"),
     ("batch: {items: orders, key: /id, results: /r}", "routes[0].batch.items: must be a JSON pointer"),

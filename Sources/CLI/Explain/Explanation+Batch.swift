@@ -19,7 +19,9 @@ extension Explanation {
       "fingerprint",
       "of each item and of what stands around the items, by recipe \(policy.recipe.text); of the first item "
         + String(first.fingerprint.digest.text.prefix(16)))
-    explainRecords(batch.places.enumerated().map { Self.shown($1, at: $0, of: batch) }, policy)
+    let records = batch.places.enumerated().map { Self.shown($1, at: $0, of: batch) }
+    // The backend gets no Idempotency-Request-Id, since a request has several.
+    explainRecords(records, policy, name: nil)
   }
 
   private static func shown(_ place: Int?, at index: Int, of batch: BatchCall) -> String {

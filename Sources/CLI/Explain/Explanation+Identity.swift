@@ -82,11 +82,15 @@ extension Explanation {
   }
 
   /// The record, or the records of a batch: where they are, for how long, and under which rules.
-  mutating func explainRecords(_ records: [String], _ policy: RoutePolicy) {
-    let name = policy.endpoint == .route ? "all paths of the route together" : "its path alone"
+  ///
+  /// - Parameter name: The field in which the backend gets the record's id; `nil` if it does not.
+  mutating func explainRecords(
+    _ records: [String], _ policy: RoutePolicy, name: String? = "Idempotency-Request-Id"
+  ) {
+    let scope = policy.endpoint == .route ? "all paths of the route together" : "its path alone"
+    let prefix = name.map { "\($0); " } ?? ""
     add(
-      "record",
-      records + ["(Idempotency-Request-Id; endpoint: \(policy.endpoint), so a key counts for \(name))"])
+      "record", records + ["(\(prefix)endpoint: \(policy.endpoint), so a key counts for \(scope))"])
     add("stored", [place, "response of up to \(policy.maxResponseBody) bytes" + sealed + cookies(policy)])
     add(
       "kept",

@@ -14,7 +14,7 @@ public struct BatchRequest: Sendable {
   public let items: [Item]
 
   /// Splits a body by a route's policy. Throws if it is no JSON with an array of items in its place, or if an item has no
-  /// key.
+  /// key, or one against the route's rules.
   public init(
     _ body: ByteBuffer, head: MessageHead, policy: BatchPolicy, keys: KeyPolicy
   ) throws(Problem) {
@@ -24,9 +24,15 @@ public struct BatchRequest: Sendable {
     self.array = array
     whole = body
     var items: [Item] = []
-    for text in array.elements {
-      items.append(Item(text: text, key: try keys.key(ofItem: text, at: policy.key)))
+    var unkeyed: [Int] = []
+    for (index, text) in array.elements.enumerated() {
+      guard let key = try keys.key(ofItem: text, at: policy.key) else {
+        unkeyed.append(index)
+        continue
+      }
+      items.append(Item(text: text, key: key))
     }
+    guard unkeyed.isEmpty else { throw .keyMissing(inItems: unkeyed, at: policy.key) }
     self.items = items
   }
 
@@ -117,10 +123,9 @@ private enum ResultKey: Equatable {
 }
 
 extension KeyPolicy {
-  /// The key of an item. Throws if it has none, or one against the route's rules.
-  fileprivate func key(ofItem item: ByteBuffer, at pointer: String) throws(Problem) -> IdempotencyKey {
+  /// The key of an item; `nil` if it has none. Throws if it has one against the route's rules.
+  fileprivate func key(ofItem item: ByteBuffer, at pointer: String) throws(Problem) -> IdempotencyKey? {
     let reading = item.withUnsafeReadableBytes { KeySource.readJSON(pointer, in: $0) ?? .none }
-    guard let value = try value(of: reading) else { throw .keyMissing(self) }
-    return IdempotencyKey(checked: value)
+    return try value(of: reading).map(IdempotencyKey.init(checked:))
   }
 }

@@ -56,43 +56,33 @@ public final class CrossOrigin: Sendable {
     out.writeStaticString("\r\n")
   }
 
-  /// Writes what lets the listed origins read a response of Semel's own.
-  public func writeOwn(into out: inout ByteBuffer) {
-    guard !policy.origins.isEmpty else { return }
-    out.writeStaticString("Vary: Origin\r\n")
-    guard let origin else { return }
-    write(origin, withCredentials: policy.credentials, into: &out)
+  /// Writes what lets pages read a response of Semel's own: those of the listed origins, and those that a backend has
+  /// allowed to read all that it is made of.
+  ///
+  /// - Parameter allowance: The backend's permission; `nil` if there is none.
+  public func writeOwn(allowing allowance: OriginAllowance? = nil, into out: inout ByteBuffer) {
+    let isAnyOrigin = allowance.map { $0.origin == "*" } ?? true
+    if !policy.origins.isEmpty || !isAnyOrigin { out.writeStaticString("Vary: Origin\r\n") }
+    let own = origin.map { OriginAllowance(origin: $0, withCredentials: policy.credentials) }
+    guard let allowed = own ?? allowance else { return }
+    allowed.write(into: &out)
     if takenFields == nil { writeExposed(into: &out) }
   }
 
   /// Writes the fields of a recorded response. Where they allow one origin, the request's takes its place if the route
   /// lists it; with credentials only if the recorded one was allowed them, too.
   public func write(recorded fields: ByteBuffer, into out: inout ByteBuffer) {
-    var recorded: String?
-    var withCredentials = false
-    fields.eachFieldLine { name, value in
-      switch name {
-      case "access-control-allow-origin": recorded = value
-      case "access-control-allow-credentials": withCredentials = value == "true"
-      default: break
-      }
-    }
-    if let origin, let recorded, recorded != "*", recorded != origin {
+    let recorded = OriginAllowance(recorded: fields)
+    if let origin, let recorded, recorded.origin != "*", recorded.origin != origin {
       out.writeImmutableBuffer(fields.fieldLines(without: .allowedOrigin))
-      write(origin, withCredentials: withCredentials && policy.credentials, into: &out)
+      OriginAllowance(origin: origin, withCredentials: recorded.withCredentials && policy.credentials)
+        .write(into: &out)
     } else {
       out.writeImmutableBuffer(fields)
     }
     guard let recorded else { return }
-    if recorded != "*", !policy.origins.isEmpty { out.writeStaticString("Vary: Origin\r\n") }
+    if recorded.origin != "*", !policy.origins.isEmpty { out.writeStaticString("Vary: Origin\r\n") }
     writeExposed(into: &out)
-  }
-
-  private func write(_ origin: String, withCredentials: Bool, into out: inout ByteBuffer) {
-    out.writeStaticString("Access-Control-Allow-Origin: ")
-    out.writeString(origin)
-    out.writeStaticString("\r\n")
-    if withCredentials { out.writeStaticString("Access-Control-Allow-Credentials: true\r\n") }
   }
 
   private func writeExposed(into out: inout ByteBuffer) {

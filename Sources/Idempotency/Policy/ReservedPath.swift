@@ -31,10 +31,16 @@ public struct OwnResponse: Sendable {
   /// The fields besides the date and those that frame the body.
   public var fields: [(name: StaticString, value: String)]
   public var body: ByteBuffer
+  /// The permission of the backend whose results it contains; `nil` if there is none.
+  public var allowance: OriginAllowance?
 
-  public init(status: Int, fields: [(name: StaticString, value: String)], body: ByteBuffer = ByteBuffer()) {
+  public init(
+    status: Int, fields: [(name: StaticString, value: String)], body: ByteBuffer = ByteBuffer(),
+    allowance: OriginAllowance? = nil
+  ) {
     self.status = status
     self.fields = fields
     self.body = body
+    self.allowance = allowance
   }
 }

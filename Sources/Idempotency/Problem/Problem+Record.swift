@@ -101,6 +101,15 @@ extension Problem {
       isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
   }
 
+  /// An inquiry about an earlier request finds no store. It says nothing of that request.
+  public static func recordUnavailable(retryAfter: Milliseconds) -> Problem {
+    Problem(
+      .storeUnavailable, status: 503,
+      detail:
+        "Ask again later; the record of the request cannot be read now, and whether the request was executed does not follow from that.",
+      isRetryable: true, retryAfter: retryAfter.retryAfterSeconds)
+  }
+
   /// The record is of another version or damaged. The problem is retryable, since a client that gets a final refusal
   /// would make a new key.
   public static func storeUnreadable(retryAfter: Milliseconds) -> Problem {

@@ -62,6 +62,25 @@ extension Problem {
       isRetryable: false)
   }
 
+  /// The number of items without a key that a refusal names.
+  private static let maxItemsNamed = 10
+
+  /// Items of a batch have no key.
+  ///
+  /// - Parameters:
+  ///   - items: Their indices, at least one.
+  ///   - pointer: The place of the key in an item.
+  public static func keyMissing(inItems items: [Int], at pointer: String) -> Problem {
+    let named = items.prefix(maxItemsNamed).map(String.init).joined(separator: ", ")
+    let more = items.count > maxItemsNamed ? " and \(items.count - maxItemsNamed) more" : ""
+    let subject = items.count == 1 ? "item \(named) has none" : "items \(named)\(more) have none"
+    return Problem(
+      .keyMissing, status: 400,
+      detail:
+        "Put a unique key into the member \(pointer) of each item, and send the same key with every retry of the item; \(subject) (counted from 0).",
+      isRetryable: false)
+  }
+
   /// A key came with `unmatched_keys: refuse` on a route that protects nothing, or without a route.
   public static var keyNotSupported: Problem {
     Problem(

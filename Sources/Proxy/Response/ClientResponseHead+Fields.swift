@@ -53,13 +53,14 @@ extension ClientResponseHead {
     case .problem(let problem, let format, let length):
       write(problem.fields(as: format), length: length, now: now, into: &out)
     case .own(let response, let length):
-      write(response.fields, length: length, now: now, into: &out)
+      write(response.fields, allowance: response.allowance, length: length, now: now, into: &out)
     }
   }
 
   /// Writes the fields of a response of Semel's own.
   private func write(
-    _ fields: [(name: StaticString, value: String)], length: Int, now: () -> Int, into out: inout ByteBuffer
+    _ fields: [(name: StaticString, value: String)], allowance: OriginAllowance? = nil, length: Int,
+    now: () -> Int, into out: inout ByteBuffer
   ) {
     for (name, value) in fields {
       out.writeStaticString(name)
@@ -67,7 +68,7 @@ extension ClientResponseHead {
       out.writeString(value)
       out.writeStaticString("\r\n")
     }
-    if let crossOrigin { crossOrigin.writeOwn(into: &out) }
+    if let crossOrigin { crossOrigin.writeOwn(allowing: allowance, into: &out) }
     Self.writeDate(now(), into: &out)
     // The length of a 304 would be that of the document, which is not sent, and a 204 must have none.
     if content == .none, status != 304, status != 204 { out.writeContentLength(length) }

@@ -73,17 +73,34 @@ extension BatchRun {
       unsplit = BackendResponse(head: head, body: body, trailers: ByteBuffer())
     }
     let shared = body.flatMap { sharedOutcome(head, $0, of: indices.count) }
-    await withTaskGroup(of: (Int, BatchElement?).self) { group in
+    await withTaskGroup(of: (Int, ItemEnd).self) { group in
       for (place, index) in indices.enumerated() {
         group.addTask { [self] in
           (index, await record(index, head, results?.results[place], or: shared))
         }
       }
-      for await (index, element) in group {
-        if let element { end(index, element) } else { claimAgain(index) }
-      }
+      for await (index, itemEnd) in group { await end(index, by: itemEnd) }
     }
     delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
+  }
+
+  /// The end of one item that was sent.
+  private enum ItemEnd: Sendable {
+    case element(BatchElement)
+    /// Another owner's outcome is the one that counts.
+    case recorded(CompletedRecord)
+    /// Another owner is in progress: the record is claimed again.
+    case claimAgain
+    /// As `element`, and a late response may still come.
+    case awaited(BatchElement)
+  }
+
+  private func end(_ index: Int, by itemEnd: ItemEnd) async {
+    switch itemEnd {
+    case .element(let element), .awaited(let element): end(index, element)
+    case .recorded(let record): end(index, await element(of: record))
+    case .claimAgain: claimAgain(index)
+    }
   }
 
   /// The results in the backend's response, one for each item that was sent; `nil` if it has none, or it is not certain
@@ -115,14 +132,14 @@ extension BatchRun {
   /// - Parameters:
   ///   - result: Its result; `nil` if the response has none.
   ///   - shared: The outcome of all items together, without results.
-  /// - Returns: The item's part of the client's response; `nil` if its record is claimed again.
   private func record(
     _ index: Int, _ head: UpstreamHead, _ result: ByteBuffer?, or shared: Outcome?
-  ) async -> BatchElement? {
+  ) async -> ItemEnd {
     let (owned, status) = (ownedRecord(index), head.head.status)
-    guard let outcome = result.map({ Self.outcome(status, $0) }) ?? shared else {
-      return await loseUnsplit(owned)
+    guard let outcome = result.map({ self.outcome(head.head, $0) }) ?? shared else {
+      return .element(await loseUnsplit(owned))
     }
+    if result != nil { note(OriginAllowance(head.head)) }
     let action: ClaimLifecycle.StoredAction
     let outcomeClass: OutcomeClass
     switch owned.call.lifecycle.responded(
@@ -141,23 +158,25 @@ extension BatchRun {
       owned.noteLoss(.status, ["status": "\(status)"])
       action = await owned.markUnknownByResponse()
     }
-    return element(after: action, result.map(BatchElement.executed) ?? .unsplit(status: status, outcomeClass))
+    return itemEnd(after: action, result.map(BatchElement.executed) ?? .unsplit(status: status, outcomeClass))
   }
 
-  private static func outcome(_ status: Int, _ result: ByteBuffer) -> Outcome {
-    let fields = ByteBuffer(string: "Content-Type: application/json\r\n")
-    return .kept(RecordedResponse(status: status, fields: fields, body: result))
+  /// The outcome of one item, with the backend's permission for pages to read it.
+  private func outcome(_ head: MessageHead, _ result: ByteBuffer) -> Outcome {
+    var fields = ByteBuffer(string: "Content-Type: application/json\r\n")
+    if batch.route.policy.cors != nil { OriginAllowance(head)?.write(into: &fields) }
+    return .kept(RecordedResponse(status: head.status, fields: fields, body: result))
   }
 
-  /// The item's part of the client's response after the store's reply; `nil` if its record is claimed again.
-  private func element(
+  /// The item's end after the store's reply.
+  private func itemEnd(
     after action: ClaimLifecycle.StoredAction, _ own: @autoclosure () -> BatchElement
-  ) -> BatchElement? {
+  ) -> ItemEnd {
     switch action {
-    case .respond, .respondAndKeepStoring: own()
-    case .refuseAndKeepStoring(let problem), .refuse(let problem): .refused(problem)
+    case .respond, .respondAndKeepStoring: .element(own())
+    case .refuseAndKeepStoring(let problem), .refuse(let problem): .element(.refused(problem))
     case .replay(let record): .recorded(record)
-    case .becomeDuplicate, .retry: nil
+    case .becomeDuplicate, .retry: .claimAgain
     }
   }
 
@@ -178,44 +197,34 @@ extension BatchRun {
   /// Ends the items after an exchange without a complete response. True if a late response may come.
   private func lose(_ indices: [Int], after failure: UpstreamFailure) async -> Bool {
     var mayCome = false
-    await withTaskGroup(of: (Int, LossEnd).self) { group in
+    await withTaskGroup(of: (Int, ItemEnd).self) { group in
       for index in indices { group.addTask { [self] in (index, await lose(index, after: failure)) } }
-      for await (index, loss) in group {
-        switch loss {
-        case .claimAgain: claimAgain(index)
-        case .ended(let element, let isAwaited):
-          end(index, element)
-          mayCome = mayCome || isAwaited
-        }
+      for await (index, itemEnd) in group {
+        if case .awaited = itemEnd { mayCome = true }
+        await end(index, by: itemEnd)
       }
     }
     return mayCome
   }
 
-  /// The end of one item without a complete response.
-  private enum LossEnd: Sendable {
-    case claimAgain
-    case ended(BatchElement, isAwaited: Bool)
-  }
-
-  private func lose(_ index: Int, after failure: UpstreamFailure) async -> LossEnd {
+  private func lose(_ index: Int, after failure: UpstreamFailure) async -> ItemEnd {
     let (call, owned) = (batch.calls[index], ownedRecord(index))
     switch call.lifecycle.failed(failure) {
     case .release(let problem):
-      let element = element(after: await owned.release(.remembered), .refused(problem))
-      return element.map { .ended($0, isAwaited: false) } ?? .claimAgain
+      return itemEnd(after: await owned.release(.remembered), .refused(problem))
     case .markUnknown(let problem):
       await owned.markUnknownAfterLoss(failure)
       worker.end(owned.lease)
-      return .ended(.refused(problem), isAwaited: false)
+      return .element(.refused(problem))
     case .listen(_, let problem):
       await owned.markUnknownAfterLoss(failure)
-      return .ended(.refused(problem), isAwaited: true)
+      return .awaited(.refused(problem))
     case .giveUp: preconditionFailure("BatchRun: an item is given up before its time-out")
     }
   }
 
-  /// Listens for a late response after the time-out, for which the client was refused.
+  /// Listens for a late response after the time-out, for which the client was refused. It counts as one in time, unless
+  /// it is a success without certain results.
   @inline(never)
   func listen(to sending: Sending) async {
     defer { sending.exchange.close() }
@@ -223,16 +232,26 @@ extension BatchRun {
       let body = try await sending.capture.collect(within: batch.route.policy.upstream.settle)
       let head = try await sending.exchange.head(within: nil)
       let results = await results(of: sending.indices, head, body)
-      for (place, index) in sending.indices.enumerated() {
-        guard let result = results?.results[place] else {
-          giveUpListening(to: index, after: .responseLost("a late response has no result for the item"))
-          continue
-        }
-        _ = await record(index, head, result, or: nil)
-        worker.metrics.add(.lateResponses, route: batch.route.number)
+      let shared = body.flatMap { sharedOutcome(head, $0, of: sending.indices.count) }
+      guard results != nil || shared != nil else {
+        throw .responseLost("a late response has no certain result for each item")
       }
+      await recordLate(sending.indices, head, results, or: shared)
     } catch {
       for index in sending.indices { giveUpListening(to: index, after: error) }
+    }
+  }
+
+  private func recordLate(
+    _ indices: [Int], _ head: UpstreamHead, _ results: BatchResults?, or shared: Outcome?
+  ) async {
+    await withTaskGroup(of: Void.self) { group in
+      for (place, index) in indices.enumerated() {
+        group.addTask { [self] in
+          _ = await record(index, head, results?.results[place], or: shared)
+          worker.metrics.add(.lateResponses, route: batch.route.number)
+        }
+      }
     }
   }
 

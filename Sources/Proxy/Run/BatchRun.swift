@@ -25,6 +25,8 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   private var split: (results: BatchResults, status: Int)?
   /// The backend's response to all items, if it was not split.
   var unsplit: BackendResponse?
+  /// The permissions for pages to read the results so far; `nil` stands for results that no page may read.
+  private var allowances: Set<OriginAllowance?> = []
   /// The most claims that are under way at once, which bounds the recorded responses that come before they are counted.
   private static var maxClaimsUnderWay: Int { 32 }
 
@@ -78,6 +80,11 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   }
 
   func noteSplit(_ results: BatchResults, status: Int) { split = (results, status) }
+
+  /// Notes the permission for pages to read a result, on a route with `cors`.
+  func note(_ allowance: @autoclosure () -> OriginAllowance?) {
+    if batch.route.policy.cors != nil { allowances.insert(allowance()) }
+  }
 }
 
 // Claims.
@@ -85,15 +92,26 @@ extension BatchRun {
   /// Claims records in the given order, each before the reply about the one before.
   @inline(never)
   private func claim(_ indices: [Int]) async {
-    do throws(Problem) {
-      try runner.reserveCapture(batch.calls[0])
-    } catch {
-      return indices.forEach { giveUp($0, error) }
+    // After a wait, only a batch that owns an item needs room for a response.
+    if waitsUntil == nil {
+      do throws(Problem) {
+        try runner.reserveCapture(batch.calls[0])
+      } catch {
+        return indices.forEach { giveUp($0, error) }
+      }
     }
     let requestedAt = runner.claimRequested()
     let replies = await replies(to: indices)
     runner.claimReplied(requestedAt)
     for (index, reply) in zip(indices, replies) { await decide(on: reply, about: index) }
+    // Each further part of the batch would take the time of one more call.
+    if replies.allSatisfy(\.isStoreAway) { giveUpClaims() }
+  }
+
+  /// Refuses the items that are not claimed yet.
+  private func giveUpClaims() {
+    guard case .claim(let indices) = lifecycle.next else { return }
+    for index in indices { giveUp(index, .storeUnavailable(retryAfter: 1000)) }
   }
 
   private func replies(to indices: [Int]) async -> [ClaimReply] {
@@ -134,7 +152,7 @@ extension BatchRun {
   }
 
   /// A recorded outcome, as far as it may be part of the response: no more is held than that may have.
-  private func element(of record: CompletedRecord) async -> BatchElement {
+  func element(of record: CompletedRecord) async -> BatchElement {
     if !(200..<300 ~= record.outcome.status) {
       // Only if it is the outcome of all items is it the response, and one copy is enough.
       let first = failure ?? record
@@ -148,6 +166,7 @@ extension BatchRun {
       return .refused(.resultTooLarge(status: record.outcome.status))
     }
     guard delivery.hold(record.outcome.size) else { return .refused(.overloaded(.busy, retryAfter: 1000)) }
+    if case .kept(let response) = record.outcome { note(OriginAllowance(recorded: response.fields)) }
     return await readJSON(record.outcome.size) { BatchElement(record) }
   }
 
@@ -163,6 +182,7 @@ extension BatchRun {
     let call = batch.calls[index]
     do throws(Problem) {
       try runner.takeNewKey(for: call, orGiveBack: claim)
+      try runner.reserveCapture(call, orGiveBack: claim)
     } catch {
       return end(index, .refused(error))
     }
@@ -207,7 +227,8 @@ extension BatchRun {
       // The claims that follow find an end that came before the subscription.
       lifecycle.changed()
     } catch {
-      giveUp(index, error)
+      // A wait for any other of them would fail as late.
+      for index in indices { giveUp(index, error) }
     }
   }
 
@@ -242,8 +263,7 @@ extension BatchRun {
   @inline(never)
   private func respond() {
     guard delivery.responseState == .none else { return }
-    let mismatch = BatchElement.refused(.payloadMismatch(status: batch.route.policy.mismatchStatus))
-    let all = batch.places.map { place in place.flatMap { elements[$0] } ?? mismatch }
+    let all = batch.places.map(element(at:))
     // The client's copy is counted from here on.
     delivery.giveBackHeld()
     if let unsplit, case .unsplit(let status, let outcome) = all.first, all.allSatisfy({ $0 == all.first }) {
@@ -261,22 +281,41 @@ extension BatchRun {
     switch response.content {
     case .refused(let problem): runner.refuse(runner.duplicate(problem))
     case .replayed(let record): runner.replay(record, from: .store)
-    case .assembled(let status, let body):
-      let counts = response.counts
-      delivery.logEntry.status = status
-      delivery.logEntry.outcome =
-        counts.executed > 0 ? .executed : counts.replayed > 0 ? .replayed : .refused
-      delivery.respond(
-        with: ClientResponse(
-          OwnResponse(
-            status: status,
-            fields: [("Content-Type", "application/json"), ("Idempotency-Status", counts.label)], body: body),
-          to: runner.head.method))
+    case .assembled(let status, let body): respond(status, body, response.counts)
     }
+  }
+
+  private func respond(_ status: Int, _ body: ByteBuffer, _ counts: BatchElement.Counts) {
+    delivery.logEntry.status = status
+    delivery.logEntry.outcome =
+      counts.executed > 0 ? .executed : counts.replayed > 0 ? .replayed : .refused
+    let response = OwnResponse(
+      status: status,
+      fields: [("Content-Type", "application/json"), ("Idempotency-Status", counts.label)], body: body,
+      allowance: commonAllowance)
+    delivery.respond(with: ClientResponse(response, to: runner.head.method))
   }
 }
 
 extension BatchRun {
+  /// The element of an item.
+  ///
+  /// - Parameter place: The item's call; `nil` for one that has an earlier item's key and another payload.
+  private func element(at place: Int?) -> BatchElement {
+    guard let place else {
+      return .refused(.payloadMismatch(status: batch.route.policy.mismatchStatus))
+    }
+    guard let element = elements[place] else {
+      preconditionFailure("BatchRun: a response before each item has ended")
+    }
+    return element
+  }
+
+  /// The permission that all results have; `nil` if there is none: no page may read one result by another's.
+  private var commonAllowance: OriginAllowance? {
+    allowances.count == 1 ? allowances.first ?? nil : nil
+  }
+
   private func count(_ items: BatchElement.Counts) {
     let route = batch.route.number
     worker.metrics.add(items.executed, .executed, route: route)
@@ -288,6 +327,16 @@ extension BatchRun {
 extension BatchElement.Counts {
   /// The value of `Idempotency-Status`.
   fileprivate var label: String { "batch; executed=\(executed); replayed=\(replayed); refused=\(refused)" }
+}
+
+extension ClaimReply {
+  /// Whether the store gave no reply. It has refused nothing.
+  fileprivate var isStoreAway: Bool {
+    switch self {
+    case .failure(.unavailable), .failure(.fateUnknown): true
+    case .success, .failure(.refused), .failure(.unreadable): false
+    }
+  }
 }
 
 /// The store's replies to several claims. Confined to the event loop on which they come, hence `@unchecked Sendable`.

@@ -35,8 +35,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private enum Renewal {
     /// The next one begins when the timer ends.
     case scheduled(LoopTimers.Token)
-    /// One waits for the store's reply.
-    case underWay
+    /// One waits for the store's reply. Another one follows it at once if that was requested meanwhile.
+    case underWay(isDueAgain: Bool)
     /// The lease lapses.
     case stopped
   }
@@ -66,10 +66,16 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   }
 
   /// Renews the lease at once: the store may have lost it, or judge it by another time than before.
+  ///
+  /// A renewal that is under way may have met the store as it was before, or fails with its connection.
   func renewNow() {
-    guard case .scheduled(let timer) = renewal else { return }
-    context.timers.stop(timer)
-    beginRenewal()
+    switch renewal {
+    case .scheduled(let timer):
+      context.timers.stop(timer)
+      beginRenewal()
+    case .underWay: renewal = .underWay(isDueAgain: true)
+    case .stopped: break
+    }
   }
 
   private var isRenewing: Bool {
@@ -77,7 +83,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   }
 
   private func beginRenewal() {
-    renewal = .underWay
+    renewal = .underWay(isDueAgain: false)
     context.task { [self] in await renew() }
   }
 
@@ -90,6 +96,11 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
 
   private func schedule(in span: Milliseconds) {
     renewal = .scheduled(context.timers.start(milliseconds: span.count) { [self] in beginRenewal() })
+  }
+
+  /// Begins the next renewal after the one that has ended.
+  private func goOn(in span: Milliseconds) {
+    if case .underWay(isDueAgain: true) = renewal { beginRenewal() } else { schedule(in: span) }
   }
 
   private func renew() async {
@@ -109,14 +120,14 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
         metrics.add(.leasesRenewed)
         grantedAt = requestedAt
         permit.renewed(requestedAt: requestedAt, lease: claim.lease)
-        schedule(in: claim.lease / 3)
+        goOn(in: claim.lease / 3)
       case .lost, .replaced:
         // Nothing is sent any more. The client's response depends on the record's state when the owner ends.
         permit.revoke()
         stopRenewing()
       }
     } catch {
-      if isRenewing { schedule(in: claim.lease / 10) }
+      if isRenewing { goOn(in: claim.lease / 10) }
     }
   }
 }

@@ -34,6 +34,15 @@ extension RequestRunner {
   /// Responds to an inquiry, at once or when the request that it is about has ended.
   @inline(never)
   func run(_ inquiry: OutcomeInquiry) async throws(Problem) {
+    do throws(Problem) {
+      try await respond(to: inquiry)
+    } catch {
+      // What a request without the store is refused with would mean, here, that the earlier one was not executed.
+      throw error.code == .storeUnavailable ? .recordUnavailable(retryAfter: 1000) : error
+    }
+  }
+
+  private func respond(to inquiry: OutcomeInquiry) async throws(Problem) {
     var wait: DuplicateWait<Store>?
     defer { wait?.end() }
     var mayWait = true

@@ -91,7 +91,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   }
 
   /// Reserves the room again for a delivery that has waited; gives its claim back if there is none.
-  private func reserveCapture(_ call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
+  func reserveCapture(_ call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
     guard !delivery.reserveCapture(for: call.caller) else { return }
     worker.giveBack(granted: claim)
     throw .overloaded(.busy, retryAfter: 1000)

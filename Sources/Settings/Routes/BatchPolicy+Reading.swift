@@ -20,7 +20,7 @@ extension RouteDraft {
       return
     }
     for (name, reason) in batchConflicts where section.isSound(name, "batch") {
-      (section[name] ?? member).refuse("cannot be combined with batch: \(reason)")
+      refuse(name, with: reason, in: section, else: member)
     }
     refuseKeySources(section, member)
     policy.key.from = [batch.keySource]
@@ -37,6 +37,23 @@ extension RouteDraft {
       member.refuse(
         "cannot be combined with key.from of the defaults, since each item of a batch has its key at batch.key; "
           + "take from out there, and write it at the other routes")
+    }
+  }
+
+  /// Refuses what cannot be combined with `batch`: at its member, or by the name of what it comes from.
+  private func refuse(_ name: String, with reason: String, in section: Section, else batch: Value) {
+    if let member = section[name] {
+      member.refuse("cannot be combined with batch: \(reason)")
+    } else if name == "idempotency", isOptionalByProfile, let profile = policy.profile {
+      if let member = section["profile"] {
+        member.refuse("sets idempotency: optional, which cannot be combined with batch: \(reason)")
+      } else {
+        batch.refuse(
+          "cannot be combined with idempotency: optional, which profile: \(profile) of the defaults sets: "
+            + reason)
+      }
+    } else {
+      batch.refuse("cannot be combined with \(name) of the defaults: \(reason)")
     }
   }
 

@@ -14,6 +14,8 @@ struct RouteDraft {
   var hasKeySources = false
   /// Whether all clients are one caller, so that no parts are needed.
   var sharesCaller = false
+  /// Whether keys are optional by the profile alone.
+  var isOptionalByProfile = false
 
   /// Reads all members except `match` and `name`.
   mutating func read(_ section: Section) {
@@ -49,6 +51,7 @@ struct RouteDraft {
   /// Reads the members by which requests find their records.
   private mutating func readIdentity(_ section: Section) {
     section.choice("idempotency", into: &policy.idempotency)
+    if section["idempotency"] != nil { isOptionalByProfile = false }
     section.section("key") { key in
       policy.key.read(key)
       if key["from"] != nil { hasKeySources = true }
@@ -84,6 +87,9 @@ struct RouteDraft {
     policy.adopt(profile)
     // Its sources take the place of those of `defaults`.
     hasKeySources = false
+    var preset = Self().policy
+    preset.adopt(profile)
+    isOptionalByProfile = preset.idempotency == .optional
     if profile == .webhook { sharesCaller = true }
   }
 

@@ -61,11 +61,18 @@ public struct RedisStore: RecordStore {
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     let capacity = RedisCommandWriter.capacity(of: request)
     let isWritten = nodes.runOnce(.claim, request.id, capacity: capacity) {
-      $0.claim(request, until: $1, firstAttempt: subscriber.epoch.firstAttempt)
+      $0.claim(present(request), until: $1, firstAttempt: subscriber.epoch.firstAttempt)
     } onReply: { reply, copies in
       received(reply, copies, to: request, onReply)
     }
     if !isWritten { continueClaim(request, after: nil, onReply) }
+  }
+
+  /// The request as it is made now: for a lease after another server has taken over, no record is taken over there
+  /// (Tests/Model/claim.pml, NO_ERA).
+  private func present(_ request: ClaimRequest) -> ClaimRequest {
+    if case .never = request.takeOver { return request }
+    return subscriber.alarm.mayTakeOver(after: request.lease) ? request : request.changed(takeOver: .never)
   }
 
   @inline(never)
@@ -169,7 +176,7 @@ public struct RedisStore: RecordStore {
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
     let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
-      $0.claim(request, until: $1, firstAttempt: subscriber.epoch.firstAttempt)
+      $0.claim(present(request), until: $1, firstAttempt: subscriber.epoch.firstAttempt)
     }
     return (try await finished(request, reply), reply.copiedUntil)
   }

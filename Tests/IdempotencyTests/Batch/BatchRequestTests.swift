@@ -43,6 +43,13 @@ struct BatchRequestTests {
     #expect(throws: Problem.badRequest(.batchSize)) { try read(#"{"orders":[{"id":1},{"id":2}]}"#, max: 1) }
   }
 
+  @Test func `a refusal names every item without a key`() {
+    #expect(throws: Problem.keyMissing(inItems: [1], at: "/id")) { try read(#"{"orders":[{"id":"x"},{}]}"#) }
+    #expect(throws: Problem.keyMissing(inItems: [0, 2], at: "/id")) {
+      try read(#"{"orders":[{"n":1},{"id":"x"},5]}"#)
+    }
+  }
+
   /// The fingerprints of all items of a body.
   private func prints(_ body: String, ignore: [String] = []) throws -> [Fingerprint] {
     let batch = try read(body)

@@ -15,6 +15,8 @@ struct ProblemTests {
       .keyMissing(KeyPolicy()), .keyMissing(KeyPolicy(from: .query("key"))),
       .keyMissing(KeyPolicy(from: .json("/id"))),
       .keyMissing(KeyPolicy(from: .form("key"))),
+      .keyMissing(inItems: [1], at: "/id"), .keyMissing(inItems: Array(0..<10), at: "/id"),
+      .keyMissing(inItems: Array(3..<15), at: "/id"),
     ]
     + [.keyNotSupported] + KeyFault.allCases.map { .keyInvalid($0, policy: KeyPolicy()) }
     + [
@@ -32,7 +34,8 @@ struct ProblemTests {
       .batchNotExecuted, .resultTooLarge(status: 201), .keyExpired,
       .requestTooLarge(limit: 1_048_576), .requestTimeout, .headerTooLarge, .notImplemented,
       .grpcNotProtected, .noRoute,
-      .storeUnavailable(retryAfter: 2000), .storeUnreadable(retryAfter: 30000), .upstreamUnreachable,
+      .storeUnavailable(retryAfter: 2000), .recordUnavailable(retryAfter: 1000),
+      .storeUnreadable(retryAfter: 30000), .upstreamUnreachable,
       .overloaded(.busy, retryAfter: 0), .overloaded(.draining, retryAfter: 1000),
       .quotaExceeded(.inFlight, retryAfter: 1000), .quotaExceeded(.newKeys, retryAfter: 2500),
     ]

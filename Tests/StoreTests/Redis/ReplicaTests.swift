@@ -141,6 +141,27 @@ struct ReplicaTests {
     await pair.close()
   }
 
+  @Test func `a fence that is made longer counts once it is at the replica`() async throws {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
+      let id = try await node.store.completed().id
+      let forget: @Sendable (Milliseconds) async throws -> Bool = { fence in
+        try await node.store.forget(id, fence: fence)
+      }
+      #expect(try await forget(.seconds(60)))
+      #expect(try await forget(.seconds(60)) == false)
+      pair.relay.set(.vanish)
+      let error = await Self.failure(of: { _ = try await forget(.seconds(600)) })
+      #expect(
+        error == .fateUnknown("fewer than 1 replica of Redis have the newest changes (store.replicas)"))
+      pair.restore()
+      try await until("it counts") { (try? await forget(.seconds(600))) == false }
+      let left = try pair.replica.command(["PTTL", node.key(of: id)]) ?? ""
+      #expect(Int(left.dropFirst()).map { $0 > 60_000 } == true, "\(left)")
+    }
+    await pair.close()
+  }
+
   /// The error of a call; `nil` if it throws none of a store.
   private static func failure(of call: @Sendable () async throws -> Void) async -> StoreError? {
     do {

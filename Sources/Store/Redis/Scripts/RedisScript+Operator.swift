@@ -19,7 +19,8 @@ extension RedisScript {
   ///
   /// If the record has a response of its own key, the reply contains the end of that key, which Semel then deletes. The
   /// fence keeps it in the recipe's place, so that the script, repeated with the same token, returns the same result.
-  /// After its deadline it forgets nothing, because it would forget a later record.
+  /// After its deadline it forgets nothing, because it would forget a later record. A record that was forgotten before
+  /// gets the longer fence, and the reply `again`, which counts once replicas have that fence.
   static let forgetSource = """
     if now >= tonumber(ARGV[5]) then return {now, 'late'} end
     local r = redis.pcall('GET', KEYS[1])
@@ -44,7 +45,7 @@ extension RedisScript {
     end
     redis.pcall('PUBLISH', KEYS[1], '')
     redis.pcall('PUBLISH', ARGV[3], ARGV[4])
-    if fenced then return {now, 'none'} end
+    if fenced then return {now, 'again'} end
     return {now, 'erased', place}
     """
 

@@ -18,6 +18,8 @@ final class RedisAlarm: Sendable {
 
   private let logger: Logger
   private let state = Mutex(State())
+  /// The time when this process met the last promoted server, in nanoseconds of the boot-time clock; 0 before that.
+  private let promotedAt = Atomic<Int64>(0)
 
   init(logger: Logger) { self.logger = logger }
 
@@ -37,11 +39,21 @@ final class RedisAlarm: Sendable {
   {
     guard let promotion = state.withLock({ $0.lineage.met(history, at: now) }) else { return nil }
     if promotion.isNew {
+      promotedAt.store(promotion.at.nanoseconds, ordering: .relaxed)
       logger.warning(
         "another Redis has taken over, which may lack the newest records: all running requests renew their claims",
         metadata: ["server": "\(server)"])
     }
     return promotion
+  }
+
+  /// Whether a claim with this lease may take over a record whose lease has lapsed.
+  ///
+  /// By a promoted server's clock the lease of a live owner may have lapsed before the owner has renewed it there. After
+  /// its own lease, such an owner sends nothing any more.
+  func mayTakeOver(after lease: Milliseconds) -> Bool {
+    let promotedAt = promotedAt.load(ordering: .relaxed)
+    return promotedAt == 0 || BootInstant.now >= BootInstant(nanoseconds: promotedAt) + lease
   }
 
   /// Logs that Redis' clock was set.

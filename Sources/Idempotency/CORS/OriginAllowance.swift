@@ -1,0 +1,48 @@
+import NIOCore
+import Wire
+
+/// The permission by which a backend lets pages of other origins read a response.
+public struct OriginAllowance: Sendable, Hashable {
+  /// The value of `Access-Control-Allow-Origin`.
+  let origin: String
+  /// Whether pages may read it in requests with cookies.
+  let withCredentials: Bool
+
+  /// The permission in a backend's response; `nil` if there is none, or more than one.
+  public init?(_ head: MessageHead) {
+    guard head.names.contains(.accessControlAllowOrigin),
+      case .once(let range) = head.find("access-control-allow-origin")
+    else { return nil }
+    origin = head.string(range)
+    withCredentials = head.string(.accessControlAllowCredentials) == "true"
+  }
+
+  /// The permission in the field lines of a recorded response; `nil` if there is none.
+  public init?(recorded fields: ByteBuffer) {
+    var origin: String?
+    var withCredentials = false
+    fields.eachFieldLine { name, value in
+      switch name {
+      case "access-control-allow-origin": origin = value
+      case "access-control-allow-credentials": withCredentials = value == "true"
+      default: break
+      }
+    }
+    guard let origin else { return nil }
+    self.origin = origin
+    self.withCredentials = withCredentials
+  }
+
+  init(origin: String, withCredentials: Bool) {
+    self.origin = origin
+    self.withCredentials = withCredentials
+  }
+
+  /// Writes its field lines, each ended by CRLF.
+  public func write(into out: inout ByteBuffer) {
+    out.writeStaticString("Access-Control-Allow-Origin: ")
+    out.writeString(origin)
+    out.writeStaticString("\r\n")
+    if withCredentials { out.writeStaticString("Access-Control-Allow-Credentials: true\r\n") }
+  }
+}

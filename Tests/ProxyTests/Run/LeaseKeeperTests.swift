@@ -1,0 +1,68 @@
+import Idempotency
+import NIOCore
+import Platform
+import Testing
+import Wire
+
+@testable import Proxy
+
+/// Renewals that are demanded because the store is another one than before, or has another time.
+struct LeaseKeeperTests {
+  private static let request = ClaimRequest(
+    id: RecordID(Digest256.sha256(of: Array("k".utf8))), owner: OwnerToken(high: 1, low: 2),
+    fingerprint: Fingerprint(recipe: Recipe(), digest: Digest256.sha256(of: Array("body".utf8))),
+    lease: .seconds(60), takeOver: .never, unknownRetention: .seconds(60), remember: .seconds(60))
+
+  private static func harness() -> WorkerHarness {
+    WorkerHarness(
+      RoutePolicy(
+        name: "orders", match: RouteMatch(),
+        upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none"))))
+  }
+
+  private static func lease(_ harness: WorkerHarness) throws -> LeaseKeeper<ScriptedStore> {
+    LeaseKeeper(
+      request.granted, for: try harness.delivery(of: ""), store: harness.store, known: nil,
+      context: harness.worker.context, metrics: harness.metrics)
+  }
+
+  /// Has the store reply to the renewal under way, and runs what follows from that.
+  private static func reply(_ result: Result<OwnerOutcome, StoreError>, _ harness: WorkerHarness) {
+    harness.store.renewals.last?.resume(returning: result)
+    harness.run()
+  }
+
+  @Test(arguments: [Result<OwnerOutcome, StoreError>.failure(.fateUnknown("cut")), .success(.done)])
+  func `a renewal that is demanded while one is under way follows it at once`(
+    _ first: Result<OwnerOutcome, StoreError>
+  ) throws {
+    let harness = Self.harness()
+    let lease = try Self.lease(harness)
+    lease.renewNow()
+    harness.run()
+    #expect(harness.store.renewals.count == 1)
+    lease.renewNow()
+    lease.renewNow()
+    harness.run()
+    #expect(harness.store.renewals.count == 1)
+    Self.reply(first, harness)
+    try #require(harness.store.renewals.count == 2)
+    // No timer fires here, so that a third one would have been demanded.
+    Self.reply(.success(.done), harness)
+    #expect(harness.store.renewals.count == 2)
+    lease.stopRenewing()
+  }
+
+  @Test func `an owner that has lost its record does not renew again`() throws {
+    let harness = Self.harness()
+    let lease = try Self.lease(harness)
+    lease.renewNow()
+    harness.run()
+    lease.renewNow()
+    Self.reply(.success(.lost(.released(attempt: 1))), harness)
+    #expect(harness.store.renewals.count == 1)
+    lease.renewNow()
+    harness.run()
+    #expect(harness.store.renewals.count == 1)
+  }
+}

@@ -1,0 +1,94 @@
+import Idempotency
+import NIOCore
+import Platform
+
+/// A store whose replies a test gives. Confined to its loop.
+final class ScriptedStore: RecordStore, @unchecked Sendable {
+  /// A watch whose record may have changed whenever it is looked at.
+  struct Watch: RecordWatch {
+    func changed(within span: Milliseconds) async {}
+    func wake() {}
+    func cancel() {}
+  }
+
+  /// A command of an owner that waits for its reply.
+  typealias Waiting = UnsafeContinuation<Result<OwnerOutcome, StoreError>, Never>
+
+  private static let away = StoreError.unavailable("the test has no store")
+
+  private let loop: any EventLoop
+  var onClaim: (ClaimRequest) -> ClaimReply = { _ in .failure(ScriptedStore.away) }
+  var onComplete: (Claim, Completion) -> Result<CompletionReply, StoreError> = { _, _ in
+    .success(CompletionReply(outcome: .done, record: nil))
+  }
+  /// Called when a record is watched; the error is that of the watch.
+  var onWatch: () -> StoreError? = { nil }
+  private(set) var claims: [ClaimRequest] = []
+  private(set) var completions: [Completion] = []
+  private(set) var releases: [Release] = []
+  private(set) var markCount = 0
+  private(set) var watchCount = 0
+  private(set) var renewals: [Waiting] = []
+  /// Whether marks wait for their replies.
+  var holdsMarks = false
+  private(set) var marks: [Waiting] = []
+
+  init(loop: any EventLoop) { self.loop = loop }
+
+  func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
+    claims.append(request)
+    loop.execute { [self] in onReply(onClaim(request)) }
+  }
+
+  func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await withUnsafeContinuation { renewals.append($0) }.get()
+  }
+
+  func complete(_ claim: Claim, with completion: Completion) async throws(StoreError) -> CompletionReply {
+    completions.append(completion)
+    return try onComplete(claim, completion).get()
+  }
+
+  func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
+    releases.append(release)
+    return .done
+  }
+
+  func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    markCount += 1
+    guard holdsMarks else { return .done }
+    return try await withUnsafeContinuation { marks.append($0) }.get()
+  }
+
+  func watch(_ id: RecordID) async throws(StoreError) -> Watch {
+    watchCount += 1
+    if let error = onWatch() { throw error }
+    return Watch()
+  }
+
+  func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
+    throw Self.away
+  }
+
+  func list(after cursor: String?) async throws(StoreError) -> OpenRecords { throw Self.away }
+
+  func isCursor(_ text: String) -> Bool { false }
+
+  func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool { throw Self.away }
+
+  func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool
+  ) async throws(StoreError) -> OwnerOutcome {
+    throw Self.away
+  }
+}
+
+extension ClaimRequest {
+  /// The claim by which a store grants it, for the first time.
+  var granted: Claim {
+    Claim(
+      id: id, owner: owner, fingerprint: fingerprint, attempt: 1, firstSeen: StoreInstant(milliseconds: 1000),
+      followsUnknown: false, onlyRejectedSoFar: true, lease: lease, unknownRetention: unknownRetention,
+      remember: remember, requestedAt: .now)
+  }
+}

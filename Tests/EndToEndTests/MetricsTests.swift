@@ -45,6 +45,30 @@ struct MetricsTests {
   }
 
   @Test(arguments: StoreKind.allCases)
+  func `six routes have few series at the start, and then those that count`(store: StoreKind) async throws {
+    let others = (1...5).map {
+      "{name: route-\($0), match: {methods: [POST], path: /v\($0 + 1)/orders}, caller: {parts: [address]}}"
+    }
+    try await Rig.run(Configuration(store: store, firstRoutes: others)) { rig in
+      func series(_ label: String = "") async throws -> Int {
+        try await samples(rig).keys.count { $0.hasPrefix("semel_") && $0.contains(label) }
+      }
+      // Two dozen of them are each a histogram: the loops' lag, and the store's first command.
+      #expect(try await series() <= 160)
+      #expect(try await series("route=") == 28)
+      for path in ["/v1/orders"] + (2...6).map({ "/v\($0)/orders" }) {
+        expectExecuted(try await rig.order("a", path: path))
+        expectReplayed(try await rig.order("a", path: path), 201)
+      }
+      // A route has six histograms of 19 to 23 series: of two outcomes, of three parts, and of the time to success.
+      #expect(try await series("route=") <= 6 * 150 + 4)
+      #expect(try await series("route=(none)") == 4)
+      #expect(try await series() <= 6 * 150 + 200)
+      #expect(try await samples(rig)["semel_body_limit_bytes"] == Double(256 << 20))
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func `a mismatch with a cached record is one hit of the cache`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
       expectExecuted(try await rig.order("a"))

@@ -58,6 +58,10 @@ struct OperatorAccessTests {
         let process = try ManagedProcess(["env"] + variables + list + options)
         #expect(try await process.exit() == .code(exit), "\(variables) \(process.errors)")
       }
+      for (variable, exit) in [(url, 0), ("http://127.0.0.1:1", 1)] as [(String, Int32)] {
+        let health = try ManagedProcess(["env", "SEMEL_ADMIN=\(variable)", SemelProcess.binary, "health"])
+        #expect(try await health.exit() == .code(exit), "\(variable) \(health.errors)")
+      }
     }
   }
 

@@ -42,7 +42,55 @@ struct MetricsTests {
     #expect(page.contains(#"semel_requests_total{route="orders",outcome="replayed"} 2"#))
     #expect(page.contains(#"semel_replays_total{route="orders",source="cache"} 2"#))
     #expect(page.contains(#"semel_duplicates_prevented_total{route="orders",by="replay"} 2"#))
-    #expect(page.contains(#"semel_requests_total{route="(none)",outcome="replayed"} 0"#))
+    #expect(!page.contains(#"semel_requests_total{route="(none)",outcome="replayed"}"#))
+  }
+
+  /// The series of Semel's own families that a page has.
+  private static func series(_ page: String) -> Set<Substring> {
+    Set(
+      page.split(separator: "\n").filter { $0.hasPrefix("semel_") }.compactMap {
+        $0.split(separator: " ").first
+      })
+  }
+
+  @Test func `begins with four series for each route, and has another once it counts`() async throws {
+    let metrics = Metrics(loops: 2)
+    for route in 1...6 { _ = metrics.number(ofRoute: "route-\(route)") }
+    let start = Self.series(await metrics.page())
+    let route = start.filter { $0.contains(#"route="route-1""#) }
+    #expect(
+      route == [
+        #"semel_requests_total{route="route-1",outcome="unprotected"}"#,
+        #"semel_refusals_total{route="route-1",reason="overloaded"}"#,
+        #"semel_outcomes_lost_total{route="route-1"}"#, #"semel_unprotected_keys_total{route="route-1"}"#,
+      ])
+    // Six routes, and the requests that match none.
+    #expect(start.count { $0.contains("route=") } == 7 * route.count)
+    metrics.loops[1].add(.released, route: metrics.number(ofRoute: "route-1"))
+    metrics.loops[0].failed(.claim, .unavailable)
+    let counted = Self.series(await metrics.page())
+    #expect(counted.isSuperset(of: start))
+    #expect(
+      counted.subtracting(start) == [
+        #"semel_retries_total{route="route-1",after="released"}"#,
+        #"semel_store_errors_total{command="claim",reason="unavailable"}"#,
+      ])
+  }
+
+  @Test func `has every counter without labels, and every figure of a gauge, with 0`() async {
+    let metrics = Metrics(loops: 1)
+    metrics.source {
+      [
+        MetricFigure(.storeLosses, 0), MetricFigure(.storeDoubts, 0),
+        MetricFigure(.openRecords, 0, ("state", "unknown")),
+        MetricFigure(.storeRedirects, 0, ("kind", "moved")),
+      ]
+    }
+    let series = Self.series(await metrics.page())
+    #expect(
+      series.isSuperset(of: ["semel_store_losses_total", "semel_store_doubts", "semel_leases_lapsed_total"]))
+    #expect(series.contains(#"semel_open_records{state="unknown"}"#))
+    #expect(!series.contains { $0.hasPrefix("semel_store_redirects_total") })
   }
 
   @Test func `counts what would have become of a shadowed route's requests`() async {

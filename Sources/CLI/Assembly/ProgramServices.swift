@@ -165,6 +165,7 @@ extension ProgramServices {
       }, journal: journal, digests: digests, node: ProcessInfo.processInfo.hostName, logger: logger)
     let openRecords = OpenRecordCounter(recordAdmin: recordAdmin, board: store.board)
     metrics.source { openRecords.figures }
+    metrics.source { [MetricFigure(.bodyLimit, await live().limits.bodyMemory)] }
     let server = AdminServer(
       host: admin.host, port: admin.port, names: admin.hosts,
       token: try admin.tokenFile.map(ConfigurationFile.secret(at:)), metrics: metrics,

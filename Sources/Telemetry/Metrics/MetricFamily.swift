@@ -1,21 +1,46 @@
-/// One family of the metrics page: its name with its unit, its kind, and its help text.
+/// One family of the metrics page: its name with its unit, its kind, its help text, and its first series.
 public struct MetricFamily: Sendable, Hashable {
   public enum Kind: String, Sendable { case counter, gauge, histogram }
+
+  /// The counters of a family that are on the page before they have counted anything.
+  ///
+  /// `rate` and `increase` see the first count of a series only if the series was there with 0 before. Most families
+  /// with labels need no such series: they are many (routes × values), and their rules look at what goes on for
+  /// minutes. The rules that look at single counts need theirs from the start.
+  public enum InitialSeries: Sendable, Hashable {
+    case all
+    /// Those of which the label `key` has this value.
+    case only(key: String, value: String)
+    case none
+  }
 
   public let name: String
   public let kind: Kind
   public let help: String
+  /// The series that are on the page from the start. Of a gauge they are all, of a histogram none.
+  public let initial: InitialSeries
 
-  private init(_ kind: Kind, _ name: String, _ help: String) {
+  private init(_ kind: Kind, _ name: String, _ help: String, initial: InitialSeries = .all) {
     self.name = "semel_" + name
     self.kind = kind
     self.help = help
+    self.initial = kind == .histogram ? .none : initial
+  }
+
+  /// Whether the series with these labels is on the page before it has counted anything.
+  func begins(with labels: [(key: String, value: String)]) -> Bool {
+    switch initial {
+    case .all: true
+    case .only(let key, let value): labels.contains { $0.key == key && $0.value == value }
+    case .none: false
+    }
   }
 
   /// Creates the family of a metric that a library records through swift-metrics, which carries no help text.
   init(_ kind: Kind, _ name: String, toldAs label: String) {
     self.name = name
     self.kind = kind
+    initial = kind == .histogram ? .none : .all
     let line = label.replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
     help = "From swift-metrics: \(line)."
   }
@@ -25,7 +50,8 @@ public struct MetricFamily: Sendable, Hashable {
 extension MetricFamily {
   public static let build = MetricFamily(.gauge, "build_info", "Always 1; the version is its label.")
   public static let requests = MetricFamily(
-    .counter, "requests_total", "Requests that ended, by route and outcome.")
+    .counter, "requests_total", "Requests that ended, by route and outcome.",
+    initial: .only(key: RequestOutcome.key, value: RequestOutcome.unprotected.text))
   public static let requestDuration = MetricFamily(
     .histogram, "request_duration_seconds",
     "From a request's head to its response's end, by route and outcome.")
@@ -36,41 +62,46 @@ extension MetricFamily {
     .histogram, "time_to_success_seconds",
     "From an intent's first delivery to its final outcome, across all attempts.")
   public static let refusals = MetricFamily(
-    .counter, "refusals_total", "Requests that Semel itself refused, by the code of the problem.")
+    .counter, "refusals_total", "Requests that Semel itself refused, by the code of the problem.",
+    initial: .only(key: RefusalReason.key, value: RefusalReason.overloaded.text))
   public static let replays = MetricFamily(
     .counter, "replays_total",
-    "Recorded outcomes given again: from the local cache, from the store, or after waiting.")
+    "Recorded outcomes given again: from the local cache, from the store, or after waiting.", initial: .none)
   public static let duplicatesPrevented = MetricFamily(
     .counter, "duplicates_prevented_total",
-    "Deliveries that would have run an intent again: replayed, made to wait and replayed, or refused.")
+    "Deliveries that would have run an intent again: replayed, made to wait and replayed, or refused.",
+    initial: .none)
   public static let retries = MetricFamily(
-    .counter, "retries_total", "Attempts after the first, by what ended the attempt before.")
+    .counter, "retries_total", "Attempts after the first, by what ended the attempt before.", initial: .none)
   public static let clientRetries = MetricFamily(
-    .counter, "client_retries_total", "Attempts that Semel itself made on a client's behalf.")
+    .counter, "client_retries_total", "Attempts that Semel itself made on a client's behalf.", initial: .none)
   public static let clientRetryEnds = MetricFamily(
     .counter, "client_retries_stopped_total",
-    "Attempts that Semel would have repeated for the client, and did not, by the reason.")
+    "Attempts that Semel would have repeated for the client, and did not, by the reason.", initial: .none)
   public static let reconciliations = MetricFamily(
     .counter, "reconciliations_total",
-    "Deliveries for which the backend was queried about an unknown outcome, by what it stated.")
+    "Deliveries for which the backend was queried about an unknown outcome, by what it stated.",
+    initial: .none)
   public static let failures = MetricFamily(
-    .counter, "failures_total", "Requests that failed, by whose failure it was.")
+    .counter, "failures_total", "Requests that failed, by whose failure it was.", initial: .none)
   public static let lateResponses = MetricFamily(
     .counter, "late_responses_total",
-    "Responses of the backend that arrived after the client was refused because of a time-out.")
+    "Responses of the backend that arrived after the client was refused because of a time-out.",
+    initial: .none)
   public static let losses = MetricFamily(
     .counter, "outcomes_lost_total", "Claimed requests that were sent and whose outcome became unknown.")
   public static let unprotectedKeys = MetricFamily(
     .counter, "unprotected_keys_total", "Requests with an idempotency key that match no protected route.")
   public static let batchItems = MetricFamily(
-    .counter, "batch_items_total", "Items of batches whose response was given, by what became of each.")
+    .counter, "batch_items_total", "Items of batches whose response was given, by what became of each.",
+    initial: .none)
   public static let shadow = MetricFamily(
     .counter, "shadow_total",
-    "Requests of shadowed routes, all of them forwarded, by what would have become of them.")
+    "Requests of shadowed routes, all of them forwarded, by what would have become of them.", initial: .none)
   public static let requestBytes = MetricFamily(
-    .counter, "request_body_bytes_total", "Bytes of request bodies received.")
+    .counter, "request_body_bytes_total", "Bytes of request bodies received.", initial: .none)
   public static let responseBytes = MetricFamily(
-    .counter, "response_bytes_total", "Bytes of responses sent to clients, heads included.")
+    .counter, "response_bytes_total", "Bytes of responses sent to clients, heads included.", initial: .none)
 
   public static let namespaceConflicts = MetricFamily(
     .gauge, "namespace_conflicts",
@@ -84,6 +115,8 @@ extension MetricFamily {
     .gauge, "body_bytes",
     "Bytes of bodies held: of requests, of responses that are captured, and of those that wait for slow readers."
   )
+  public static let bodyLimit = MetricFamily(
+    .gauge, "body_limit_bytes", "The limit of body_bytes: limits.body_memory, as it is in force.")
   public static let openRecords = MetricFamily(
     .gauge, "open_records",
     "Records in flight, of unknown outcome or unreadable in the store, as last counted.")
@@ -108,7 +141,7 @@ extension MetricFamily {
   public static let storeDuration = MetricFamily(
     .histogram, "store_command_duration_seconds", "How long the store took for a command.")
   public static let storeErrors = MetricFamily(
-    .counter, "store_errors_total", "Commands to which the store gave no reply.")
+    .counter, "store_errors_total", "Commands to which the store gave no reply.", initial: .none)
   public static let storeRoundTrips = MetricFamily(
     .counter, "store_round_trips_total",
     "Commands written to Redis, or groups committed to the embedded store.")
@@ -120,7 +153,8 @@ extension MetricFamily {
     .gauge, "store_connections_up",
     "Connections to Redis that stand and are not refused; the embedded store counts as one.")
   public static let storeRedirects = MetricFamily(
-    .counter, "store_redirects_total", "Commands that a node of a Redis cluster sent elsewhere or put off.")
+    .counter, "store_redirects_total", "Commands that a node of a Redis cluster sent elsewhere or put off.",
+    initial: .none)
   public static let storeFailovers = MetricFamily(
     .counter, "store_failovers_total", "Times that another Redis took over from a master.")
   public static let storeWait = MetricFamily(
@@ -132,9 +166,9 @@ extension MetricFamily {
     "Claims of running requests that Redis no longer had when their owners renewed or completed them: after a failover, another delivery may have run."
   )
   public static let storeNodeReplies = MetricFamily(
-    .counter, "store_node_replies_total", "Replies of each Redis to scripts.")
+    .counter, "store_node_replies_total", "Replies of each Redis to scripts.", initial: .none)
   public static let storeNodeSeconds = MetricFamily(
-    .counter, "store_node_reply_seconds_total", "The time that each Redis took for them.")
+    .counter, "store_node_reply_seconds_total", "The time that each Redis took for them.", initial: .none)
   public static let storeSwept = MetricFamily(
     .counter, "store_swept_total", "Entries and responses past their time that the embedded store removed.")
   public static let storeSweepFailures = MetricFamily(
@@ -146,7 +180,8 @@ extension MetricFamily {
     .gauge, "store_file_bytes", "The embedded store's database, what of it is free, and SQLite's log.")
   public static let storeCompressedBytes = MetricFamily(
     .counter, "store_compressed_bytes_total",
-    "Bytes of the responses that were compressed for the store: as they are, and as they are stored.")
+    "Bytes of the responses that were compressed for the store: as they are, and as they are stored.",
+    initial: .none)
   public static let storeExpiryHeld = MetricFamily(
     .gauge, "store_expiry_held",
     "1 while the embedded store holds expiry back, because the wall clock differs from its file.")
@@ -187,7 +222,8 @@ extension MetricFamily {
     .counter, "tokens_verified_total",
     "Tokens of callers whose signature and claims were checked and accepted.")
   public static let tokensRefused = MetricFamily(
-    .counter, "tokens_refused_total", "Tokens of callers that were checked and refused, by reason.")
+    .counter, "tokens_refused_total", "Tokens of callers that were checked and refused, by reason.",
+    initial: .none)
   public static let tokensKnown = MetricFamily(
     .counter, "tokens_known_total",
     "Requests whose token had been accepted before, so that it was not checked.")
@@ -209,7 +245,7 @@ extension MetricFamily {
     .counter, "upstream_connect_retries_total", "Connects to backends that were tried again.")
   public static let upstreamStrayCloses = MetricFamily(
     .counter, "upstream_stray_closes_total",
-    "Connections to backends that were ended for bytes that the backend sent unasked.")
+    "Connections to backends that were ended for bytes that the backend sent unasked.", initial: .none)
   public static let loopLag = MetricFamily(
     .histogram, "event_loop_lag_seconds", "How late an event loop came to a timer that was due.")
   public static let logDropped = MetricFamily(
@@ -236,7 +272,7 @@ extension MetricFamily {
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
     retries, clientRetries, clientRetryEnds, reconciliations, failures, lateResponses, losses,
-    unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting, bodyBytes,
+    unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting, bodyBytes, bodyLimit,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller, storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects,
     storeUp, storeRedirects, storeFailovers, storeWait, storeSuspects, storeNodeReplies, storeNodeSeconds,
@@ -250,155 +286,4 @@ extension MetricFamily {
     upstreamSends, upstreamRetries, upstreamStrayCloses, loopLag,
     logDropped, spansSent, spansDropped, seriesDropped, processCPU, processMemory, processFiles, processStart,
   ]
-}
-
-/// A label with a closed list of values, which bounds the size of the page.
-public protocol MetricLabel: CaseIterable, Hashable, RawRepresentable<Int>, Sendable {
-  /// The label's name on the page.
-  static var key: String { get }
-  /// The values, in the order of the cases.
-  static var values: [String] { get }
-}
-
-extension MetricLabel {
-  /// The label's value on the page.
-  public var text: String { Self.values[rawValue] }
-}
-
-/// The outcome of a request.
-public enum RequestOutcome: Int, MetricLabel {
-  case executed, replayed, notStored, unknown, passed, ignored, unprotected, refused
-  /// The connection was handed over to another protocol, such as WebSocket.
-  case upgraded
-  /// The client disconnected, or Semel had to cut off the response.
-  case cut
-  /// Semel itself responded: with its policy, or with the outcome of an earlier request.
-  case reported
-  /// The request was forwarded without effect of its record, since its route is shadowed.
-  case shadow
-
-  public static let key = "outcome"
-  public static let values = [
-    "executed", "replayed", "not_stored", "unknown", "passed", "ignored", "unprotected", "refused",
-    "upgraded",
-    "cut", "reported", "shadow",
-  ]
-}
-
-/// The reason for which Semel refused a request: the code of its problem document.
-public enum RefusalReason: Int, MetricLabel {
-  case badRequest, keyMissing, keyInvalid, callerUnknown, payloadMismatch, inFlight, outcomeUnknown,
-    responseNotKept, keyExpired, requestTooLarge, requestTimeout, storeUnavailable, storeUnreadable,
-    upstreamUnreachable, overloaded, notImplemented, noRoute, headerTooLarge, keyNotSupported,
-    quotaExceeded
-
-  public static let key = "reason"
-  public static let values = [
-    "bad_request", "key_missing", "key_invalid", "caller_unknown", "payload_mismatch", "in_flight",
-    "outcome_unknown", "response_not_kept", "key_expired", "request_too_large", "request_timeout",
-    "store_unavailable", "store_unreadable", "upstream_unreachable", "overloaded", "not_implemented",
-    "no_route", "header_too_large", "key_not_supported", "quota_exceeded",
-  ]
-}
-
-/// The source of a replayed outcome.
-public enum ReplaySource: Int, MetricLabel {
-  case cache, store, wait
-
-  public static let key = "source"
-  public static let values = ["cache", "store", "wait"]
-}
-
-/// The way in which Semel prevented a second execution of an intent.
-public enum Prevention: Int, MetricLabel {
-  case replay, wait, refusal
-
-  public static let key = "by"
-  public static let values = ["replay", "wait", "refusal"]
-}
-
-/// The way in which the previous attempt ended.
-public enum RetryCause: Int, MetricLabel {
-  /// The previous attempt's outcome was lost, and this attempt took over the record.
-  case unknown
-  /// The previous attempt executed nothing, or the backend requested a retry.
-  case released
-  /// An operator removed the record with *forget*.
-  case forgotten
-
-  public static let key = "after"
-  public static let values = ["unknown", "released", "forgotten"]
-}
-
-/// The backend's statement on a request whose response was lost.
-public enum Reconciliation: Int, MetricLabel {
-  case applied, absent
-  /// It stated neither, or did not respond.
-  case unknown
-
-  public static let key = "verdict"
-  public static let values = ["applied", "absent", "unknown"]
-}
-
-/// The end of one item of a batch.
-public enum BatchItemEnd: Int, MetricLabel {
-  case executed, replayed, refused
-
-  public static let key = "outcome"
-  public static let values = ["executed", "replayed", "refused"]
-}
-
-/// The reason for which Semel made no further attempt on a client's behalf.
-public enum RetryEnd: Int, MetricLabel {
-  /// `retries.max` or `max_attempts` is reached.
-  case exhausted
-  /// The next attempt would begin after `wait_timeout`.
-  case late
-  /// The upstream's retry budget is spent.
-  case budget
-
-  public static let key = "by"
-  public static let values = ["max", "time", "budget"]
-}
-
-/// The party whose failure it was.
-public enum FailureCategory: Int, MetricLabel {
-  case transport, auth, validation, backend, store, overload
-
-  public static let key = "category"
-  public static let values = ["transport", "auth", "validation", "backend", "store", "overload"]
-}
-
-/// The parts of a request's duration.
-public enum RequestPart: Int, MetricLabel {
-  case claim, backend, record
-
-  public static let key = "part"
-  public static let values = ["claim", "backend", "record"]
-}
-
-/// A command of the record store.
-public enum StoreCommand: Int, MetricLabel {
-  case claim, renew, complete, release, markUnknown, find, forget, resolve, watch, list
-
-  public static let key = "command"
-  public static let values = [
-    "claim", "renew", "complete", "release", "mark_unknown", "find", "forget", "resolve", "watch", "list",
-  ]
-}
-
-/// The reason for which a store command got no reply.
-public enum StoreFailure: Int, MetricLabel {
-  case unavailable, fateUnknown, unreadable
-
-  public static let key = "reason"
-  public static let values = ["unavailable", "fate_unknown", "unreadable"]
-}
-
-/// The state of a record that is counted.
-public enum OpenState: Int, MetricLabel {
-  case inFlight, unknown, unreadable
-
-  public static let key = "state"
-  public static let values = ["in_flight", "unknown", "unreadable"]
 }

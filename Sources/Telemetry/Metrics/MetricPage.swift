@@ -9,11 +9,15 @@ struct MetricPage {
     ("route", name.isEmpty ? unrouted : name)
   }
 
+  /// Adds a figure. A counter of 0 that is not on the page from the start is omitted.
   mutating func add(_ figure: MetricFigure) {
+    guard figure.value != 0 || figure.family.begins(with: figure.labels) else { return }
     add(figure.family, figure.value, labels: Self.text(of: figure.labels))
   }
 
+  /// Adds a whole number. A counter of 0 that is not on the page from the start is omitted.
   mutating func add(_ family: MetricFamily, _ value: Int, _ labels: (key: String, value: String)...) {
+    guard value != 0 || family.begins(with: labels) else { return }
     sample(family, family.name, Self.text(of: labels), "\(value)")
   }
 
@@ -97,8 +101,7 @@ extension Metrics {
       }
       for verdict in ShadowVerdict.allCases {
         let sum = rows.reduce(0) { $0 + $1[RouteLayout.shadow(verdict)] }
-        // Few routes are shadowed, and each has few ends.
-        if sum > 0 { page.add(.shadow, sum, route, (ShadowVerdict.key, verdict.text)) }
+        page.add(.shadow, sum, route, (ShadowVerdict.key, verdict.text))
       }
     }
   }
@@ -147,9 +150,7 @@ extension Metrics {
       page.add(.clientRetryEnds, count(end.count), route, (RetryEnd.key, end.text))
     }
     for end in BatchItemEnd.allCases {
-      // Few routes take batches.
-      let items = count(end.count)
-      if items > 0 { page.add(.batchItems, items, route, (BatchItemEnd.key, end.text)) }
+      page.add(.batchItems, count(end.count), route, (BatchItemEnd.key, end.text))
     }
     for verdict in Reconciliation.allCases {
       page.add(.reconciliations, count(verdict.count), route, (Reconciliation.key, verdict.text))

@@ -1,25 +1,45 @@
 import Idempotency
 import ServiceLifecycle
+import Synchronization
 
-/// Agrees with the other nodes of the namespace on the secret of the log's digests, through the store.
-///
-/// It repeats this periodically: a store that came back empty gets the secret again from the nodes that have it.
+/// The secret of the digests in log and records, on which the nodes of a namespace agree through the store.
+final class LogSecret: Sendable {
+  private let facts: any NamespaceFacts
+  private let digests: LogDigests
+  private let secret = Mutex(LogDigests.randomSecret())
+
+  init(facts: any NamespaceFacts, digests: LogDigests) {
+    self.facts = facts
+    self.digests = digests
+  }
+
+  /// Whether the secret of all nodes is known.
+  var isShared: Bool { digests.isShared }
+
+  /// Gives the store the secret if it has none, and takes the store's. Called before the first claim, so that each
+  /// record has digests by which it is found.
+  func agree() async throws(StoreError) {
+    let own = secret.withLock { $0 }
+    let shared = Secret(try await facts.establish(.logSecret, as: own.revealed))
+    guard !digests.isShared else { return }
+    secret.withLock { $0 = shared }
+    digests.share(shared)
+  }
+}
+
+/// Agrees on the secret of the digests periodically: a store that came back empty gets the secret again from the nodes
+/// that have it.
 struct LogSecretService: Service {
   private static let pause = Duration.seconds(60)
   private static let pauseWithoutStore = Duration.seconds(1)
 
-  let facts: any NamespaceFacts
-  let digests: LogDigests
+  let secret: LogSecret
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      var secret = LogDigests.randomSecret()
       while !Task.isCancelled {
-        if let shared = try? await facts.establish(.logSecret, as: secret.revealed), !digests.isShared {
-          secret = Secret(shared)
-          digests.share(secret)
-        }
-        try? await Task.sleep(for: digests.isShared ? Self.pause : Self.pauseWithoutStore)
+        try? await secret.agree()
+        try? await Task.sleep(for: secret.isShared ? Self.pause : Self.pauseWithoutStore)
       }
     }
   }

@@ -1,3 +1,4 @@
+import Idempotency
 import Synchronization
 
 /// Writes one entry per request to the access log.

@@ -1,3 +1,5 @@
+import Idempotency
+
 /// The facts about one ended request, for its entry in the access log and for the metrics.
 ///
 /// It never contains a key, a token or a body. It is noncopyable because a copy retains each of its strings, and every
@@ -41,6 +43,8 @@ public struct AccessLogEntry: ~Copyable, Sendable {
   public var keyDigest: String?
   /// The first characters of the caller's digest; `nil` if the request has no caller, or nobody needs it.
   public var callerDigest: String?
+  /// Whether both digests are by the secret of all nodes, as those in records are.
+  public var hasSharedDigests = false
   /// The way in which the outcome of the request's attempt was lost; `nil` if it was not.
   public var loss: LossCause?
   /// The record's ID, as sent to the backend, by which an operator finds the record; `nil` if the request has no record.

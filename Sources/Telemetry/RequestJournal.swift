@@ -6,7 +6,7 @@ import Synchronization
 /// something that has just happened.
 ///
 /// The journal has a fixed size, and the oldest entries give way: whoever reads it too slowly misses entries, and nothing
-/// waits for a reader. A record in the store knows neither its route nor its key; the journal does, as long as it lasts.
+/// waits for a reader. It knows of each delivery, where the record in the store knows of the latest attempt alone.
 public final class RequestJournal: Sendable {
   /// The maximum number of entries, which take about two megabytes.
   public static let capacity = 8192
@@ -108,20 +108,4 @@ public struct JournalEntry: Sendable {
     callerDigest = entry.callerDigest
     microseconds = entry.totalMicroseconds
   }
-}
-
-/// The way in which the outcome of an attempt was lost.
-public enum LossCause: String, Sendable, CaseIterable {
-  /// No complete response within the time limit.
-  case timeOut = "time_out"
-  /// The connection to the backend ended before the response was complete, or the response was no valid one.
-  case connectionLost = "connection_lost"
-  /// The backend, or an intermediary, responded with a status of the class *unknown*.
-  case status
-  /// The response to a batch has no certain result for each of its items.
-  case results
-  /// There was no memory to keep the outcome until the store took it.
-  case noMemory = "no_memory"
-  /// This process ended before the backend had responded.
-  case shutdown
 }

@@ -55,6 +55,22 @@ struct ShadowTests {
     }
   }
 
+  @Test func `an open record names its route, and is found by no key`() async throws {
+    try await Rig.run(Self.configuration(.embedded)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      let listed = try await rig.key(["list", "--json"]).output
+      #expect(listed.contains(#""route":"orders""#) && !listed.contains("key_digest"), "\(listed)")
+      let found = try await rig.key(["find", "--key", "k"]).output
+      #expect(found.contains("there is no such record"), "\(found)")
+      gate.open()
+      _ = try await connection.response()
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a duplicate beside its first delivery is not held`(store: StoreKind) async throws {
     try await Rig.run(Self.configuration(store)) { rig in

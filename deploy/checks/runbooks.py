@@ -47,6 +47,8 @@ class Block:
 class Names:
     """What differs from run to run: the page's examples, and what stands for each in this run."""
 
+    # The name of this machine as records have it, which is a node's, and the page's.
+    NODES = rf"(?<!\S)(orders-1|{re.escape(re.sub(r'[^A-Za-z0-9._-]', '_', socket.gethostname())[-24:])})(?!\S)"
     # Ids of records, digests and ports are the same throughout one run; times, ages, sizes and what idle nodes count are of
     # no interest.
     SAME = re.compile(
@@ -86,7 +88,7 @@ class Names:
         return self.matched(page[1:], lines[1:], {**live, **dict(pairs)})
 
     def shape(self, line):
-        return " ".join(self.FREE.sub("N", self.SAME.sub("X", line)).split())
+        return " ".join(re.sub(self.NODES, "N", self.FREE.sub("N", self.SAME.sub("X", line))).split())
 
 
 class Redis:
@@ -270,7 +272,7 @@ class Prometheus:
     def verdict(self, before, after, alerts):
         """What promtool objects to, if just these alerts are expected to fire while the situation between two pages goes
         on: counters grow as they did, and ages with time. None may fire before. With no alerts, none may fire at all."""
-        watched = set(re.findall(r"\bsemel_\w+", " ".join(rule["expr"] for rule in rules().values())))
+        watched = set(re.findall(r"\b(?:semel_\w+|up\b)", " ".join(rule["expr"] for rule in rules().values())))
         series = [{"series": self.labelled(name), "values": self.values(name, before.get(name), value)}
                   for name, value in after.items() if name.split("{")[0] in watched]
         end = f"{self.QUIET + self.LASTS}m"
@@ -292,6 +294,7 @@ class Prometheus:
     def values(self, name, before, after):
         start = f"_x{self.QUIET + 1}" if before is None else f"{before!r}+0x{self.QUIET}"
         if self.COUNTS.match(name):
-            step = after - (before or 0)
+            # After a restart it counts from zero.
+            step = after - before if before is not None and before <= after else after
             return f"{start} {after!r}+{step!r}x{self.LASTS}"
         return f"{start} {after!r}+{60 if after and self.AGES.match(name) else 0}x{self.LASTS}"

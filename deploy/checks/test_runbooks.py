@@ -207,7 +207,8 @@ class Healthy(Situation):
     """What needs a cluster, a failover, or hours, is looked at on a node that has nothing."""
 
     chapters = (
-        "SemelStoreFailedOver", "SemelStoreRedirects", "SemelStoreWaits", "SemelLogDrops")
+        "SemelNotScraped", "SemelStoreFailedOver", "SemelStoreRedirects", "SemelStoreWaits", "SemelLogDrops",
+        "SemelNodesDisagree", "SemelReloadRefused")
 
     def plant(self):
         for number in range(3):
@@ -222,6 +223,9 @@ FIGURES = {
     "SemelStoreWaits": {f'semel_store_wait_seconds_bucket{{le="{le}"}}': count
                         for le, count in {"0.1": 90, "0.25": 100, "+Inf": 100}.items()},
     "SemelLogDrops": {"semel_log_lines_dropped_total": 1},
+    "SemelNotScraped": {"up": 0},
+    "SemelNodesDisagree": {"semel_namespace_conflicts": 1},
+    "SemelReloadRefused": {"semel_reloads_refused_total": 1},
     "SemelTokenKeysOld": {"semel_jwks_age_seconds": 60, "semel_jwks_keys": 2},
 }
 

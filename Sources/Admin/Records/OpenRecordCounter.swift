@@ -10,7 +10,7 @@ struct RecordCount: Sendable {
   /// Nothing is known of the age of an unreadable record.
   private(set) var oldest: [OpenState: Milliseconds] = [.inFlight: 0, .unknown: 0]
 
-  mutating func add(_ record: OpenRecord) {
+  mutating func add(_ record: RecordView) {
     let state: OpenState =
       switch record.standing {
       case .unknown: .unknown

@@ -71,7 +71,8 @@ extension RecordAdmin {
       let request = ClaimRequest(
         id: identity.id, owner: .ofOperator(),
         fingerprint: try statement.fingerprint(by: recipe, of: identity), lease: Self.statementLease,
-        takeOver: .never, unknownRetention: policy.unknownRetention, remember: policy.remember)
+        takeOver: .never, unknownRetention: policy.unknownRetention, remember: policy.remember,
+        attribution: attribution(of: identity))
       let store = store
       switch try await onLoop({ () throws(StoreError) in try await store.claim(request) }) {
       case .granted(let claim): return claim
@@ -83,6 +84,14 @@ extension RecordAdmin {
       }
     }
     throw AdminError(.conflict, "the record changes: try again")
+  }
+
+  /// The origin of a statement. Records of shadowed routes have no digests, as those that the proxy makes.
+  private func attribution(of identity: RecordIdentity) -> Attribution {
+    let digests = digests.isShared && !identity.policy.shadow ? digests : nil
+    return Attribution(
+      route: identity.policy.name, keyDigest: digests.map(identity.key.digestText(by:)),
+      callerDigest: digests.map(identity.caller.digestText(by:)), node: node)
   }
 
   private func refusal(_ id: RecordID, _ reason: String, by peer: String) -> AdminError {

@@ -12,41 +12,54 @@ struct RecordSearch: Decodable {
   var callerDigest: String?
   /// The name of the only route to search.
   var route: String?
+  /// The `next` of the part before; `nil` for the first part.
+  var cursor: String?
 }
 
-/// The result of a search.
+/// A part of the result of a search.
 struct RecordSearchDocument: Encodable {
   /// The digests by which the log shows the key.
   var keyDigests: [String]
+  /// Records of this part. One may be in two parts.
   var records: [RecordDocument]
-  /// Whether there are more records than are shown.
-  var more: Bool
-  /// The number of this process's events that were searched, and the time of the oldest.
+  /// The value of `cursor` for the next part; absent in the last one.
+  var next: String?
+  /// The number of this process's events that were searched besides, and the time of the oldest.
   var searchedEvents: Int
   var searchedSince: String?
+  /// The name of this process.
   var node: String
 }
 
 extension RecordAdmin {
-  /// The maximum number of records that one search looks up in the store.
-  private static let maxFound = 200
-
-  /// Finds the records of a key, of all its callers, or those of a caller, among the requests that this process has seen
-  /// lately.
+  /// Finds the records of a key, of all its callers, or those of a caller, by a walk through the store. The first part
+  /// begins with the records of requests that this process has seen lately, of which some may be gone from the store.
   func search(_ search: RecordSearch) async throws(AdminError) -> RecordSearchDocument {
-    let routes = await currentRoutes()
-    let digests = try keyDigests(of: search, among: routes)
-    let trails = RecordTrails(journal)
-    let ids = trails.ids { trail in
-      (digests.isEmpty || trail.keyDigest.map(digests.contains) ?? false)
-        && (search.callerDigest == nil || search.callerDigest == trail.callerDigest)
-        && (search.route == nil || search.route == trail.route)
-    }
-    var records: [RecordDocument] = []
-    for id in ids.prefix(Self.maxFound) { records.append(try await show(id, trail: trails[id])) }
-    return RecordSearchDocument(
-      keyDigests: digests, records: records, more: ids.count > Self.maxFound, searchedEvents: trails.events,
+    try check(cursor: search.cursor)
+    let filter = RecordFilter(
+      keyDigests: try keyDigests(of: search, among: await currentRoutes()),
+      callerDigest: search.callerDigest, route: search.route)
+    let (store, trails) = (store, RecordTrails(journal))
+    var document = RecordSearchDocument(
+      keyDigests: filter.keyDigests, records: [], next: search.cursor, searchedEvents: trails.events,
       searchedSince: trails.since.map(Timestamp.text(milliseconds:)), node: node)
+    var shown: Set<RecordID> = []
+    if search.cursor == nil {
+      for id in trails.ids(where: { filter.matches($0.attribution) }).prefix(Self.pageLength) {
+        shown.insert(id)
+        document.records.append(try await show(id, trails: trails))
+      }
+    }
+    let end = ContinuousClock.now + Self.pageSpan
+    repeat {
+      let after = document.next
+      let part = try await onLoop { () throws(StoreError) in try await store.search(filter, after: after) }
+      for id in part.ids where shown.insert(id).inserted {
+        document.records.append(try await show(id, trails: trails))
+      }
+      document.next = part.next
+    } while document.next != nil && document.records.count < Self.pageLength && ContinuousClock.now < end
+    return document
   }
 
   /// The digests of the key, which routes may read in different ways.

@@ -7,10 +7,10 @@ import Telemetry
 /// The operator's operations on records. They run on the event loop of the store.
 public struct RecordAdmin: Sendable {
   /// The number of records on one page of the list, which is enough for a screen.
-  private static let pageLength = 100
+  static let pageLength = 100
   /// The maximum duration of one page's walk through the store, so that its request ends in time, because the store may
   /// pace the walk.
-  private static let pageSpan = Duration.seconds(4)
+  static let pageSpan = Duration.seconds(4)
 
   let store: any RecordStore
   private let context: EventLoopContext
@@ -70,27 +70,20 @@ public struct RecordAdmin: Sendable {
   ///
   /// - Parameters:
   ///   - warning: The document's warning, after a change.
-  ///   - policy: The record's route; `nil` if only the journal may know it.
-  ///   - trail: The record's trail, if it has been looked for.
+  ///   - policy: The record's route; `nil` if only the record or the journal may know it.
+  ///   - trails: The trails of all records, if they have been made.
   func show(
-    _ id: RecordID, _ warning: String? = nil, by policy: RoutePolicy? = nil, trail: RecordTrail? = nil
+    _ id: RecordID, _ warning: String? = nil, by policy: RoutePolicy? = nil, trails: RecordTrails? = nil
   ) async throws(AdminError) -> RecordDocument {
-    let trail = trail ?? RecordTrails(journal)[id]
-    let routes = await currentRoutes()
-    let policy = policy ?? routes.first { $0.name == trail?.route }
-    let store = store
-    var document = try await onLoop { () async throws(StoreError) -> RecordDocument in
-      do throws(StoreError) {
-        return RecordDocument(id, try await store.find(id), by: policy)
-      } catch {
-        guard case .unreadable(let reason) = error else { throw error }
-        var document = RecordDocument(unreadable: id)
-        document.warning = reason
-        return document
-      }
+    let trail = (trails ?? RecordTrails(journal))[id]
+    var document: RecordDocument
+    switch try await inspected(id) {
+    case .success(let view):
+      document = await shown(id, view, trail, by: policy)
+    case .failure(let unreadable):
+      document = RecordDocument(unreadable: id)
+      document.warning = unreadable.reason
     }
-    document.add(trail)
-    if trail != nil { document.node = node }
     if let warning { document.warning = warning }
     document.lastMismatch = lastMismatch(id).map {
       RecordDocument.Mismatch(at: Timestamp.text(milliseconds: $0.at), differs: $0.differs)
@@ -98,11 +91,40 @@ public struct RecordAdmin: Sendable {
     return document
   }
 
+  private struct Unreadable: Error { let reason: String }
+
+  private func inspected(_ id: RecordID) async throws(AdminError) -> Result<RecordView?, Unreadable> {
+    let store = store
+    return try await onLoop { () async throws(StoreError) -> Result<RecordView?, Unreadable> in
+      do throws(StoreError) {
+        return .success(try await store.inspect(id))
+      } catch {
+        guard case .unreadable(let reason) = error else { throw error }
+        return .failure(Unreadable(reason: reason))
+      }
+    }
+  }
+
+  private func shown(
+    _ id: RecordID, _ view: RecordView?, _ trail: RecordTrail?, by policy: RoutePolicy?
+  ) async -> RecordDocument {
+    let name = view?.attribution?.route ?? trail?.route
+    let routes = await currentRoutes()
+    let policy = policy ?? routes.first { $0.name == name }
+    var document =
+      view.map { RecordDocument($0, by: policy) } ?? RecordDocument(id, .absent, by: policy)
+    document.add(trail)
+    return document
+  }
+
+  func check(cursor: String?) throws(AdminError) {
+    guard let cursor, !store.isCursor(cursor) else { return }
+    throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
+  }
+
   func list(after cursor: String?, state: String?) async throws(AdminError) -> RecordListDocument {
     let store = store
-    if let cursor, !store.isCursor(cursor) {
-      throw AdminError(.badRequest, "cursor is not one that a part of this list has given: begin without it")
-    }
+    try check(cursor: cursor)
     var document = RecordListDocument(records: [], next: cursor)
     let (trails, routes) = (RecordTrails(journal), await currentRoutes())
     let end = ContinuousClock.now + Self.pageSpan
@@ -119,12 +141,12 @@ public struct RecordAdmin: Sendable {
   }
 
   private func shown(
-    _ record: OpenRecord, _ trails: RecordTrails, _ routes: [RoutePolicy]
+    _ record: RecordView, _ trails: RecordTrails, _ routes: [RoutePolicy]
   ) -> RecordDocument {
     let trail = trails[record.id]
-    var document = RecordDocument(record, by: routes.first { $0.name == trail?.route })
+    let name = record.attribution?.route ?? trail?.route
+    var document = RecordDocument(record, by: routes.first { $0.name == name })
     document.add(trail)
-    if trail != nil { document.node = node }
     return document
   }
 

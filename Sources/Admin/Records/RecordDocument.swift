@@ -27,19 +27,20 @@ struct RecordDocument: Encodable {
   var location: String?
   /// The outcome of the next delivery of the record's key, in words.
   var nextDelivery: String?
-  // The following is known only of requests that this process has seen lately.
+  // The following four are known by the record itself, unless an earlier version has made it.
   var route: String?
   var keyDigest: String?
   var callerDigest: String?
+  /// The process that has made the latest attempt.
+  var node: String?
+  /// The way in which the outcome was lost.
+  var cause: String?
+  // The following is known only of requests that this process has seen lately.
   /// The number of requests that have ended.
   var deliveries: Int?
   /// The time of the latest one, and the status that it got.
   var lastSeen: String?
   var lastStatus: Int?
-  /// The way in which the outcome was lost.
-  var cause: String?
-  /// The process that this is known by.
-  var node: String?
   /// The last payload that this process has refused for this key, if the record could explain it.
   var lastMismatch: Mismatch?
   /// The part of a change that could not be done, or the reason why the record cannot be read.
@@ -99,10 +100,16 @@ struct RecordDocument: Encodable {
     nextDelivery = "gets 503 store_unreadable until the record is forgotten"
   }
 
-  init(_ record: OpenRecord, by policy: RoutePolicy? = nil) {
+  init(_ record: RecordView, by policy: RoutePolicy? = nil) {
     self.init(record.id, record.standing, by: policy)
     firstSeen = Timestamp.text(milliseconds: record.firstSeen.milliseconds)
     ageSeconds = record.age.inSeconds
+    cause = record.cause?.rawValue
+    guard let attribution = record.attribution else { return }
+    route = attribution.route
+    keyDigest = attribution.keyDigest
+    callerDigest = attribution.callerDigest
+    node = attribution.node
   }
 }
 

@@ -37,11 +37,12 @@ struct RecordQuery: Decodable {
       throw AdminError(
         .badRequest, "route \(route) takes no method \(method); give one of its methods, in capitals")
     }
+    let (caller, key) = (try caller(callerPolicy), try key(policy))
     let id = RecordID.make(
-      caller: try caller(callerPolicy), upstream: policy.upstream.name, host: try requestHost(),
-      method: ByteBuffer(string: method), place: try place(policy, method), key: try key(policy),
-      under: identityKey)
-    return RecordIdentity(id: policy.shadow ? id.shadowed : id, policy: policy, method: method)
+      caller: caller, upstream: policy.upstream.name, host: try requestHost(),
+      method: ByteBuffer(string: method), place: try place(policy, method), key: key, under: identityKey)
+    return RecordIdentity(
+      id: policy.shadow ? id.shadowed : id, policy: policy, method: method, key: key, caller: caller)
   }
 
   private func requestHost() throws(AdminError) -> RequestHost? {
@@ -92,6 +93,8 @@ struct RecordIdentity: Sendable {
   let id: RecordID
   let policy: RoutePolicy
   let method: String
+  let key: IdempotencyKey
+  let caller: Caller
 }
 
 /// A key as an operator writes it: a text, or a list with a text for each part of a composite key.

@@ -2,8 +2,8 @@ import Idempotency
 import Platform
 import Telemetry
 
-/// The requests of one record that this process has seen lately: the route, the key and the caller, which the record
-/// itself does not hold.
+/// The requests of one record that this process has seen lately: each delivery, where the record itself holds the latest
+/// attempt, and of a record without attribution also its route, its key and its caller.
 struct RecordTrail: Sendable {
   /// The name of the route; `nil` if the latest request matched none.
   var route: String?
@@ -15,6 +15,11 @@ struct RecordTrail: Sendable {
   var loss: LossCause?
   /// The latest event.
   var latest: JournalEntry
+
+  /// The origin as far as the requests tell it.
+  var attribution: Attribution {
+    Attribution(route: route ?? "", keyDigest: keyDigest, callerDigest: callerDigest, node: "")
+  }
 
   fileprivate init(_ entry: JournalEntry) {
     latest = entry
@@ -62,13 +67,13 @@ extension RecordDocument {
   /// Adds what the journal knows of the record.
   mutating func add(_ trail: RecordTrail?) {
     guard let trail else { return }
-    route = trail.route ?? route
-    keyDigest = trail.keyDigest
-    callerDigest = trail.callerDigest
+    route = route ?? trail.route
+    keyDigest = keyDigest ?? trail.keyDigest
+    callerDigest = callerDigest ?? trail.callerDigest
     deliveries = trail.deliveries
     lastSeen = Timestamp.text(milliseconds: trail.latest.time)
     lastStatus = trail.latest.status
     // A record that has ended since needs no cause.
-    if state == "unknown" || state == "in_flight" { cause = trail.loss?.rawValue }
+    if state == "unknown" { cause = cause ?? trail.loss?.rawValue }
   }
 }

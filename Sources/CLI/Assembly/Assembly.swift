@@ -73,12 +73,15 @@ struct Assembly {
     parts.metrics.addSource(store)
     parts.metrics.addSource(codec)
     parts.metrics.addSource(cache)
-    let namespace = NamespaceGuard(settings, facts: store, isShared: false, logger: logger)
+    let logSecret = parts.logSecret(in: store)
+    let namespace = NamespaceGuard(
+      settings, facts: store, isShared: false, logSecret: logSecret, logger: logger)
     // No later comparison follows: the store belongs to this process alone, and is as reachable now as it will be.
     try await Self.untilReached { try await Self.compare(namespace) }
     let assembled = AssembledStore(
       records: parts.records(over: parts.contexts.map { _ in store }, cache), facts: store,
       namespace: namespace, readiness: StoreReadiness(of: settings.store, [store.monitor]),
+      logSecret: logSecret,
       enter: {
         try await Self.untilReached {
           if case .pending(let reason) = try await Self.begin(namespace) { reason } else { nil }
@@ -107,15 +110,18 @@ struct Assembly {
     parts.metrics.addSource(codec)
     parts.metrics.addSource(stores.map(\.counters))
     parts.metrics.addSource(subscriber)
+    let logSecret = parts.logSecret(in: stores[0].facts)
     let namespace = NamespaceGuard(
-      settings, facts: stores[0].facts, directory: RedisDirectory(stores[0]), isShared: true, logger: logger)
+      settings, facts: stores[0].facts, directory: RedisDirectory(stores[0]), isShared: true,
+      logSecret: logSecret, logger: logger)
     let watch = NamespaceService(namespace: namespace, stores: stores, logger: logger)
     _ = try await Self.compare(namespace)
     let assembled = AssembledStore(
       records: parts.records(over: stores, cache), facts: stores[0].facts, namespace: namespace,
       readiness: StoreReadiness(
         of: settings.store, stores.map(\.counters.monitor),
-        topology: { [counters = stores[0].counters] in counters.topology }), services: [watch],
+        topology: { [counters = stores[0].counters] in counters.topology }), logSecret: logSecret,
+      services: [watch],
       board: RedisOpenRecordBoard(stores[0]), invalidations: RedisInvalidations(stores[0]),
       onAlarm: { subscriber.observeAlarms($0) },
       enter: { watch.follow(try await Self.begin(namespace)) })

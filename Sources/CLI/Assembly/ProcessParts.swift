@@ -1,5 +1,6 @@
 import Admin
 import CoreMetrics
+import Foundation
 import Idempotency
 import Logging
 import NIOCore
@@ -46,6 +47,10 @@ struct ProcessParts {
   /// The event loops of `group`.
   let contexts: [EventLoopContext]
   let metrics: Metrics
+  /// The digests of keys and callers in log and records.
+  let digests: LogDigests
+  /// The name of this process among the nodes of its store.
+  let node = Attribution.nodeName(ProcessInfo.processInfo.hostName)
   let known = KnownRecords()
   let mismatches = MismatchNotes()
   let tokens: TokenServices
@@ -66,9 +71,15 @@ struct ProcessParts {
     MetricsSystem.bootstrap(metrics.registry)
     metrics.addSource(log.sink)
     metrics.addSource(log.tracer)
+    digests = LogDigests(secret: settings.store.idSecret)
     tokens = TokenServices(logger: log.logger)
     metrics.source { [tokens] in tokens.figures }
     failures = StoreFailureLog(logger: log.logger)
+  }
+
+  /// Returns the secret of the digests that a store keeps; `nil` where one is configured.
+  func logSecret(in facts: any NamespaceFacts) -> LogSecret? {
+    digests.isShared ? nil : LogSecret(facts: facts, digests: digests)
   }
 
   /// Returns the record stores of the event loops: the given ones, measured, behind the process's one cache.
@@ -89,6 +100,8 @@ struct AssembledStore<Records: RecordStore> {
   /// The comparison of the configuration with the store's namespace.
   let namespace: NamespaceGuard
   let readiness: StoreReadiness
+  /// The secret of the digests that the store keeps; `nil` where one is configured.
+  let logSecret: LogSecret?
   /// The services of the store, which run beside the proxy.
   var services: [any Service] = []
   /// The place where nodes share their counts of open records; `nil` if the store belongs to this process alone.

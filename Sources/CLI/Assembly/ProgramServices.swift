@@ -1,5 +1,4 @@
 import Admin
-import Foundation
 import Idempotency
 import Logging
 import Platform
@@ -46,15 +45,14 @@ struct ProgramServices<Records: RecordStore> {
   func run(beside others: [any Service]) async throws {
     metrics.addSource(store.namespace)
     await parts.tokens.adopt(settings)
-    let digests = LogDigests(secret: settings.store.idSecret)
-    let server = makeServer(digests)
+    let server = makeServer()
     store.onAlarm { server.renewLeases() }
     let adminStands = OperatorGate(isNeeded: settings.admin != nil)
     let proxy = try makeProxy(server, after: adminStands)
     let reload = file.map { makeReload(of: $0, server, proxy) }
     var all = others + store.services
-    if !digests.isShared { all.append(LogSecretService(facts: store.facts, digests: digests)) }
-    all += try adminServices(proxy, reload, adminStands, digests)
+    if let secret = store.logSecret { all.append(LogSecretService(secret: secret)) }
+    all += try adminServices(proxy, reload, adminStands)
     if let reload {
       all.append(ReloadService(signals: await UnixSignalsSequence(trapping: .sighup), reload: reload))
     }
@@ -78,11 +76,12 @@ struct ProgramServices<Records: RecordStore> {
 
 // The proxy.
 extension ProgramServices {
-  private func makeServer(_ digests: LogDigests) -> Server {
+  private func makeServer() -> Server {
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
-      sealsResponses: settings.store.encryption != nil, digests: digests, known: parts.known,
-      mismatches: parts.mismatches, probe: BackendProbe(logger: logger), journal: journal, logger: logger)
+      sealsResponses: settings.store.encryption != nil, digests: parts.digests, node: parts.node,
+      known: parts.known, mismatches: parts.mismatches, probe: BackendProbe(logger: logger), journal: journal,
+      logger: logger)
     let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
       HTTPUpstream(
@@ -151,8 +150,7 @@ extension ProgramServices {
 extension ProgramServices {
   /// Returns the admin listener and the count of open records that its metrics page shows; none without `admin`.
   private func adminServices(
-    _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: OperatorGate,
-    _ digests: LogDigests
+    _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: OperatorGate
   ) throws -> [any Service] {
     guard let admin = settings.admin else { return [] }
     let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
@@ -162,7 +160,7 @@ extension ProgramServices {
       onFreed: { [known = parts.known] in known.remove($0) },
       lastMismatch: { [mismatches = parts.mismatches] in
         mismatches.last(of: $0).map { (at: $0.at, differs: $0.differs) }
-      }, journal: journal, digests: digests, node: ProcessInfo.processInfo.hostName, logger: logger)
+      }, journal: journal, digests: parts.digests, node: parts.node, logger: logger)
     let openRecords = OpenRecordCounter(recordAdmin: recordAdmin, board: store.board)
     metrics.source { openRecords.figures }
     metrics.source { [MetricFigure(.bodyLimit, await live().limits.bodyMemory)] }

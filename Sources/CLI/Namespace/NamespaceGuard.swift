@@ -36,6 +36,8 @@ actor NamespaceGuard {
   private let isShared: Bool
   /// `nil` where the store is this process's alone.
   private let directory: (any NamespaceDirectory)?
+  /// `nil` where the digests have a configured secret.
+  private let logSecret: LogSecret?
   private let logger: Logger
   private let state: Mutex<Admission> = Mutex(.pending("the store has not been reached yet"))
   private let conflictCount = Mutex(0)
@@ -49,12 +51,13 @@ actor NamespaceGuard {
 
   init(
     _ settings: Settings, facts: any NamespaceFacts, directory: (any NamespaceDirectory)? = nil,
-    isShared: Bool, logger: Logger
+    isShared: Bool, logSecret: LogSecret? = nil, logger: Logger
   ) {
     self.directory = directory
     self.settings = settings
     self.facts = facts
     self.isShared = isShared
+    self.logSecret = logSecret
     self.logger = logger
     namespace = settings.store.namespace
   }
@@ -82,6 +85,7 @@ actor NamespaceGuard {
     mayEnter = true
     do throws(StoreError) {
       let changes = try await enter(settings)
+      try await logSecret?.agree()
       state.withLock { $0 = changes.isEmpty ? .admitted : .refused(changes) }
     } catch {
       state.withLock { $0 = .pending(error.text) }

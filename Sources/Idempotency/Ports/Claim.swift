@@ -19,6 +19,7 @@ public final class Claim: Sendable, Equatable {
     let requestedAt: BootInstant
     let copiedUntil: BootInstant?
     let key: IdempotencyKey?
+    let attribution: Attribution?
   }
 
   private let grant: Grant
@@ -27,13 +28,13 @@ public final class Claim: Sendable, Equatable {
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, attempt: Int, firstSeen: StoreInstant,
     followsUnknown: Bool, onlyRejectedSoFar: Bool, lease: Milliseconds, unknownRetention: Milliseconds,
     remember: Milliseconds, fence: Fence? = nil, requestedAt: BootInstant,
-    copiedUntil: BootInstant? = nil, key: IdempotencyKey? = nil
+    copiedUntil: BootInstant? = nil, key: IdempotencyKey? = nil, attribution: Attribution? = nil
   ) {
     grant = Grant(
       id: id, owner: owner, fingerprint: fingerprint, attempt: attempt, firstSeen: firstSeen,
       followsUnknown: followsUnknown, onlyRejectedSoFar: onlyRejectedSoFar, lease: lease,
       unknownRetention: unknownRetention, remember: remember, fence: fence, requestedAt: requestedAt,
-      copiedUntil: copiedUntil, key: key)
+      copiedUntil: copiedUntil, key: key, attribution: attribution)
   }
 
   public static func == (left: Claim, right: Claim) -> Bool { left.grant == right.grant }
@@ -74,4 +75,6 @@ public final class Claim: Sendable, Equatable {
   public var copiedUntil: BootInstant? { grant.copiedUntil }
   /// Documented at `ClaimRequest`.
   public var key: IdempotencyKey? { grant.key }
+  /// Documented at `ClaimRequest`. Every write of the owner preserves it.
+  public var attribution: Attribution? { grant.attribution }
 }

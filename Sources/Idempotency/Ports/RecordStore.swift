@@ -22,10 +22,13 @@ public final class ClaimRequest: Sendable {
   public let remember: Milliseconds
   /// The client's key, for a store that seals responses with it; `nil` where none does.
   public let key: IdempotencyKey?
+  /// The origin of the attempt, for operators; `nil` if none is kept.
+  public let attribution: Attribution?
 
   public init(
     id: RecordID, owner: OwnerToken, fingerprint: Fingerprint, lease: Milliseconds, takeOver: TakeOver,
-    unknownRetention: Milliseconds, remember: Milliseconds, key: IdempotencyKey? = nil
+    unknownRetention: Milliseconds, remember: Milliseconds, key: IdempotencyKey? = nil,
+    attribution: Attribution? = nil
   ) {
     self.id = id
     self.owner = owner
@@ -35,6 +38,7 @@ public final class ClaimRequest: Sendable {
     self.unknownRetention = unknownRetention
     self.remember = remember
     self.key = key
+    self.attribution = attribution
   }
 
   /// A copy with another owner, fingerprint, lease or condition.
@@ -45,7 +49,7 @@ public final class ClaimRequest: Sendable {
     ClaimRequest(
       id: id, owner: owner ?? self.owner, fingerprint: fingerprint ?? self.fingerprint,
       lease: lease ?? self.lease, takeOver: takeOver ?? self.takeOver, unknownRetention: unknownRetention,
-      remember: remember, key: key)
+      remember: remember, key: key, attribution: attribution)
   }
 }
 
@@ -150,7 +154,9 @@ public protocol RecordStore: Sendable {
   func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome
   /// Marks the record unknown: the backend may have run the request, and the response is lost. A missing record is made
   /// anew.
-  func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome
+  ///
+  /// - Parameter cause: The way in which it was lost, for operators.
+  func markUnknown(_ claim: Claim, because cause: LossCause?) async throws(StoreError) -> OwnerOutcome
   /// The present state of the record. Nothing is changed.
   ///
   /// - Parameter key: The client's key, which opens a response that was sealed with it; without it, such an outcome
@@ -161,7 +167,13 @@ public protocol RecordStore: Sendable {
   ///
   /// - Parameter cursor: The `next` of the previous part; `nil` for the first part.
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords
-  /// Whether a text can be a cursor of `list`. No promise that its walk can go on there.
+  /// The record as an operator sees it; `nil` if there is none. Nothing is changed.
+  func inspect(_ id: RecordID) async throws(StoreError) -> RecordView?
+  /// The next part of a search for records by their origin, in steps like those of `list`, and with its cursors.
+  ///
+  /// It finds records in any state, as far as they exist throughout the search, and those without an attribution never.
+  func search(_ filter: RecordFilter, after cursor: String?) async throws(StoreError) -> FoundRecords
+  /// Whether a text can be a cursor of `list` and `search`. No promise that its walk can go on there.
   func isCursor(_ text: String) -> Bool
   /// Removes a record in any state, even one that cannot be read.
   ///
@@ -193,6 +205,10 @@ extension RecordStore {
 
   public func find(_ id: RecordID) async throws(StoreError) -> Standing {
     try await find(id, opening: nil)
+  }
+
+  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+    try await markUnknown(claim, because: nil)
   }
 
   public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {

@@ -57,6 +57,7 @@ extension RecordRules {
       switch record.state {
       case .inFlight, .unknown:
         record.state = completed
+        record.attribution = claim.attribution
         return RecordStep(.put(.record(record)), .done)
       case .completed, .tombstone: return RecordStep(.none, .done)
       case .released: return RecordStep(.none, .lost(record.standing(now: now)))
@@ -88,15 +89,20 @@ extension RecordRules {
   /// Marks the record unknown, because its response is lost. If the lease had lapsed, the loss dates from that moment,
   /// not from now.
   public static func markUnknown(
-    _ entry: StoredEntry?, _ claim: Claim, now: StoreInstant
+    _ entry: StoredEntry?, _ claim: Claim, because cause: LossCause? = nil, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
     switch found(entry, claim, now: now) {
-    case .nothing: return RecordStep(.put(.record(anew(claim, .unknown(since: now)))), .done)
+    case .nothing:
+      var record = anew(claim, .unknown(since: now))
+      record.attribution?.cause = cause
+      return RecordStep(.put(.record(record)), .done)
     case .lost(let outcome): return RecordStep(.none, outcome)
     case .own(var record):
       switch record.state {
       case .inFlight(let leaseUntil):
         record.state = .unknown(since: min(now, leaseUntil))
+        record.attribution = claim.attribution
+        record.attribution?.cause = cause
         return RecordStep(.put(.record(record)), .done)
       case .unknown, .completed, .tombstone: return RecordStep(.none, .done)
       case .released: return RecordStep(.none, .lost(record.standing(now: now)))
@@ -110,7 +116,8 @@ extension RecordRules {
       state: state, fingerprint: claim.fingerprint, owner: claim.owner, attempt: claim.attempt,
       firstSeen: claim.firstSeen, followsUnknown: claim.followsUnknown,
       onlyRejectedSoFar: claim.onlyRejectedSoFar, unknownRetention: claim.unknownRetention,
-      remember: claim.remember, fencedUntil: claim.fence?.until)
+      remember: claim.remember, fencedUntil: claim.fence?.until,
+      attribution: claim.attribution)
   }
 
   /// The change that deletes a record, except for a fence that it carries.

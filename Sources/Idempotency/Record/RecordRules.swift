@@ -29,6 +29,7 @@ public enum RecordRules {
     if record.owner == request.owner, case .inFlight = record.state {
       var again = record
       again.state = .inFlight(leaseUntil: now + request.lease)
+      again.attribution = request.attribution
       return grant(again, request, now: now, requestedAt: requestedAt)
     }
     guard record.fingerprint.recipe == request.fingerprint.recipe else {
@@ -58,7 +59,8 @@ public enum RecordRules {
     StoredRecord(
       state: .inFlight(leaseUntil: now + request.lease), fingerprint: request.fingerprint,
       owner: request.owner, attempt: attempt, firstSeen: now, followsUnknown: false, onlyRejectedSoFar: true,
-      unknownRetention: request.unknownRetention, remember: request.remember, fencedUntil: fencedUntil)
+      unknownRetention: request.unknownRetention, remember: request.remember, fencedUntil: fencedUntil,
+      attribution: request.attribution)
   }
 
   /// The record with its next owner.
@@ -70,6 +72,7 @@ public enum RecordRules {
     record.attempt += 1
     record.unknownRetention = request.unknownRetention
     record.remember = request.remember
+    record.attribution = request.attribution
     return record
   }
 
@@ -81,7 +84,8 @@ public enum RecordRules {
       firstSeen: record.firstSeen, followsUnknown: record.followsUnknown,
       onlyRejectedSoFar: record.onlyRejectedSoFar, lease: request.lease,
       unknownRetention: record.unknownRetention, remember: record.remember,
-      fence: Fence(until: record.fencedUntil, now: now), requestedAt: requestedAt, key: request.key)
+      fence: Fence(until: record.fencedUntil, now: now), requestedAt: requestedAt, key: request.key,
+      attribution: record.attribution)
     return RecordStep(.put(.record(record)), .granted(claim))
   }
 

@@ -27,11 +27,13 @@ public struct StoredRecord: Sendable, Equatable {
   /// The end of the fence of a record that was forgotten before this one. The fence outlives this record's owners, and
   /// takes the record's place if the record ends first.
   public var fencedUntil: StoreInstant?
+  /// The origin of the latest attempt; `nil` if it is not known.
+  public var attribution: Attribution?
 
   public init(
     state: State, fingerprint: Fingerprint, owner: OwnerToken, attempt: Int, firstSeen: StoreInstant,
     followsUnknown: Bool, onlyRejectedSoFar: Bool, unknownRetention: Milliseconds, remember: Milliseconds,
-    fencedUntil: StoreInstant? = nil
+    fencedUntil: StoreInstant? = nil, attribution: Attribution? = nil
   ) {
     self.state = state
     self.fingerprint = fingerprint
@@ -43,6 +45,7 @@ public struct StoredRecord: Sendable, Equatable {
     self.unknownRetention = unknownRetention
     self.remember = remember
     self.fencedUntil = fencedUntil
+    self.attribution = attribution
   }
 }
 
@@ -81,6 +84,11 @@ extension StoredRecord {
     case .released(let until), .tombstone(let until): until
     case .completed(let completion): completion.rememberedUntil
     }
+  }
+
+  /// Whether an owner holds the record, be it by a lease that has lapsed.
+  public var isHeld: Bool {
+    if case .inFlight = state { true } else { false }
   }
 
   /// The state of the record at a moment of the store's clock.

@@ -66,7 +66,10 @@ public final class KeyedCall: @unchecked Sendable {
   /// - Parameters:
   ///   - isSealed: Whether the store seals responses with the clients' keys.
   ///   - id: The record's id, if it is not the request's own.
-  func claimRequest(owner: OwnerToken, isSealed: Bool, id: RecordID? = nil) -> ClaimRequest {
+  ///   - attribution: The origin that the record names; `nil` for a claim that is never sent.
+  func claimRequest(
+    owner: OwnerToken, isSealed: Bool, id: RecordID? = nil, attribution: Attribution? = nil
+  ) -> ClaimRequest {
     let takeOver: ClaimRequest.TakeOver =
       switch route.policy.onUnknown {
       // A record is reconciled before it is taken over.
@@ -77,7 +80,7 @@ public final class KeyedCall: @unchecked Sendable {
       id: id ?? self.id, owner: owner, fingerprint: fingerprint, lease: route.policy.lease,
       takeOver: takeOver,
       unknownRetention: route.policy.unknownRetention, remember: route.policy.remember,
-      key: isSealed ? key : nil)
+      key: isSealed ? key : nil, attribution: attribution)
   }
 
   /// The body as it is sent: a request that came without one goes without one.
@@ -92,6 +95,6 @@ extension ClaimRequest {
     Claim(
       id: id, owner: owner, fingerprint: fingerprint, attempt: 0, firstSeen: StoreInstant(milliseconds: 0),
       followsUnknown: false, onlyRejectedSoFar: false, lease: lease, unknownRetention: unknownRetention,
-      remember: remember, requestedAt: BootInstant(nanoseconds: 0))
+      remember: remember, requestedAt: BootInstant(nanoseconds: 0), attribution: attribution)
   }
 }

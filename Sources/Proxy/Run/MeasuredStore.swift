@@ -52,8 +52,12 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
     try await measured(.release) { () throws(StoreError) in try await base.release(claim, release) }
   }
 
-  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    try await measured(.markUnknown) { () throws(StoreError) in try await base.markUnknown(claim) }
+  public func markUnknown(
+    _ claim: Claim, because cause: LossCause?
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await measured(.markUnknown) { () throws(StoreError) in
+      try await base.markUnknown(claim, because: cause)
+    }
   }
 
   public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
@@ -62,6 +66,16 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await measured(.list) { () throws(StoreError) in try await base.list(after: cursor) }
+  }
+
+  public func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? {
+    try await measured(.find) { () throws(StoreError) in try await base.inspect(id) }
+  }
+
+  public func search(
+    _ filter: RecordFilter, after cursor: String?
+  ) async throws(StoreError) -> FoundRecords {
+    try await measured(.list) { () throws(StoreError) in try await base.search(filter, after: cursor) }
   }
 
   public func isCursor(_ text: String) -> Bool { base.isCursor(text) }

@@ -111,25 +111,26 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   /// Marks the record unknown because the backend's own response has that class.
   @inline(never)
   func markUnknownByResponse() async -> ClaimLifecycle.StoredAction {
-    let outcome = await markUnknown()
+    let outcome = await markUnknown(because: .status)
     worker.end(lease)
     return call.lifecycle.stored(outcome)
   }
 
   /// Marks the record unknown because the response was lost.
   func markUnknownAfterLoss(_ failure: UpstreamFailure, cause: LossCause? = nil) async {
-    noteLoss(cause ?? LossCause(failure), ["reason": "\(failure)"])
+    let cause = cause ?? LossCause(failure)
+    noteLoss(cause, ["reason": "\(failure)"])
     worker.metrics.add(.outcomesLost, route: call.route.number)
-    _ = await markUnknown()
+    _ = await markUnknown(because: cause)
   }
 
   /// Marks the record unknown. If the store gives no reply, the lease lapses, which has the same effect.
   @inline(never)
-  private func markUnknown() async -> OwnerOutcome {
+  private func markUnknown(because cause: LossCause) async -> OwnerOutcome {
     lease.stopRenewing()
     lease.note(.unknown)
     do throws(StoreError) {
-      let outcome = try await worker.store.markUnknown(lease.claim)
+      let outcome = try await worker.store.markUnknown(lease.claim, because: cause)
       worker.countSuperseded(outcome)
       return outcome
     } catch {

@@ -52,7 +52,9 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     delivery.logEntry.attempt = claim.attempt
     delivery.logEntry.retry = RetryCause(claim)
     // Without an access log, replays do without the digests: the journal has them from the run.
-    if worker.environment.journal != nil { runner.noteIdentity(of: call) }
+    if worker.environment.journal != nil {
+      runner.noteIdentity(of: call, as: claim.attribution)
+    }
     lease = worker.keepLease(of: claim, for: delivery, by: route)
     forwardedAt = .now()
     delivery.logEntry.trace?.forwardAt = forwardedAt.uptimeNanoseconds

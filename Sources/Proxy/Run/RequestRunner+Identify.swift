@@ -120,14 +120,40 @@ extension RequestRunner {
   }
 
   /// Notes the digests of key and caller, for the access log and for the journal.
+  ///
+  /// - Parameter attribution: The origin in its claim, if there is one, whose digests need not be made again.
   @inline(never)
-  func noteIdentity(of call: KeyedCall) {
+  func noteIdentity(of call: KeyedCall, as attribution: Attribution? = nil) {
     if delivery.logEntry.keyDigest == nil {
-      delivery.logEntry.keyDigest = call.key.digestText(by: environment.digests)
+      delivery.logEntry.keyDigest = attribution?.keyDigest ?? call.key.digestText(by: environment.digests)
     }
-    if delivery.logEntry.callerDigest == nil {
-      delivery.logEntry.callerDigest = call.caller.digestText(by: environment.digests)
+    guard delivery.logEntry.callerDigest == nil else { return }
+    if let digest = attribution?.callerDigest {
+      delivery.logEntry.callerDigest = digest
+    } else {
+      noteCaller(call.caller)
     }
+  }
+
+  private func noteCaller(_ caller: Caller) {
+    delivery.logEntry.hasSharedDigests = environment.digests.isShared
+    delivery.logEntry.callerDigest = caller.digestText(by: environment.digests)
+  }
+
+  /// The origin that a record names. Its digests are those of the log entry, if that has them: they are made once.
+  ///
+  /// Before the secret of all nodes is known there are none, since nobody could find the record by them.
+  @inline(never)
+  func attribution(of call: KeyedCall) -> Attribution {
+    let (digests, policy) = (environment.digests, call.route.policy)
+    guard digests.isShared else { return Attribution(route: policy.name, node: environment.node) }
+    // The delivery of a batch has no key of its own.
+    let isNoted = delivery.logEntry.hasSharedDigests && policy.batch == nil
+    let key = isNoted ? delivery.logEntry.keyDigest : nil
+    let caller = isNoted ? delivery.logEntry.callerDigest : nil
+    return Attribution(
+      route: policy.name, keyDigest: key ?? call.key.digestText(by: digests),
+      callerDigest: caller ?? call.caller.digestText(by: digests), node: environment.node)
   }
 
   /// A request that no route protects: passed through, but for one with a key where such keys are refused.
@@ -159,9 +185,7 @@ extension RequestRunner {
     guard let caller = try policy.callerBeforeBody(head: head, peer: peer, query: target.query) else {
       return .inBody(of: peer)
     }
-    if configuration.accessLog.isEnabled {
-      delivery.logEntry.callerDigest = caller.digestText(by: environment.digests)
-    }
+    if configuration.accessLog.isEnabled { noteCaller(caller) }
     return .known(caller)
   }
 

@@ -291,7 +291,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   }
 
   func claimRequest(of call: KeyedCall, owner: OwnerToken) -> ClaimRequest {
-    call.claimRequest(owner: owner, isSealed: environment.sealsResponses)
+    call.claimRequest(
+      owner: owner, isSealed: environment.sealsResponses, attribution: attribution(of: call))
   }
 
   func claimRequested() -> NIODeadline {
@@ -310,7 +311,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func knownAction(of call: KeyedCall, _ fingerprint: Fingerprint) -> ClaimLifecycle.ClaimedAction? {
     guard let outcome = worker.store.knownOutcome(of: call.id, fingerprint) else { return nil }
     return decide(
-      on: .success(outcome), to: claimRequest(of: call, owner: OwnerToken(high: 0, low: 0)), of: call)
+      on: .success(outcome),
+      to: call.claimRequest(
+        owner: OwnerToken(high: 0, low: 0), isSealed: environment.sealsResponses), of: call)
   }
 
   /// The decision by the store's reply and, where the route may run requests without the store, by what this process

@@ -114,7 +114,9 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
   /// Claims the record that is kept about the request.
   private func claim(_ call: KeyedCall) async -> (ShadowVerdict, Ownership?) {
     var request = call.claimRequest(
-      owner: worker.newOwner(), isSealed: worker.environment.sealsResponses, id: call.id.shadowed)
+      owner: worker.newOwner(), isSealed: worker.environment.sealsResponses, id: call.id.shadowed,
+      // Without digests: whoever looks for a key must not take this for a record by which a request ran.
+      attribution: Attribution(route: route.policy.name, node: worker.environment.node))
     while true {
       switch await claimed(request, of: call) {
       case .forward(let claim): return (.executed, Ownership(call: call, claim: claim))
@@ -160,12 +162,13 @@ extension ShadowRun {
     do throws(Problem) {
       guard let head = try await passage.run(request.target, by: route) else {
         // The client went away, and with it the way to learn what the backend did.
-        return await end(lease, .unknown)
+        return await end(lease, .unknown(nil))
       }
       await end(lease, end(of: head, ownership.call, lease))
     } catch {
       runner.refuse(error)
-      await end(lease, error.code == .upstreamUnreachable ? .released(.remembered) : .unknown)
+      await end(
+        lease, error.code == .upstreamUnreachable ? .released(.remembered) : .unknown(.connectionLost))
     }
   }
 
@@ -173,7 +176,7 @@ extension ShadowRun {
   private enum End {
     case completed(Completion)
     case released(Release)
-    case unknown
+    case unknown(LossCause?)
   }
 
   /// The end by a complete response. Of that nothing is kept but the status.
@@ -191,7 +194,7 @@ extension ShadowRun {
         : .notKept(status: head.status, location: nil)
       return .completed(Completion(outcome: outcome, retention: retention, remember: remember))
     case .release(let release): return .released(release)
-    case .markUnknown: return .unknown
+    case .markUnknown: return .unknown(.status)
     }
   }
 
@@ -205,7 +208,7 @@ extension ShadowRun {
       case .released(let release):
         await worker.waitForCopies(of: claim)
         _ = try await worker.store.release(claim, release)
-      case .unknown: _ = try await worker.store.markUnknown(claim)
+      case .unknown(let cause): _ = try await worker.store.markUnknown(claim, because: cause)
       }
     } catch {
       worker.environment.logger.debug(

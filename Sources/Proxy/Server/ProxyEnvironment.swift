@@ -14,6 +14,8 @@ public final class ProxyEnvironment: Sendable {
   /// Whether the store seals responses with the clients' keys.
   public let sealsResponses: Bool
   public let digests: LogDigests
+  /// The name of this process in records, among the nodes of its store.
+  public let node: String
   /// The latest keyed requests for operators; `nil` where nobody can read them.
   public let journal: RequestJournal?
   let waiting = WaitingRoom()
@@ -31,7 +33,8 @@ public final class ProxyEnvironment: Sendable {
 
   public init(
     counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
-    sealsResponses: Bool = false, digests: LogDigests = LogDigests(), known: KnownRecords = KnownRecords(),
+    sealsResponses: Bool = false, digests: LogDigests = LogDigests(), node: String = "",
+    known: KnownRecords = KnownRecords(),
     mismatches: MismatchNotes = MismatchNotes(), probe: (any OutcomeProbe)? = nil,
     journal: RequestJournal? = nil, logger: Logger
   ) {
@@ -40,6 +43,7 @@ public final class ProxyEnvironment: Sendable {
     self.identityKey = identityKey
     self.sealsResponses = sealsResponses
     self.digests = digests
+    self.node = Attribution.nodeName(node)
     self.known = known
     self.mismatches = mismatches
     reconciler = Reconciler(probe)

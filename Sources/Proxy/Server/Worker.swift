@@ -113,7 +113,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
         _ = try await command(store)
         environment.logger.info("an outcome is stored as this process ends", metadata: place)
       } else {
-        _ = try await store.markUnknown(lease.claim)
+        _ = try await store.markUnknown(lease.claim, because: .shutdown)
         environment.logger.warning(
           "a record is marked unknown, since this process ends",
           metadata: place.merging(["cause": "\(LossCause.shutdown.rawValue)"]) { own, _ in own })

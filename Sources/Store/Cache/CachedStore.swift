@@ -42,8 +42,10 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
     try await base.release(claim, release)
   }
 
-  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    try await base.markUnknown(claim)
+  public func markUnknown(
+    _ claim: Claim, because cause: LossCause?
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await base.markUnknown(claim, because: cause)
   }
 
   public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
@@ -52,6 +54,16 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await base.list(after: cursor)
+  }
+
+  public func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? {
+    try await base.inspect(id)
+  }
+
+  public func search(
+    _ filter: RecordFilter, after cursor: String?
+  ) async throws(StoreError) -> FoundRecords {
+    try await base.search(filter, after: cursor)
   }
 
   public func isCursor(_ text: String) -> Bool { base.isCursor(text) }

@@ -128,14 +128,28 @@ extension EmbeddedStore {
     try await opened(try await submit(claim.id) { RecordRules.release($0, claim, release, now: $1) }, claim)
   }
 
-  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    try await opened(try await submit(claim.id) { RecordRules.markUnknown($0, claim, now: $1) }, claim)
+  public func markUnknown(
+    _ claim: Claim, because cause: LossCause?
+  ) async throws(StoreError) -> OwnerOutcome {
+    let outcome = try await submit(claim.id) { RecordRules.markUnknown($0, claim, because: cause, now: $1) }
+    return try await opened(outcome, claim)
   }
 
   public func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
     let standing = try await submit(id) { RecordStep(.none, RecordRules.find($0, now: $1)) }
     guard standing.encodedOutcome != nil else { return standing }
     return try await codec.decoded(standing, of: id, key)
+  }
+
+  public func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? {
+    let view: RecordView? = try await submit(id) { entry, now -> RecordStep<RecordView?> in
+      guard case .record(let record)? = entry else { return RecordStep(.none, nil) }
+      let view = record.view(id, now: now)
+      return RecordStep(.none, view.standing == .absent ? nil : view)
+    }
+    guard var view, view.standing.encodedOutcome != nil else { return view }
+    view.standing = try await codec.decoded(view.standing, of: id, nil)
+    return view
   }
 
   /// The reply to an owner with an outcome that it contains decoded.

@@ -20,16 +20,54 @@ final class ListRequest: EmbeddedReply<OpenRecords>, EmbeddedRequest, @unchecked
   }
 }
 
+/// An operator's search among the next entries, in the writer's queue.
+///
+/// One thread owns it at a time, like every command.
+final class SearchRequest: EmbeddedReply<FoundRecords>, EmbeddedRequest, @unchecked Sendable {
+  private let filter: RecordFilter
+  private let cursor: Digest256?
+
+  init(_ filter: RecordFilter, after cursor: Digest256?, reply: Receiver) {
+    self.filter = filter
+    self.cursor = cursor
+    super.init(reply)
+  }
+
+  func run(on table: RecordTable, now: StoreInstant) throws(SQLError) -> RecordEffect {
+    result = .success(try table.search(filter, after: cursor, limit: ListRequest.stepLength))
+    return .none
+  }
+}
+
 extension EmbeddedStore {
   public func isCursor(_ text: String) -> Bool { Digest256(text: text) != nil }
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    let start = try Self.place(cursor)
+    return try await queued { ListRequest(after: start, reply: $0) }
+  }
+
+  public func search(
+    _ filter: RecordFilter, after cursor: String?
+  ) async throws(StoreError) -> FoundRecords {
+    let start = try Self.place(cursor)
+    return try await queued { SearchRequest(filter, after: start, reply: $0) }
+  }
+
+  private static func place(_ cursor: String?) throws(StoreError) -> Digest256? {
     let start = cursor.flatMap { Digest256(text: $0) }
     guard cursor == nil || start != nil else {
       throw .unavailable("the list's cursor is not one of the embedded store's")
     }
-    let result = await withUnsafeContinuation { reply in
-      let request = ListRequest(after: start, reply: .task(reply))
+    return start
+  }
+
+  /// Queues a request and waits for its result.
+  private func queued<Response: Sendable>(
+    _ make: (EmbeddedReply<Response>.Receiver) -> any EmbeddedRequest
+  ) async throws(StoreError) -> Response {
+    let result: Result<Response, StoreError> = await withUnsafeContinuation { continuation in
+      let request = make(.task(continuation))
       if !queue.add(request) { request.fail(.unavailable("the store is closed")) }
     }
     return try result.get()
@@ -64,20 +102,50 @@ extension RecordTable {
 
   /// Returns the records of the given IDs that are open.
   private func listed(_ open: [Digest256], now: StoreInstant, next: String?) -> OpenRecords {
-    var records: [OpenRecord] = []
+    var records: [RecordView] = []
     var unreadable: [RecordID] = []
     for id in open.map(RecordID.init) {
       do throws(TableError) {
-        guard case .record(let record)? = try find(id).entry,
-          let listed = OpenRecord(
-            id: id, standing: record.standing(now: now), firstSeen: record.firstSeen, now: now)
-        else { continue }
-        records.append(listed)
+        guard case .record(let record)? = try find(id).entry else { continue }
+        let view = record.view(id, now: now)
+        if view.isOpen { records.append(view) }
       } catch {
         // A damaged page is listed as unreadable, like a row of another format, and does not fail the list.
         unreadable.append(id)
       }
     }
     return OpenRecords(records: records, unreadable: unreadable, next: next)
+  }
+
+  /// Returns the records among the next entries whose origin satisfies a filter, in the order of their IDs.
+  func search(
+    _ filter: RecordFilter, after cursor: Digest256?, limit: Int
+  ) throws(SQLError) -> FoundRecords {
+    var last = cursor
+    var count = 0
+    var found: [RecordID] = []
+    let rows = cursor == nil ? statements.selectFirstOrigins : statements.selectNextOrigins
+    rows.bind(1, Int64(limit))
+    if let cursor { rows.bind(2, cursor) }
+    while try rows.step() {
+      count += 1
+      guard let id = rows.digest(0) else { continue }
+      last = id
+      guard !rows.isNull(1), filter.matches(Attribution(text: rows.string(1))) else { continue }
+      found.append(RecordID(id))
+    }
+    rows.reset()
+    return FoundRecords(ids: found, next: count < limit ? nil : last?.text)
+  }
+}
+
+extension StoredRecord {
+  /// The record as an operator sees it.
+  ///
+  /// - Parameter standing: The standing; `nil` for that as stored.
+  func view(_ id: RecordID, now: StoreInstant, standing: Standing? = nil) -> RecordView {
+    RecordView(
+      id: id, standing: standing ?? self.standing(now: now), firstSeen: firstSeen, now: now,
+      attribution: attribution, isHeld: isHeld)
   }
 }

@@ -11,6 +11,8 @@ final class RecordStatements {
   let selectDue: SQLStatement
   let selectFirst: SQLStatement
   let selectNext: SQLStatement
+  let selectFirstOrigins: SQLStatement
+  let selectNextOrigins: SQLStatement
   let bury: SQLStatement
   let updateClock: SQLStatement
   let updateMachine: SQLStatement
@@ -22,15 +24,15 @@ final class RecordStatements {
       database,
       """
       SELECT format, state, attempt, kept_until, owner, recipe, digest, first_seen, flags,
-        unknown_retention, remember, at, expires_at, status, location, response
+        unknown_retention, remember, at, expires_at, status, location, response, origin
       FROM record WHERE id = ?
       """)
     replace = try SQLStatement(
       database,
       """
       INSERT OR REPLACE INTO record (id, format, state, attempt, kept_until, sweep_at, owner, recipe, digest,
-        first_seen, flags, unknown_retention, remember, at, expires_at, status, location, response)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        first_seen, flags, unknown_retention, remember, at, expires_at, status, location, response, origin)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     delete = try SQLStatement(database, "DELETE FROM record WHERE id = ?")
     selectResponse = try SQLStatement(
@@ -47,6 +49,9 @@ final class RecordStatements {
     selectFirst = try SQLStatement(database, "SELECT id, state, format FROM record ORDER BY id LIMIT ?1")
     selectNext = try SQLStatement(
       database, "SELECT id, state, format FROM record WHERE id > ?2 ORDER BY id LIMIT ?1")
+    selectFirstOrigins = try SQLStatement(database, "SELECT id, origin FROM record ORDER BY id LIMIT ?1")
+    selectNextOrigins = try SQLStatement(
+      database, "SELECT id, origin FROM record WHERE id > ?2 ORDER BY id LIMIT ?1")
     bury = try SQLStatement(
       database,
       """

@@ -47,7 +47,8 @@ extension RecordTable {
       firstSeen: instant(7), followsUnknown: statements.select.integer(8) & Flag.followsUnknown != 0,
       onlyRejectedSoFar: statements.select.integer(8) & Flag.onlyRejectedSoFar != 0,
       unknownRetention: Milliseconds(statements.select.integer(9)),
-      remember: Milliseconds(statements.select.integer(10)), fencedUntil: fence(statements.select.integer(8)))
+      remember: Milliseconds(statements.select.integer(10)), fencedUntil: fence(statements.select.integer(8)),
+      attribution: statements.select.isNull(16) ? nil : Attribution(text: statements.select.string(16)))
   }
 
   /// The end of the fence that is stored in a row's flags.

@@ -33,7 +33,7 @@ extension RecordTable {
     statements.replace.bind(4, Int64(attempt))
     statements.replace.bind(5, until.milliseconds)
     statements.replace.bind(6, until.milliseconds)
-    for index in Int32(7)...18 { statements.replace.bindNull(index) }
+    for index in Int32(7)...19 { statements.replace.bindNull(index) }
     if let owner { statements.replace.bind(7, owner) }
   }
 
@@ -53,7 +53,8 @@ extension RecordTable {
     statements.replace.bind(11, flags)
     statements.replace.bind(12, record.unknownRetention.count)
     statements.replace.bind(13, record.remember.count)
-    for index in Int32(14)...18 { statements.replace.bindNull(index) }
+    for index in Int32(14)...19 { statements.replace.bindNull(index) }
+    if let attribution = record.attribution { statements.replace.bind(19, attribution.text) }
     switch record.state {
     case .inFlight(let leaseUntil):
       statements.replace.bind(3, State.inFlight.rawValue)

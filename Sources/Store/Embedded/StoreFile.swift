@@ -115,10 +115,18 @@ enum StoreFile {
       sql: "CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
     // The index is missing if a process died while it replaced a damaged one.
     try database.execute(sql: "CREATE INDEX IF NOT EXISTS record_sweep ON record (sweep_at)")
-    let columns = try String.fetchAll(database, sql: "SELECT name FROM pragma_table_info('clock')")
-    guard !columns.contains("high") else { return }
+    try add(clockColumns, to: "clock", unless: "high", database)
+    try add(["origin TEXT"], to: "record", unless: "origin", database)
+  }
+
+  /// Adds columns to a table of an earlier build, unless it has a certain one of them. That build ignores them.
+  private static func add(
+    _ columns: [String], to table: String, unless present: String, _ database: Database
+  ) throws {
+    let found = try String.fetchAll(database, sql: "SELECT name FROM pragma_table_info('\(table)')")
+    guard !found.contains(present) else { return }
     try database.inTransaction(.immediate) {
-      for column in clockColumns { try database.execute(sql: "ALTER TABLE clock ADD COLUMN \(column)") }
+      for column in columns { try database.execute(sql: "ALTER TABLE \(table) ADD COLUMN \(column)") }
       return .commit
     }
   }
@@ -140,7 +148,8 @@ enum StoreFile {
       unknown_retention INTEGER, remember INTEGER,
       at INTEGER,                   -- end of the lease, loss, or completion, by state
       expires_at INTEGER, status INTEGER, location TEXT,
-      response INTEGER              -- its row in response
+      response INTEGER,             -- its row in response
+      origin TEXT                   -- see Attribution
     ) WITHOUT ROWID;
     CREATE INDEX record_sweep ON record (sweep_at);
     CREATE TABLE response (

@@ -1,8 +1,8 @@
 import Idempotency
 import Platform
 
-/// The list of open records, by a walk over Redis' keys. An index would cost every request, and the list is rarely
-/// needed.
+/// The list of open records and the search by origin, each by a walk over Redis' keys. An index would cost every request, and
+/// neither is needed often.
 extension RedisStore {
   /// The number of keys per step. All other commands wait for a step, so it takes only a small part of a millisecond.
   private static let stepLength: Int64 = 100
@@ -13,47 +13,64 @@ extension RedisStore {
   }
 
   public func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
+    let (list, now, next) = try await walk(.list, after: cursor)
+    return OpenRecords(
+      records: list.records.map { $1.view($0, now: now) }.filter(\.isOpen), unreadable: list.unreadable,
+      next: next)
+  }
+
+  public func search(
+    _ filter: RecordFilter, after cursor: String?
+  ) async throws(StoreError) -> FoundRecords {
+    let keys = filter.keyDigests.isEmpty ? "" : " \(filter.keyDigests.joined(separator: " ")) "
+    let (list, _, next) = try await walk(
+      .search, after: cursor, [keys, filter.callerDigest ?? "", filter.route ?? ""])
+    return FoundRecords(ids: list.found, next: next)
+  }
+
+  /// One step of a walk, with the store's time and the cursor of the next step; that is `nil` at the end.
+  ///
+  /// - Parameters:
+  ///   - script: `list` or `search`.
+  ///   - cursor: The cursor of this step; `nil` for the first.
+  ///   - more: The script's arguments after those that both have.
+  private func walk(
+    _ script: RedisScript, after cursor: String?, _ more: [String] = []
+  ) async throws(StoreError) -> (RedisList, now: StoreInstant, next: String?) {
     if let cursor, !isCursor(cursor) { throw .unavailable("the list's cursor is not one of Redis'") }
     guard case .cluster = nodes.settings.topology else {
-      let (records, next) = try await step(.any, after: cursor ?? "0")
-      return OpenRecords(
-        records: records.records, unreadable: records.unreadable, next: next == "0" ? nil : next)
+      let (list, now) = try await step(script, .any, after: cursor ?? "0", more)
+      return (list, now, list.cursor == "0" ? nil : list.cursor)
     }
     guard let map = nodes.map else {
       throw .unavailable("no node of the cluster has named the slots' masters yet")
     }
     guard let (master, own) = ClusterWalk.step(cursor.flatMap(ClusterWalk.init), in: map) else {
-      return OpenRecords(records: [], unreadable: [], next: nil)
+      return (RedisList(cursor: "0"), StoreInstant(milliseconds: 0), nil)
     }
-    let (records, next) = try await step(.node(master), after: own)
-    return OpenRecords(
-      records: records.records, unreadable: records.unreadable,
-      next: ClusterWalk.after(master, cursor: next, in: map)?.text)
+    let (list, now) = try await step(script, .node(master), after: own, more)
+    return (list, now, ClusterWalk.after(master, cursor: list.cursor, in: map)?.text)
   }
 
-  /// One step of the walk on one server, and the server's next cursor.
+  /// One step of the walk on one server, with the server's time.
   private func step(
-    _ route: RedisRoute, after cursor: String
-  ) async throws(StoreError) -> (OpenRecords, next: String) {
+    _ script: RedisScript, _ route: RedisRoute, after cursor: String, _ more: [String]
+  ) async throws(StoreError) -> (RedisList, StoreInstant) {
     await nodes.paceWalk()
     let began = BootInstant.now.nanoseconds
     defer { nodes.walkStepped(nanoseconds: BootInstant.now.nanoseconds - began) }
-    let capacity = 160 + keys.pattern.utf8.count
-    let reply = try await nodes.run(.list, route, capacity: capacity) { writer, _ in
+    let capacity = more.reduce(160 + keys.pattern.utf8.count) { $0 + $1.utf8.count + 16 }
+    let reply = try await nodes.run(script, route, capacity: capacity) { writer, _ in
       writer.argument(cursor)
       writer.argument(keys.pattern)
       writer.argument(Self.stepLength)
       writer.argument(Int64(keys.prefix.utf8.count))
+      for word in more { writer.argument(word) }
     }
     guard case .result(let result) = reply.ending, let list = result.list else {
       throw .unreadable("Redis' reply to a listing is not a list")
     }
-    let records = list.records.compactMap { id, record in
-      OpenRecord(
-        id: id, standing: record.standing(now: reply.now, response: nil), firstSeen: record.firstSeen,
-        now: reply.now)
-    }
-    return (OpenRecords(records: records, unreadable: list.unreadable, next: nil), list.cursor)
+    return (list, reply.now)
   }
 }
 
@@ -86,15 +103,27 @@ struct RedisList {
   var cursor: String
   var records: [(RecordID, RedisRecord)] = []
   var unreadable: [RecordID] = []
+  /// The records that a search has found.
+  var found: [RecordID] = []
 
-  init?(_ reply: borrowing HiredisReply) {
+  init(cursor: String) { self.cursor = cursor }
+
+  /// Reads a reply.
+  ///
+  /// - Parameter hasTexts: Whether each ID is followed by the record's text.
+  init?(_ reply: borrowing HiredisReply, hasTexts: Bool) {
     guard let cursor = reply.withBytes(at: 2, { String(decoding: $0, as: UTF8.self) }) else { return nil }
     self.cursor = cursor
-    for index in stride(from: 3, to: reply.count - 1, by: 2) {
+    let width = hasTexts ? 2 : 1
+    for index in stride(from: 3, to: reply.count - width + 1, by: width) {
       guard
         let id = reply.withBytes(at: index, { RecordID(text: String(decoding: $0, as: UTF8.self)) }) ?? nil
       else { continue }
-      if let record = reply.withBytes(at: index + 1, { RedisRecord($0) }) ?? nil {
+      guard hasTexts else {
+        found.append(id)
+        continue
+      }
+      if let record = reply.withBytes(at: index + 1, { RedisRecord($0, isAttributed: true) }) ?? nil {
         records.append((id, record))
       } else {
         unreadable.append(id)

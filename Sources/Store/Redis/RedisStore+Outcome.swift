@@ -19,7 +19,8 @@ extension RedisStore {
         throw .unreadable("the record's fingerprint was made by a recipe that this version does not know")
       }
       return .otherRecipe(recipe)
-    case .standing, .again, .created, .erased, .fact, .late, .mismatch, .none, .unreadable, .walked:
+    case .standing, .again, .created, .erased, .fact, .hits, .late, .mismatch, .none, .unreadable, .view,
+      .walked:
       return .taken(standing)
     }
   }
@@ -94,7 +95,7 @@ extension RedisStore {
       onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, lease: request.lease,
       unknownRetention: request.unknownRetention, remember: request.remember,
       fence: Fence(until: record?.fencedUntil, now: reply.now), requestedAt: reply.sentAt,
-      copiedUntil: reply.copiedUntil, key: request.key)
+      copiedUntil: reply.copiedUntil, key: request.key, attribution: request.attribution)
   }
 }
 

@@ -195,7 +195,7 @@ public struct RedisStore: RecordStore {
 
   public func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
-    let reply = try await nodes.run(.renew, .record(claim.id), capacity: 512 + text.utf8.count) {
+    let reply = try await nodes.run(.renew, .record(claim.id), capacity: 640 + text.utf8.count) {
       writer, _ in
       writer.ownership(claim)
       writer.argument { $0.record(claim, span: claim.lease, recipe: text) }
@@ -231,7 +231,7 @@ public struct RedisStore: RecordStore {
   ) async throws(StoreError) -> ScriptReply {
     let text = claim.fingerprint.recipe.text
     let kept = RedisCompletion(completion)
-    let capacity = 640 + text.utf8.count + kept.capacity
+    let capacity = 768 + text.utf8.count + kept.capacity
     let first = kept.ownKeyWrite(keys, claim.id, claim.owner)
     return try await nodes.run(.complete, .record(claim.id), capacity: capacity, first: first) { writer, _ in
       writer.ownership(claim)
@@ -266,12 +266,14 @@ public struct RedisStore: RecordStore {
     return try await outcome(of: reply, claim)
   }
 
-  public func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+  public func markUnknown(
+    _ claim: Claim, because cause: LossCause?
+  ) async throws(StoreError) -> OwnerOutcome {
     let text = claim.fingerprint.recipe.text
-    let reply = try await nodes.run(.markUnknown, .record(claim.id), capacity: 512 + text.utf8.count) {
+    let reply = try await nodes.run(.markUnknown, .record(claim.id), capacity: 640 + text.utf8.count) {
       writer, _ in
       writer.ownership(claim)
-      writer.argument { $0.record(claim, span: 0, recipe: text) }
+      writer.argument { $0.record(claim, span: 0, recipe: text, cause: cause) }
       writer.timeToLive(claim.unknownRetention, claim.remember, over: claim.fence)
     }
     return try await outcome(of: reply, claim)
@@ -282,6 +284,15 @@ public struct RedisStore: RecordStore {
     guard case .result(let result) = reply.ending else { return .absent }
     return try await codec.decoded(
       try result.standing(now: reply.now, response: reply.response), of: id, key)
+  }
+
+  public func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? {
+    let reply = try await withResponse(try await nodes.run(.find, .record(id)), of: id)
+    guard case .result(let result) = reply.ending else { return nil }
+    let standing = try await codec.decoded(
+      try result.standing(now: reply.now, response: reply.response), of: id, nil)
+    guard standing != .absent else { return nil }
+    return result.record?.view(id, now: reply.now, standing: standing)
   }
 
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {

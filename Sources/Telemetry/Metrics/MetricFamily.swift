@@ -6,7 +6,7 @@ public struct MetricFamily: Sendable, Hashable {
   ///
   /// `rate` and `increase` see the first count of a series only if the series was there with 0 before. Most families
   /// with labels need no such series: they are many (routes × values), and their rules look at what goes on for
-  /// minutes. The rules that look at single counts need theirs from the start.
+  /// minutes. Those of which single counts matter have theirs from the start.
   public enum InitialSeries: Sendable, Hashable {
     case all
     /// Those of which the label `key` has this value.
@@ -245,7 +245,7 @@ extension MetricFamily {
     .counter, "upstream_connect_retries_total", "Connects to backends that were tried again.")
   public static let upstreamStrayCloses = MetricFamily(
     .counter, "upstream_stray_closes_total",
-    "Connections to backends that were ended for bytes that the backend sent unasked.", initial: .none)
+    "Connections to backends that were ended for bytes that the backend sent unasked.")
   public static let loopLag = MetricFamily(
     .histogram, "event_loop_lag_seconds", "How late an event loop came to a timer that was due.")
   public static let logDropped = MetricFamily(

@@ -54,7 +54,7 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
     return .done
   }
 
-  func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
+  func markUnknown(_ claim: Claim, because cause: LossCause?) async throws(StoreError) -> OwnerOutcome {
     markCount += 1
     guard holdsMarks else { return .done }
     return try await withUnsafeContinuation { marks.append($0) }.get()
@@ -71,6 +71,12 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   }
 
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords { throw Self.away }
+
+  func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? { throw Self.away }
+
+  func search(_ filter: RecordFilter, after cursor: String?) async throws(StoreError) -> FoundRecords {
+    throw Self.away
+  }
 
   func isCursor(_ text: String) -> Bool { false }
 

@@ -26,20 +26,28 @@ enum Samples {
   static func request(
     _ id: RecordID = id(), owner: OwnerToken = .random(), fingerprint: Fingerprint = fingerprint(),
     lease: Milliseconds = .seconds(60), takeOver: ClaimRequest.TakeOver = .never,
-    unknownRetention: Milliseconds = .seconds(600), remember: Milliseconds = .seconds(600)
+    unknownRetention: Milliseconds = .seconds(600), remember: Milliseconds = .seconds(600),
+    attribution: Attribution? = nil
   ) -> ClaimRequest {
     ClaimRequest(
       id: id, owner: owner, fingerprint: fingerprint, lease: lease, takeOver: takeOver,
-      unknownRetention: unknownRetention, remember: remember)
+      unknownRetention: unknownRetention, remember: remember, attribution: attribution)
+  }
+
+  /// The origin of an attempt, with digests that no other sample has.
+  static func attribution(route: String = "orders", node: String = "node-1") -> Attribution {
+    let short = { String(digest().hexText.prefix(8)) }
+    return Attribution(route: route, keyDigest: short(), callerDigest: short(), node: node)
   }
 
   /// A later delivery of the same request.
   static func again(
-    _ claim: Claim, owner: OwnerToken = .random(), takeOver: ClaimRequest.TakeOver = .never
+    _ claim: Claim, owner: OwnerToken = .random(), takeOver: ClaimRequest.TakeOver = .never,
+    attribution: Attribution? = nil
   ) -> ClaimRequest {
     ClaimRequest(
       id: claim.id, owner: owner, fingerprint: claim.fingerprint, lease: .seconds(60), takeOver: takeOver,
-      unknownRetention: claim.unknownRetention, remember: claim.remember)
+      unknownRetention: claim.unknownRetention, remember: claim.remember, attribution: attribution)
   }
 
   /// A delivery under the same key with another payload.
@@ -108,6 +116,32 @@ extension RecordStore {
     repeat {
       let part = try await list(after: cursor)
       found.formUnion(part.unreadable)
+      cursor = part.next
+    } while cursor != nil
+    return found
+  }
+}
+
+extension RecordStore {
+  /// The records that a walk over all parts of the list finds open.
+  func open() async throws -> [RecordID: RecordView] {
+    var found: [RecordID: RecordView] = [:]
+    var cursor: String?
+    repeat {
+      let part = try await list(after: cursor)
+      for record in part.records { found[record.id] = record }
+      cursor = part.next
+    } while cursor != nil
+    return found
+  }
+
+  /// The records that a search through the whole store finds.
+  func found(_ filter: RecordFilter) async throws -> Set<RecordID> {
+    var found: Set<RecordID> = []
+    var cursor: String?
+    repeat {
+      let part = try await search(filter, after: cursor)
+      found.formUnion(part.ids)
       cursor = part.next
     } while cursor != nil
     return found

@@ -290,7 +290,7 @@ struct StoreOperatorTests {
       let forgotten = try await store.granted(Samples.request())
       #expect(try await store.forget(forgotten.id, fence: .seconds(60)))
 
-      var listed: [RecordID: OpenRecord] = [:]
+      var listed: [RecordID: RecordView] = [:]
       var cursor: String?
       var parts = 0
       repeat {

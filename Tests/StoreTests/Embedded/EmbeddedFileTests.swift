@@ -32,6 +32,25 @@ struct EmbeddedFileTests {
     }
   }
 
+  @Test func `a file of a build without origins is read, and gets them`() async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let old = try await first.completed(Samples.request(attribution: Samples.attribution()))
+      await first.close()
+      try edit(path) { try $0.execute(sql: "ALTER TABLE record DROP COLUMN origin") }
+      let origin = Samples.attribution()
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      let view = try #require(try await second.inspect(old.id))
+      #expect(view.standing.name == .completed && view.attribution == nil)
+      let new = try await second.granted(Samples.request(attribution: origin))
+      await second.close()
+      let third = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(try await third.inspect(new.id)?.attribution == origin)
+      await third.close()
+    }
+  }
+
   @Test func `a second store on one file is refused, by whatever name`() async throws {
     try await inDirectory { directory in
       let path = directory.file("semel.db")

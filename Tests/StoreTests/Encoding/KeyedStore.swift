@@ -9,7 +9,7 @@ struct KeyedStore<Base: RecordStore>: RecordStore {
       ClaimRequest(
         id: request.id, owner: request.owner, fingerprint: request.fingerprint, lease: request.lease,
         takeOver: request.takeOver, unknownRetention: request.unknownRetention, remember: request.remember,
-        key: Samples.key(request.id.text)),
+        key: Samples.key(request.id.text), attribution: request.attribution),
       onReply: onReply)
   }
 
@@ -19,7 +19,8 @@ struct KeyedStore<Base: RecordStore>: RecordStore {
       firstSeen: claim.firstSeen, followsUnknown: claim.followsUnknown,
       onlyRejectedSoFar: claim.onlyRejectedSoFar, lease: claim.lease,
       unknownRetention: claim.unknownRetention, remember: claim.remember, fence: claim.fence,
-      requestedAt: claim.requestedAt, copiedUntil: claim.copiedUntil, key: Samples.key(claim.id.text))
+      requestedAt: claim.requestedAt, copiedUntil: claim.copiedUntil, key: Samples.key(claim.id.text),
+      attribution: claim.attribution)
   }
 
   func renew(_ claim: Claim) async throws(StoreError) -> OwnerOutcome { try await base.renew(keyed(claim)) }
@@ -34,8 +35,10 @@ struct KeyedStore<Base: RecordStore>: RecordStore {
     try await base.release(keyed(claim), release)
   }
 
-  func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    try await base.markUnknown(keyed(claim))
+  func markUnknown(
+    _ claim: Claim, because cause: LossCause?
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await base.markUnknown(keyed(claim), because: cause)
   }
 
   func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
@@ -44,6 +47,16 @@ struct KeyedStore<Base: RecordStore>: RecordStore {
 
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await base.list(after: cursor)
+  }
+
+  func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? {
+    try await base.inspect(id)
+  }
+
+  func search(
+    _ filter: RecordFilter, after cursor: String?
+  ) async throws(StoreError) -> FoundRecords {
+    try await base.search(filter, after: cursor)
   }
 
   func isCursor(_ text: String) -> Bool { base.isCursor(text) }

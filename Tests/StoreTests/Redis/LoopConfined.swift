@@ -26,8 +26,11 @@ struct LoopConfined: RecordStore {
     try await context.run { () async throws(StoreError) in try await store.release(claim, release) }
   }
 
-  func markUnknown(_ claim: Claim) async throws(StoreError) -> OwnerOutcome {
-    try await context.run { () async throws(StoreError) in try await store.markUnknown(claim) }
+  func markUnknown(
+    _ claim: Claim, because cause: LossCause?
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await context.run { () async throws(StoreError) in try await store.markUnknown(claim, because: cause)
+    }
   }
 
   func find(_ id: RecordID, opening key: IdempotencyKey?) async throws(StoreError) -> Standing {
@@ -36,6 +39,16 @@ struct LoopConfined: RecordStore {
 
   func list(after cursor: String?) async throws(StoreError) -> OpenRecords {
     try await context.run { () async throws(StoreError) in try await store.list(after: cursor) }
+  }
+
+  func inspect(_ id: RecordID) async throws(StoreError) -> RecordView? {
+    try await context.run { () async throws(StoreError) in try await store.inspect(id) }
+  }
+
+  func search(
+    _ filter: RecordFilter, after cursor: String?
+  ) async throws(StoreError) -> FoundRecords {
+    try await context.run { () async throws(StoreError) in try await store.search(filter, after: cursor) }
   }
 
   func isCursor(_ text: String) -> Bool { store.isCursor(text) }

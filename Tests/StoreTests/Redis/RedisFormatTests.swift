@@ -47,12 +47,52 @@ struct RedisFormatTests {
         #expect(String(buffer: response.fields) == "Content-Type: application/json\r\n")
       }
       #expect(try await node.store.find(id).completedRecord?.attempt == 1)
+      let view = try #require(try await node.store.inspect(id))
+      #expect(view.standing.name == .completed && view.attribution == nil)
       let changed = request.changed(fingerprint: Samples.fingerprint())
       #expect(try await node.store.claim(changed) == .mismatch)
       #expect(try await node.store.unreadable().isEmpty)
       #expect(try await node.store.forget(id, fence: .seconds(60)))
       try await node.store.ping()
       #expect(try server.command(["EXISTS", key + ":r"]) == ":0")
+    }
+  }
+
+  @Test func `an origin stands between recipe and status, where the version before refuses it`() async throws
+  {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      let origin = Attribution(route: "orders", keyDigest: "6ab9f1eb", callerDigest: "9b943d6d", node: "n1")
+      let claim = try await node.store.granted(Samples.request(attribution: origin))
+      let key = "\(node.settings.namespace):{\(claim.id.text)}"
+      let end = " \(claim.fingerprint.digest.text) 1;auto @orders,6ab9f1eb,9b943d6d,n1"
+      func expectEnd(_ end: String, _ place: SourceLocation = #_sourceLocation) throws {
+        let text = try #require(try server.command(["GET", key]), sourceLocation: place)
+        #expect(text.hasSuffix(end), "\(text)", sourceLocation: place)
+      }
+      // That version reads an open record up to its recipe, and what follows is nothing to it.
+      try expectEnd(" o" + end)
+      #expect(try await node.store.markUnknown(claim, because: .timeOut) == .done)
+      try expectEnd(" o" + end + ",time_out")
+      let outcome = Outcome.notKept(status: 201, location: "/7")
+      #expect(try await node.store.complete(claim, with: Samples.completion(outcome)).outcome == .done)
+      // Of a completed one it reads the status next, and finds no number.
+      try expectEnd(" o" + end + " 201 /7")
+    }
+  }
+
+  @Test func `an origin is dropped by a claim of the version before, and nothing else`() async throws {
+    let server = try await SharedRedis.server
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request(attribution: Samples.attribution()))
+      #expect(try await node.store.release(claim, .remembered) == .done)
+      // A claim without one writes what that version writes.
+      let second = try await node.store.granted(Samples.again(claim))
+      #expect(second.attempt == 2)
+      let key = "\(node.settings.namespace):{\(claim.id.text)}"
+      let text = try #require(try server.command(["GET", key]))
+      #expect(text.hasSuffix(" - \(claim.fingerprint.digest.text) 1;auto"), "\(text)")
+      #expect(try await node.store.inspect(claim.id)?.attribution == nil)
     }
   }
 

@@ -6,9 +6,9 @@ import Testing
 
 /// Records and responses as Redis holds them, read.
 struct RedisRecordTests {
-  private static func record(_ text: String) -> RedisRecord? {
+  private static func record(_ text: String, isAttributed: Bool = false) -> RedisRecord? {
     var text = text
-    return text.withUTF8 { RedisRecord(UnsafeRawBufferPointer($0)) }
+    return text.withUTF8 { RedisRecord(UnsafeRawBufferPointer($0), isAttributed: isAttributed) }
   }
 
   @Test func `every part of a record is parsed`() throws {
@@ -24,6 +24,22 @@ struct RedisRecordTests {
     #expect(record.recipe == "1;auto;i=/a%20b")
     #expect(record.status == 201)
     #expect(record.location == "/orders/7 and more")
+  }
+
+  @Test func `the origin stands before the status, and is read for operators alone`() throws {
+    let text = "1 ab completed 3 100 200 50 7 9 o fp r @orders,6ab9f1eb,9b943d6d,n 201 /orders/7"
+    let record = try #require(Self.record(text))
+    #expect(record.status == 201 && record.location == "/orders/7" && record.attribution == nil)
+    let view = try #require(Self.record(text, isAttributed: true))
+    #expect(view.attribution?.text == "orders,6ab9f1eb,9b943d6d,n")
+    #expect(view.status == 201 && view.recipe == "r")
+    let open = try #require(
+      Self.record("1 ab unknown 3 100 200 0 7 9 o fp r @orders,,,n,time_out", isAttributed: true))
+    #expect(open.attribution?.cause == .timeOut && open.attribution?.keyDigest == nil)
+    // An origin that cannot be read is not known, and no reason to refuse the record.
+    let damaged = try #require(Self.record("1 ab in_flight 3 100 200 50 7 9 o fp r @", isAttributed: true))
+    #expect(damaged.attribution == nil && damaged.state == .inFlight)
+    #expect(Self.record("1 ab completed 3 100 200 50 7 9 o fp r @orders,,,n") == nil)
   }
 
   @Test(arguments: [

@@ -22,7 +22,7 @@ struct BulkResolution {
     let unattributed = route == nil ? 0 : unknown.count { $0.route == nil }
     if unattributed > 0 {
       StandardError.print(
-        "semel: \(unattributed) more are left, of which this node does not know the route: see semel key list"
+        "semel: \(unattributed) more are left, whose records do not name their route: see semel key list"
       )
     }
     guard !wanted.isEmpty else { return print("no unknown outcome is that old: nothing to resolve") }

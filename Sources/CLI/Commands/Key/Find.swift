@@ -7,9 +7,9 @@ extension Key {
     static let configuration = CommandConfiguration(
       abstract: "Find the records of a key, of every caller, without anyone's token.",
       discussion: """
-        Searches the requests that the node of the admin listener has seen lately, and shows where their records stand \
-        now. It also prints the digest by which the log of every node shows the key: a line of an older request, or of \
-        another node, names the record, which `semel key show --id` finds.
+        Searches the whole store in small steps, which takes a while where there are many records, and shows where \
+        those stand that it finds. Records of earlier versions of Semel are found only among the requests that the node \
+        of the admin listener has seen lately. It also prints the digest by which the log of every node shows the key.
         """)
 
     @Option(
@@ -37,54 +37,90 @@ extension Key {
       }
     }
 
+    /// The number of records from which the search goes no further.
+    private static let maxRecords = 1000
+
     private struct Search: Encodable {
       var key: RecordSelection.Texts?
       var keyDigest: String?
       var callerDigest: String?
       var route: String?
+      var cursor: String?
     }
 
-    private struct Found: Decodable {
+    private struct Part: Decodable {
       let keyDigests: [String]
       let records: [RecordList.Record]
-      let more: Bool
+      let next: String?
       let searchedEvents: Int
       let searchedSince: String?
       let node: String
     }
 
-    func run() throws {
+    /// The parts of the result, as text and decoded, until the store is searched or enough records are found.
+    private func search() throws -> [(text: Data, part: Part)] {
       let encoder = JSONEncoder()
       encoder.keyEncodingStrategy = .convertToSnakeCase
-      let search = Search(
+      var search = Search(
         key: key.isEmpty ? nil : RecordSelection.Texts(texts: key), keyDigest: keyDigest,
         callerDigest: callerDigest, route: route)
-      let reply = try call.send("POST", "/v1/records/search", body: Array(try encoder.encode(search)))
-      if json { return AdminCall.show(reply) }
-      show(try RecordList.decoder.decode(Found.self, from: reply))
+      var parts: [(text: Data, part: Part)] = []
+      var count = 0
+      repeat {
+        let text = try call.send("POST", "/v1/records/search", body: Array(try encoder.encode(search)))
+        let part = try RecordList.decoder.decode(Part.self, from: text)
+        parts.append((text, part))
+        count += part.records.count
+        search.cursor = part.next
+      } while search.cursor != nil && count < Self.maxRecords
+      return parts
     }
 
-    private func show(_ found: Found) {
-      for digest in found.keyDigests { print("the log shows this key as key=\(digest)") }
-      if found.records.isEmpty {
-        print("node \(found.node) knows no such record")
-      } else {
-        print(Self.table(found.records))
-        let callers = Set(found.records.compactMap(\.callerDigest)).count
-        print("\(Self.count(found.records.count, "record")) of \(Self.count(callers, "caller"))")
+    func run() throws {
+      let parts = try search()
+      if json { return try printJSON(parts.map(\.text)) }
+      var records: [String: RecordList.Record] = [:]
+      for record in parts.flatMap(\.part.records) { records[record.id] = record }
+      let sorted = records.values.sorted { ($1.firstSeen ?? "", $0.id) < ($0.firstSeen ?? "", $1.id) }
+      show(sorted, parts[0].part, isWhole: parts.last?.part.next == nil)
+    }
+
+    /// Prints all parts as one document, each record once.
+    private func printJSON(_ parts: [Data]) throws {
+      var whole: [String: Any] = [:]
+      var records: [String: Any] = [:]
+      for text in parts {
+        guard let part = try JSONSerialization.jsonObject(with: text) as? [String: Any] else { continue }
+        whole = part
+        for record in part["records"] as? [[String: Any]] ?? [] {
+          if let id = record["id"] as? String { records[id] = record }
+        }
       }
-      if found.more { print("there are more than are shown: give --route or --caller-digest, too") }
-      let since = found.searchedSince.map { " since \($0)" } ?? ""
-      print("searched: the latest \(Self.count(found.searchedEvents, "event")) of node \(found.node)\(since)")
+      whole["records"] = records.sorted { $0.key < $1.key }.map(\.value)
+      AdminCall.show(try JSONSerialization.data(withJSONObject: whole))
+    }
+
+    private func show(_ records: [RecordList.Record], _ first: Part, isWhole: Bool) {
+      for digest in first.keyDigests { print("the log shows this key as key=\(digest)") }
+      if records.isEmpty {
+        print("there is no such record")
+      } else {
+        print(Self.table(records))
+        let callers = Set(records.compactMap(\.callerDigest)).count
+        print("\(Self.count(records.count, "record")) of \(Self.count(callers, "caller"))")
+      }
+      let place = isWhole ? "the whole store" : "a part of the store: give --route or --caller-digest, too"
+      let since = first.searchedSince.map { " since \($0)" } ?? ""
+      print(
+        "searched: \(place), and the latest \(Self.count(first.searchedEvents, "event")) of node \(first.node)\(since)"
+      )
     }
 
     private static func table(_ records: [RecordList.Record]) -> String {
-      let head = ["STATE", "ATTEMPT", "STATUS", "ROUTE", "KEY", "CALLER", "DELIVERIES", "LAST SEEN", "ID"]
+      let head = ["STATE", "ATTEMPT", "STATUS", "ROUTE", "KEY", "CALLER", "NODE", "FIRST SEEN", "ID"]
       let rows = records.map { (record: RecordList.Record) -> [String] in
         let numbers = [record.attempt, record.status].map { number in number.map { "\($0)" } ?? "-" }
-        let named = [record.route, record.keyDigest, record.callerDigest].map { $0 ?? "-" }
-        let deliveries = record.deliveries.map { "\($0)" } ?? "-"
-        return [record.state] + numbers + named + [deliveries, record.lastSeen ?? "-", record.id]
+        return [record.state] + numbers + record.origin + [record.firstSeen ?? "-", record.id]
       }
       return Table.text([head] + rows)
     }

@@ -6,8 +6,9 @@ extension Key {
     static let configuration = CommandConfiguration(
       abstract: "List the records that are in flight, of unknown outcome or unreadable, oldest first.",
       discussion: """
-        Route, key, caller and cause are known of requests that the node of the admin listener has seen lately. Key and \
-        caller are the digests that its log shows.
+        Route, key, caller and node are those of the latest attempt, as the record holds them; a record that an earlier \
+        version has made does not. Key and caller are the digests that the log shows. The cause is that of an unknown \
+        outcome.
         """)
 
     enum State: String, ExpressibleByArgument, CaseIterable {
@@ -19,7 +20,7 @@ extension Key {
     @Option(help: "Only those in this state.")
     var state: State?
 
-    @Option(help: "Only those that the node knows to be of this route.")
+    @Option(help: "Only those of this route.")
     var route: String?
 
     @Flag(help: "Print JSON, a line each.")
@@ -95,14 +96,28 @@ enum RecordList {
   }
 
   static func table(_ records: [Record]) -> String {
-    let head = ["STATE", "ATTEMPT", "AGE", "ROUTE", "KEY", "CALLER", "CAUSE", "ID"]
+    let head = [
+      "STATE", "ATTEMPT", "AGE", "FIRST SEEN", "ROUTE", "KEY", "CALLER", "NODE", "CAUSE", "ID",
+    ]
     let rows = records.map { (record: Record) -> [String] in
-      let attempt = record.attempt.map { "\($0)" } ?? "?"
-      let age = record.ageSeconds.map(Table.age) ?? "?"
-      let named = [record.route, record.keyDigest, record.callerDigest, record.cause].map { $0 ?? "-" }
-      return [record.state, attempt, age] + named + [record.id]
+      let attempt = record.attempt.map { "\($0)" } ?? notKnown
+      let times = [record.ageSeconds.map(Table.age), record.firstSeen].map { $0 ?? notKnown }
+      let cause = record.cause ?? (record.state == "unknown" ? notKnown : "-")
+      return [record.state, attempt] + times + record.origin + [cause, record.id]
     }
     return Table.text([head] + rows)
+  }
+
+  /// The text for a part that the record does not hold.
+  static let notKnown = "not known"
+}
+
+extension RecordList.Record {
+  /// Route, key, caller and node for a table.
+  var origin: [String] {
+    // A record with a node may still have been made without digests.
+    let missing = node == nil ? RecordList.notKnown : "-"
+    return [route, keyDigest, callerDigest, node].map { $0 ?? missing }
   }
 }
 

@@ -12,8 +12,8 @@ extension Key {
 
         With --older-than and --route (or --all-routes) in place of a record, --not-applied is for all unknown \
         outcomes of the route that are older: they are counted first, and no more than 1,000 are resolved at once. A \
-        record's route is known by the node that has seen its requests; records of which the node does not know it are \
-        left as they are, and counted.
+        record names the route of its latest attempt; records of an earlier version, which do not, are left as they \
+        are, and counted.
         """)
 
     @Flag(help: "The backend did run it.")
@@ -30,7 +30,7 @@ extension Key {
     @Option(help: "Resolve all that have been unknown for longer, such as 90s, 1h or 2d.")
     var olderThan: String?
 
-    @Flag(help: "Of any route, also where the node does not know it.")
+    @Flag(help: "Of any route, also where the record does not name it.")
     var allRoutes = false
 
     @Flag(help: "Do not ask before resolving many.")

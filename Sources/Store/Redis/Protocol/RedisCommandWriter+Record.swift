@@ -42,11 +42,29 @@ extension RedisCommandWriter {
     case .afterSettle(let settle): argument { $0.span(settle) }
     }
     argument(Int64(firstAttempt))
+    argument { $0.attribution(request.attribution) }
   }
 
-  /// The maximum number of bytes that `claim` writes.
+  /// The maximum number of bytes that `claim` writes for usual names.
   static func capacity(of request: ClaimRequest) -> Int {
-    512 + request.fingerprint.recipe.text.utf8.count
+    640 + request.fingerprint.recipe.text.utf8.count
+  }
+
+  /// Writes ` @` and the text of an attribution, if there is one.
+  mutating func attribution(_ attribution: Attribution?, cause: LossCause? = nil) {
+    guard let attribution else { return }
+    literal(" ")
+    byte(RedisRecord.attributionMark)
+    text(attribution.route)
+    literal(",")
+    if let digest = attribution.keyDigest { text(digest) }
+    literal(",")
+    if let digest = attribution.callerDigest { text(digest) }
+    literal(",")
+    text(attribution.node)
+    guard let cause else { return }
+    literal(",")
+    text(cause.rawValue)
   }
 
   /// Writes the time to live of a key: the sum of the durations, but at least the remaining time of the fence, and at
@@ -69,10 +87,10 @@ extension RedisCommandWriter {
     }
   }
 
-  /// Writes `SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`.
+  /// Writes `SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE` and the attribution.
   mutating func record(
     _ claim: Claim, span: Milliseconds, remember: Milliseconds? = nil, recipe: String,
-    responsePlace: RedisRecord.ResponsePlace? = nil, isEncoded: Bool = false
+    responsePlace: RedisRecord.ResponsePlace? = nil, isEncoded: Bool = false, cause: LossCause? = nil
   ) {
     self.span(span)
     literal(" ")
@@ -94,6 +112,7 @@ extension RedisCommandWriter {
     digest(claim.fingerprint.digest)
     literal(" ")
     text(recipe)
+    attribution(claim.attribution, cause: cause)
   }
 }
 

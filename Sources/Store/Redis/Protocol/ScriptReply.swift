@@ -43,6 +43,7 @@ final class ScriptResult: Sendable {
     case erased = 0x65
     case fact = 0x66
     case granted = 0x67
+    case hits = 0x68
     case late = 0x6C
     case walked = 0x77
     case mismatch = 0x6D
@@ -50,6 +51,8 @@ final class ScriptResult: Sendable {
     case recipe = 0x72
     case standing = 0x73
     case unreadable = 0x75
+    /// The record as it stands, for one who wants its attribution, too.
+    case view = 0x76
   }
 
   private static let otherFormat = "the record has another format than this version of Semel reads"
@@ -58,7 +61,7 @@ final class ScriptResult: Sendable {
   let record: RedisRecord?
   /// The reason for which this version cannot read the record; `nil` if it can.
   let unreadable: String?
-  /// A part of a listing.
+  /// A part of a listing or of a search.
   let list: RedisList?
   /// The value of a fact, empty if it has none; or the end of the key of a response that is not needed any more.
   let text: String?
@@ -67,14 +70,14 @@ final class ScriptResult: Sendable {
     self.word = word
     text =
       word == .fact || word == .erased ? reply.withBytes(at: 2) { String(decoding: $0, as: UTF8.self) } : nil
-    guard word != .walked, word != .unreadable, word != .fact, word != .erased else {
-      list = word == .walked ? RedisList(reply) : nil
+    guard word != .walked, word != .hits, word != .unreadable, word != .fact, word != .erased else {
+      list = word == .walked || word == .hits ? RedisList(reply, hasTexts: word == .walked) : nil
       unreadable = word == .unreadable ? Self.otherFormat : nil
       record = nil
       return
     }
     list = nil
-    let record = reply.withBytes(at: 2) { RedisRecord($0) }
+    let record = reply.withBytes(at: 2) { RedisRecord($0, isAttributed: word == .view) }
     self.record = record ?? nil
     if case .some(.some(let record)) = record, record.isResponseDamaged {
       unreadable = OutcomeCodec.otherFormat

@@ -37,12 +37,18 @@ struct RedisRecord: Equatable {
   var location: String?
   /// The response if it is part of the record's text and can be read.
   var response: Outcome?
+  /// The origin of the latest attempt; `nil` if it is not known, or was not to be read.
+  var attribution: Attribution?
 
   /// The flag of a record whose location and response are encoded.
   static let encodedFlag = UInt8(ascii: "x")
+  /// The first byte of the attribution, by which that is told from a status.
+  static let attributionMark = UInt8(ascii: "@")
 
   /// Parses a record's text; `nil` for a format that this version cannot read.
-  init?(_ bytes: UnsafeRawBufferPointer) {
+  ///
+  /// - Parameter isAttributed: Whether the attribution is to be read, which replays do without.
+  init?(_ bytes: UnsafeRawBufferPointer, isAttributed: Bool = false) {
     var cursor = Cursor(bytes)
     guard cursor.next()?.elementsEqual("1".utf8) == true, let owner = cursor.next().flatMap(Self.token),
       let state = cursor.next().flatMap(Self.state), let attempt = cursor.number(),
@@ -60,6 +66,10 @@ struct RedisRecord: Equatable {
     self.remember = Milliseconds(remember)
     self.fingerprint = String(decoding: fingerprint, as: UTF8.self)
     guard read(flags: flags) else { return nil }
+    let origin = cursor.next(after: Self.attributionMark)
+    if isAttributed {
+      attribution = origin.flatMap { Attribution(text: String(decoding: $0, as: UTF8.self)) }
+    }
     guard state == .completed else { return }
     guard let status = cursor.number() else { return nil }
     self.status = Int(status)
@@ -161,6 +171,12 @@ struct RedisRecord: Equatable {
       return UnsafeRawBufferPointer(rebasing: bytes[start..<position])
     }
 
+    /// The rest of the next part if it begins with a mark; `nil` if it does not.
+    mutating func next(after mark: UInt8) -> UnsafeRawBufferPointer? {
+      guard position < bytes.count, bytes[position] == mark else { return nil }
+      return next().map { UnsafeRawBufferPointer(rebasing: $0.dropFirst()) }
+    }
+
     /// The next parts with the spaces between them.
     mutating func next(_ count: Int) -> UnsafeRawBufferPointer? {
       let start = position
@@ -215,6 +231,18 @@ extension RedisRecord {
           outcome: self.response ?? response ?? outcomeWithoutResponse, recordedAt: since,
           expiresAt: expiresAt, remaining: expiresAt - now, attempt: attempt))
     }
+  }
+
+  /// The record as an operator sees it.
+  ///
+  /// - Parameters:
+  ///   - id: The record's id.
+  ///   - now: The present time by the store's clock.
+  ///   - standing: The standing; `nil` for that without a response from a key of its own.
+  func view(_ id: RecordID, now: StoreInstant, standing: Standing? = nil) -> RecordView {
+    RecordView(
+      id: id, standing: standing ?? self.standing(now: now, response: nil), firstSeen: firstSeen, now: now,
+      attribution: attribution, isHeld: state == .inFlight)
   }
 
   private var outcomeWithoutResponse: Outcome {

@@ -1,6 +1,6 @@
 extension RedisScript {
   /// The arguments: 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live, 6 settle
-  /// or -1, 7 the attempt number of a new record's first owner (`RedisEpoch`).
+  /// or -1, 7 the attempt number of a new record's first owner (`RedisEpoch`), 8 ` @ATTRIBUTION` or empty.
   ///
   /// This is `runClaim` in Tests/Model/claim.pml. After its deadline the script claims nothing, because Semel has given
   /// up by then. Nor does it grant a record to an owner that has already released it: that command is an older copy of
@@ -12,6 +12,7 @@ extension RedisScript {
     local r = redis.call('GET', KEYS[1])
     if not r then
       r = '1 ' .. ARGV[1] .. ' in_flight ' .. ARGV[7] .. ' ' .. now .. ' ' .. now .. ' ' .. ARGV[3] .. ' o ' .. ARGV[4]
+        .. ARGV[8]
       redis.call('SET', KEYS[1], r, 'PX', ARGV[5])
       if ARGV[7] == '1' then return now end
       return {now, 'granted', r}
@@ -59,7 +60,7 @@ extension RedisScript {
       end
     end
     r = '1 ' .. ARGV[1] .. ' in_flight ' .. attempt .. ' ' .. first .. ' ' .. now .. ' ' .. ARGV[3] .. ' '
-      .. flags .. ' ' .. ARGV[4]
+      .. flags .. ' ' .. ARGV[4] .. ARGV[8]
     redis.call('SET', KEYS[1], r, 'PX', live)
     return {now, 'granted', r}
     """

@@ -9,8 +9,11 @@ extension RedisScript {
     return {now, 'fact', value}
     """
 
-  /// No arguments. The common end returns the record.
-  static let findSource = ""
+  /// No arguments. The reply's word differs from that of other scripts, since it is for those who want the attribution,
+  /// too.
+  static let findSource = """
+    if r and string.find(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ ') then return {now, 'view', r} end
+    """
 
   /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline.
   ///
@@ -73,9 +76,10 @@ extension RedisScript {
           live = math.max(tonumber(remember), tonumber(ARGV[3]))
         end
         live = math.max(live, (string.match(flags, 'f(%d+)') or 0) - now)
+        local origin = string.match(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %S+( @%S+)') or ''
         redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. attempt .. ' ' .. first .. ' ' .. now
           .. ' ' .. ARGV[3] .. ' ' .. unknown .. ' ' .. remember .. ' ' .. (flags == '' and '-' or flags) .. ' '
-          .. print .. ' ' .. recipe .. ARGV[5], 'PX', math.max(1, live))
+          .. print .. ' ' .. recipe .. origin .. ARGV[5], 'PX', math.max(1, live))
         redis.pcall('PUBLISH', KEYS[1], '')
         redis.pcall('PUBLISH', ARGV[7], ARGV[8])
         return place and {now, 'erased', place} or now
@@ -102,7 +106,8 @@ extension RedisScript {
       if place then
         local head, length, from
         if place == 'e' then
-          from = string.match(text, '^1 %x+ completed %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %S+ %d+ ()') or #text + 1
+          local before = '^1 %x+ completed %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %S+ '
+          from = string.match(text, before .. '@%S+ %d+ ()') or string.match(text, before .. '%d+ ()') or #text + 1
           head, length = string.sub(text, from, from + 10), #text - from + 1
         else
           from = key .. (place == 'k' and ':r' or ':r:' .. owner)
@@ -120,6 +125,25 @@ extension RedisScript {
       if listed then
         found[#found + 1] = string.sub(key, ARGV[4] + 1, -2)
         found[#found + 1] = text
+      end
+    end
+    return found
+    """
+
+  /// The arguments: 1 to 4 as for `list`, 5 the digests of keys with a space around each, 6 the digest of a caller, 7 a
+  /// route; an empty one of these stands for any.
+  ///
+  /// The reply contains the next cursor, and the IDs of the records whose attribution has all of these.
+  static let searchSource = """
+    local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
+    local found = {now, 'hits', step[1]}
+    for _, name in ipairs(step[2]) do
+      local r = redis.pcall('GET', name)
+      local route, key, caller = string.match(type(r) == 'string' and r or '',
+        '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %S+ @([^%s,]*),([^%s,]*),([^%s,]*)')
+      if route and (ARGV[5] == '' or string.find(ARGV[5], ' ' .. key .. ' ', 1, true))
+        and (ARGV[6] == '' or ARGV[6] == caller) and (ARGV[7] == '' or ARGV[7] == route) then
+        found[#found + 1] = string.sub(name, ARGV[4] + 1, -2)
       end
     end
     return found

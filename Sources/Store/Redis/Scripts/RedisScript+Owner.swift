@@ -6,7 +6,8 @@
 ///
 /// An owner writes the flags and the time to live of its claim, including the fence.
 extension RedisScript {
-  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `LEASE UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live.
+  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `LEASE UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE [@ATTRIBUTION]`,
+  /// 4 time to live.
   static let renewSource = """
     local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
     if own then
@@ -20,8 +21,8 @@ extension RedisScript {
     end
     """
 
-  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `RETENTION UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE STATUS` and the
-  /// location or the response, 4 time to live.
+  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `RETENTION UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE
+  /// [@ATTRIBUTION] STATUS` and the location or the response, 4 time to live.
   static let completeSource = """
     local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
     if own then
@@ -47,7 +48,7 @@ extension RedisScript {
       if state == 114 or state == 102 then return now end
       if state == 105 or state == 117 then
         local first, unknown, remember, flags, print =
-          string.match(r, '^1 %x+ [%a_]+ (%d+ %d+) %d+ %d+ (%d+) (%d+) (%S+) (%S+ %S+)')
+          string.match(r, '^1 %x+ [%a_]+ (%d+ %d+) %d+ %d+ (%d+) (%d+) (%S+) (.+)$')
         local fence = (string.match(flags, 'f(%d+)') or 0) - now
         if ARGV[2] == 'deleted' and fence > 0 then
           redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' forgotten ' .. first .. ' ' .. now .. ' ' .. fence
@@ -66,8 +67,8 @@ extension RedisScript {
     end
     """
 
-  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `0 UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE`, 4 time to live from
-  /// the loss on.
+  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `0 UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE [@ATTRIBUTION]`, 4 time
+  /// to live from the loss on.
   static let markUnknownSource = """
     local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
     if own then

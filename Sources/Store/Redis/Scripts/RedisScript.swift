@@ -2,26 +2,29 @@
 ///
 /// A record is one text under `NAMESPACE:{ID}`, whose parts are separated by spaces:
 ///
-///     1 OWNER STATE ATTEMPT FIRST SINCE SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE [STATUS [LOCATION | RESPONSE]]
+///     1 OWNER STATE ATTEMPT FIRST SINCE SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE [@ATTRIBUTION]
+///     [STATUS [LOCATION | RESPONSE]]
 ///
 /// `1` is the version. `SINCE` and `SPAN` are, in milliseconds: the grant and the lease (`in_flight`), the loss and 0
 /// (`unknown`), the release and 0 (`released`), the completion and the retention (`completed`), and the moment and the
 /// fence (`forgotten`). `FLAGS` are `o` (only rejected so far), `u` (follows an unknown outcome), the place of the
 /// response (`ResponsePlace`), `f` with the end of the fence of a record that was forgotten before, or `-`. The key
-/// lives at least as long as that fence. One text takes a quarter less of Redis' time per claim than a hash.
+/// lives at least as long as that fence. `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier version
+/// passes it over in open records, drops it from those that it writes, and refuses a completed record that has one as
+/// unreadable: it finds no status in its place. One text takes a quarter less of Redis' time per claim than a hash.
 ///
 /// A small response is the end of its record's text. A larger one has a key of its own that names its owner,
 /// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command touches one
 /// key, no owner overwrites another's response, and Lua copies no large text.
 ///
-/// Every script but `list` reads and writes one key. It reads first and writes last, so that an error leaves no half-done
+/// Every script but `list` and `search` reads and writes one key. It reads first and writes last, so that an error leaves no half-done
 /// change. `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less than can be measured if
 /// nobody subscribes, so the scripts need not know whether somebody does.
 ///
 /// The reply is the store's time alone on success. Otherwise it is an array of the time, a word that is identified by
 /// its first letter, and the word's values.
 enum RedisScript: Int, CaseIterable {
-  case claim, renew, complete, release, markUnknown, find, forget, resolve, list, fact, clock
+  case claim, renew, complete, release, markUnknown, find, forget, resolve, list, search, fact, clock
 
   /// The script's source in Lua 5.1.
   var source: String {
@@ -35,6 +38,7 @@ enum RedisScript: Int, CaseIterable {
     case .forget: Self.time + Self.forgetSource
     case .resolve: Self.look + Self.resolveSource + Self.lost
     case .list: Self.time + Self.listSource
+    case .search: Self.time + Self.searchSource
     case .fact: Self.time + Self.factSource
     case .clock: Self.time + "return now"
     }
@@ -47,14 +51,14 @@ enum RedisScript: Int, CaseIterable {
   var awaitsReplicas: Bool {
     switch self {
     case .claim, .renew, .complete, .forget, .resolve: true
-    case .release, .markUnknown, .find, .list, .fact, .clock: false
+    case .release, .markUnknown, .find, .list, .search, .fact, .clock: false
     }
   }
 
   /// The number of keys, and of further arguments.
   var arguments: (keys: Int, others: Int) {
     switch self {
-    case .claim: (1, 7)
+    case .claim: (1, 8)
     case .renew: (1, 4)
     case .complete: (1, 4)
     case .release: (1, 2)
@@ -63,6 +67,7 @@ enum RedisScript: Int, CaseIterable {
     case .forget: (1, 5)
     case .resolve: (1, 10)
     case .list: (0, 4)
+    case .search: (0, 7)
     case .fact: (1, 3)
     case .clock: (0, 0)
     }

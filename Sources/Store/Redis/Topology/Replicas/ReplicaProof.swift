@@ -88,10 +88,10 @@ struct ReplicaProof {
     case .result(let result):
       switch result.word {
       case .granted, .again, .created, .erased: return isAwaited
-      case .standing:
+      case .standing, .view:
         guard let record = result.record, record.state == .completed else { return false }
         return provenUntil.map { record.since >= $0 } ?? true
-      case .fact, .late, .walked, .mismatch, .none, .recipe, .unreadable: return false
+      case .fact, .hits, .late, .walked, .mismatch, .none, .recipe, .unreadable: return false
       }
     case .refused, .redirected, .lost, .unwritten, .timedOut: return false
     }

@@ -1,0 +1,60 @@
+/// The origin of a record's latest attempt, by which operators find the record: route, key, caller and node.
+///
+/// It decides nothing: a record without it, or with one that cannot be read, is as good as any other. Key and caller are
+/// the digests that the log shows, never values.
+public struct Attribution: Sendable, Equatable {
+  /// The maximum length of a node's name, in bytes.
+  static let maxNodeLength = 24
+
+  /// The name of the route.
+  public var route: String
+  /// The digest of the key by the secret of all nodes; `nil` if it was not made.
+  public var keyDigest: String?
+  public var callerDigest: String?
+  /// The name of the node that has made the attempt, as `nodeName` returns it.
+  public var node: String
+  /// The way in which the attempt's outcome was lost, as far as its owner has stated it.
+  public var cause: LossCause?
+
+  public init(
+    route: String, keyDigest: String? = nil, callerDigest: String? = nil, node: String,
+    cause: LossCause? = nil
+  ) {
+    self.route = route
+    self.keyDigest = keyDigest
+    self.callerDigest = callerDigest
+    self.node = node
+    self.cause = cause
+  }
+
+  /// The name of a node as records have it: letters, digits, dots, hyphens and underscores. Of a long name the end is
+  /// kept, by which the replicas of a deployment differ.
+  public static func nodeName(_ host: String) -> String {
+    let legal = host.utf8.map { byte in
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: byte
+      default: UInt8(ascii: "_")
+      }
+    }
+    return String(decoding: legal.suffix(maxNodeLength), as: UTF8.self)
+  }
+}
+
+extension Attribution {
+  /// The text in a store: `ROUTE,KEY,CALLER,NODE[,CAUSE]`, where an unknown digest is empty. No part contains a space or
+  /// a comma.
+  public var text: String {
+    "\(route),\(keyDigest ?? ""),\(callerDigest ?? ""),\(node)" + (cause.map { ",\($0.rawValue)" } ?? "")
+  }
+
+  /// Parses a text; `nil` if it is none. A cause that this version does not know is left out, and so are parts that a
+  /// later version has added.
+  public init?(text: String) {
+    let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    guard parts.count >= 4, !parts[0].isEmpty else { return nil }
+    self.init(
+      route: parts[0], keyDigest: parts[1].isEmpty ? nil : parts[1],
+      callerDigest: parts[2].isEmpty ? nil : parts[2], node: parts[3],
+      cause: parts.count > 4 ? LossCause(rawValue: parts[4]) : nil)
+  }
+}

@@ -1,0 +1,18 @@
+/// The way in which the outcome of an attempt was lost.
+public enum LossCause: String, Sendable, CaseIterable {
+  /// No complete response within the time limit.
+  case timeOut = "time_out"
+  /// The connection to the backend ended before the response was complete, or the response was no valid one.
+  case connectionLost = "connection_lost"
+  /// The backend, or an intermediary, responded with a status of the class *unknown*.
+  case status
+  /// The response to a batch has no certain result for each of its items.
+  case results
+  /// There was no memory to keep the outcome until the store took it.
+  case noMemory = "no_memory"
+  /// This process ended before the backend had responded.
+  case shutdown
+  /// The owner's lease has lapsed without a word of it: its process died, or could not reach the store. Never logged by
+  /// the owner, and never stored: it follows from the record's state.
+  case leaseLapsed = "lease_lapsed"
+}

@@ -68,11 +68,12 @@ public struct RedisStore: RecordStore {
     if !isWritten { continueClaim(request, after: nil, onReply) }
   }
 
-  /// The request as it is made now: for a lease after another server has taken over, no record is taken over there
-  /// (Tests/Model/claim.pml, NO_ERA).
+  /// The request as it is made now: for a lease after another server has taken over or its clock was set, no record is
+  /// taken over there (Tests/Model/claim.pml, NO_ERA).
   private func present(_ request: ClaimRequest) -> ClaimRequest {
-    if case .never = request.takeOver { return request }
-    return subscriber.alarm.mayTakeOver(after: request.lease) ? request : request.changed(takeOver: .never)
+    guard case .afterSettle(let settle) = request.takeOver else { return request }
+    let mayTakeOver = subscriber.alarm.mayTakeOver(after: max(request.lease, settle))
+    return mayTakeOver ? request : request.changed(takeOver: .never)
   }
 
   @inline(never)

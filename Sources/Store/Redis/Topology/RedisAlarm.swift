@@ -18,8 +18,8 @@ final class RedisAlarm: Sendable {
 
   private let logger: Logger
   private let state = Mutex(State())
-  /// The time when this process met the last promoted server, in nanoseconds of the boot-time clock; 0 before that.
-  private let promotedAt = Atomic<Int64>(0)
+  /// The time when the leases were last renewed for such an event, in nanoseconds of the boot-time clock; 0 before that.
+  private let changedAt = Atomic<Int64>(0)
 
   init(logger: Logger) { self.logger = logger }
 
@@ -30,6 +30,7 @@ final class RedisAlarm: Sendable {
 
   /// Has all owners of this process renew their leases.
   func renewLeases() {
+    changedAt.store(BootInstant.now.nanoseconds, ordering: .relaxed)
     for observer in state.withLock({ $0.observers }) { observer() }
   }
 
@@ -39,7 +40,7 @@ final class RedisAlarm: Sendable {
   {
     guard let promotion = state.withLock({ $0.lineage.met(history, at: now) }) else { return nil }
     if promotion.isNew {
-      promotedAt.store(promotion.at.nanoseconds, ordering: .relaxed)
+      changedAt.store(promotion.at.nanoseconds, ordering: .relaxed)
       logger.warning(
         "another Redis has taken over, which may lack the newest records: all running requests renew their claims",
         metadata: ["server": "\(server)"])
@@ -47,13 +48,16 @@ final class RedisAlarm: Sendable {
     return promotion
   }
 
-  /// Whether a claim with this lease may take over a record whose lease has lapsed.
+  /// Whether a claim may take over a record whose lease has lapsed, or whose outcome is unknown.
   ///
-  /// By a promoted server's clock the lease of a live owner may have lapsed before the owner has renewed it there. After
-  /// its own lease, such an owner sends nothing any more.
-  func mayTakeOver(after lease: Milliseconds) -> Bool {
-    let promotedAt = promotedAt.load(ordering: .relaxed)
-    return promotedAt == 0 || BootInstant.now >= BootInstant(nanoseconds: promotedAt) + lease
+  /// By the clock of a promoted server, or one that was set, the lease of a live owner may have lapsed before the owner
+  /// has renewed it there, and a request of unknown outcome may seem older than it is. After its own lease, such an owner
+  /// sends nothing any more; after `settle`, such a request does not run any more.
+  ///
+  /// - Parameter span: The longer one of the two.
+  func mayTakeOver(after span: Milliseconds) -> Bool {
+    let changedAt = changedAt.load(ordering: .relaxed)
+    return changedAt == 0 || BootInstant.now >= BootInstant(nanoseconds: changedAt) + span
   }
 
   /// Logs that Redis' clock was set.

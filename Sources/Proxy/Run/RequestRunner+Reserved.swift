@@ -37,7 +37,7 @@ extension RequestRunner {
     do throws(Problem) {
       try await respond(to: inquiry)
     } catch {
-      // What a request without the store is refused with would mean, here, that the earlier one was not executed.
+      // The refusal of a request without the store says that it was not executed, which nobody knows of the earlier one.
       throw error.code == .storeUnavailable ? .recordUnavailable(retryAfter: 1000) : error
     }
   }

@@ -80,24 +80,36 @@ extension RecordTable {
   func list(
     after cursor: Digest256?, limit: Int, now: StoreInstant
   ) throws(SQLError) -> OpenRecords {
-    var last = cursor
-    var count = 0
     var open: [Digest256] = []
     let rows = cursor == nil ? statements.selectFirst : statements.selectNext
-    rows.bind(1, Int64(limit))
-    if let cursor { rows.bind(2, cursor) }
-    while try rows.step() {
-      count += 1
-      guard let id = rows.digest(0) else { continue }
-      last = id
+    let next = try walk(rows, after: cursor, limit: limit) { id in
       switch State(rawValue: rows.integer(1)) {
       case .released, .completed, .tombstone, .fence:
         if Format(rawValue: rows.integer(2)) == nil { open.append(id) }
       case .inFlight, .unknown, nil: open.append(id)
       }
     }
+    return listed(open, now: now, next: next)
+  }
+
+  /// Hands over the IDs of the next entries, and returns the cursor behind them; `nil` after the last one.
+  ///
+  /// - Parameter rows: The statement for the entries after `cursor`, or for the first ones. Its first column is the ID.
+  private func walk(
+    _ rows: SQLStatement, after cursor: Digest256?, limit: Int, _ body: (Digest256) -> Void
+  ) throws(SQLError) -> String? {
+    var last = cursor
+    var count = 0
+    rows.bind(1, Int64(limit))
+    if let cursor { rows.bind(2, cursor) }
+    while try rows.step() {
+      count += 1
+      guard let id = rows.digest(0) else { continue }
+      last = id
+      body(id)
+    }
     rows.reset()
-    return listed(open, now: now, next: count < limit ? nil : last?.text)
+    return count < limit ? nil : last?.text
   }
 
   /// Returns the records of the given IDs that are open.
@@ -121,21 +133,13 @@ extension RecordTable {
   func search(
     _ filter: RecordFilter, after cursor: Digest256?, limit: Int
   ) throws(SQLError) -> FoundRecords {
-    var last = cursor
-    var count = 0
     var found: [RecordID] = []
     let rows = cursor == nil ? statements.selectFirstOrigins : statements.selectNextOrigins
-    rows.bind(1, Int64(limit))
-    if let cursor { rows.bind(2, cursor) }
-    while try rows.step() {
-      count += 1
-      guard let id = rows.digest(0) else { continue }
-      last = id
-      guard !rows.isNull(1), filter.matches(Attribution(text: rows.string(1))) else { continue }
+    let next = try walk(rows, after: cursor, limit: limit) { id in
+      guard !rows.isNull(1), filter.matches(Attribution(text: rows.string(1))) else { return }
       found.append(RecordID(id))
     }
-    rows.reset()
-    return FoundRecords(ids: found, next: count < limit ? nil : last?.text)
+    return FoundRecords(ids: found, next: next)
   }
 }
 

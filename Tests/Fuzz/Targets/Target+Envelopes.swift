@@ -19,7 +19,7 @@ extension Target {
       EncodedOutcome(status: 200, location: String(decoding: bytes, as: UTF8.self), response: nil),
     ] {
       guard case .kept(let response) = try? codec.decoded(outcome, of: id, nil) else { continue }
-      // What is compressed alone is read without a secret.
+      // A content that is only compressed is read without a secret.
       guard bytes.count > 1, bytes[1] & 1 == 0 else { return "bytes of a stranger were opened" }
       guard response.body.readableBytes <= 1 << 20 else { return "a content beyond the limit" }
     }

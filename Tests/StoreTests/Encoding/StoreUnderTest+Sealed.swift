@@ -49,14 +49,6 @@ extension StoreUnderTest {
 
   /// Redis with large responses compressed.
   static let compressedRedis = StoreUnderTest("compressed Redis") {
-    let node = RedisNode(.on(try await SharedRedis.server), codec: compressing)
-    let sibling = node.sibling()
-    return Opened(
-      store: node.store, other: sibling.store, facts: node.store.store.facts,
-      otherFacts: sibling.store.store.facts
-    ) {
-      node.close()
-      sibling.close()
-    }
+    Opened(on: RedisNode(.on(try await SharedRedis.server), codec: compressing))
   }
 }

@@ -3,15 +3,7 @@ import TestSupport
 
 extension StoreUnderTest {
   static let cluster = StoreUnderTest("Redis Cluster") {
-    let node = RedisNode(.on(try await SharedCluster.cluster.all.map(\.port)))
-    let sibling = node.sibling()
-    return Opened(
-      store: node.store, other: sibling.store, facts: node.store.store.facts,
-      otherFacts: sibling.store.store.facts
-    ) {
-      node.close()
-      sibling.close()
-    }
+    Opened(on: RedisNode(.on(try await SharedCluster.cluster.all.map(\.port))))
   }
 }
 

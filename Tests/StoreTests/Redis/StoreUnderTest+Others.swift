@@ -5,15 +5,7 @@ extension StoreUnderTest {
   /// A store on each other server that the tests' environment has.
   static let others = OtherRedis.available.map { kind in
     StoreUnderTest(kind.rawValue) {
-      let node = RedisNode(.on(try await SharedOther.server(of: kind)))
-      let sibling = node.sibling()
-      return Opened(
-        store: node.store, other: sibling.store, facts: node.store.store.facts,
-        otherFacts: sibling.store.store.facts
-      ) {
-        node.close()
-        sibling.close()
-      }
+      Opened(on: RedisNode(.on(try await SharedOther.server(of: kind))))
     }
   }
 }

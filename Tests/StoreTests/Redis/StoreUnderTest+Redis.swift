@@ -2,9 +2,15 @@ import Store
 
 extension StoreUnderTest {
   static let redis = StoreUnderTest("Redis") {
-    let node = RedisNode(.on(try await SharedRedis.server))
+    Opened(on: RedisNode(.on(try await SharedRedis.server)))
+  }
+}
+
+extension StoreUnderTest.Opened {
+  /// The store of a node, and the same data as another node has it.
+  init(on node: RedisNode) {
     let sibling = node.sibling()
-    return Opened(
+    self.init(
       store: node.store, other: sibling.store, facts: node.store.store.facts,
       otherFacts: sibling.store.store.facts
     ) {

@@ -3,15 +3,7 @@ import TestSupport
 
 extension StoreUnderTest {
   static let replicated = StoreUnderTest("Redis with a replica") {
-    let node = RedisNode(try await SharedPair.pair.settings())
-    let sibling = node.sibling()
-    return Opened(
-      store: node.store, other: sibling.store, facts: node.store.store.facts,
-      otherFacts: sibling.store.store.facts
-    ) {
-      node.close()
-      sibling.close()
-    }
+    Opened(on: RedisNode(try await SharedPair.pair.settings()))
   }
 }
 

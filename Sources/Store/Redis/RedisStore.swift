@@ -118,7 +118,7 @@ public struct RedisStore: RecordStore {
     _ request: ClaimRequest, _ reply: ScriptReply
   ) async throws(StoreError) -> ClaimOutcome {
     if let shortage = reply.shortage {
-      try await giveBack(try outcome(of: request, reply), because: shortage)
+      try await giveBack(try outcome(of: request, reply), of: request, because: shortage)
       throw .refused(shortage)
     }
     do {
@@ -183,12 +183,19 @@ public struct RedisStore: RecordStore {
   }
 
   /// Gives back a claim that too few replicas have, since a failover would let another delivery have it, too. A record
-  /// that it made is deleted: nothing was run. If that fails, the claim counts as one whose reply was lost.
-  private func giveBack(_ outcome: ClaimOutcome, because shortage: String) async throws(StoreError) {
+  /// that it made is deleted: nothing was run. One that it may have taken over from an owner whose outcome is unknown
+  /// stays unknown. If that fails, the claim counts as one whose reply was lost.
+  private func giveBack(
+    _ outcome: ClaimOutcome, of request: ClaimRequest, because shortage: String
+  ) async throws(StoreError) {
     guard case .granted(let claim) = outcome else { return }
     if let copiedUntil = claim.copiedUntil { await nodes.waitUntilPast(copiedUntil) }
     do throws(StoreError) {
-      _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
+      if claim.followsUnknown, request.takeOver != .never {
+        _ = try await markUnknown(claim, because: nil)
+      } else {
+        _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
+      }
     } catch {
       throw .fateUnknown(shortage)
     }

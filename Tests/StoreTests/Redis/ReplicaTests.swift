@@ -51,6 +51,24 @@ struct ReplicaTests {
     await pair.close()
   }
 
+  @Test func `without the replica an unknown record that would be taken over stays unknown`() async throws {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
+      let first = try await node.store.granted(Samples.request())
+      #expect(try await node.store.markUnknown(first) == .done)
+      pair.relay.set(.vanish)
+      try await node.expectRefusal(of: Samples.again(first, takeOver: .afterSettle(0)))
+      #expect(try pair.master.text(of: first, node).contains("unknown"))
+      pair.restore()
+      try await until("the record's state is reported again") {
+        guard let outcome = try? await node.store.claim(Samples.again(first)) else { return false }
+        guard case .taken(.unknown(_, attempt: 2)) = outcome else { throw Unexpected(what: "\(outcome)") }
+        return true
+      }
+    }
+    await pair.close()
+  }
+
   @Test func `a stopped replica is missed as well`() async throws {
     let pair = try await ReplicaPair()
     try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in

@@ -20,10 +20,18 @@ COUNTED = {
 }
 
 
+ports_given = set()
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on, and that was given to no other process of this run."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port not in ports_given:
+            ports_given.add(port)
+            return port
 
 
 class Process:

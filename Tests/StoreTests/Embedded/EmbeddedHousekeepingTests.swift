@@ -98,7 +98,9 @@ struct EmbeddedHousekeepingTests {
       await first.close()
       try Self.damageIndex(of: path)
       let second = try EmbeddedStore(path: path, logger: Self.logger)
-      try await until { second.sweptCount >= 20 }
+      // On a slow machine the first store's sweeper has met some of them.
+      let sweptEarlier = first.sweptCount
+      try await until { sweptEarlier + second.sweptCount >= 20 }
       #expect(second.figures.indexRepairs == 1)
       #expect(try await second.find(kept.id).name == .completed)
       #expect(try await second.granted(Samples.request()).attempt == 1)

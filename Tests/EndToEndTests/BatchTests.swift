@@ -321,6 +321,9 @@ struct BatchTests {
       let unkeyed = try await rig.order(nil, body: #"{"orders":[{"id":"a"},{"n":1},{}]}"#)
       expectRefused(unkeyed, 400, "key_missing", retryable: false)
       #expect(unkeyed.text.contains("items 1, 2 have none"))
+      let mistyped = try await rig.order(nil, body: #"{"orders":[{"id":"a"},{"id":true}]}"#)
+      expectRefused(mistyped, 400, "key_invalid", retryable: false)
+      #expect(mistyped.text.contains("as a JSON string or an integer; see item 1 of the batch"))
       #expect(rig.backend.requests.isEmpty)
     }
   }

@@ -89,6 +89,13 @@ struct ExplainTests {
     #expect(!output.contains("secret-of-alice"))
   }
 
+  @Test(arguments: [("auto", true), ("off", false)])
+  func `a response that is stored compressed is said to be`(_ compression: String, isSo: Bool) async throws {
+    let text = Self.configuration.replacing("records.db", with: "r.db, compression: \(compression)")
+    let output = try await explain(["POST", "/v1/orders/7"] + Self.keyed, text)
+    #expect(output.contains("bytes, compressed where that saves room, without cookies") == isSo, "\(output)")
+  }
+
   /// Requests to `/v1/orders/7` or another path that are refused, and their problems.
   static let refusals: [([String], String)] = [
     (["POST", "/v1/orders/7", "-H", "Authorization: a", "-H", "Idempotency-Key: a,b"], "400 key_invalid"),

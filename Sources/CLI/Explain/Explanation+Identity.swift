@@ -91,7 +91,8 @@ extension Explanation {
     let prefix = name.map { "\($0); " } ?? ""
     add(
       "record", records + ["(\(prefix)endpoint: \(policy.endpoint), so a key counts for \(scope))"])
-    add("stored", [place, "response of up to \(policy.maxResponseBody) bytes" + sealed + cookies(policy)])
+    let response = "response of up to \(policy.maxResponseBody) bytes"
+    add("stored", [place, response + sealed + compressed + cookies(policy)])
     add(
       "kept",
       "replayed for \(policy.retention.text), remembered for \(policy.remember.text); an unknown outcome for "
@@ -116,6 +117,14 @@ extension Explanation {
   }
 
   private var sealed: String { settings.store.encryption == nil ? "" : ", sealed with the client's key" }
+
+  private var compressed: String {
+    switch settings.store.compression {
+    case .off: ""
+    case .auto: settings.store.encryption == nil ? ", compressed where that saves room" : ""
+    case .always: ", compressed where that saves room"
+    }
+  }
 
   private func cookies(_ policy: RoutePolicy) -> String {
     policy.setCookie == .keep ? ", with cookies" : ", without cookies"

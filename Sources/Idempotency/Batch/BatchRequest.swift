@@ -26,7 +26,7 @@ public struct BatchRequest: Sendable {
     var items: [Item] = []
     var unkeyed: [Int] = []
     for (index, text) in array.elements.enumerated() {
-      guard let key = try keys.key(ofItem: text, at: policy.key) else {
+      guard let key = try keys.key(ofItem: index, text, at: policy.key) else {
         unkeyed.append(index)
         continue
       }
@@ -124,8 +124,10 @@ private enum ResultKey: Equatable {
 
 extension KeyPolicy {
   /// The key of an item; `nil` if it has none. Throws if it has one against the route's rules.
-  fileprivate func key(ofItem item: ByteBuffer, at pointer: String) throws(Problem) -> IdempotencyKey? {
+  fileprivate func key(
+    ofItem index: Int, _ item: ByteBuffer, at pointer: String
+  ) throws(Problem) -> IdempotencyKey? {
     let reading = item.withUnsafeReadableBytes { KeySource.readJSON(pointer, in: $0) ?? .none }
-    return try value(of: reading).map(IdempotencyKey.init(checked:))
+    return try value(of: reading, inItem: index).map(IdempotencyKey.init(checked:))
   }
 }

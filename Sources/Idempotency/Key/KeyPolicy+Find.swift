@@ -73,12 +73,14 @@ extension KeyPolicy {
   }
 
   /// A value that satisfies the route's rules; `nil` if there is none.
-  func value(of reading: KeyReading) throws(Problem) -> [UInt8]? {
+  ///
+  /// - Parameter item: The index of the batch's item that was read, if it was one.
+  func value(of reading: KeyReading, inItem item: Int? = nil) throws(Problem) -> [UInt8]? {
     switch reading {
     case .none: return nil
-    case .fault(let fault): throw .keyInvalid(fault, policy: self)
+    case .fault(let fault): throw .keyInvalid(fault, policy: self, inItem: item)
     case .key(let bytes):
-      if let fault = fault(in: bytes) { throw .keyInvalid(fault, policy: self) }
+      if let fault = fault(in: bytes) { throw .keyInvalid(fault, policy: self, inItem: item) }
       return bytes
     }
   }

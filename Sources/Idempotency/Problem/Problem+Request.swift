@@ -92,8 +92,12 @@ extension Problem {
 
   /// The request's key is not valid.
   ///
-  /// - Parameter policy: The rules that the key violates.
-  public static func keyInvalid(_ fault: KeyFault, policy: KeyPolicy) -> Problem {
+  /// - Parameters:
+  ///   - policy: The rules that the key violates.
+  ///   - item: The index of the batch's item that has the key; `nil` if it is the request's.
+  public static func keyInvalid(
+    _ fault: KeyFault, policy: KeyPolicy, inItem item: Int? = nil
+  ) -> Problem {
     let detail =
       switch fault {
       case .repeated: "Send the idempotency key once; it stands in the request more than once."
@@ -108,7 +112,9 @@ extension Problem {
         "Percent-encode the idempotency key so that two hexadecimal digits follow every percent sign."
       case .wrongType: "Send the idempotency key as a JSON string or an integer."
       }
-    return Problem(.keyInvalid, status: 400, detail: detail, isRetryable: false)
+    let place = item.map { "; see item \($0) of the batch (counted from 0)." }
+    return Problem(
+      .keyInvalid, status: 400, detail: place.map { detail.dropLast() + $0 } ?? detail, isRetryable: false)
   }
 
   public static func callerUnknown(_ fault: CallerFault) -> Problem {

@@ -194,4 +194,31 @@ struct CrashTests {
       try await other.kill()
     }
   }
+
+  /// Its response was complete when another node owned the record, whose own attempt then met a refusal.
+  @Test func `a node that wakes up too late does not send again what it has run`() async throws {
+    let configuration = Configuration(
+      store: .redis, upstream: ["settle": "1s"], route: ["on_unknown": "retry", "lease": "1s"])
+    try await Rig.run(configuration) { rig in
+      let gates = [Gate(), Gate()]
+      rig.backend.on(
+        "/v1/orders",
+        inTurn: [Reply(body: "first", gate: gates[0]), Reply(503, gate: gates[1]), Reply(body: "third")])
+      let other = try await rig.secondNode()
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      rig.semel.freeze()
+      async let second = rig.order("k", at: other) { $0["Idempotency-Status"] == "not-stored" }
+      try await rig.backend.arrived(2)
+      gates[0].open()
+      rig.semel.thaw()
+      try await rig.semel.counter("semel_waiting_requests", becomes: 1)
+      gates[1].open()
+      _ = try await second
+      expectRefused(try await connection.response(), 409, "outcome_unknown", retryable: true)
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+      try await other.kill()
+    }
+  }
 }

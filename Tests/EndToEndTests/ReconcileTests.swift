@@ -37,6 +37,7 @@ struct ReconcileTests {
       let id = try #require(rig.backend.requests.first?.requestID)
       #expect(query.target == "/lookup?request_id=\(id)")
       #expect(query["Host"] == rig.backend.requests.first?["Host"])
+      #expect(query["Cache-Control"] == "no-cache")
       #expect(try await rig.semel.counter("semel_reconciliations_total", label: #"verdict="applied""#) == 1)
     }
   }

@@ -7,11 +7,13 @@ import Wire
 
 /// The send gate.
 struct SendGateTests {
-  private func gate(_ method: String, _ body: RequestBody = .none, permit: SendPermit? = nil) -> SendGate {
+  private func gate(
+    _ method: String, _ body: RequestBody = .none, permit: SendPermit? = nil, isProtected: Bool? = nil
+  ) -> SendGate {
     SendGate(
       UpstreamRequest(
         upstream: UpstreamSettings(name: "u", address: .unix(path: "/s")), method: method, target: "/",
-        fields: ByteBuffer(), body: body, permit: permit))
+        fields: ByteBuffer(), body: body, permit: permit, isProtected: isProtected))
   }
 
   private let early = BootInstant(nanoseconds: 0)
@@ -29,7 +31,11 @@ struct SendGateTests {
 
   @Test func `the gate opens again only for a safe method without permit and content`() {
     let content = RequestBody.whole(ByteBuffer(string: "x"))
-    for (gate, isRepeatable) in [(gate("GET"), true), (gate("GET", content), false), (gate("get"), false)] {
+    for (gate, isRepeatable) in [
+      (gate("GET"), true), (gate("GET", content), false), (gate("get"), false),
+      // A protected request that runs without its record.
+      (gate("GET", isProtected: true), false),
+    ] {
       var gate = gate
       let opened = [gate.open(now: early), gate.open(now: early)]
       #expect(opened == [true, isRepeatable])

@@ -48,6 +48,10 @@ extension HTTPCall {
       unixSocket = path
     }
     fields = ["Host: \(query.host)", "Accept-Encoding: identity"]
+    if !query.fields.contains(where: { $0.name.lowercased() == "cache-control" }) {
+      // A cache may keep a 404, which says nothing of a later attempt.
+      fields.append("Cache-Control: no-cache")
+    }
     fields += query.fields.map { "\($0.name): \($0.value)" }
     timeoutMilliseconds = Int(query.timeout.count)
     maxBytes = query.maxBody

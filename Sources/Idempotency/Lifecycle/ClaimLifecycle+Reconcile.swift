@@ -34,20 +34,16 @@ extension ClaimLifecycle {
 
   /// Decides on a claim that was granted after the verdict about an attempt.
   mutating func granted(_ claim: Claim, after attempt: Int, _ verdict: ProbeVerdict) -> ClaimedAction {
-    // A record that was released or forgotten meanwhile is free, and the verdict is of no more use.
-    guard claim.followsUnknown else {
-      state = .owning(claim)
-      return .forward(claim)
-    }
-    guard claim.attempt == attempt + 1 else {
+    let isAboutLast = claim.attempt == attempt + 1
+    // A release meanwhile does not outweigh that the backend has run it. A record that is new has nothing to do with it.
+    let isReleased = isAboutLast && !claim.onlyRejectedSoFar && verdict.isApplied
+    guard claim.followsUnknown || isReleased else { return own(claim) }
+    guard isAboutLast else {
       // The verdict is about another attempt than the one that is unknown now.
       state = .ended
       return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
     }
-    guard case .applied(let outcome) = verdict else {
-      state = .owning(claim)
-      return .forward(claim)
-    }
+    guard case .applied(let outcome) = verdict else { return own(claim) }
     state = .settling(claim)
     return .adopt(
       claim,

@@ -44,6 +44,8 @@ public struct ClaimLifecycle: ~Copyable {
   var rejectedAttempt: Int?
   /// Whether the backend has been queried about an unknown outcome.
   var hasProbed = false
+  /// Whether the backend has responded to this delivery's request as if it had run it: it is never sent again.
+  var hasRun = false
 
   /// The time after which a client may retry while another delivery or the store causes a delay. One second is the
   /// minimum that `Retry-After` can express.
@@ -68,8 +70,8 @@ extension ClaimLifecycle {
     case giveBackGrant(Claim, Problem)
     /// Mark the record unknown with the claim that the store has granted, which was never used, and refuse.
     case markGrantUnknown(Claim, Problem)
-    /// Query the backend about the record's unknown outcome.
-    case probe
+    /// Query the backend about the unknown outcome of the record's last attempt.
+    case probe(attempt: Int)
     /// Complete the record with the outcome that the backend has stated, then replay it.
     case adopt(Claim, Completion)
     /// Make the fingerprint with this recipe and claim again.
@@ -95,8 +97,7 @@ extension ClaimLifecycle {
     switch outcome {
     case .granted(let claim):
       if case .applying(let attempt, let verdict) = state { return granted(claim, after: attempt, verdict) }
-      state = .owning(claim)
-      return .forward(claim)
+      return own(claim)
     case .taken(let standing):
       return taken(standing)
     case .mismatch:
@@ -106,6 +107,17 @@ extension ClaimLifecycle {
       state = .following
       return .compare(by: recipe)
     }
+  }
+
+  /// Forwards the request of a granted claim, unless this delivery's request has run before: the owner that took its
+  /// record over has given it back.
+  mutating func own(_ claim: Claim) -> ClaimedAction {
+    guard hasRun else {
+      state = .owning(claim)
+      return .forward(claim)
+    }
+    state = .ended
+    return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
   }
 
   /// Decides on a record that another delivery owns, or that has ended.
@@ -119,7 +131,7 @@ extension ClaimLifecycle {
       return .wait(leaseLeft: leaseLeft)
     case .unknown(let age, let attempt) where mayProbe(age: age):
       state = .probing(attempt: attempt)
-      return .probe
+      return .probe(attempt: attempt)
     case .unknown(let age, _):
       state = .ended
       return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: age)))
@@ -321,70 +333,6 @@ extension ClaimLifecycle {
       return .giveUp
     default:
       preconditionFailure("ClaimLifecycle: failed without a claim")
-    }
-  }
-}
-
-extension ClaimLifecycle {
-  /// The runner's next step after the store's reply to a completion.
-  public enum StoredAction: Sendable {
-    /// Send the backend's response to the client.
-    case respond
-    /// Send the backend's response to the client, and keep trying to store it.
-    case respondAndKeepStoring
-    /// Refuse because the outcome is unknown, and keep trying to store the response.
-    case refuseAndKeepStoring(Problem)
-    /// Replay the outcome of another owner, which is the one that counts.
-    case replay(CompletedRecord)
-    /// Claim again as a duplicate, since another owner is in progress.
-    case becomeDuplicate
-    /// Claim again for the next attempt, which Semel makes on the client's behalf.
-    case retry
-    case refuse(Problem)
-  }
-
-  /// Decides on the store's reply to the completion, release or mark.
-  public mutating func stored(_ outcome: OwnerOutcome) -> StoredAction {
-    let isRetrying: Bool
-    switch state {
-    case .settling, .releasing: isRetrying = false
-    case .retrying: isRetrying = true
-    default: preconditionFailure("ClaimLifecycle: stored outside of settling")
-    }
-    state = .ended
-    switch outcome {
-    case .done where isRetrying:
-      state = .following
-      return .retry
-    case .done: return .respond
-    case .lost(.completed(let record)):
-      return switch Self.replay(record) {
-      case .replay(let record): .replay(record)
-      case .refuse(let problem): .refuse(problem)
-      default: preconditionFailure("ClaimLifecycle: a completed record is replayed or refused")
-      }
-    case .lost(.inFlight):
-      state = .following
-      return .becomeDuplicate
-    case .lost:
-      return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
-    case .replaced:
-      // A retry would be told of the other payload, and so invited to use a new key.
-      return .refuse(.outcomeUnknown(retryAfter: nil))
-    }
-  }
-
-  /// Decides on a completion that failed.
-  public mutating func storingFailed() -> StoredAction {
-    guard case .settling = state else {
-      preconditionFailure("ClaimLifecycle: storingFailed outside of settling")
-    }
-    state = .ended
-    return switch route.policy.onUnknown {
-    case .hold: .respondAndKeepStoring
-    // A later delivery may run again, with another response.
-    case .retry, .reconcile:
-      .refuseAndKeepStoring(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))
     }
   }
 }

@@ -58,4 +58,8 @@ public enum ProbeVerdict: Sendable, Equatable {
   case absent
   /// The backend states neither, or did not respond: the outcome stays unknown.
   case none
+
+  var isApplied: Bool {
+    if case .applied = self { true } else { false }
+  }
 }

@@ -146,7 +146,10 @@ extension BatchRun {
     case .giveBack(let problem):
       worker.giveBack(requests[index])
       end(index, .refused(problem))
-    case .giveBackGrant, .markGrantUnknown, .probe, .adopt, .forwardUnprotected:
+    case .markGrantUnknown(let claim, let problem):
+      await worker.markUnknown(unused: claim)
+      end(index, .refused(problem))
+    case .giveBackGrant, .probe, .adopt, .forwardUnprotected:
       preconditionFailure("BatchRun: a step that no route with batch takes")
     }
   }

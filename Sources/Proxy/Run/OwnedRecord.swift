@@ -76,6 +76,8 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   func release(_ release: Release) async -> ClaimLifecycle.StoredAction {
     let claim = lease.claim
     lease.stopRenewing()
+    // A process that ends meanwhile repeats it: a mark behind it would make a deleted record anew.
+    lease.pendingCommand = { store throws(StoreError) in try await store.release(claim, release) }
     await worker.waitForCopies(of: claim)
     do throws(StoreError) {
       let outcome = try await worker.store.release(claim, release)

@@ -1,7 +1,13 @@
 import Idempotency
 import Synchronization
 
-/// The queries to backends about unknown outcomes that are under way in this process: one for a record, and a bounded
+/// One attempt on a record.
+struct AttemptID: Hashable {
+  let record: RecordID
+  let attempt: Int
+}
+
+/// The queries to backends about unknown outcomes that are under way in this process: one for an attempt, and a bounded
 /// number in all.
 final class Reconciler: Sendable {
   /// The maximum number of queries at once: each holds a thread for up to its time limit.
@@ -10,14 +16,14 @@ final class Reconciler: Sendable {
   private typealias Waiter = UnsafeContinuation<ProbeResponse?, Never>
 
   private let probe: (any OutcomeProbe)?
-  /// The deliveries that wait for the query about each record.
-  private let waiters = Mutex<[RecordID: [Waiter]]>([:])
+  /// The deliveries that wait for the query about each attempt. The response about an earlier one says nothing of it.
+  private let waiters = Mutex<[AttemptID: [Waiter]]>([:])
 
   init(_ probe: (any OutcomeProbe)?) { self.probe = probe }
 
-  /// The response to a query about a record; to that which is under way, if there is one. `nil` if there is none, or if
+  /// The response to a query about an attempt; to that which is under way, if there is one. `nil` if there is none, or if
   /// too many queries are under way.
-  func response(to query: ProbeQuery, about id: RecordID) async -> ProbeResponse? {
+  func response(to query: ProbeQuery, about id: AttemptID) async -> ProbeResponse? {
     guard let probe else { return nil }
     return await withUnsafeContinuation { waiter in
       switch enter(waiter, id) {
@@ -34,7 +40,7 @@ final class Reconciler: Sendable {
 
   private enum Entry { case first, joined, refused }
 
-  private func enter(_ waiter: Waiter, _ id: RecordID) -> Entry {
+  private func enter(_ waiter: Waiter, _ id: AttemptID) -> Entry {
     waiters.withLock { waiters in
       if waiters[id] != nil {
         waiters[id]?.append(waiter)
@@ -46,7 +52,7 @@ final class Reconciler: Sendable {
     }
   }
 
-  private func leave(_ id: RecordID) -> [Waiter] {
+  private func leave(_ id: AttemptID) -> [Waiter] {
     waiters.withLock { $0.removeValue(forKey: id) ?? [] }
   }
 }

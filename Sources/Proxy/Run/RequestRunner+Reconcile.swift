@@ -5,16 +5,17 @@ import Wire
 
 // The reconciliation of an unknown outcome with the backend.
 extension RequestRunner {
-  /// Queries the backend about the record, and claims it to apply the verdict. The record stays as it is meanwhile, and
-  /// without a verdict.
+  /// Queries the backend about the record's last attempt, and claims the record to apply the verdict. It stays as it is
+  /// meanwhile, and without a verdict.
   @inline(never)
   func reconcile(
-    _ request: ClaimRequest, of call: KeyedCall
+    _ request: ClaimRequest, of call: KeyedCall, after attempt: Int
   ) async throws(Problem) -> ClaimLifecycle.ClaimedAction {
     guard let policy = call.route.policy.reconcile else {
       preconditionFailure("RequestRunner: a route reconciles without its query")
     }
-    let response = await environment.reconciler.response(to: query(policy, of: call), about: call.id)
+    let response = await environment.reconciler.response(
+      to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt))
     let verdict = policy.verdict(of: response, method: head.method)
     worker.metrics.add(Reconciliation(verdict), route: call.route.number)
     // Most queries find the record as it was. Claiming it by an outdated verdict would begin its `settle` anew.

@@ -167,8 +167,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         return replay(record, from: wait == nil ? source : .wait)
       case .compare(let recipe):
         request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
-      case .probe:
-        action = try await reconcile(request, of: call)
+      case .probe(let attempt):
+        action = try await reconcile(request, of: call, after: attempt)
         continue
       case .adopt(let claim, let completion):
         action = await adopt(completion, with: claim, of: call)

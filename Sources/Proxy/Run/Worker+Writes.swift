@@ -43,7 +43,9 @@ extension Worker {
       let outcome = try await store.markUnknown(claim)
       countSuperseded(outcome)
       guard case .done = outcome else { return }
-      environment.known.change(claim.id) { known, _ in known = known?.markedUnknown() }
+      environment.known.change(claim.id) {
+        $0 = $0?.markedUnknown().ended(by: claim, as: .unknown, outcome, now: $1)
+      }
     } catch {
       environment.logger.debug("a lost run was not marked unknown", metadata: ["error": "\(error)"])
     }

@@ -71,9 +71,18 @@ public struct RedisStore: RecordStore {
   /// The request as it is made now: for a lease after another server has taken over or its clock was set, no record is
   /// taken over there (Tests/Model/claim.pml, NO_ERA).
   private func present(_ request: ClaimRequest) -> ClaimRequest {
-    guard case .afterSettle(let settle) = request.takeOver else { return request }
-    let mayTakeOver = subscriber.alarm.mayTakeOver(after: max(request.lease, settle))
-    return mayTakeOver ? request : request.changed(takeOver: .never)
+    mayTakeOver(request) ? request : request.changed(takeOver: .never)
+  }
+
+  private func mayTakeOver(_ request: ClaimRequest) -> Bool {
+    guard case .afterSettle(let settle) = request.takeOver else { return true }
+    return subscriber.alarm.mayTakeOver(after: max(request.lease, settle))
+  }
+
+  /// Whether a claim has taken a record over by a clock that, as its own reply shows, was set.
+  private func isTooEarly(_ outcome: ClaimOutcome, of request: ClaimRequest) -> Bool {
+    guard case .granted(let claim) = outcome, claim.followsUnknown else { return false }
+    return !mayTakeOver(request)
   }
 
   @inline(never)
@@ -86,6 +95,7 @@ public struct RedisStore: RecordStore {
       if try copies.ended(reply.ending) {
         guard reply.needsResponse || reply.shortage != nil else {
           let outcome = try outcome(of: request, reply)
+          if isTooEarly(outcome, of: request) { return finish(request, reply, onReply) }
           guard outcome.encodedOutcome != nil else { return onReply(.success(outcome)) }
           if let outcome = try codec.decodedOnLoop(outcome, to: request) { return onReply(.success(outcome)) }
           return finish(request, reply, onReply)
@@ -121,8 +131,13 @@ public struct RedisStore: RecordStore {
       try await giveBack(try outcome(of: request, reply), of: request, because: shortage)
       throw .refused(shortage)
     }
-    do {
+    do throws(StoreError) {
       let outcome = try outcome(of: request, try await withResponse(reply, of: request.id))
+      if isTooEarly(outcome, of: request) {
+        let reason = "Redis' clock was set, or another server has taken over"
+        try await giveBack(outcome, of: request, because: reason)
+        throw .refused(reason)
+      }
       guard outcome.encodedOutcome != nil else { return outcome }
       return try await codec.decoded(outcome, to: request)
     } catch {
@@ -183,19 +198,20 @@ public struct RedisStore: RecordStore {
   }
 
   /// Gives back a claim that too few replicas have, since a failover would let another delivery have it, too. A record
-  /// that it made is deleted: nothing was run. One that it may have taken over from an owner whose outcome is unknown
-  /// stays unknown. If that fails, the claim counts as one whose reply was lost.
+  /// that it made is deleted: nothing was run. If that fails, the claim counts as one whose reply was lost. A record that
+  /// it may have taken over from an owner whose outcome is unknown stays unknown.
   private func giveBack(
     _ outcome: ClaimOutcome, of request: ClaimRequest, because shortage: String
   ) async throws(StoreError) {
     guard case .granted(let claim) = outcome else { return }
     if let copiedUntil = claim.copiedUntil { await nodes.waitUntilPast(copiedUntil) }
+    if claim.followsUnknown, request.takeOver != .never {
+      // Without a reply its lease lapses, which has the same effect.
+      _ = try? await markUnknown(claim, because: nil)
+      return
+    }
     do throws(StoreError) {
-      if claim.followsUnknown, request.takeOver != .never {
-        _ = try await markUnknown(claim, because: nil)
-      } else {
-        _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
-      }
+      _ = try await release(claim, claim.onlyRejectedSoFar ? .deleted : .remembered)
     } catch {
       throw .fateUnknown(shortage)
     }

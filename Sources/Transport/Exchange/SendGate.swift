@@ -3,8 +3,8 @@ import Idempotency
 /// Decides whether sending may begin, and what a failure means for the request.
 ///
 /// Every sending passes this gate, and the gate opens once. This holds for a request that is passed through, too, since
-/// the effect of its first sending is unknown. Only a request with a safe method, without content and without a permit
-/// may be sent again (RFC 9110, section 9.2.2).
+/// the effect of its first sending is unknown. Only a request with a safe method and without content, on a route that
+/// protects nothing, may be sent again (RFC 9110, section 9.2.2).
 struct SendGate {
   private enum Refusal { case stale, sentBefore }
 
@@ -15,7 +15,8 @@ struct SendGate {
 
   init(_ request: UpstreamRequest) {
     permit = request.permit
-    isRepeatable = permit == nil && request.body.isNone && Self.isSafe(request.method)
+    isRepeatable =
+      permit == nil && !request.isProtected && request.body.isNone && Self.isSafe(request.method)
   }
 
   /// Whether a request that was sent may be sent a second time.

@@ -19,7 +19,7 @@ struct LifecycleReconcileTests {
   /// A lifecycle that has the verdict about attempt 3.
   private static func applying(_ verdict: ProbeVerdict) -> ClaimLifecycle {
     var lifecycle = lifecycle()
-    guard case .probe = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3))) else {
+    guard case .probe(attempt: 3) = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3))) else {
       Issue.record("the backend was not queried")
       return lifecycle
     }
@@ -30,8 +30,10 @@ struct LifecycleReconcileTests {
     return lifecycle
   }
 
-  private static func claim(attempt: Int, followsUnknown: Bool = true) -> Claim {
-    .sample(attempt: attempt, followsUnknown: followsUnknown, onlyRejectedSoFar: false)
+  private static func claim(
+    attempt: Int, followsUnknown: Bool = true, onlyRejectedSoFar: Bool = false
+  ) -> Claim {
+    .sample(attempt: attempt, followsUnknown: followsUnknown, onlyRejectedSoFar: onlyRejectedSoFar)
   }
 
   @Test func `before settle nothing is queried`() {
@@ -98,11 +100,35 @@ struct LifecycleReconcileTests {
     #expect(problem.code == .outcomeUnknown)
   }
 
-  @Test func `a record that is free meanwhile runs`() {
-    var lifecycle = Self.applying(.applied(Self.outcome))
-    let free = Self.claim(attempt: 4, followsUnknown: false)
+  @Test(arguments: [(ProbeVerdict.absent, 4, false), (.absent, 1, true), (.applied(outcome), 1, true)])
+  func `a record that is free meanwhile runs`(_ verdict: ProbeVerdict, attempt: Int, isNew: Bool) {
+    var lifecycle = Self.applying(verdict)
+    let free = Self.claim(attempt: attempt, followsUnknown: false, onlyRejectedSoFar: isNew)
     guard case .forward = lifecycle.claimed(.granted(free)) else {
       Issue.record("a free record did not run")
+      return
+    }
+  }
+
+  @Test func `a release meanwhile does not outweigh that the backend has executed it`() {
+    var lifecycle = Self.applying(.applied(Self.outcome))
+    let released = Self.claim(attempt: 4, followsUnknown: false)
+    guard case .adopt(_, let completion) = lifecycle.claimed(.granted(released)) else {
+      Issue.record("the outcome was not adopted")
+      return
+    }
+    #expect(completion.outcome == Self.outcome)
+  }
+
+  @Test func `what this delivery has run does not run again, whatever the backend states`() {
+    var lifecycle = Self.lifecycle()
+    _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))
+    _ = lifecycle.responded(status: 201, steering: Steering())
+    _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 1, attempt: 3)))
+    _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
+    _ = lifecycle.probed(.absent)
+    guard case .markGrantUnknown = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
+      Issue.record("it ran twice")
       return
     }
   }

@@ -104,6 +104,23 @@ struct BatchRunTests {
     #expect(store.watchCount == 0 && harness.backend.requests.count == 1)
   }
 
+  @Test func `an item that has run does not run again when the owner that took it over gives it back`()
+    throws
+  {
+    let harness = Self.harness()
+    let store = harness.store
+    store.onClaim = { .success(.granted($0.granted)) }
+    store.onComplete = { _, _ in
+      .success(
+        CompletionReply(outcome: .lost(.inFlight(leaseLeft: .seconds(60), attempt: 2)), record: nil))
+    }
+    harness.backend.body = #"{"results":[1]}"#
+    let client = try harness.deliver(Self.body(1))
+    #expect(client.text.contains(#""code":"outcome_unknown""#))
+    #expect(store.claims.count == 2 && store.markCount == 1 && harness.backend.requests.count == 1)
+    #expect(harness.worker.isIdle)
+  }
+
   @Test(arguments: ["", "by hand", "1,2"])
   func `an item that was resolved by hand while it ran does not break the response`(text: String) throws {
     let harness = Self.harness()

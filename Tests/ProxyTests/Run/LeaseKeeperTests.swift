@@ -65,4 +65,18 @@ struct LeaseKeeperTests {
     harness.run()
     #expect(harness.store.renewals.count == 1)
   }
+
+  @Test func `a process that ends sends nothing of a record that it marks unknown`() throws {
+    let harness = Self.harness()
+    let worker = harness.worker
+    let route = Route(
+      policy: RoutePolicy(
+        name: "orders", match: RouteMatch(),
+        upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none"))), index: 0)
+    let lease = worker.keepLease(of: Self.request.granted, for: try harness.delivery(of: ""), by: route)
+    worker.context.task { await worker.abandon() }
+    harness.run()
+    #expect(harness.store.markCount == 1)
+    #expect(!lease.permit.take(now: .now))
+  }
 }

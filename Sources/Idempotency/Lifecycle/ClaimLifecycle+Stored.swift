@@ -1,0 +1,67 @@
+// The end of a run, as the store has it.
+extension ClaimLifecycle {
+  /// The runner's next step after the store's reply to a completion.
+  public enum StoredAction: Sendable {
+    /// Send the backend's response to the client.
+    case respond
+    /// Send the backend's response to the client, and keep trying to store it.
+    case respondAndKeepStoring
+    /// Refuse because the outcome is unknown, and keep trying to store the response.
+    case refuseAndKeepStoring(Problem)
+    /// Replay the outcome of another owner, which is the one that counts.
+    case replay(CompletedRecord)
+    /// Claim again as a duplicate, since another owner is in progress.
+    case becomeDuplicate
+    /// Claim again for the next attempt, which Semel makes on the client's behalf.
+    case retry
+    case refuse(Problem)
+  }
+
+  /// Decides on the store's reply to the completion, release or mark.
+  public mutating func stored(_ outcome: OwnerOutcome) -> StoredAction {
+    let isRetrying: Bool
+    switch state {
+    case .settling:
+      isRetrying = false
+      hasRun = true
+    case .releasing: isRetrying = false
+    case .retrying: isRetrying = true
+    default: preconditionFailure("ClaimLifecycle: stored outside of settling")
+    }
+    state = .ended
+    switch outcome {
+    case .done where isRetrying:
+      state = .following
+      return .retry
+    case .done: return .respond
+    case .lost(.completed(let record)):
+      return switch Self.replay(record) {
+      case .replay(let record): .replay(record)
+      case .refuse(let problem): .refuse(problem)
+      default: preconditionFailure("ClaimLifecycle: a completed record is replayed or refused")
+      }
+    case .lost(.inFlight):
+      state = .following
+      return .becomeDuplicate
+    case .lost:
+      return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+    case .replaced:
+      // A retry would be told of the other payload, and so invited to use a new key.
+      return .refuse(.outcomeUnknown(retryAfter: nil))
+    }
+  }
+
+  /// Decides on a completion that failed.
+  public mutating func storingFailed() -> StoredAction {
+    guard case .settling = state else {
+      preconditionFailure("ClaimLifecycle: storingFailed outside of settling")
+    }
+    state = .ended
+    return switch route.policy.onUnknown {
+    case .hold: .respondAndKeepStoring
+    // A later delivery may run again, with another response.
+    case .retry, .reconcile:
+      .refuseAndKeepStoring(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import Idempotency
+import NIOCore
+import Synchronization
+import Testing
+import Wire
+
+@testable import Proxy
+
+/// The queries about unknown outcomes that are under way at once.
+struct ReconcilerTests {
+  /// A backend that responds to each query when the test says so.
+  private final class HeldProbe: OutcomeProbe {
+    private let queries = Mutex<[UnsafeContinuation<ProbeResponse?, Never>]>([])
+
+    var count: Int { queries.withLock(\.count) }
+
+    func send(_ query: ProbeQuery) async -> ProbeResponse? {
+      await withUnsafeContinuation { continuation in queries.withLock { $0.append(continuation) } }
+    }
+
+    func respond(to index: Int, _ status: Int) {
+      queries.withLock { $0[index] }.resume(returning: ProbeResponse(status: status, body: nil))
+    }
+  }
+
+  private let probe = HeldProbe()
+  private let query = ProbeQuery(
+    upstream: UpstreamSettings(name: "u", address: .unix(path: "/s")), target: "/", host: "h", fields: [],
+    timeout: .seconds(1), maxBody: 0)
+  private let id = RecordID(Digest256.sha256(of: Array("k".utf8)))
+
+  private func arrived(_ count: Int) async { while probe.count < count { await Task.yield() } }
+
+  @Test(.timeLimit(.minutes(1)))
+  func `a query about an earlier attempt says nothing of a later one`() async {
+    let reconciler = Reconciler(probe)
+    async let first = reconciler.response(to: query, about: AttemptID(record: id, attempt: 1))
+    await arrived(1)
+    async let second = reconciler.response(to: query, about: AttemptID(record: id, attempt: 2))
+    await arrived(2)
+    probe.respond(to: 0, 404)
+    #expect(await first?.status == 404)
+    probe.respond(to: 1, 200)
+    #expect(await second?.status == 200)
+  }
+}

@@ -216,7 +216,10 @@ struct CrashTests {
       try await rig.semel.counter("semel_waiting_requests", becomes: 1)
       gates[1].open()
       _ = try await second
-      expectRefused(try await connection.response(), 409, "outcome_unknown", retryable: true)
+      let first = try await connection.response()
+      expectReplayed(first, 201)
+      #expect(first.text == "first")
+      expectReplayed(try await rig.order("k", at: other), of: first)
       #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
       try await other.kill()
     }

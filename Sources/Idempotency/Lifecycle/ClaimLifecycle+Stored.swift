@@ -18,12 +18,14 @@ extension ClaimLifecycle {
   }
 
   /// Decides on the store's reply to the completion, release or mark.
-  public mutating func stored(_ outcome: OwnerOutcome) -> StoredAction {
+  ///
+  /// - Parameter completion: The completion, if it was one.
+  public mutating func stored(_ outcome: OwnerOutcome, of completion: Completion? = nil) -> StoredAction {
     let isRetrying: Bool
     switch state {
     case .settling:
       isRetrying = false
-      hasRun = true
+      if case .lost(.inFlight) = outcome { overtakenRun = completion.map { .ended($0) } ?? .unknown }
     case .releasing: isRetrying = false
     case .retrying: isRetrying = true
     default: preconditionFailure("ClaimLifecycle: stored outside of settling")

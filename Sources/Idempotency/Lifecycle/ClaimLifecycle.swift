@@ -44,8 +44,16 @@ public struct ClaimLifecycle: ~Copyable {
   var rejectedAttempt: Int?
   /// Whether the backend has been queried about an unknown outcome.
   var hasProbed = false
-  /// Whether the backend has responded to this delivery's request as if it had run it: it is never sent again.
-  var hasRun = false
+  /// The end of this delivery's own run if the record had another owner by then. Its request is never sent again.
+  var overtakenRun: OvertakenRun?
+
+  /// A run whose end could not be stored, because another delivery owned the record.
+  enum OvertakenRun {
+    /// It has this outcome.
+    case ended(Completion)
+    /// Its outcome is unknown.
+    case unknown
+  }
 
   /// The time after which a client may retry while another delivery or the store causes a delay. One second is the
   /// minimum that `Retry-After` can express.
@@ -72,7 +80,8 @@ extension ClaimLifecycle {
     case markGrantUnknown(Claim, Problem)
     /// Query the backend about the unknown outcome of the record's last attempt.
     case probe(attempt: Int)
-    /// Complete the record with the outcome that the backend has stated, then replay it.
+    /// Complete the record with the outcome that the backend has stated, or that an earlier run of this delivery had,
+    /// then replay it.
     case adopt(Claim, Completion)
     /// Make the fingerprint with this recipe and claim again.
     case compare(by: Recipe)
@@ -112,12 +121,17 @@ extension ClaimLifecycle {
   /// Forwards the request of a granted claim, unless this delivery's request has run before: the owner that took its
   /// record over has given it back.
   mutating func own(_ claim: Claim) -> ClaimedAction {
-    guard hasRun else {
+    switch overtakenRun {
+    case nil:
       state = .owning(claim)
       return .forward(claim)
+    case .ended(let completion):
+      state = .settling(claim)
+      return .adopt(claim, completion)
+    case .unknown:
+      state = .ended
+      return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
     }
-    state = .ended
-    return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
   }
 
   /// Decides on a record that another delivery owns, or that has ended.

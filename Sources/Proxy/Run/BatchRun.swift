@@ -131,11 +131,13 @@ extension BatchRun {
   private func decide(on reply: ClaimReply, about index: Int) async {
     let call = batch.calls[index]
     if case .failure(.fateUnknown) = reply { worker.metrics.add(.claimsLost) }
-    let action =
-      switch reply {
-      case .success(let outcome): call.lifecycle.claimed(outcome)
-      case .failure(let error): call.lifecycle.claimFailed(error)
-      }
+    switch reply {
+    case .success(let outcome): await carryOut(call.lifecycle.claimed(outcome), about: index)
+    case .failure(let error): await carryOut(call.lifecycle.claimFailed(error), about: index)
+    }
+  }
+
+  private func carryOut(_ action: ClaimLifecycle.ClaimedAction, about index: Int) async {
     switch action {
     case .forward(let claim): own(index, claim)
     case .replay(let record): end(index, await element(of: record))
@@ -149,7 +151,10 @@ extension BatchRun {
     case .markGrantUnknown(let claim, let problem):
       await worker.markUnknown(unused: claim)
       end(index, .refused(problem))
-    case .giveBackGrant, .probe, .adopt, .forwardUnprotected:
+    case .adopt(let claim, let completion):
+      await carryOut(
+        await runner.adopt(completion, with: claim, of: batch.calls[index]), about: index)
+    case .giveBackGrant, .probe, .forwardUnprotected:
       preconditionFailure("BatchRun: a step that no route with batch takes")
     }
   }

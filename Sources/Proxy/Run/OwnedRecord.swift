@@ -25,7 +25,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
         delivery.logEntry.timeToSuccessMilliseconds = (record.recordedAt - lease.claim.firstSeen).count
       }
       worker.countSuperseded(reply.outcome)
-      return call.lifecycle.stored(reply.outcome)
+      return call.lifecycle.stored(reply.outcome, of: completion)
     } catch {
       let action = call.lifecycle.storingFailed()
       let isKept = keepStoring(completion, after: error)

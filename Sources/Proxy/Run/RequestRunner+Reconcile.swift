@@ -37,7 +37,7 @@ extension RequestRunner {
       timeout: max(.seconds(1), min(route.timeToResponse, route.waitTimeout)), maxBody: route.maxResponseBody)
   }
 
-  /// Completes the record with what the backend has stated.
+  /// Completes the record with what the backend has stated, or what an earlier run of this delivery ended with.
   @inline(never)
   func adopt(
     _ completion: Completion, with claim: Claim, of call: KeyedCall

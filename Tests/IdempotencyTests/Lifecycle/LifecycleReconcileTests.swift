@@ -120,6 +120,24 @@ struct LifecycleReconcileTests {
     #expect(completion.outcome == Self.outcome)
   }
 
+  @Test func `an outcome that another owner kept from being stored is stored once that one is gone`() {
+    var lifecycle = Self.lifecycle()
+    _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))
+    _ = lifecycle.responded(status: 201, steering: Steering())
+    let own = Completion(outcome: Self.outcome, retention: 1, remember: 2)
+    _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 1, attempt: 3)), of: own)
+    guard case .adopt(_, let completion) = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
+      Issue.record("the outcome was not adopted")
+      return
+    }
+    #expect(completion.outcome == Self.outcome)
+    guard case .refuse = lifecycle.adopted(.success(CompletionReply(outcome: .lost(.absent), record: nil)))
+    else {
+      Issue.record("an outcome was given that is not stored")
+      return
+    }
+  }
+
   @Test func `what this delivery has run does not run again, whatever the backend states`() {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))

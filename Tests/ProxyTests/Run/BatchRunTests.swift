@@ -111,14 +111,18 @@ struct BatchRunTests {
     let store = harness.store
     store.onClaim = { .success(.granted($0.granted)) }
     store.onComplete = { _, _ in
-      .success(
+      guard store.completions.count == 1 else {
+        return .success(CompletionReply(outcome: .done, record: Self.record("1")))
+      }
+      return .success(
         CompletionReply(outcome: .lost(.inFlight(leaseLeft: .seconds(60), attempt: 2)), record: nil))
     }
     harness.backend.body = #"{"results":[1]}"#
     let client = try harness.deliver(Self.body(1))
-    #expect(client.text.contains(#""code":"outcome_unknown""#))
-    #expect(store.claims.count == 2 && store.markCount == 1 && harness.backend.requests.count == 1)
-    #expect(harness.worker.isIdle)
+    #expect(client.text == #"{"results":[1]}"#)
+    #expect(store.claims.count == 2 && store.completions.count == 2)
+    #expect(store.completions[0].outcome == store.completions[1].outcome)
+    #expect(harness.backend.requests.count == 1 && harness.worker.isIdle)
   }
 
   @Test(arguments: ["", "by hand", "1,2"])

@@ -8,7 +8,7 @@ import Telemetry
 /// The live view of what the process does: one line of JSON for each event of a keyed or refused request.
 extension AdminServer {
   /// The maximum number of lines in one response.
-  private static let maxLines = 512
+  public static let maxLines = 512
   /// The maximum time for which a request waits for something new. A stop of the process waits no longer.
   private static let maxWaitSeconds = 8.0
   /// The time between two looks at the journal, so that requests pay nothing for those who watch them.

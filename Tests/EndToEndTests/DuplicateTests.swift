@@ -69,6 +69,7 @@ struct DuplicateTests {
     try await Rig.run { rig in
       try await expectRejected(rig, [("Prefer", "wait=0")])
       try await expectRejected(rig, [("Prefer", "respond-async, wait=0")])
+      try await expectRejected(rig, [("Prefer", #"wait = "0";strict"#)])
     }
   }
 

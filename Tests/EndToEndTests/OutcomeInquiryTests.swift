@@ -27,6 +27,9 @@ struct OutcomeInquiryTests {
       expectRefused(missing, 400, "key_missing", retryable: false)
       let unknown = try await rig.semel.client.send("GET", Self.order + "&wait=1s", Rig.fields(key: "k"))
       expectRefused(unknown, 400, "bad_request", retryable: false)
+      let twice = try await rig.semel.client.send(
+        "GET", Self.order + "&key=k&key=k", [("Authorization", "Bearer alice")])
+      expectRefused(twice, 400, "bad_request", retryable: false)
       #expect(rig.backend.requests.count == 1)
     }
   }
@@ -44,7 +47,7 @@ struct OutcomeInquiryTests {
       #expect(flying.text == "{\"state\":\"in_flight\",\"attempt\":1}\n")
       let late = try await client.send("GET", Self.order + "&attach=50ms&response=true", fields)
       #expect(late.status == 404 && late.text == flying.text)
-      async let attached = client.send("GET", Self.order + "&attach=10s&response=true", fields)
+      async let attached = client.send("GET", Self.order + "&attach=1h&response=true", fields)
       try await rig.semel.counter("semel_waiting_requests", becomes: 1)
       gate.open()
       expectReplayed(try await attached, of: try await first)

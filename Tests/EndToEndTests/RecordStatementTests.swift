@@ -29,6 +29,25 @@ struct RecordStatementTests {
     }
   }
 
+  /// Its record would never be met by a delivery, which would run.
+  @Test func `what the route does not take is not put, nor shown`() async throws {
+    let match = "{methods: [POST], path: '/v1/{kind}', host: orders.example}"
+    try await Rig.run(Configuration(route: ["match": match])) { rig in
+      let payload = Self.put + Self.order
+      for (other, text) in [
+        (["--path", "/v2/orders"], "does not take the path /v2/orders: it takes /v1/{kind}"),
+        (["--host", "other.example"], "takes requests to orders.example alone: give their host"),
+      ] {
+        for command in [payload, ["show"]] {
+          let refused = try await rig.key(command + Rig.selection("a") + other, ends: .code(1))
+          #expect(refused.errors.contains(text), "\(refused.errors)")
+        }
+      }
+      try await rig.key(payload + Rig.selection("a"))
+      expectReplayed(try await rig.order("a"), 201)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a record that exists is not put`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in

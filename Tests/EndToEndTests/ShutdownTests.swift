@@ -48,11 +48,14 @@ struct ShutdownTests {
       let id = try #require(try await rig.backend.arrived(2)[0].requestID)
       let process = rig.semel.process
       rig.semel.terminate()
+      expectRefused(try await connection.response(), 502, "outcome_unknown", retryable: true)
       try await process.exit(within: .seconds(10))
       let lines = process.output.split(separator: "\n") + process.errors.split(separator: "\n")
-      let cut = lines.filter { $0.contains(#""outcome":"cut""#) }
-      #expect(cut.count == 2 && cut.count { $0.contains(#""record":"\#(id)""#) } == 1, "\(cut)")
-      #expect(cut.allSatisfy { $0.contains(#""method":"POST""#) }, "\(cut)")
+      let ended = lines.filter { $0.contains(#""method":"POST""#) }
+      #expect(ended.count { $0.contains(#""outcome":"cut""#) } == 1, "\(ended)")
+      let refused = ended.filter { $0.contains(#""record":"\#(id)""#) }
+      #expect(refused.count == 1 && refused[0].contains(#""outcome":"refused""#), "\(ended)")
+      #expect(refused.allSatisfy { $0.contains(#""cause":"shutdown""#) }, "\(ended)")
       let marked = lines.filter { $0.contains("a record is marked unknown") }
       #expect(
         marked.count == 1 && marked[0].contains(id) && marked[0].contains(#""route":"orders""#), "\(marked)")

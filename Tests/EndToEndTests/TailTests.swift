@@ -47,6 +47,10 @@ struct TailTests {
       let replayed = try tail(rig, ["--no-follow", "--outcome", "replayed", "--route", "orders"])
       try await replayed.exit()
       #expect(replayed.output.split(separator: "\n").count == 1, "\(replayed.output)")
+      // Of the wanted ones, which are not the last.
+      let executed = try tail(rig, ["--no-follow", "--last", "1", "--outcome", "executed"])
+      try await executed.exit()
+      #expect(executed.output.split(separator: "\n").count == 1, "\(executed.output)")
     }
   }
 

@@ -37,20 +37,26 @@ struct RecordQuery: Decodable {
       throw AdminError(
         .badRequest, "route \(route) takes no method \(method); give one of its methods, in capitals")
     }
-    let (caller, key) = (try caller(callerPolicy), try key(policy))
+    let (caller, key, host) = (try caller(callerPolicy), try key(policy), try requestHost(policy))
     let id = RecordID.make(
-      caller: caller, upstream: policy.upstream.name, host: try requestHost(),
-      method: ByteBuffer(string: method), place: try place(policy, method), key: key, under: identityKey)
+      caller: caller, upstream: policy.upstream.name, host: host, method: ByteBuffer(string: method),
+      place: try place(policy, method), key: key, under: identityKey)
     return RecordIdentity(
       id: policy.shadow ? id.shadowed : id, policy: policy, method: method, key: key, caller: caller)
   }
 
-  private func requestHost() throws(AdminError) -> RequestHost? {
+  private func requestHost(_ policy: RoutePolicy) throws(AdminError) -> RequestHost? {
+    let found: RequestHost?
     do {
-      return try RequestHost(ByteBuffer(string: host ?? ""))
+      found = try RequestHost(ByteBuffer(string: host ?? ""))
     } catch {
       throw AdminError(.badRequest, "the host is not one that a request can have")
     }
+    let name = found?.name ?? ByteBuffer()
+    guard let own = policy.match.host, !name.withUnsafeReadableBytes(HostPattern(own).matches) else {
+      return found
+    }
+    throw AdminError(.badRequest, "route \(route) takes requests to \(own) alone: give their host")
   }
 
   private func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {
@@ -65,15 +71,23 @@ struct RecordQuery: Decodable {
   }
 
   private func place(_ policy: RoutePolicy, _ method: String) throws(AdminError) -> EndpointPlace {
-    guard policy.endpoint == .path else { return .route(policy.name) }
-    guard let path = path ?? policy.match.path?.literal else {
+    let isPathNeeded = policy.endpoint == .path
+    guard let path = path ?? (isPathNeeded ? policy.match.path?.literal : nil) else {
+      guard isPathNeeded else { return .route(policy.name) }
       throw AdminError(.badRequest, "route \(route) takes several paths: give the request's path")
     }
+    let normal: ByteBuffer
     do {
-      return .path(try RequestTarget(MessageHead(method: method, target: path)).path)
+      normal = try RequestTarget(MessageHead(method: method, target: path)).path
     } catch {
       throw AdminError(.badRequest, "the path or the method is not one that a request can have")
     }
+    if let own = policy.match.path,
+      !normal.withUnsafeReadableBytes(PathMatcher(own, spelling: policy.spelling).matches)
+    {
+      throw AdminError(.badRequest, "route \(route) does not take the path \(path): it takes \(own.text)")
+    }
+    return isPathNeeded ? .path(normal) : .route(policy.name)
   }
 
   private func key(_ policy: RoutePolicy) throws(AdminError) -> IdempotencyKey {

@@ -1,3 +1,4 @@
+import Admin
 import ArgumentParser
 import Foundation
 
@@ -11,7 +12,7 @@ struct Tail: ParsableCommand {
       out and counted.
       """)
 
-  @Option(help: "The number of earlier lines to begin with, as far as the node remembers them.")
+  @Option(help: "The number of earlier lines to begin with, of those wanted, as far as the node remembers.")
   var last = 10
 
   @Option(help: "Only lines of this route.")
@@ -34,18 +35,44 @@ struct Tail: ParsableCommand {
 
   func run() throws {
     var query = "last=\(last)"
+    if route != nil || outcome != nil {
+      query = "from=\(try showEarlier())"
+      if noFollow { return }
+    }
     while true {
-      let reply = try call.send("GET", "/v1/requests?\(query)" + (noFollow ? "" : "&wait=5"))
-      let lines = reply.split(separator: UInt8(ascii: "\n"))
-      guard let end = try lines.last.map({ try RecordList.decoder.decode(End.self, from: Data($0)) }) else {
-        throw ExitCode.failure
-      }
+      let (lines, end) = try reply(to: query, waits: !noFollow)
       if end.missed > 0 { print(json ? #"{"missed":\#(end.missed)}"# : "… \(end.missed) more, not shown") }
-      for line in lines.dropLast() { try show(Data(line)) }
+      for line in lines { try show(line) }
       fflush(nil)
-      if noFollow, lines.count == 1 || end.next == 0 { return }
+      if noFollow, lines.isEmpty || end.next == 0 { return }
       query = "from=\(end.next)"
     }
+  }
+
+  /// Shows the last ones that are wanted of all that the node remembers, and returns the number of the next event.
+  private func showEarlier() throws -> Int {
+    var found: [Data] = []
+    var query = "last=\(Int32.max)"
+    while true {
+      let (lines, end) = try reply(to: query, waits: false)
+      found = Array((found + (try lines.filter { try wanted($0) != nil })).suffix(last))
+      // Fewer than a part may have are the last ones.
+      guard lines.count >= AdminServer.maxLines else {
+        for line in found { try show(line) }
+        fflush(nil)
+        return end.next
+      }
+      query = "from=\(end.next)"
+    }
+  }
+
+  private func reply(to query: String, waits: Bool) throws -> (lines: [Data], end: End) {
+    let reply = try call.send("GET", "/v1/requests?\(query)" + (waits ? "&wait=5" : ""))
+    let lines = reply.split(separator: UInt8(ascii: "\n")).map { Data($0) }
+    guard let end = try lines.last.map({ try RecordList.decoder.decode(End.self, from: $0) }) else {
+      throw ExitCode.failure
+    }
+    return (lines.dropLast(), end)
   }
 
   /// The last line of a reply.
@@ -55,9 +82,15 @@ struct Tail: ParsableCommand {
   }
 
   private func show(_ line: Data) throws {
-    let request = try RecordList.decoder.decode(TailLine.self, from: line)
-    guard route == nil || request.route == route, outcome == nil || request.verdict == outcome else { return }
+    guard let request = try wanted(line) else { return }
     print(json ? String(decoding: line, as: UTF8.self) : request.text)
+  }
+
+  /// The event of a line, if it is of the route and the outcome that are wanted.
+  private func wanted(_ line: Data) throws -> TailLine? {
+    let request = try RecordList.decoder.decode(TailLine.self, from: line)
+    return (route == nil || request.route == route) && (outcome == nil || request.verdict == outcome)
+      ? request : nil
   }
 }
 

@@ -56,6 +56,10 @@ public struct OutcomeInquiry: Sendable {
       guard case .found(let key) = finding else { throw .keyMissing(policy) }
       return key
     }
+    // Several parameters are the parts of a composite key.
+    guard texts.count == 1 || policy.from.contains(where: { $0.parts.count == texts.count }) else {
+      throw .badRequest(.inquiry)
+    }
     let key = try policy.key(texts: texts)
     if case .found(let other) = finding, other != key { throw .keyInvalid(.repeated, policy: policy) }
     return key
@@ -133,6 +137,8 @@ private struct InquiryParameters {
     case "ms": return Milliseconds(count)
     case "s": return .seconds(count)
     case "m": return .seconds(60 * count)
+    case "h": return .seconds(3600 * count)
+    case "d": return .seconds(86_400 * count)
     default: return nil
     }
   }

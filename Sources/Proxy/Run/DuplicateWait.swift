@@ -79,8 +79,11 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
       for preference in head.string(field.valueRange).split(separator: ",") {
         let parts = preference.split(separator: "=", maxSplits: 1).map { $0.trimmingSpaces }
         guard parts.count == 2, parts[0].lowercased() == "wait" else { continue }
+        // The value may be quoted, and parameters may follow it.
+        var value = parts[1].prefix { $0 != ";" }.trimmingSpaces
+        if value.count > 1, value.first == "\"", value.last == "\"" { value = value.dropFirst().dropLast() }
         // Nine digits of seconds exceed every limit.
-        if let seconds = Int64(parts[1].prefix(9)), seconds >= 0 { return seconds }
+        if let seconds = Int64(value.prefix(9)), seconds >= 0 { return seconds }
       }
     }
     return nil

@@ -76,12 +76,16 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// Whether no claim is held any more or is being given back, and each client has taken its response.
   public var isIdle: Bool { leases.isEmpty && claimsGivenBack == 0 && !downstream.hasUnread }
 
-  /// Ends the requests that the process cannot finish: logs each request that is cut, and marks the record of each held
-  /// claim unknown.
+  /// Ends the requests that the process cannot finish: tells the client of each owner that its outcome is unknown, logs
+  /// each request that is cut, and marks the record of each held claim unknown.
   public func abandon() async {
     isStopping = true
     let leases = Array(leases.values)
-    for lease in leases where lease.pendingCommand == nil { lease.delivery.logEntry.loss = .shutdown }
+    for lease in leases where lease.pendingCommand == nil {
+      lease.delivery.logEntry.loss = .shutdown
+      guard lease.delivery.responseState == .none else { continue }
+      RequestRunner(worker: self, delivery: lease.delivery).refuse(.responseLost(.broken, retryAfter: 1000))
+    }
     for delivery in leases.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
       RequestRunner(worker: self, delivery: delivery).logCut()
     }

@@ -19,7 +19,7 @@ public struct AdminServer: Service {
   private let host: String
   private let port: Int
   private let pages: PageGuard
-  private let token: Secret?
+  private let token: (@Sendable () -> Secret)?
   private let metrics: Metrics
   private let readiness: @Sendable () async -> Readiness
   private let configuration: @Sendable () async -> ConfigurationStatus?
@@ -35,8 +35,8 @@ public struct AdminServer: Service {
   ///   - host: The address to listen on.
   ///   - port: The port to listen on.
   ///   - names: The names by which the listener is reached, besides `host` and `localhost`.
-  ///   - token: The token that `Authorization: Bearer …` must contain, except for the probes; `nil` if no token is
-  ///     required.
+  ///   - token: Returns the token that `Authorization: Bearer …` must contain now, except for the probes; `nil` if no
+  ///     token is required.
   ///   - metrics: The metrics of the process.
   ///   - readiness: Returns the readiness that `/readyz` reports.
   ///   - configuration: Returns the configuration that `/readyz` reports; `nil` if there is no configuration file.
@@ -46,7 +46,7 @@ public struct AdminServer: Service {
   ///   - onListening: Called once the listener accepts connections.
   ///   - logger: The logger of the listener.
   public init(
-    host: String, port: Int, names: [String], token: Secret?, metrics: Metrics,
+    host: String, port: Int, names: [String], token: (@Sendable () -> Secret)?, metrics: Metrics,
     readiness: @escaping @Sendable () async -> Readiness,
     configuration: @escaping @Sendable () async -> ConfigurationStatus?,
     surroundings: @escaping @Sendable () async -> [String], recordAdmin: RecordAdmin,

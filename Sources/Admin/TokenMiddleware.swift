@@ -6,7 +6,8 @@ import Wire
 
 /// Refuses requests without the admin token.
 struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
-  let token: Secret?
+  /// Returns the token that requests need now; `nil` if none is needed.
+  let token: (@Sendable () -> Secret)?
 
   @concurrent
   func handle(
@@ -14,7 +15,7 @@ struct TokenMiddleware<Context: RequestContext>: RouterMiddleware {
   ) async throws -> Response {
     guard let token else { return try await next(request, context) }
     let given = request.headers[.authorization] ?? ""
-    guard Self.areEqual(Array(given.utf8), Array("Bearer \(token.revealed)".utf8)) else {
+    guard Self.areEqual(Array(given.utf8), Array("Bearer \(token().revealed)".utf8)) else {
       return Response(
         status: .unauthorized, headers: [.wwwAuthenticate: "Bearer"],
         body: .init(byteBuffer: ByteBuffer(string: "send the admin token as Authorization: Bearer TOKEN\n")))

@@ -41,6 +41,31 @@ struct OperatorAccessTests {
     }
   }
 
+  @Test func `a changed token counts without a restart, and the last good one stays`() async throws {
+    let secrets = TemporaryDirectory()
+    let file = secrets.file("token")
+    try "first\n".write(toFile: file, atomically: true, encoding: .utf8)
+    try await Rig.run(Configuration(admin: ["token_file": file])) { rig in
+      @Sendable func status(_ token: String) async throws -> Int {
+        try await rig.semel.admin.send("GET", "/v1/config", [("Authorization", "Bearer \(token)")]).status
+      }
+      #expect(try await status("first") == 200)
+      try "second\n".write(toFile: file, atomically: true, encoding: .utf8)
+      try await rig.semel.process.line(containing: "the admin token was read again")
+      #expect(try await status("second") == 200)
+      #expect(try await status("first") == 401)
+      try FileManager.default.removeItem(atPath: file)
+      try await rig.semel.process.line(containing: "the admin token could not be read again")
+      #expect(try await status("second") == 200)
+      // A reload looks at once.
+      try "third\n".write(toFile: file, atomically: true, encoding: .utf8)
+      rig.semel.process.signal(SIGHUP)
+      try await rig.semel.process.line(containing: "the configuration was reloaded")
+      #expect(try await status("third") == 200)
+      #expect(!rig.semel.process.output.contains("third"))
+    }
+  }
+
   @Test func `the environment names the admin listener and its token`() async throws {
     let secrets = TemporaryDirectory()
     try "operator\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)

@@ -44,15 +44,17 @@ struct ProgramServices<Records: RecordStore> {
   /// Runs all services, and those given, until a signal ends the program or one of them fails.
   func run(beside others: [any Service]) async throws {
     metrics.addSource(store.namespace)
+    let adminToken = try settings.admin?.tokenFile.map(AdminToken.init)
     await parts.tokens.adopt(settings)
     let server = makeServer()
     store.onAlarm { server.renewLeases() }
     let adminStands = OperatorGate(isNeeded: settings.admin != nil)
-    let proxy = try makeProxy(server, after: adminStands)
-    let reload = file.map { makeReload(of: $0, server, proxy) }
+    let renewFiles = fileRenewal(with: adminToken)
+    let proxy = try makeProxy(server, after: adminStands, renewFiles)
+    let reload = file.map { makeReload(of: $0, server, proxy, renewFiles) }
     var all = others + store.services
     if let secret = store.logSecret { all.append(LogSecretService(secret: secret)) }
-    all += try adminServices(proxy, reload, adminStands)
+    all += adminServices(proxy, reload, adminStands, adminToken)
     if let reload {
       all.append(ReloadService(signals: await UnixSignalsSequence(trapping: .sighup), reload: reload))
     }
@@ -77,6 +79,15 @@ struct ProgramServices<Records: RecordStore> {
 // The proxy.
 extension ProgramServices {
   private func makeServer() -> Server {
+  /// The function that takes changed files into use, besides those of the listeners.
+  private func fileRenewal(with adminToken: AdminToken?) -> @Sendable () -> Void {
+    { [backendTLS, logger, tokens = parts.tokens] in
+      backendTLS.renew(logger: logger)
+      tokens.renew()
+      adminToken?.renew(logger: logger)
+    }
+  }
+
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
       sealsResponses: settings.store.encryption != nil, digests: parts.digests, node: parts.node,
@@ -99,7 +110,8 @@ extension ProgramServices {
   }
 
   private func makeProxy(
-    _ server: Server, after adminStands: OperatorGate
+    _ server: Server, after adminStands: OperatorGate, _ renewFiles: @escaping @Sendable () -> Void
+  /// - Parameter renewFiles: Takes changed files into use.
   ) throws -> ProxyService<Records, HTTPUpstream> {
     ProxyService(
       server: server, listeners: try settings.listen.map(Listener.init),
@@ -107,15 +119,12 @@ extension ProgramServices {
       onBound: { [enter = store.enter] in
         try await adminStands.opened()
         try await enter()
-      }, onListening: onListening,
-      renewFiles: { [backendTLS, logger, tokens = parts.tokens] in
-        backendTLS.renew(logger: logger)
-        tokens.renew()
-      }, logger: logger)
+      }, onListening: onListening, renewFiles: renewFiles, logger: logger)
   }
 
   private func makeReload(
-    of file: ConfigurationFile, _ server: Server, _ proxy: ProxyService<Records, HTTPUpstream>
+    of file: ConfigurationFile, _ server: Server, _ proxy: ProxyService<Records, HTTPUpstream>,
+    _ renewFiles: @escaping @Sendable () -> Void
   ) -> ConfigurationReload {
     ConfigurationReload(
       of: file, counters: metrics.counters, logger: logger,
@@ -124,7 +133,7 @@ extension ProgramServices {
       await parts.tokens.adopt(settings)
       await server.adopt(makeSnapshot(of: settings))
       server.reloadCertificates()
-      backendTLS.renew(logger: logger)
+      renewFiles()
       proxy.adopt(StopDurations(settings))
       log.threshold.level = Logger.Level(settings.log.level)
     }
@@ -150,8 +159,9 @@ extension ProgramServices {
 extension ProgramServices {
   /// Returns the admin listener and the count of open records that its metrics page shows; none without `admin`.
   private func adminServices(
-    _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: OperatorGate
-  ) throws -> [any Service] {
+    _ proxy: ProxyService<Records, HTTPUpstream>, _ reload: ConfigurationReload?, _ stands: OperatorGate,
+    _ token: AdminToken?
+  ) -> [any Service] {
     guard let admin = settings.admin else { return [] }
     let live: @Sendable () async -> Settings = { [settings] in await reload?.settings ?? settings }
     let recordAdmin = RecordAdmin(
@@ -166,7 +176,7 @@ extension ProgramServices {
     metrics.source { [MetricFigure(.bodyLimit, await live().limits.bodyMemory)] }
     let server = AdminServer(
       host: admin.host, port: admin.port, names: admin.hosts,
-      token: try admin.tokenFile.map(ConfigurationFile.secret(at:)), metrics: metrics,
+      token: token?.source, metrics: metrics,
       readiness: makeReadiness(of: proxy, live), configuration: { await reload?.status },
       surroundings: { [store = store.readiness, tokens = parts.tokens] in
         store.lines + tokens.lines + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }

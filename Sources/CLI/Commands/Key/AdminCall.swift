@@ -64,8 +64,7 @@ struct AdminCall: ParsableArguments {
     guard let tokenPath else {
       return "\(url) wants its admin token: name the token's file by --token-file or SEMEL_ADMIN_TOKEN_FILE"
     }
-    return
-      "\(url) does not take the token in \(tokenPath): it has the one that its token_file held when it started"
+    return "\(url) does not take the token in \(tokenPath): the one in its token_file is another"
   }
 
   private static func reason(_ response: HTTPCall.Response) -> String {

@@ -1,0 +1,48 @@
+import Idempotency
+import Logging
+import Platform
+import Settings
+import Synchronization
+
+/// The token of the admin listener, which is read again when its file changes. Safe to use from any thread.
+final class AdminToken: Sendable {
+  private struct State {
+    var secret: Secret
+    /// The file as it was when it was last read; `nil` if it could not be read.
+    var status: FileStatus?
+  }
+
+  private let path: String
+  private let state: Mutex<State>
+
+  /// Reads the file. Prints the reason and ends the process if there is no token in it.
+  init(reading path: String) throws {
+    // The status first: a change during the reading is then found by the next look.
+    let status = FileStatus(readable: path)
+    self.path = path
+    state = Mutex(State(secret: try ConfigurationFile.secret(at: path), status: status))
+  }
+
+  /// The token that requests need now.
+  var secret: Secret { state.withLock { $0.secret } }
+
+  /// The same as a function, for the listener.
+  var source: @Sendable () -> Secret { { self.secret } }
+
+  /// Reads a file that has changed, and logs the result. The token before stays in use if there is none.
+  func renew(logger: Logger) {
+    state.withLock { state in
+      let status = FileStatus(readable: path)
+      guard status != state.status else { return }
+      state.status = status
+      do throws(SecretFile.Fault) {
+        state.secret = try SecretFile.read(path)
+        logger.notice("the admin token was read again", metadata: ["file": "\(path)"])
+      } catch {
+        logger.error(
+          "the admin token could not be read again; the one before stays in use",
+          metadata: ["file": "\(path)", "error": "\(error)"])
+      }
+    }
+  }
+}

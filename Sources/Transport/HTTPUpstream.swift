@@ -12,6 +12,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   private let logger: Logger
   private let loops: Int
   private let strayBytes: StrayBytes
+  private let unreached: UnreachedBackends
   private var connectFailures = ConnectFailures()
   let tls: BackendTLS
   private var pools: [ConnectionPool] = []
@@ -26,13 +27,15 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   ///   - loops: The number of event loops. Each gets its share of an upstream's `maxConnections`.
   ///   - logger: The logger of backends that cannot be reached, of repeated attempts to connect, and of stray bytes.
   ///   - strayBytes: The counts of stray bytes, shared with the other loops.
+  ///   - unreached: The backends that are not reached, shared with the other loops.
   ///   - tls: The TLS clients, shared with the other loops.
   public init(
     context: EventLoopContext, loops: Int, logger: Logger, strayBytes: StrayBytes = StrayBytes(),
-    tls: BackendTLS = BackendTLS()
+    unreached: UnreachedBackends = UnreachedBackends(), tls: BackendTLS = BackendTLS()
   ) {
     self.tls = tls
     self.strayBytes = strayBytes
+    self.unreached = unreached
     self.context = context
     self.loops = loops
     self.logger = logger
@@ -74,11 +77,15 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
 
   /// No connection for a request came about, and none is tried again.
   func didFailToConnect(to name: String, because reason: String) {
+    unreached.failed(name, because: reason)
     guard let count = connectFailures.count(of: name, at: .now()) else { return }
     logger.warning(
       "a backend cannot be reached; the next line about it comes in a minute at the earliest",
       metadata: ["upstream": "\(name)", "reason": "\(reason)", "requests": "\(count)"])
   }
+
+  /// A connection for requests came about.
+  func didConnect(to name: String) { unreached.connected(name) }
 
   func logRetry(of name: String, after reason: String, in delay: Milliseconds) {
     counters.retries += 1

@@ -36,6 +36,22 @@ struct ReadinessTests {
   }
 
   @Test func `a wrong password keeps the process from being ready until it is corrected`() async throws {
+  @Test func `a backend that is not reached is shown until it is`() async throws {
+    try await Rig.run(backendIsUp: false) { rig in
+      #expect(try await probe(rig).text.hasSuffix("\nupstream orders\n"))
+      expectRefused(try await rig.order("k"), 502, "upstream_unreachable", retryable: true)
+      let response = try await probe(rig)
+      #expect(response.status == 200, "\(response.text)")
+      let line = try #require(response.text.split(separator: "\n").last)
+      #expect(
+        line.hasPrefix("upstream orders: not reached at 20") && line.hasSuffix("Connection refused"),
+        "\(line)")
+      try await rig.backend.start()
+      expectExecuted(try await rig.order("k"))
+      #expect(try await probe(rig).text.hasSuffix("\nupstream orders\n"))
+    }
+  }
+
     let configuration = Configuration(store: .redis, redisUser: "semel:hunter2@")
     try await Rig.run(configuration, becomesReady: false) { rig in
       try await expectUnready(rig, "Redis knows no such user and password")

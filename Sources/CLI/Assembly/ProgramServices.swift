@@ -21,6 +21,7 @@ struct ProgramServices<Records: RecordStore> {
   let store: AssembledStore<Records>
   let onListening: @Sendable () -> Void
   private let backendTLS = BackendTLS()
+  private let unreached = UnreachedBackends()
   /// The latest requests for operators; `nil` without an admin listener to read them by.
   private let journal: RequestJournal?
 
@@ -96,7 +97,8 @@ extension ProgramServices {
     let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
       HTTPUpstream(
-        context: $0, loops: parts.contexts.count, logger: logger, strayBytes: strayBytes, tls: backendTLS)
+        context: $0, loops: parts.contexts.count, logger: logger, strayBytes: strayBytes,
+        unreached: unreached, tls: backendTLS)
     }
     metrics.addSource(strayBytes)
     metrics.addSource(Array(zip(parts.contexts, backends)))
@@ -178,11 +180,20 @@ extension ProgramServices {
       host: admin.host, port: admin.port, names: admin.hosts,
       token: token?.source, metrics: metrics,
       readiness: makeReadiness(of: proxy, live), configuration: { await reload?.status },
-      surroundings: { [store = store.readiness, tokens = parts.tokens] in
-        store.lines + tokens.lines + (await live().upstreams.keys.sorted()).map { "upstream \($0)" }
-      }, recordAdmin: recordAdmin, settings: { await live().shownJSON },
+      surroundings: makeSurroundings(live), recordAdmin: recordAdmin, settings: { await live().shownJSON },
       onListening: { stands.open() }, logger: logger)
     return [openRecords, server]
+  }
+
+  /// Returns the function of the store, the tokens' keys and the upstreams as `/readyz` shows them, a line each.
+  private func makeSurroundings(
+    _ live: @escaping @Sendable () async -> Settings
+  ) -> @Sendable () async -> [String] {
+    { [store = store.readiness, tokens = parts.tokens, unreached] in
+      var lines = store.lines + tokens.lines
+      for name in await live().upstreams.keys.sorted() { lines.append(unreached.line(of: name)) }
+      return lines
+    }
   }
 
   /// Returns the readiness that `/readyz` reports: of the proxy, then of the store, then of the namespace.
@@ -195,5 +206,15 @@ extension ProgramServices {
       let verdict = store.verdict(await live().readiness)
       return verdict == .ready ? namespace.readiness : verdict
     }
+  }
+}
+
+extension UnreachedBackends {
+  /// An upstream and the state of its backend, for a person.
+  fileprivate func line(of upstream: String) -> String {
+    let failure = failure(of: upstream).map {
+      ": not reached at \(Timestamp.text(milliseconds: $0.time)): \($0.reason)"
+    }
+    return "upstream \(upstream)" + (failure ?? "")
   }
 }

@@ -177,6 +177,7 @@ final class ConnectionPool: @unchecked Sendable {
       return false
     }
     connections[ObjectIdentifier(connection)] = connection
+    upstream.didConnect(to: settings.name)
     guard !isShutDown else {
       connection.close()
       if exchange.isConnecting { exchange.fail(Self.ending) }

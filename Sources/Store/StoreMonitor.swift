@@ -8,7 +8,7 @@ public struct StoreState: Sendable, Equatable {
     /// Reached, but no claim may be granted, for this reason.
     case refused(String)
     case serving
-    /// Unavailable after it was available, for this reason.
+    /// Unavailable after it was available, or there without taking changes, for this reason.
     case failing(String)
   }
 
@@ -31,6 +31,11 @@ public struct StoreState: Sendable, Equatable {
   /// Records that the store cannot be reached, for this reason.
   public mutating func fails(_ reason: String) {
     status = hasServed ? .failing(reason) : .unreached(reason)
+  }
+
+  /// Records that the store is there and takes no changes, for this reason.
+  public mutating func hinders(_ reason: String) {
+    self = StoreState(status: .failing(reason), hasServed: true)
   }
 
   /// The combined state of several connections to one store: the worst status of all.
@@ -71,4 +76,5 @@ public final class StoreMonitor: Sendable {
   public func serves() { current.withLock { $0.serves() } }
   public func refuses(_ reason: String) { current.withLock { $0.refuses(reason) } }
   public func fails(_ reason: String) { current.withLock { $0.fails(reason) } }
+  public func hinders(_ reason: String) { current.withLock { $0.hinders(reason) } }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -35,7 +36,6 @@ struct ReadinessTests {
     }
   }
 
-  @Test func `a wrong password keeps the process from being ready until it is corrected`() async throws {
   @Test func `a backend that is not reached is shown until it is`() async throws {
     try await Rig.run(backendIsUp: false) { rig in
       #expect(try await probe(rig).text.hasSuffix("\nupstream orders\n"))
@@ -52,6 +52,7 @@ struct ReadinessTests {
     }
   }
 
+  @Test func `a wrong password keeps the process from being ready until it is corrected`() async throws {
     let configuration = Configuration(store: .redis, redisUser: "semel:hunter2@")
     try await Rig.run(configuration, becomesReady: false) { rig in
       try await expectUnready(rig, "Redis knows no such user and password")
@@ -91,6 +92,58 @@ struct ReadinessTests {
       try rig.redis?.command(["CONFIG", "SET", "appendonly", "yes"])
       try rig.redis?.command(["CLIENT", "KILL", "TYPE", "normal"])
       try await expectMended(rig)
+    }
+  }
+
+  /// Waits until a line of the probe has this text.
+  private func line(_ rig: Rig, containing text: String) async throws -> ReceivedResponse {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while true {
+      let response = try await probe(rig)
+      if response.text.contains(text) { return response }
+      guard ContinuousClock.now < deadline else { throw TestFailure("no \(text) in \(response.text)") }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  @Test(arguments: [("started", 200), ("store", 503)])
+  func `a full Redis is shown as failing while it replays`(rule: String, status: Int) async throws {
+    try await Rig.run(Configuration(store: .redis, top: ["readiness": rule])) { rig in
+      expectExecuted(try await rig.order("before"))
+      try rig.redis?.command(["CONFIG", "SET", "maxmemory", "1"])
+      let full = try await line(rig, containing: ": failing: Redis has no memory left")
+      #expect(full.status == status, "\(full.text)")
+      try await rig.semel.process.line(containing: "Redis takes no changes")
+      expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+      expectReplayed(try await rig.order("before"), 201)
+      // A new connection meets the same.
+      try rig.redis?.command(["CLIENT", "KILL", "TYPE", "normal"])
+      try await rig.semel.process.line(containing: "no connection to Redis")
+      #expect(try await line(rig, containing: ": failing: Redis has no memory left").status == status)
+      try rig.redis?.command(["CONFIG", "SET", "maxmemory", "0"])
+      #expect(try await line(rig, containing: ": serving\n").status == 200)
+      try await rig.semel.process.line(containing: "Redis takes changes again")
+      expectExecuted(try await rig.order("k"))
+    }
+  }
+
+  @Test func `a password file that is gone is named, and no login without it is tried`() async throws {
+    let directory = TemporaryDirectory()
+    let file = directory.file("password")
+    try "word\n".write(toFile: file, atomically: true, encoding: .utf8)
+    let configuration = Configuration(
+      store: .redis, storeMembers: ["username": "semel", "password_file": file],
+      redisArguments: ["--user", "semel", "on", ">word", "~*", "&*", "+@all"])
+    try await Rig.run(configuration) { rig in
+      expectExecuted(try await rig.order("before"))
+      try FileManager.default.removeItem(atPath: file)
+      try rig.redis?.command(["CLIENT", "KILL", "USER", "semel"])
+      _ = try await line(
+        rig, containing: ": failing: the file \(file) of store.password_file does not exist")
+      expectRefused(try await rig.order("k"), 503, "store_unavailable", retryable: true)
+      try "word\n".write(toFile: file, atomically: true, encoding: .utf8)
+      _ = try await line(rig, containing: ": serving\n")
+      expectExecuted(try await rig.order("k"))
     }
   }
 

@@ -105,12 +105,12 @@ extension RedisEndpointSettings {
   /// Creates the settings of the store's connections, and reads the TLS files.
   init(_ redis: RedisSettings, in store: StoreSettings) throws(TLSFault) {
     self.init(address: redis.endpoints[0])
-    login = try RedisLogin(redis.login)
+    login = try RedisLogin(redis.login, in: "store")
     switch redis.topology {
     case .standalone: topology = .standalone
     case .sentinel(let nodes, let master):
       topology = .sentinel(
-        nodes, master: master, login: try RedisLogin(redis.sentinelLogin))
+        nodes, master: master, login: try RedisLogin(redis.sentinelLogin, in: "store.sentinel"))
     case .cluster(let nodes): topology = .cluster(nodes)
     }
     database = redis.database
@@ -123,11 +123,20 @@ extension RedisEndpointSettings {
 }
 
 extension RedisLogin {
-  init(_ settings: RedisSettings.Login) throws(TLSFault) {
+  /// - Parameter member: The settings' path in the configuration.
+  init(_ settings: RedisSettings.Login, in member: String) throws(TLSFault) {
     self.init()
     user = settings.user
     password = settings.password
-    if let path = settings.passwordFile { readPassword = { try? SecretFile.read(path) } }
+    if let path = settings.passwordFile {
+      readPassword = { () throws(RedisLogin.Fault) in
+        do throws(SecretFile.Fault) {
+          return try SecretFile.read(path)
+        } catch {
+          throw RedisLogin.Fault(reason: "the file \(path) of \(member).password_file \(error)")
+        }
+      }
+    }
     if let files = settings.tls { tls = try ClientTLS(files) }
   }
 }

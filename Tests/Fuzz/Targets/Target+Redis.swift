@@ -13,7 +13,7 @@ extension Target {
     guard whole == trickled else { return "cutting changes the meaning: \(whole) / \(trickled)" }
     let settings = RedisEndpointSettings(address: .unix(path: "/"))
     for purpose in [RedisPurpose.subscriptions, .records] {
-      var handshake = RedisHandshake(settings, for: purpose)
+      guard var handshake = try? RedisHandshake(settings, for: purpose) else { return "no handshake" }
       for reply in whole {
         guard case .wait = handshake.received(reply) else { break }
       }

@@ -12,7 +12,7 @@ struct RedisHandshakeTests {
     settings.login.password = "word"
     settings.database = 2
     settings.demand = ReplicaDemand(replicas: 2)
-    var handshake = RedisHandshake(settings, for: .records)
+    var handshake = try RedisHandshake(settings, for: .records)
     #expect(handshake.steps[0].command == ["AUTH", "semel", "word"])
     #expect(handshake.steps[1].command == ["SELECT", "2"])
     var action = RedisHandshake.Action.wait
@@ -50,7 +50,7 @@ struct RedisHandshakeTests {
   func `a server that cannot wait for copies is refused`(_ error: String, _ advice: String) throws {
     var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
     settings.demand = ReplicaDemand(replicas: 1, isOnDisk: true)
-    var handshake = RedisHandshake(settings, for: .records)
+    var handshake = try RedisHandshake(settings, for: .records)
     for step in handshake.steps {
       var reply = RedisValue.text("1")
       if case .clock = step { reply = .integer(1) }
@@ -71,7 +71,7 @@ struct RedisHandshakeTests {
 
   @Test func `a subscription connection checks its right to publish`() throws {
     let settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
-    var handshake = RedisHandshake(settings, for: .subscriptions)
+    var handshake = try RedisHandshake(settings, for: .subscriptions)
     #expect(handshake.steps.map(\.command).last == ["PUBLISH", "semel:invalidate", ""])
     #expect(handshake.received(.text("OK")) == .wait)
     guard case .ready(let result) = handshake.received(.error("NOPERM this user has no permissions")) else {
@@ -147,10 +147,10 @@ struct RedisHandshakeTests {
     #expect(epoch.firstAttempt == 1_000_000_001)
   }
 
-  @Test func `a refused login ends the connection with a remedy`() {
+  @Test func `a refused login ends the connection with a remedy`() throws {
     var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
     settings.login.password = "wrong"
-    var handshake = RedisHandshake(settings, for: .subscriptions)
+    var handshake = try RedisHandshake(settings, for: .subscriptions)
     #expect(
       handshake.steps.map(\.command) == [
         ["AUTH", "wrong"], ["CLIENT", "SETNAME", "semel"], ["PUBLISH", "semel:invalidate", ""],
@@ -207,5 +207,45 @@ struct RedisHandshakeTests {
     #expect(backoff.failed(fraction: 0) == 1)
     backoff.succeeded()
     #expect(backoff.failed(fraction: 0.5) == 10)
+  }
+
+  @Test(arguments: [
+    ("OOM command not allowed when used memory > 'maxmemory'.", "Redis has no memory left"),
+    ("MISCONF Errors writing to the AOF file: No space left on device", "Redis cannot write to its disk"),
+    ("NOREPLICAS Not enough good replicas to write.", "Redis has too few replicas"),
+    ("NOPERM this user has no permissions to run the 'hsetnx' command", nil),
+  ])
+  func `a server that takes no changes is accepted, with the reason`(_ error: String, _ reason: String?)
+    throws
+  {
+    let settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
+    var handshake = try RedisHandshake(settings, for: .records)
+    var inspection = RedisInspection()
+    var result: RedisHandshakeResult?
+    for step in handshake.steps {
+      var reply = RedisValue.text("1")
+      switch step {
+      case .clock: reply = .integer(1)
+      case .makeEpoch: reply = .error(error)
+      default: break
+      }
+      inspection.take(reply, to: step)
+      if case .ready(let ready) = handshake.received(reply) { result = ready }
+    }
+    let obstacle = try #require(result).obstacle
+    #expect(obstacle == inspection.obstacle)
+    #expect((obstacle == nil) == (reason == nil))
+    if let reason, let obstacle { #expect(obstacle.hasPrefix(reason), "\(obstacle)") }
+  }
+
+  @Test func `a password that cannot be had is the reason, and nothing is sent without it`() {
+    var settings = RedisEndpointSettings(address: .unix(path: "/run/redis.sock"))
+    settings.login.user = "semel"
+    settings.login.readPassword = { () throws(RedisLogin.Fault) in
+      throw RedisLogin.Fault(reason: "the file is gone")
+    }
+    #expect(throws: RedisLogin.Fault(reason: "the file is gone")) {
+      _ = try RedisHandshake(settings, for: .records)
+    }
   }
 }

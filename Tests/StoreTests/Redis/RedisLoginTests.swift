@@ -84,25 +84,73 @@ struct RedisLoginTests {
     try "old".write(toFile: file, atomically: true, encoding: .utf8)
     var settings = RedisEndpointSettings.on(server, timeout: 1000)
     settings.login.user = "semel"
-    settings.login.readPassword = {
-      (try? String(contentsOfFile: file, encoding: .utf8)).map { Secret($0) }
+    settings.login.readPassword = { () throws(RedisLogin.Fault) in
+      guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+        throw RedisLogin.Fault(reason: "there is no password")
+      }
+      return Secret(text)
     }
     try await RedisNode.run(settings) { node in
       _ = try await node.store.completed()
       try server.command(["ACL", "SETUSER", "semel", "resetpass", ">new"])
       try server.command(["CLIENT", "KILL", "USER", "semel"])
-      try await until("the old password is refused") {
-        do throws(StoreError) {
-          try await node.store.ping()
-          return false
-        } catch {
-          guard case .unavailable(let reason) = error else { return false }
-          return reason.contains("password_file")
-        }
-      }
+      try await fails(node, because: "password_file")
+      try FileManager.default.removeItem(atPath: file)
+      try await fails(node, because: "there is no password")
       try "new".write(toFile: file, atomically: true, encoding: .utf8)
       try await node.reconnected()
     }
+  }
+
+  /// Waits until commands fail for a reason with this text.
+  private func fails(_ node: RedisNode, because text: String) async throws {
+    try await until("commands fail: \(text)") {
+      do throws(StoreError) {
+        try await node.store.ping()
+        return false
+      } catch {
+        guard case .unavailable(let reason) = error else { return false }
+        return reason.contains(text)
+      }
+    }
+  }
+
+  @Test func `a connection in clear to a server with TLS asks whether it speaks TLS`() async throws {
+    let server = try await SecureRedis(try await Certificates())
+    var settings = server.settings
+    settings.timeout = 1000
+    try await RedisNode.run(settings) { node in
+      try await fails(node, because: "; does it speak TLS? (rediss://)")
+    }
+    try await finds("; does it speak TLS? (rediss://)", settings)
+    settings.topology = .cluster([settings.address])
+    try await finds("; does it speak TLS? (tls in the settings)", settings)
+  }
+
+  /// Waits until an examination has a finding that ends in this text. A server that is slow to reply has another one.
+  private func finds(_ text: String, _ settings: RedisEndpointSettings) async throws {
+    try await until("a finding ends in \(text)") {
+      await RedisExamination(settings, now: { 0 }).findings().contains { $0.text.hasSuffix(text) }
+    }
+  }
+
+  @Test func `a connection with TLS to a server in clear asks whether it speaks TLS`() async throws {
+    let server = try await RedisServer()
+    var settings = RedisEndpointSettings.on(server, timeout: 1000)
+    settings.address = .tcp(host: "127.0.0.1", port: server.port)
+    let certificates = try await Certificates()
+    settings.login.tls = try ClientTLS(ClientTLSFiles(ca: certificates.authority))
+    try await RedisNode.run(settings) { node in
+      try await fails(node, because: "; does it speak TLS? (redis:// if not)")
+    }
+    try await finds("; does it speak TLS? (redis:// if not)", settings)
+  }
+
+  @Test func `a server that is not there is not asked for TLS`() async throws {
+    var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: FreePort.find()))
+    settings.timeout = 1000
+    let findings = await RedisExamination(settings, now: { 0 }).findings().map(\.text)
+    #expect(findings.count == 1 && !findings[0].contains("TLS"), "\(findings)")
   }
 }
 

@@ -13,11 +13,17 @@ struct RedisConversation {
   let address: ServerAddress
   let login: RedisLogin
   let timeout: Milliseconds
+  /// Whether a URL's scheme decides on TLS, and not a member of the settings.
+  let hasURL: Bool
 
   /// Logs in, and returns the replies to the commands.
   func replies(to commands: [[String]]) async throws(Fault) -> [RedisValue] {
     var all = commands
-    if let password = login.currentPassword {
+    let password: Secret?
+    do throws(RedisLogin.Fault) { password = try login.currentPassword() } catch {
+      throw Fault(reason: error.reason)
+    }
+    if let password {
       all.insert(["AUTH"] + (login.user.map { [$0] } ?? []) + [password.revealed], at: 0)
     }
     var replies = try await exchange(all)
@@ -26,17 +32,22 @@ struct RedisConversation {
     return replies
   }
 
+  private func tlsQuestion(_ end: RedisLogin.EarlyEnd) -> String {
+    login.tlsQuestion(after: end, hasURL: hasURL)
+  }
+
   private func exchange(_ commands: [[String]]) async throws(Fault) -> [RedisValue] {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let promise = loop.makePromise(of: [RedisValue].self)
     let limit = loop.scheduleTask(in: .milliseconds(max(timeout, 2000).count)) {
-      promise.fail(Fault(reason: "it does not reply"))
+      promise.fail(Fault(reason: "it does not reply" + tlsQuestion(.silence)))
     }
     let bootstrap = ClientBootstrap(group: loop).connectTimeout(.seconds(2)).channelInitializer { channel in
       channel.eventLoop.makeCompletedFuture {
         let handlers = channel.pipeline.syncOperations
         if let tls = login.tls { try handlers.addHandler(tls.renewedHandler(for: address.host)) }
-        try handlers.addHandler(ReplyCollector(commands: commands, promise: promise))
+        try handlers.addHandler(
+          ReplyCollector(commands: commands, promise: promise, tlsQuestion: tlsQuestion))
       }
     }
     let connected =
@@ -64,12 +75,22 @@ private final class ReplyCollector: ChannelInboundHandler {
 
   private let commands: [[String]]
   private let promise: EventLoopPromise<[RedisValue]>
+  /// Returns the question whether the server speaks TLS, where nothing was received before this end.
+  private let tlsQuestion: (RedisLogin.EarlyEnd) -> String
   private var reader = HiredisReader()
   private var replies: [RedisValue] = []
 
-  init(commands: [[String]], promise: EventLoopPromise<[RedisValue]>) {
+  init(
+    commands: [[String]], promise: EventLoopPromise<[RedisValue]>,
+    tlsQuestion: @escaping (RedisLogin.EarlyEnd) -> String
+  ) {
     self.commands = commands
     self.promise = promise
+    self.tlsQuestion = tlsQuestion
+  }
+
+  private func end(_ reason: String, _ end: RedisLogin.EarlyEnd) {
+    promise.fail(RedisConversation.Fault(reason: reason + (replies.isEmpty ? tlsQuestion(end) : "")))
   }
 
   func channelActive(context: ChannelHandlerContext) {
@@ -83,17 +104,17 @@ private final class ReplyCollector: ChannelInboundHandler {
     do throws(RedisProtocolError) {
       while let reply = try reader.next() { replies.append(reply.value) }
     } catch {
-      return promise.fail(RedisConversation.Fault(reason: "what it sends cannot be read: \(error.text)"))
+      return end("what it sends cannot be read: \(error.text)", .refusal)
     }
     if replies.count >= commands.count { promise.succeed(Array(replies.prefix(commands.count))) }
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    promise.fail(RedisConversation.Fault(reason: "it closed the connection"))
+    end("it closed the connection", .refusal)
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    promise.fail(error)
+    end(RedisLink.text(of: error), .failure(error))
     context.close(promise: nil)
   }
 }

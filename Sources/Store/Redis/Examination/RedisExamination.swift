@@ -37,7 +37,8 @@ public struct RedisExamination: Sendable {
     var found: [RedisFinding] = []
     var masters: [ServerAddress] = []
     for sentinel in sentinels {
-      let conversation = RedisConversation(address: sentinel, login: login, timeout: settings.timeout)
+      let conversation = RedisConversation(
+        address: sentinel, login: login, timeout: settings.timeout, hasURL: false)
       do throws(RedisConversation.Fault) {
         var search = SentinelDiscovery(sentinels: [sentinel], name: name)
         let reply = try await conversation.replies(to: [["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]])[0]
@@ -85,7 +86,10 @@ public struct RedisExamination: Sendable {
   }
 
   private func conversation(_ address: ServerAddress) -> RedisConversation {
-    RedisConversation(address: address, login: settings.login, timeout: settings.timeout)
+    var hasURL = false
+    if case .standalone = settings.topology { hasURL = true }
+    return RedisConversation(
+      address: address, login: settings.login, timeout: settings.timeout, hasURL: hasURL)
   }
 
   /// Examines one server that is to hold records.

@@ -38,16 +38,18 @@ final class RedisChannelHandler: ChannelInboundHandler {
     do throws(RedisProtocolError) {
       while let link, let reply = try reader.next() { link.received(reply) }
     } catch {
-      link?.fail("what Redis sent cannot be read: \(error.text)")
+      link?.broke("what Redis sent cannot be read: \(error.text)", .refusal)
     }
   }
 
   func channelReadComplete(context: ChannelHandlerContext) { link?.readComplete() }
 
-  func channelInactive(context: ChannelHandlerContext) { link?.fail("Redis closed the connection") }
+  func channelInactive(context: ChannelHandlerContext) {
+    link?.broke("Redis closed the connection", .refusal)
+  }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    link?.fail(RedisLink.text(of: error))
+    link?.broke(RedisLink.text(of: error), .failure(error))
   }
 
   func write(_ buffer: ByteBuffer) {

@@ -73,6 +73,8 @@ struct RedisHandshake {
 
   let steps: [Step]
   private var next = 0
+  /// Whether the server has replied to a command.
+  var hasReply: Bool { next > 0 }
   private var result = RedisHandshakeResult()
 
   /// Creates the handshake of a connection.
@@ -80,9 +82,10 @@ struct RedisHandshake {
   /// - Parameters:
   ///   - settings: The settings of the endpoint.
   ///   - purpose: The use of the connection.
-  init(_ settings: RedisEndpointSettings, for purpose: RedisPurpose) {
+  /// - Throws: The reason why the password cannot be had.
+  init(_ settings: RedisEndpointSettings, for purpose: RedisPurpose) throws(RedisLogin.Fault) {
     var steps: [Step] = []
-    if let password = settings.login.currentPassword {
+    if let password = try settings.login.currentPassword() {
       steps.append(.authenticate(user: settings.login.user, password: password))
     }
     if settings.database != 0 { steps.append(.select(database: settings.database)) }
@@ -107,6 +110,7 @@ struct RedisHandshake {
     let step = steps[next]
     next += 1
     switch (step, reply) {
+    case (.makeEpoch, .error(let text)): result.obstacle = RedisRefusal.obstacle(text)
     case (.name, _), (.makeEpoch, _): break
     case (.readEpoch, _): result.epoch = reply.text
     case (.publish, .error(let text)): result.publishRefusal = RedisRefusal.advice(text)
@@ -142,4 +146,6 @@ struct RedisHandshakeResult: Equatable {
   var epoch: String?
   /// The reason for which Semel may not publish; `nil` if it may.
   var publishRefusal: String?
+  /// The reason for which the server takes no changes now; `nil` if it takes them.
+  var obstacle: String?
 }

@@ -4,6 +4,8 @@ struct RedisInspection: Equatable {
   var doubts: [String] = []
   /// The reason for which Semel may not publish; `nil` if it may.
   var publishRefusal: String?
+  /// The reason for which Redis takes no changes now; `nil` if it takes them.
+  var obstacle: String?
   /// The history of the server's data; `nil` if it may not be read.
   var history: ReplicationHistory?
   /// The epochs that could be read, by their keys.
@@ -26,8 +28,9 @@ struct RedisInspection: Equatable {
     case .persistence: doubts += RedisDurability.doubts(persistence: reply)
     case .publish: if case .error(let text) = reply { publishRefusal = RedisRefusal.advice(text) }
     case .history: history = ReplicationHistory(reply)
+    case .makeEpoch: if case .error(let text) = reply { obstacle = RedisRefusal.obstacle(text) }
     case .readEpoch(let key): epochs[key] = reply.text
-    case .authenticate, .select, .role, .name, .load, .clock, .makeEpoch, .wait: break
+    case .authenticate, .select, .role, .name, .load, .clock, .wait: break
     }
   }
 }
@@ -37,7 +40,7 @@ extension RedisInspection {
   func joined(with other: RedisInspection) -> RedisInspection {
     RedisInspection(
       doubts: doubts + other.doubts, publishRefusal: publishRefusal ?? other.publishRefusal,
-      epochs: epochs.merging(other.epochs) { own, _ in own })
+      obstacle: obstacle ?? other.obstacle, epochs: epochs.merging(other.epochs) { own, _ in own })
   }
 }
 
@@ -53,6 +56,7 @@ extension RedisPipeline {
         guard index == steps.count - 1 else { return }
         if let history = inspection?.history { self.met(history) }
         if let doubts = inspection?.doubts { inspection?.doubts = self.named(doubts) }
+        if let obstacle = inspection?.obstacle { inspection?.obstacle = self.named([obstacle])[0] }
         onFindings(inspection)
       }
     }

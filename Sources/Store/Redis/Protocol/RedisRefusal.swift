@@ -14,6 +14,12 @@ enum RedisRefusal {
       ? .unreadable("the record's key holds something else: \(text)") : .unavailable(advice(text))
   }
 
+  /// Returns the reason, with advice, for which a server takes no changes at present, whoever makes them; `nil` if the
+  /// error is another one.
+  static func obstacle(_ text: String) -> String? {
+    ["OOM", "MISCONF", "NOREPLICAS"].contains { has($0, text) } ? advice(text) : nil
+  }
+
   /// Returns the error's text with advice for the operator.
   static func advice(_ text: String) -> String {
     for (code, advice) in advices where has(code, text) { return "\(advice) (\(text))" }

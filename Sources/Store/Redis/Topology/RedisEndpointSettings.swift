@@ -8,16 +8,25 @@ public struct RedisLogin: Sendable {
   public var user: String?
   /// The password; `nil` if the server requires none.
   public var password: Secret?
-  /// Reads the file with the password, which may have changed, for a new connection; `nil` if there is no such file. It
-  /// returns `nil` if the file cannot be read now.
-  public var readPassword: (@Sendable () -> Secret?)?
+  /// Reads the file with the password, which may have changed, for a new connection; `nil` if no file is configured.
+  public var readPassword: (@Sendable () throws(Fault) -> Secret)?
   /// The TLS client; `nil` for connections in clear.
   public var tls: ClientTLS?
 
   public init() {}
 
-  /// The password for a new connection.
-  var currentPassword: Secret? { readPassword?() ?? password }
+  /// The reason why a configured password cannot be had now.
+  public struct Fault: Error, Equatable {
+    public let reason: String
+
+    public init(reason: String) { self.reason = reason }
+  }
+
+  /// Returns the password for a new connection; `nil` if the server requires none.
+  func currentPassword() throws(Fault) -> Secret? {
+    guard let readPassword else { return password }
+    return try readPassword()
+  }
 }
 
 /// The addresses and logins of Redis' servers, and the names of Semel's keys in them.

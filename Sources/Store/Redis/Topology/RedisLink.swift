@@ -189,7 +189,13 @@ extension RedisLink {
         outage ?? (BootInstant.now, "no Sentinel has named the master yet")
       return
     }
-    state = .connecting(nil, RedisHandshake(settings, for: purpose))
+    do throws(RedisLogin.Fault) {
+      state = .connecting(nil, try RedisHandshake(settings, for: purpose))
+    } catch {
+      // No fault of the server's: nobody looks for another one.
+      pause(because: error.reason)
+      return drop(.waiting, error.reason)
+    }
     attempt += 1
     let attempt = attempt
     attemptDeadline = LateReplyDeadline()
@@ -230,7 +236,7 @@ extension RedisLink {
       let now = BootInstant.now
       switch attemptDeadline.verdict(due: due, now: now, hasUnread: hasUnread) {
       case .readUntil(let later): limitAttempt(to: later - now)
-      case .over: fail("\(peer) does not reply")
+      case .over: broke("\(peer) does not reply", .silence)
       }
     }
   }
@@ -293,6 +299,21 @@ extension RedisLink {
     case .closed, .waiting: return
     case .connecting, .up: break
     }
+    pause(because: reason)
+    if let address { didFail(address, reason) }
+    drop(before, reason)
+  }
+
+  /// Gives up a connection that has ended in this way. The reason asks about TLS where no reply has come yet.
+  func broke(_ reason: String, _ end: RedisLogin.EarlyEnd) {
+    guard case .connecting(_?, let handshake) = state, !handshake.hasReply else { return fail(reason) }
+    var hasURL = false
+    if purpose != .sentinel, case .standalone = settings.topology { hasURL = true }
+    fail(reason + settings.login.tlsQuestion(after: end, hasURL: hasURL))
+  }
+
+  /// Begins the pause before the next attempt.
+  private func pause(because reason: String) {
     if outage == nil {
       outage = (BootInstant.now, reason)
       logger.warning("no connection to \(purpose.peer)", metadata: ["reason": "\(reason)"])
@@ -305,8 +326,6 @@ extension RedisLink {
     retry = context.loop.scheduleTask(in: .milliseconds(span.count)) {
       self.connect()
     }
-    if let address { didFail(address, reason) }
-    drop(before, reason)
   }
 
   private func drop(_ state: State, _ reason: String) {

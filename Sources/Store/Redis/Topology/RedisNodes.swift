@@ -161,8 +161,11 @@ final class RedisNodes: @unchecked Sendable {
   }
 
   /// Takes the findings about the servers together.
-  func judge(doubts: [String], loss: String?) {
-    for pipeline in all where pipeline.link.isUp { pipeline.judge(doubts: doubts, loss: loss) }
+  func judge(doubts: [String]) {
+    let (loss, obstacle) = (subscriber.epoch.loss, subscriber.warnings.obstacle)
+    for pipeline in all where pipeline.link.isUp {
+      pipeline.judge(doubts: doubts, loss: loss, obstacle: obstacle)
+    }
   }
 
   /// Wakes the calls that wait for a connection or for the slot map.

@@ -39,6 +39,9 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private(set) var refusal: String? {
     didSet { publishStatus() }
   }
+  /// The reason for which Redis takes no changes now; `nil` if it takes them. Claims are made all the same: recorded
+  /// outcomes are replayed.
+  private(set) var obstacle: String?
   /// The reason for which no claim may be granted yet, whatever the connection; `nil` if claims may be granted.
   private(set) var hold: String?
   /// The figures of the connected server; `nil` before the first connection.
@@ -90,6 +93,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private func publishStatus() {
     if let reason = standingRefusal {
       link.monitor.refuses(reason)
+    } else if let obstacle {
+      link.monitor.hinders(obstacle)
     } else {
       link.monitor.serves()
     }
@@ -229,7 +234,7 @@ extension RedisPipeline {
     heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
     if let epoch = result.epoch { subscriber.found(epoch, under: keys.facts) }
     let doubts = named(result.doubts)
-    judge(doubts: doubts, loss: subscriber.epoch.loss)
+    judge(doubts: doubts, loss: subscriber.epoch.loss, obstacle: result.obstacle.map { named([$0])[0] })
     if refusal == nil { for doubt in doubts { subscriber.warnings.warn(doubt) } }
     didChange()
     return refusal
@@ -246,7 +251,8 @@ extension RedisPipeline {
 
   /// Takes the findings about this Redis. With `require_durable`, no claim is granted on a Redis that may lose records,
   /// or has lost them.
-  func judge(doubts: [String], loss: String?) {
+  func judge(doubts: [String], loss: String?, obstacle: String?) {
+    self.obstacle = obstacle
     var reason: String?
     if settings.requireDurable {
       reason =

@@ -330,14 +330,14 @@ extension RedisSubscriber {
       for doubt in inspection.doubts where !doubts.contains(doubt) { warnings.warn(doubt) }
     }
     doubts = inspection.doubts
+    warnings.hinder(inspection.obstacle)
     count()
     judge()
   }
 
   /// Passes the present findings to every event loop.
   private func judge() {
-    let (doubts, loss) = (doubts, epoch.loss)
-    for nodes in loops { nodes.context.loop.execute { nodes.judge(doubts: doubts, loss: loss) } }
+    for nodes in loops { nodes.context.loop.execute { [doubts] in nodes.judge(doubts: doubts) } }
   }
 
   /// Takes an epoch that was read. Safe from any thread.
@@ -355,8 +355,7 @@ extension RedisSubscriber {
     }
   }
 
-  /// Logs that records are gone, empties the caches, and stops claims if `require_durable` is set. Safe from any
-  /// thread.
+  /// Logs a loss, empties the caches, and stops claims if `require_durable` is set. Safe from any thread.
   private func report(_ loss: String) {
     logger.critical(
       "RECORDED OUTCOMES ARE GONE, AND RETRIES OF THEIR REQUESTS RUN AGAIN: the namespace's epoch is another, so Redis was emptied, or came back without its file",

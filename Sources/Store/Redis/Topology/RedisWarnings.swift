@@ -11,6 +11,7 @@ final class RedisWarnings: Sendable {
 
   private let logger: Logger
   private let written = Mutex<[String: BootInstant]>([:])
+  private let hindrance = Mutex<String?>(nil)
 
   init(logger: Logger) { self.logger = logger }
 
@@ -30,6 +31,24 @@ final class RedisWarnings: Sendable {
   func accept(after reason: String) {
     guard written.withLock({ $0.removeValue(forKey: reason) }) != nil else { return }
     logger.notice("Redis is accepted again", metadata: ["after": "\(reason)"])
+  }
+
+  /// The reason for which Redis takes no changes, by the last inspection; `nil` if it takes them.
+  var obstacle: String? { hindrance.withLock { $0 } }
+
+  /// Takes an inspection's reason, and logs the beginning and the end of a time in which Redis takes no changes.
+  func hinder(_ obstacle: String?) {
+    let before = hindrance.withLock { present in
+      defer { present = obstacle }
+      return present
+    }
+    if let obstacle, before == nil {
+      logger.error(
+        "Redis takes no changes: recorded outcomes are replayed, and nothing else runs",
+        metadata: ["reason": "\(obstacle)"])
+    } else if let before, obstacle == nil {
+      logger.notice("Redis takes changes again", metadata: ["after": "\(before)"])
+    }
   }
 
   private func isNews(_ text: String) -> Bool {

@@ -118,6 +118,8 @@ extension RedisNodes {
       counters.monitor.fails(shortage)
     } else if let down = masters.first(where: { !$0.link.isUp }) {
       counters.monitor.fails(down.link.outage?.reason ?? "\(down.name) is not connected yet")
+    } else if let obstacle = masters.compactMap(\.obstacle).first {
+      counters.monitor.hinders(obstacle)
     } else {
       counters.monitor.serves()
     }

@@ -26,12 +26,22 @@ public struct LogLine {
 
   /// Adds a member whose name is known only at run time.
   public mutating func add(named name: String, _ value: String) {
+    begin(named: name)
+    bytes.appendJSONString(value)
+  }
+
+  /// Adds a member whose name is known only at run time, and whose value is a number.
+  public mutating func add(named name: String, _ value: Int) {
+    begin(named: name)
+    bytes.append(contentsOf: String(value).utf8)
+  }
+
+  private mutating func begin(named name: String) {
     separate()
     if format == .json { bytes.append(UInt8(ascii: "\"")) }
     bytes.appendEscaped(name.utf8)
     if format == .json { bytes.append(UInt8(ascii: "\"")) }
     bytes.append(format == .json ? UInt8(ascii: ":") : UInt8(ascii: "="))
-    bytes.appendJSONString(value)
   }
 
   /// Adds a member whose value is a number.

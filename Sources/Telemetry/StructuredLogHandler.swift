@@ -1,6 +1,7 @@
 import Logging
 
-/// A `swift-log` handler that writes one structured entry per message.
+/// A `swift-log` handler that writes one structured entry per message. A value is a number if its metadata is an `Int`
+/// (`.stringConvertible`), else text.
 public struct StructuredLogHandler: LogHandler {
   public var metadata: Logger.Metadata = [:]
   /// The least severe level that is logged. A single logger can only be less verbose than the process.
@@ -33,7 +34,13 @@ public struct StructuredLogHandler: LogHandler {
     line.add("logger", label)
     line.add("message", "\(event.message)")
     let all = metadata.merging(event.metadata ?? [:]) { $1 }
-    for (name, value) in all.sorted(by: { $0.key < $1.key }) { line.add(named: name, "\(value)") }
+    for (name, value) in all.sorted(by: { $0.key < $1.key }) {
+      if case .stringConvertible(let number as Int) = value {
+        line.add(named: name, number)
+      } else {
+        line.add(named: name, "\(value)")
+      }
+    }
     sink.write(line.end())
   }
 }

@@ -224,4 +224,29 @@ struct CrashTests {
       try await other.kill()
     }
   }
+
+  @Test func `a lease that lapsed under a frozen node is logged when it wakes up`() async throws {
+    try await Rig.run(Configuration(store: .redis, route: ["lease": "1s"])) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let other = try await rig.secondNode()
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      rig.semel.freeze()
+      _ = try await rig.order("k", at: other) { $0.problem?.code == "outcome_unknown" }
+      rig.semel.thaw()
+      let line = try await rig.semel.process.line(containing: "a lease lapsed while its request was running")
+      let id = try #require(rig.backend.requests[0].requestID)
+      for part in [
+        #""level":"warning""#, #""cause":"renewal_late""#, #""record":"\#(id)""#, #""route":"orders""#,
+        #""attempt":1,"#, #""lease_ms":1000"#,
+      ] {
+        #expect(line.contains(part), "\(part) in \(line)")
+      }
+      gate.open()
+      expectExecuted(try await connection.response())
+      try await other.kill()
+    }
+  }
 }

@@ -137,6 +137,24 @@ struct StoreFailureTests {
     }
   }
 
+  @Test func `a lease that cannot be renewed is logged with the store's failure`() async throws {
+    let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      rig.redis?.freeze()
+      let line = try await rig.semel.process.line(containing: "a lease lapsed while its request was running")
+      for part in [#""cause":"renewals_failed""#, #""error":"#, #""route":"orders""#, #""attempt":1,"#] {
+        #expect(line.contains(part), "\(part) in \(line)")
+      }
+      rig.redis?.thaw()
+      gate.open()
+      #expect(try await first.status == 201)
+    }
+  }
+
   @Test func `a store that freezes during a completion does not cause a second run`() async throws {
     let configuration = Configuration(store: .redis, storeMembers: ["timeout": "250ms"])
     try await Rig.run(configuration) { rig in

@@ -18,6 +18,14 @@ struct LogLineTests {
     #expect(line == "{\"message\":\"request\",\"status\":201,\"duration_ms\":12.034}\n")
   }
 
+  @Test func `writes a number that is named at run time as a number`() {
+    let line = Self.line(.json) {
+      $0.add(named: "attempt", 2)
+      $0.add(named: "key", "2")
+    }
+    #expect(line == "{\"attempt\":2,\"key\":\"2\"}\n")
+  }
+
   @Test func `is pairs of names and values in text form`() {
     let line = Self.line(.text) {
       $0.add("message", "request")

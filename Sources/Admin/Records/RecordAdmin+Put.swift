@@ -55,7 +55,7 @@ extension RecordAdmin {
       "put", identity.id, peer,
       [
         "as": "applied", "status": "\(completion.outcome.status)", "route": "\(identity.policy.name)",
-        "attempt": "\(claim.attempt)",
+        "attempt": .stringConvertible(claim.attempt),
       ], warning)
     return try await show(identity.id, warning, by: identity.policy)
   }

@@ -1,4 +1,5 @@
 import Idempotency
+import Logging
 import NIOCore
 import Platform
 import Telemetry
@@ -30,6 +31,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   /// The time at which the last acknowledged grant was requested.
   private var grantedAt: BootInstant
   private var hasLapsed = false
+  /// The reason why the latest renewal failed; `nil` if the latest one was acknowledged.
+  private var failure: String?
 
   /// The state of the lease's renewal.
   private enum Renewal {
@@ -108,16 +111,14 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
     guard isRenewing else { return }
     let requestedAt = BootInstant.now
     hasRequestedRenewal = true
-    if !hasLapsed, requestedAt - grantedAt >= claim.lease {
-      hasLapsed = true
-      metrics.add(.leasesLapsed)
-    }
-    do {
+    if !hasLapsed, requestedAt - grantedAt >= claim.lease { noteLapse(after: requestedAt - grantedAt) }
+    do throws(StoreError) {
       let outcome = try await store.renew(claim)
       guard isRenewing else { return }
       switch outcome {
       case .done:
         metrics.add(.leasesRenewed)
+        failure = nil
         grantedAt = requestedAt
         permit.renewed(requestedAt: requestedAt, lease: claim.lease)
         goOn(in: claim.lease / 3)
@@ -127,7 +128,26 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
         stopRenewing()
       }
     } catch {
+      failure = error.text
       if isRenewing { goOn(in: claim.lease / 10) }
     }
+  }
+
+  /// Counts and logs that the lease ran out while its owner lives: another delivery may find the record unknown.
+  ///
+  /// - Parameter span: The time since the last acknowledged grant was requested.
+  @inline(never)
+  private func noteLapse(after span: Milliseconds) {
+    hasLapsed = true
+    metrics.add(.leasesLapsed)
+    // Without a failure every renewal was acknowledged, and this one begins too late.
+    var line: Logger.Metadata = ["cause": "\(failure == nil ? "renewal_late" : "renewals_failed")"]
+    if let failure { line["error"] = "\(failure)" }
+    line["record"] = "\(claim.id.text)"
+    line["route"] = "\(delivery.logEntry.route ?? "")"
+    line["attempt"] = .stringConvertible(claim.attempt)
+    line["lease_ms"] = .stringConvertible(Int(claim.lease.count))
+    line["not_renewed_for_ms"] = .stringConvertible(Int(span.count))
+    delivery.environment.logger.warning("a lease lapsed while its request was running", metadata: line)
   }
 }

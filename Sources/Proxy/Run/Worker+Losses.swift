@@ -14,7 +14,7 @@ extension Worker {
     delivery.logEntry.loss = cause
     var line: Logger.Metadata = [
       "record": "\(lease.claim.id.text)", "route": "\(delivery.logEntry.route ?? "")",
-      "attempt": "\(lease.claim.attempt)", "cause": "\(cause.rawValue)",
+      "attempt": .stringConvertible(lease.claim.attempt), "cause": "\(cause.rawValue)",
       "key": "\(delivery.logEntry.keyDigest ?? "")", "caller": "\(delivery.logEntry.callerDigest ?? "")",
     ]
     line.merge(more) { _, more in more }

@@ -112,7 +112,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   private func markUnknown(_ lease: LeaseKeeper<Store>) async {
     let place: Logger.Metadata = [
       "record": "\(lease.claim.id.text)", "route": "\(lease.delivery.logEntry.route ?? "")",
-      "attempt": "\(lease.claim.attempt)",
+      "attempt": .stringConvertible(lease.claim.attempt),
     ]
     do throws(StoreError) {
       if let command = lease.pendingCommand {

@@ -5,7 +5,8 @@ import NIOCore
 import ServiceLifecycle
 import Telemetry
 
-/// The live view of what the process does: one line of JSON for each event of a keyed or refused request.
+/// The live view of what the process does: one line of JSON for each event of a keyed, refused or
+/// shadowed request.
 extension AdminServer {
   /// The maximum number of lines in one response.
   public static let maxLines = 512
@@ -72,6 +73,8 @@ struct RequestDocument: Encodable {
   var status: Int?
   var outcome: String?
   var reason: String?
+  /// The end that a request of a shadowed route would have had.
+  var would: String?
   var source: String?
   var cause: String?
   var attempt: Int?
@@ -94,6 +97,7 @@ struct RequestDocument: Encodable {
     status = entry.status
     outcome = entry.outcome.text
     reason = entry.refusal?.text
+    would = entry.would?.text
     source = entry.source?.text
     durationMs = entry.microseconds.map { Double($0) / 1000 }
   }

@@ -2,7 +2,7 @@ import Idempotency
 import Platform
 import Synchronization
 
-/// The latest requests of this process that had a key or were refused, in memory, for operators who look for the cause of
+/// The latest requests of this process that had a key, were refused or met a shadowed route, in memory, for operators who look for the cause of
 /// something that has just happened.
 ///
 /// The journal has a fixed size, and the oldest entries give way: whoever reads it too slowly misses entries, and nothing
@@ -82,6 +82,8 @@ public struct JournalEntry: Sendable {
   public var status: Int?
   public var outcome: RequestOutcome
   public var refusal: RefusalReason?
+  /// The end that the request would have had; `nil` unless its route is shadowed.
+  public var would: ShadowVerdict?
   public var source: ReplaySource?
   public var loss: LossCause?
   public var attempt: Int?
@@ -101,6 +103,7 @@ public struct JournalEntry: Sendable {
     status = entry.status
     outcome = entry.outcome
     refusal = entry.refusal
+    would = entry.would
     source = entry.source
     loss = entry.loss
     attempt = entry.attempt

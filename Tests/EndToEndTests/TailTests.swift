@@ -33,6 +33,21 @@ struct TailTests {
     }
   }
 
+  @Test func `requests of a shadowed route are shown with what would have been`() async throws {
+    try await Rig.run(Configuration(route: ["shadow": "true"])) { rig in
+      _ = try await rig.order("k")
+      _ = try await rig.order("k") { $0.idempotencyStatus == "shadow; would=replayed" }
+      _ = try await rig.order("k", body: #"{"amount":1}"#)
+      let tail = try tail(rig, ["--no-follow", "--last", "100"])
+      #expect(try await tail.exit() == .code(0))
+      let last = try #require(tail.output.split(separator: "\n").last)
+      for part in [" POST ", " orders ", " 201 ", "would=payload_mismatch", "key=", "caller="] {
+        #expect(last.contains(part), "\(part) in \(last)")
+      }
+      #expect(tail.output.contains("would=executed") && !tail.output.contains("alice"), "\(tail.output)")
+    }
+  }
+
   @Test func `what there is can be printed, filtered and as JSON`() async throws {
     try await Rig.run { rig in
       for key in ["a", "b", "c"] { expectExecuted(try await rig.order(key)) }

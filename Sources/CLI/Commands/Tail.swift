@@ -5,7 +5,7 @@ import Foundation
 /// `semel tail`: follows what a running Semel does.
 struct Tail: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Follow the keyed and the refused requests of a running Semel, a line each.",
+    abstract: "Follow the keyed, the refused and the shadowed requests of a running Semel, a line each.",
     discussion: """
       A line has the time, method, route, status, outcome and duration, then the digests of key and caller as the log \
       shows them, and the record's id. It costs requests nothing: where more happens than can be shown, lines are left \
@@ -105,6 +105,7 @@ struct TailLine: Decodable {
   let status: Int?
   let outcome: String?
   let reason: String?
+  let would: String?
   let source: String?
   let cause: String?
   let attempt: Int?
@@ -125,8 +126,8 @@ struct TailLine: Decodable {
     if let durationMs { parts.append("\(Int(durationMs.rounded())) ms".padding(to: 7)) }
     let attempt = attempt.map { "\($0)" }
     let named: [(String, String?)] = [
-      ("attempt", attempt), ("reason", reason), ("cause", cause), ("from", source), ("key", key),
-      ("caller", caller), ("client", client.map(Self.plain)), ("record", record),
+      ("attempt", attempt), ("reason", reason), ("would", would), ("cause", cause), ("from", source),
+      ("key", key), ("caller", caller), ("client", client.map(Self.plain)), ("record", record),
     ]
     parts += named.compactMap { name, value in value.map { "\(name)=\($0)" } }
     return parts.joined(separator: " ")

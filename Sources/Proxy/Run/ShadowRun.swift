@@ -113,6 +113,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
 
   /// Claims the record that is kept about the request.
   private func claim(_ call: KeyedCall) async -> (ShadowVerdict, Ownership?) {
+    if worker.environment.journal != nil { runner.noteIdentity(of: call) }
     var request = call.claimRequest(
       owner: worker.newOwner(), isSealed: worker.environment.sealsResponses, id: call.id.shadowed,
       // Without digests: whoever looks for a key must not take this for a record by which a request ran.

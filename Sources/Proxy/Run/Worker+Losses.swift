@@ -30,10 +30,11 @@ extension LossCause {
 }
 
 extension Delivery {
-  /// Whether the request belongs into the journal: it has a record, or had a key, or was refused.
+  /// Whether the request belongs into the journal: it has a record, or had a key, was refused, or met a shadowed route.
   var isForJournal: Bool {
     guard environment.journal != nil else { return false }
     return recordID != nil || logEntry.outcome == .refused || logEntry.outcome == .ignored
+      || logEntry.would != nil
   }
 
   /// Adds an event of the request to the journal.

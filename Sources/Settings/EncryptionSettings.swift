@@ -43,7 +43,7 @@ extension EncryptionSettings {
     do throws(SecretFile.Fault) {
       secret = try SecretFile.read(path)
     } catch {
-      throw Refusal("names a file that \(error); \(remedy)")
+      throw Refusal("names \(path), which \(error); \(remedy)")
     }
     guard secret.revealed.utf8.count >= minLength else {
       throw Refusal("names a file whose secret is shorter than \(minLength) bytes; \(remedy)")

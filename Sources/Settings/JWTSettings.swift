@@ -108,7 +108,7 @@ extension JWTSettings {
   private static func keyFile(_ path: String) throws(Refusal) -> String {
     let bytes: [UInt8]
     do throws(SecretFile.Fault) { bytes = try SecretFile.content(of: path, maxBytes: 1 << 20) } catch {
-      throw Refusal("names a file that \(error)")
+      throw Refusal("names \(path), which \(error)")
     }
     guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)),
       document.keys.contains(where: { ["RSA", "EC", "OKP"].contains($0.kty ?? "") })
@@ -132,7 +132,7 @@ extension JWTSettings {
   private static func secret(_ path: String) throws(Refusal) -> (path: String, secret: Secret) {
     let secret: Secret
     do throws(SecretFile.Fault) { secret = try SecretFile.read(path) } catch {
-      throw Refusal("names a file that \(error)")
+      throw Refusal("names \(path), which \(error)")
     }
     guard secret.revealed.utf8.count >= TokenAlgorithm.hs256.minSecretBytes ?? 0 else {
       throw Refusal("names a file whose secret has less than 32 bytes, which could be guessed (RFC 7518)")

@@ -110,7 +110,7 @@ extension RedisSettings.Login {
       do throws(SecretFile.Fault) {
         _ = try SecretFile.read(path)
       } catch {
-        throw Refusal("names a file that \(error)")
+        throw Refusal("names \(path), which \(error)")
       }
       return path
     }

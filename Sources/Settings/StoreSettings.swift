@@ -94,7 +94,7 @@ extension StoreSettings {
       do throws(SecretFile.Fault) {
         return (path: path, secret: try SecretFile.read(path))
       } catch {
-        throw Refusal("names a file that \(error); `openssl rand -base64 32` makes a secret")
+        throw Refusal("names \(path), which \(error); `openssl rand -base64 32` makes a secret")
       }
     }
     idSecretFile = read?.path

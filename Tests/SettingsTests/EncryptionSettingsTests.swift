@@ -33,7 +33,7 @@ struct EncryptionSettingsTests {
     let remedy = "`openssl rand -base64 32` makes a secret"
     let member = "store.encryption.secret_files"
     #expect(
-      issues(file("/nowhere")) == ["2:37: \(member)[0]: names a file that does not exist; \(remedy)"])
+      issues(file("/nowhere")) == ["2:37: \(member)[0]: names /nowhere, which does not exist; \(remedy)"])
     #expect(
       issues(file(short))
         == ["2:37: \(member)[0]: names a file whose secret is shorter than 16 bytes; \(remedy)"])

@@ -27,7 +27,7 @@ struct IDSecretTests {
     #expect(
       issues(file("/nowhere"))
         == [
-          "2:25: store.id_secret_file: names a file that does not exist; `openssl rand -base64 32` makes a secret"
+          "2:25: store.id_secret_file: names /nowhere, which does not exist; `openssl rand -base64 32` makes a secret"
         ])
     try withFile("\n") { path in
       let found = issues(file(path))

@@ -51,7 +51,7 @@ struct JWTTests {
   }
 
   @Test(arguments: [
-    ("jwks_file: none.json", "3:18: jwt.jwks_file: names a file that does not exist"),
+    ("jwks_file: none.json", "3:18: jwt.jwks_file: names none.json, which does not exist"),
     (
       "jwks_url: \"ftp://id\"",
       "3:17: jwt.jwks_url: must be an http or https URL, such as https://id.example.com/.well-known/jwks.json"
@@ -60,7 +60,7 @@ struct JWTTests {
       "jwks_url: \"https://u:p@id/\"",
       "3:17: jwt.jwks_url: must have no user and password: a key set is public"
     ),
-    ("hmac_secret_file: none", "3:25: jwt.hmac_secret_file: names a file that does not exist"),
+    ("hmac_secret_file: none", "3:25: jwt.hmac_secret_file: names none, which does not exist"),
     ("verify: signature", "3:15: jwt.verify: must be none"),
     (
       "verify: none, algorithms: [RS256]",

@@ -172,7 +172,7 @@ struct RefusalTests {
     ),
     (
       "store: {kind: redis, url: \"redis://h\", password_file: /nowhere}",
-      "2:55: store.password_file: names a file that does not exist"
+      "2:55: store.password_file: names /nowhere, which does not exist"
     ),
     (
       "store: {kind: redis, url: \"redis://a:b@h\", username: u}",

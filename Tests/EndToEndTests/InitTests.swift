@@ -27,6 +27,19 @@ struct InitTests {
     #expect(explained.exit == .code(0) && explained.text.contains("writes  takes it"), "\(explained.text)")
   }
 
+  @Test(arguments: [("redis://semel:word@127.0.0.1:6379/0", true), ("redis://127.0.0.1:6379/0", false)])
+  func `a file with the store's password is for its owner alone`(store: String, isPrivate: Bool) async throws
+  {
+    let directory = TemporaryDirectory()
+    let file = directory.file("semel.yaml")
+    let made = try await semel("init", file, "--store", store)
+    #expect(made.exit == .code(0), "\(made.text)")
+    #expect(made.text.contains("only you can read it") == isPrivate, "\(made.text)")
+    let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
+    #expect(try #require(mode) & 0o077 == 0 || !isPrivate)
+    #expect(try #require(mode) & 0o044 != 0 || isPrivate)
+  }
+
   @Test func `a file that exists is left as it is`() async throws {
     let directory = TemporaryDirectory()
     let file = directory.file("semel.yaml")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Glibc
 import Settings
 
 /// `semel init`: a configuration to start from.
@@ -26,14 +27,19 @@ struct Init: ParsableCommand {
       for issue in errors.issues { StandardError.print("\(issue)") }
       throw ExitCode.badConfiguration
     }
-    do {
-      try Data(text.utf8).write(to: URL(fileURLWithPath: file), options: .withoutOverwriting)
-    } catch let error as CocoaError where error.code == .fileWriteFileExists {
+    switch failure(writing: text) {
+    case nil: break
+    case EEXIST:
       StandardError.print("semel: \(file) exists; give another name, or move it away")
       throw ExitCode.failure
-    } catch {
+    default:
       StandardError.print("semel: \(file) cannot be written: its folder must exist, and be yours to write to")
       throw ExitCode.failure
+    }
+    if holdsLogin {
+      StandardError.print(
+        "semel: \(file) has the store's login in its url, and only you can read it; username and password_file keep it out"
+      )
     }
     print(
       """
@@ -43,6 +49,22 @@ struct Init: ParsableCommand {
         semel explain \(file) POST \(samplePath) -H 'Authorization: Bearer alice' -H 'Idempotency-Key: order-1'
         semel run \(file)
       """)
+  }
+
+  /// Whether the store's URL has a user or a password.
+  private var holdsLogin: Bool { !store.hasPrefix("unix:") && store.contains("@") }
+
+  /// Writes the file, which must not exist yet, and which nobody else may read if it holds a login. Returns the error's
+  /// number; `nil` on success.
+  private func failure(writing text: String) -> Int32? {
+    let descriptor = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(holdsLogin ? 0o600 : 0o666))
+    guard descriptor >= 0 else { return errno }
+    defer { close(descriptor) }
+    let bytes = Array(text.utf8)
+    let count = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+    guard count < bytes.count else { return nil }
+    unlink(file)
+    return EIO
   }
 
   /// A path that the route takes.

@@ -14,7 +14,16 @@ struct OracleTests {
     #expect(oracle.reading(of: response(#"{"executed":7}"#)) == .count(7))
     #expect(oracle.reading(of: response(#"{"executed":"7"}"#)) == .failed("no whole number at /executed"))
     #expect(oracle.reading(of: response("{}", status: 401)) == .failed("status 401"))
-    #expect(oracle.reading(of: response("<html>")) == .failed("no JSON"))
+    #expect(
+      oracle.reading(of: response("<html>\u{1B}[2J"))
+        == .failed("no JSON: at byte 0 it reads <html>?[2J"))
+    #expect(
+      oracle.reading(of: response(#"[{"id":"a","request":amount=1&currency=usd&to=somebody}]"#))
+        == .failed("no JSON: at byte 21 it reads amount=1&currency=usd&to"))
+    #expect(
+      oracle.reading(of: response(#"{"executed":7"#))
+        == .failed("no JSON: it ends within a value, after 13 bytes"))
+    #expect(oracle.reading(of: response("")) == .failed("no JSON: the body is empty"))
     #expect(oracle.reading(of: .none("closed")) == .failed("no response"))
   }
 

@@ -16,6 +16,15 @@ struct JSONReader {
     return reader.index == reader.bytes.count ? value : nil
   }
 
+  /// The index of the byte at which a document ceases to be JSON, which is its length if it ends too early; `nil` if it
+  /// is JSON.
+  static func fault(in bytes: [UInt8]) -> Int? {
+    var reader = JSONReader(bytes: bytes)
+    guard (try? reader.value(depth: 0)) != nil else { return reader.index }
+    reader.skipSpace()
+    return reader.index == bytes.count ? nil : reader.index
+  }
+
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
   private mutating func value(depth: Int) throws -> JSONValue {

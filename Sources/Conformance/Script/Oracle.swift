@@ -19,7 +19,7 @@ extension OracleSettings {
   public func reading(of outcome: Exchange.Outcome) -> OracleReading {
     guard case .response(let response) = outcome else { return .failed("no response") }
     guard response.isSuccess else { return .failed("status \(response.status)") }
-    guard let json = response.json else { return .failed("no JSON") }
+    guard let json = response.json else { return .failed(Self.text(ofNoJSON: response.body)) }
     switch self {
     case .count(_, let pointer):
       guard case .number(let text)? = json.value(at: pointer), let count = Int(text) else {
@@ -34,6 +34,19 @@ extension OracleSettings {
       return .failed("no oracle of its own")
     }
   }
+
+  /// The reason for which a body is no JSON, with the bytes at fault.
+  private static func text(ofNoJSON body: [UInt8]) -> String {
+    guard !body.isEmpty else { return "no JSON: the body is empty" }
+    let index = JSONReader.fault(in: body) ?? body.count
+    guard index < body.count else { return "no JSON: it ends within a value, after \(body.count) bytes" }
+    // What cannot be printed must not steer the reader's terminal.
+    let shown = body[index...].prefix(maxShown).map { 0x20..<0x7F ~= $0 ? $0 : UInt8(ascii: "?") }
+    return "no JSON: at byte \(index) it reads \(String(decoding: shown, as: UTF8.self))"
+  }
+
+  /// The number of bytes at fault that a message shows.
+  private static let maxShown = 24
 }
 
 extension OracleReading {

@@ -44,8 +44,8 @@ struct ProgramServices<Records: RecordStore> {
 
   /// Runs all services, and those given, until a signal ends the program or one of them fails.
   func run(beside others: [any Service]) async throws {
-    metrics.addSource(store.namespace)
     let adminToken = try settings.admin?.tokenFile.map(AdminToken.init)
+    metrics.addSource(store.namespace)
     await parts.tokens.adopt(settings)
     let server = makeServer()
     store.onAlarm { server.renewLeases() }
@@ -79,7 +79,6 @@ struct ProgramServices<Records: RecordStore> {
 
 // The proxy.
 extension ProgramServices {
-  private func makeServer() -> Server {
   /// The function that takes changed files into use, besides those of the listeners.
   private func fileRenewal(with adminToken: AdminToken?) -> @Sendable () -> Void {
     { [backendTLS, logger, tokens = parts.tokens] in
@@ -89,6 +88,7 @@ extension ProgramServices {
     }
   }
 
+  private func makeServer() -> Server {
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
       sealsResponses: settings.store.encryption != nil, digests: parts.digests, node: parts.node,
@@ -111,9 +111,9 @@ extension ProgramServices {
     return ProxyServer(workers: workers, environment: environment, group: parts.group)
   }
 
+  /// - Parameter renewFiles: Takes changed files into use.
   private func makeProxy(
     _ server: Server, after adminStands: OperatorGate, _ renewFiles: @escaping @Sendable () -> Void
-  /// - Parameter renewFiles: Takes changed files into use.
   ) throws -> ProxyService<Records, HTTPUpstream> {
     ProxyService(
       server: server, listeners: try settings.listen.map(Listener.init),

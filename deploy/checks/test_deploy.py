@@ -54,13 +54,35 @@ class Image(unittest.TestCase):
                 self.assertIn("--no-install-recommends", stage)
                 self.assertIn("rm -rf /var/lib/apt/lists/*", stage)
         self.assertRegex(run, r"(?m)^USER (?!0)\d+:\d+$", "root, or a name that Kubernetes cannot judge")
-        self.assertRegex(run, r"(?m)^HEALTHCHECK .*CMD \[")
         for word in ("ENTRYPOINT", "CMD"):
             self.assertRegex(run, rf"(?m)^{word} \[", "the shell form takes SIGTERM for itself")
         for source in re.findall(r"(?m)^COPY (?!--)(.*) \S+$", self.dockerfile):
             for name in source.split():
                 self.assertTrue(list(DEPLOY.parent.glob(name)), name)
         self.assertIn("!Sources", (DEPLOY.parent / ".dockerignore").read_text())
+
+    def test_its_health_check_is_a_command_of_its_binary(self):
+        run = self.stages()[-1]
+        timeout, command = re.search(r"(?m)^HEALTHCHECK .*--timeout=(\d+)s .*CMD (\[.*\])$", run).groups()
+        path, *arguments = json.loads(command)
+        self.assertEqual([path], json.loads(re.search(r"(?m)^ENTRYPOINT (\[.*\])$", run)[1]))
+        self.assertRegex(run, rf"(?m)^COPY --from=build \S+ {path}$")
+        self.assertGreater(int(timeout), 2, "the command itself waits for two seconds")
+        help = subprocess.run([BINARY, *arguments, "--help"], capture_output=True, text=True)
+        self.assertEqual(help.returncode, 0, help.stderr)
+        self.assertIn(f"semel {arguments[0]} ", help.stdout)
+
+    def test_compose_names_images_that_have_a_version_or_are_built(self):
+        base = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+        for file in (None, "sentinel", "cluster"):
+            added = yaml.safe_load((DEPLOY / f"compose/{file}.yaml").read_text())["services"] if file else {}
+            services = chart.merged(base, added)
+            built = {service["image"]: service["build"] for service in services.values() if "build" in service}
+            for build in built.values():
+                self.assertTrue((DEPLOY / build["context"] / build["dockerfile"]).is_file(), build)
+            for name, service in services.items():
+                if service["image"] not in built:
+                    self.assertRegex(service["image"], r"^[\w./-]+:(?!latest$)[\w.-]+$", name)
 
     def test_compose_names_what_there_is(self):
         compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())

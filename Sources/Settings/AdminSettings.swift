@@ -21,7 +21,15 @@ public struct AdminSettings: Hashable, Sendable {
 
 extension AdminSettings {
   static func read(_ section: Section) -> AdminSettings? {
-    let tokenFile = section.text("token_file", "the path of a file")
+    let tokenFile = section.member("token_file")?.parsed("the path of a file that holds a token") {
+      path throws(Refusal) in
+      do throws(SecretFile.Fault) {
+        _ = try SecretFile.read(path)
+      } catch {
+        throw Refusal("names \(path), which \(error)")
+      }
+      return path
+    }
     let hosts = section.member("hosts")?.list("a list such as [semel.internal]", of: "a host name", hostName)
     guard let address = section.member("address") else {
       section.refuseMissing("address", "is missing: write host:port, such as 127.0.0.1:8081")

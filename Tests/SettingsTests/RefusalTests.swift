@@ -52,6 +52,10 @@ struct RefusalTests {
       "admin: {address: \"127.example.com:1\"}",
       "2:18: admin.address: can be reached from other machines: add a token_file, or listen on 127.0.0.1"
     ),
+    (
+      "admin: {address: \"127.0.0.1:1\", token_file: /nowhere}",
+      "2:45: admin.token_file: names /nowhere, which does not exist"
+    ),
     ("workers: two", "2:10: workers: must be a whole number from 0 to 1024"),
     ("workers: 1025", "2:10: workers: must be a whole number from 0 to 1024"),
     ("workers: -1", "2:10: workers: must be a whole number from 0 to 1024"),

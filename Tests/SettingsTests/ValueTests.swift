@@ -36,8 +36,11 @@ struct ValueTests {
   }
 
   @Test func `an operators' listener elsewhere takes a token`() throws {
-    let settings = try load(upstream + "admin: {address: \"0.0.0.0:1\", token_file: /run/t}")
-    #expect(settings.admin == AdminSettings(host: "0.0.0.0", port: 1, tokenFile: "/run/t"))
+    let directory = TemporaryDirectory()
+    let file = directory.file("token")
+    try "secret".write(toFile: file, atomically: true, encoding: .utf8)
+    let settings = try load(upstream + "admin: {address: \"0.0.0.0:1\", token_file: \"\(file)\"}")
+    #expect(settings.admin == AdminSettings(host: "0.0.0.0", port: 1, tokenFile: file))
     let named = try load(upstream + "admin: {address: '[::1]:1', hosts: [Semel.internal, localhost]}")
     #expect(named.admin?.hosts == ["semel.internal", "localhost"])
   }

@@ -13,16 +13,24 @@ extension ClaimLifecycle {
   }
 
   /// Decides on the verdict about the last attempt. The record is not touched without a verdict, nor by one about an
-  /// attempt that another one has followed.
+  /// attempt that another one has followed, or whose owner has come back to life and lost its response since.
   ///
-  /// - Parameter standing: The state of the record after the verdict; `nil` if it is not known.
-  public mutating func probed(_ verdict: ProbeVerdict, now standing: Standing? = nil) -> ProbedAction {
-    guard case .probing(let attempt) = state else {
+  /// - Parameters:
+  ///   - standing: The state of the record after the verdict; `nil` if it is not known.
+  ///   - elapsed: The time between the reply that led to the query and the look that found this state.
+  public mutating func probed(
+    _ verdict: ProbeVerdict, now standing: Standing? = nil, after elapsed: Milliseconds = 0
+  ) -> ProbedAction {
+    guard case .probing(let attempt, let age) = state else {
       preconditionFailure("ClaimLifecycle: probed without a probe")
     }
     hasProbed = true
     var isOutdated = false
-    if case .unknown(_, let latest) = standing { isOutdated = latest != attempt }
+    if case .unknown(let ageNow, let latest) = standing {
+      // The age of the same loss grows with the time, but for what the clocks' rates may differ.
+      let slack = Milliseconds(20 + elapsed.count / 100)
+      isOutdated = latest != attempt || ageNow + slack < age + elapsed
+    }
     guard verdict != .none, !isOutdated else {
       state = .ended
       return .refuse(

@@ -14,7 +14,9 @@ public struct ClaimLifecycle: ~Copyable {
     case following
     /// The record's outcome is unknown since this attempt, and the backend is being queried about it. Followed by
     /// `applying` or the end.
-    case probing(attempt: Int)
+    ///
+    /// `age`: the time since the loss.
+    case probing(attempt: Int, age: Milliseconds)
     /// The backend has stated what became of that attempt, and the record is being claimed to apply the verdict.
     /// Followed by `owning`, `settling`, `following` or the end.
     case applying(attempt: Int, ProbeVerdict)
@@ -144,7 +146,7 @@ extension ClaimLifecycle {
       state = .following
       return .wait(leaseLeft: leaseLeft)
     case .unknown(let age, let attempt) where mayProbe(age: age):
-      state = .probing(attempt: attempt)
+      state = .probing(attempt: attempt, age: age)
       return .probe(attempt: attempt)
     case .unknown(let age, _):
       state = .ended

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Platform
 import Telemetry
 import Wire
 
@@ -14,13 +15,15 @@ extension RequestRunner {
     guard let policy = call.route.policy.reconcile else {
       preconditionFailure("RequestRunner: a route reconciles without its query")
     }
+    let beganAt = BootInstant.now
     let response = await environment.reconciler.response(
       to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt))
     let verdict = policy.verdict(of: response, method: head.method)
     worker.metrics.add(Reconciliation(verdict), route: call.route.number)
     // Most queries find the record as it was. Claiming it by an outdated verdict would begin its `settle` anew.
+    let elapsed = BootInstant.now - beganAt
     let standing = verdict == .none ? nil : try? await worker.store.find(call.id)
-    switch call.lifecycle.probed(verdict, now: standing) {
+    switch call.lifecycle.probed(verdict, now: standing, after: elapsed) {
     case .refuse(let problem): throw duplicate(problem)
     case .claim(let takeOver):
       return await claim(request.changed(owner: worker.newOwner(), takeOver: takeOver), of: call)

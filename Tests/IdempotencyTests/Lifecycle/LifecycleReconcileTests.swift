@@ -66,6 +66,14 @@ struct LifecycleReconcileTests {
     #expect(problem.code == .outcomeUnknown && problem.isRetryable)
   }
 
+  @Test(arguments: [(Milliseconds(40_000), true), (39_990, true), (39_000, false), (31_000, false)])
+  func `a verdict from before a run that came back to life changes nothing`(age: Milliseconds, isSame: Bool) {
+    var lifecycle = Self.lifecycle()
+    _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
+    let action = lifecycle.probed(.absent, now: .unknown(age: age, attempt: 3), after: .seconds(10))
+    if case .claim = action { #expect(isSame) } else { #expect(!isSame) }
+  }
+
   @Test func `an applied outcome is stored, then replayed`() {
     var lifecycle = Self.applying(.applied(Self.outcome))
     guard case .adopt(_, let completion) = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {

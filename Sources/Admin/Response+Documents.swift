@@ -5,15 +5,27 @@ import Hummingbird
 struct AdminError: Error, HTTPResponseError {
   let status: HTTPResponse.Status
   let detail: String
+  /// The present state of the record that a change does not fit; `nil` if the refusal is for another reason.
+  var state: String?
+  /// The last attempt of that record.
+  var attempt: Int?
 
   init(_ status: HTTPResponse.Status, _ detail: String) {
     self.status = status
     self.detail = detail
   }
 
+  /// The problem document (RFC 9457), with two members of Semel's own.
+  private struct Problem: Encodable {
+    let title: String
+    let detail: String
+    let state: String?
+    let attempt: Int?
+  }
+
   func response(from request: Request, context: some RequestContext) throws -> Response {
-    Response.json(
-      ["title": status.reasonPhrase, "detail": detail], status: status, type: "application/problem+json")
+    let problem = Problem(title: status.reasonPhrase, detail: detail, state: state, attempt: attempt)
+    return Response.json(problem, status: status, type: "application/problem+json")
   }
 }
 

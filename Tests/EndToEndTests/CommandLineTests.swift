@@ -47,6 +47,8 @@ struct CommandLineTests {
     ["key", "resolve", "--not-applied", "--older-than", "soon", "--route", "a"],
     ["key", "resolve", "--applied", "--status", "201", "--older-than", "1h", "--route", "a"],
     ["key", "resolve", "--not-applied", "--yes", "--id", "a"],
+    ["key", "resolve", "--not-applied", "--attempt", "0", "--id", "a"],
+    ["key", "resolve", "--not-applied", "--attempt", "1", "--older-than", "1h", "--route", "a"],
     ["explain", "a", "POST"], ["explain", "a", "POST", "/b", "-H", "c"], ["explain", "a", "POST\n", "/b"],
     ["store", "stats"], ["store", "backup", "a"], ["init", "a", "b"], ["tail", "--last=-1"],
     ["conformance"], ["conformance", "http://127.0.0.1/"],

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -121,6 +122,46 @@ struct RecordStatementTests {
       expectExecuted(try await rig.order("a"))
       expectRefused(
         try await rig.order("d", path: "/other"), 409, "outcome_unknown", retryable: true)
+    }
+  }
+
+  /// Starts the resolution of all unknown outcomes of the route `orders`, which reads its confirmation from a file.
+  private func startBulk(_ rig: Rig, confirmedBy path: String) throws -> ManagedProcess {
+    try ManagedProcess([
+      "sh", "-c", "exec \"$@\" <\"$0\"", path, SemelProcess.binary, "key", "resolve", "--not-applied",
+      "--older-than", "0s", "--route", "orders", "--admin", rig.adminURL,
+    ])
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `of many, one that has run again since they were listed is left`(store: StoreKind) async throws {
+    let configuration = Configuration(
+      store: store, upstream: ["settle": "0s"], route: ["on_unknown": "retry"])
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      for key in ["a", "b"] {
+        expectRefused(try await rig.order(key), 502, "outcome_unknown", retryable: true)
+      }
+      let directory = TemporaryDirectory()
+      let path = directory.file("confirmation")
+      #expect(mkfifo(path, 0o600) == 0)
+      // Open for both, so that neither side's opening waits for the other's.
+      let confirmation = open(path, O_RDWR)
+      try #require(confirmation >= 0)
+      defer { close(confirmation) }
+      let bulk = try startBulk(rig, confirmedBy: path)
+      try await bulk.line(containing: "type 2 to resolve")
+      expectRefused(try await rig.order("a"), 502, "outcome_unknown", retryable: true)
+      #expect(write(confirmation, "2\n", 2) == 2)
+      #expect(try await bulk.exit() == .code(0), "\(bulk.errors)")
+      #expect(bulk.output.contains("1 resolved, 1 skipped"), "\(bulk.output)")
+      #expect(
+        bulk.errors.contains("another attempt has ended unknown since the list was made"), "\(bulk.errors)")
+      let left = try await rig.key(["show"] + Rig.selection("a")).output
+      #expect(left.contains(#""state" : "unknown""#) && left.contains(#""attempt" : 2"#), "\(left)")
+      let freed = try await rig.key(["show"] + Rig.selection("b")).output
+      #expect(freed.contains(#""state" : "released""#), "\(freed)")
+      withExtendedLifetime(directory) {}
     }
   }
 

@@ -110,6 +110,37 @@ struct RecordTests {
   }
 
   @Test(arguments: StoreKind.allCases)
+  func `a resolution is bound to the attempt that it names`(store: StoreKind) async throws {
+    let configuration = Configuration(
+      store: store, upstream: ["settle": "0s"], route: ["on_unknown": "retry"])
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders", inTurn: [.unanswered, .unanswered, Reply(201)])
+      for _ in 1...2 {
+        expectRefused(try await rig.order("a"), 502, "outcome_unknown", retryable: true)
+      }
+      let id = try #require(rig.backend.requests[0].requestID)
+      let earlier = try await rig.key(
+        ["resolve", "--not-applied", "--attempt", "1"] + Rig.selection("a"), ends: .code(1))
+      #expect(
+        earlier.errors.contains("attempt 1 is not the last one, attempt 2 is")
+          && earlier.errors.contains("this record is unknown"), "\(earlier.errors)")
+      try await rig.semel.process.line(containing: #""last_attempt":"2""#)
+      for (attempt, status) in [("1", 409), ("3", 409), ("0", 400), ("\"2\"", 400)] {
+        let refused = try await rig.semel.admin.send(
+          "POST", "/v1/records/\(id)/resolve", [("Content-Type", "application/json")],
+          body: #"{"outcome":"not_applied","attempt":\#(attempt)}"#)
+        #expect(refused.status == status && refused.text.contains("attempt"), "\(refused.text)")
+        let stated = refused.text.contains(#""attempt":2"#) && refused.text.contains(#""state":"unknown""#)
+        #expect(stated == (status == 409), "\(refused.text)")
+      }
+      #expect(try await rig.key(["show", "--id=\(id)"]).output.contains(#""state" : "unknown""#))
+      try await rig.key(["resolve", "--not-applied", "--attempt", "2", "--id=\(id)"])
+      expectExecuted(try await rig.order("a"))
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2", "3"])
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func `a forgotten key runs again, although its outcome was cached in the process`(store: StoreKind)
     async throws
   {

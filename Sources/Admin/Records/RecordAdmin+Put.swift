@@ -39,6 +39,9 @@ extension RecordAdmin {
         "\(identity.policy.name) takes batches: no item has the fingerprint of the payload given")
     }
     var resolution = statement.resolution
+    guard resolution.attempt == nil else {
+      throw AdminError(.badRequest, "what is put has no attempt yet: take attempt out of the resolution")
+    }
     resolution.route = identity.policy.name
     guard case .applied(let completion) = try resolution.resolution(among: routes) else {
       throw AdminError(.badRequest, "only what was applied can be put: what has no record runs anyway")

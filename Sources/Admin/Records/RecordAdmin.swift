@@ -180,12 +180,13 @@ public struct RecordAdmin: Sendable {
   ) async throws(AdminError) -> RecordDocument {
     let resolution = try document.resolution(among: await currentRoutes())
     let store = store
-    let amends = document.amend ?? false
+    let (amends, attempt) = (document.amend ?? false, document.attempt)
     let before = amends ? try await state(of: id) : nil
     let outcome = try await onLoop { () throws(StoreError) in
-      try await store.resolve(id, as: resolution, amending: amends)
+      try await store.resolve(id, as: resolution, amending: amends, attempt: attempt)
     }
     var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
+    if let attempt { details["attempt"] = "\(attempt)" }
     if let before { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
     switch outcome {
@@ -197,15 +198,11 @@ public struct RecordAdmin: Sendable {
       return try await show(id, warning)
     case .replaced: throw AdminError(.conflict, "another record has taken the place of this one")
     case .lost(let standing):
-      let state = RecordDocument(id, standing).state
-      details["refused"] = "the record is \(state)"
+      let record = RecordDocument(id, standing)
+      details["refused"] = "the record is \(record.state)"
+      if attempt != nil, let last = record.attempt { details["last_attempt"] = "\(last)" }
       audit("resolve", id, peer, details)
-      throw AdminError(
-        standing == .absent ? .notFound : .conflict,
-        amends
-          ? "only what an operator resolved can be amended, and before it is claimed again; this record is \(state)"
-          : "only an unknown outcome can be resolved (amend corrects what an operator said); this record is \(state)"
-      )
+      throw document.refusal(by: record)
     }
   }
 

@@ -27,8 +27,13 @@ struct ResolutionDocument: Decodable {
   var route: String?
   /// Whether an earlier resolution may be corrected.
   var amend: Bool?
+  /// The attempt that the statement is about; `nil` for the last one, whichever it is.
+  var attempt: Int?
 
   func resolution(among routes: [RoutePolicy]) throws(AdminError) -> Resolution {
+    guard attempt ?? 1 >= 1 else {
+      throw AdminError(.badRequest, "attempt must be the number of an attempt, which is 1 or more")
+    }
     guard outcome == .applied else {
       guard status == nil, headers == nil, body == nil, bodyBase64 == nil else {
         throw AdminError(.badRequest, "not_applied leaves no response: take status, headers and body out")
@@ -50,6 +55,27 @@ struct ResolutionDocument: Decodable {
       Completion(
         outcome: .kept(response), retention: policy?.retention ?? Self.day,
         remember: policy?.remember ?? Self.day))
+  }
+
+  /// The refusal of the statement by a record that stands as this document shows.
+  func refusal(by record: RecordDocument) -> AdminError {
+    var refusal = AdminError(
+      record.state == "absent" ? .notFound : .conflict,
+      "\(demand(on: record)); this record is \(record.state)")
+    refusal.state = record.state
+    refusal.attempt = record.attempt
+    return refusal
+  }
+
+  /// The condition of the statement that a record does not meet.
+  private func demand(on record: RecordDocument) -> String {
+    if let attempt, let last = record.attempt, attempt != last {
+      return
+        "attempt \(attempt) is not the last one, attempt \(last) is: look at that one before you state its outcome"
+    }
+    return amend == true
+      ? "only what an operator resolved can be amended, and before it is claimed again"
+      : "only an unknown outcome can be resolved (amend corrects what an operator said)"
   }
 
   /// A cookie is its first client's: a route replays it only where its owner says so.

@@ -180,12 +180,14 @@ public protocol RecordStore: Sendable {
   /// For the span `fence`, a mark keeps the record's owner from making it anew, whatever later owners do to the record.
   /// - Returns: False if there was no record.
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool
-  /// Ends an unknown record by an operator's decision. The outcome is `lost` if the record is not unknown.
+  /// Ends an unknown record by an operator's decision. The outcome is `lost` if the record is not unknown, or if its
+  /// last attempt is another one than the operator has decided about.
   ///
-  /// - Parameter amending: Whether to correct an earlier decision of an operator, if nobody has claimed the record
-  ///   since.
+  /// - Parameters:
+  ///   - amending: Whether to correct an earlier decision of an operator, if nobody has claimed the record since.
+  ///   - attempt: The attempt that the decision is about; `nil` for the last one, whichever it is.
   func resolve(
-    _ id: RecordID, as resolution: Resolution, amending: Bool
+    _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome
   /// Subscribes to the ends of a record. After the method has returned, no end is missed.
   func watch(_ id: RecordID) async throws(StoreError) -> Watch
@@ -211,8 +213,10 @@ extension RecordStore {
     try await markUnknown(claim, because: nil)
   }
 
-  public func resolve(_ id: RecordID, as resolution: Resolution) async throws(StoreError) -> OwnerOutcome {
-    try await resolve(id, as: resolution, amending: false)
+  public func resolve(
+    _ id: RecordID, as resolution: Resolution, amending: Bool = false
+  ) async throws(StoreError) -> OwnerOutcome {
+    try await resolve(id, as: resolution, amending: amending, attempt: nil)
   }
 }
 

@@ -30,14 +30,15 @@ extension RecordRules {
   /// - Parameters:
   ///   - successor: A new token of an operator, so that the owner which lost the response no longer holds the record.
   ///   - amending: Whether to correct an earlier decision of an operator, if nobody has claimed the record since.
+  ///   - attempt: The attempt that the decision is about; `nil` for the last one. Any other leaves the record as it is.
   public static func resolve(
-    _ entry: StoredEntry?, as resolution: Resolution, amending: Bool = false, successor: OwnerToken,
-    now: StoreInstant
+    _ entry: StoredEntry?, as resolution: Resolution, amending: Bool = false, attempt: Int? = nil,
+    successor: OwnerToken, now: StoreInstant
   ) -> RecordStep<OwnerOutcome> {
     let standing = find(entry, now: now)
-    guard case .record(var record) = entry, isResolvable(standing, record, amending: amending) else {
-      return RecordStep(.none, .lost(standing))
-    }
+    guard case .record(var record) = entry, isResolvable(standing, record, amending: amending),
+      attempt == nil || attempt == record.attempt
+    else { return RecordStep(.none, .lost(standing)) }
     record.owner = successor
     switch resolution {
     case .applied(let completion): record.state = .completed(StoredCompletion(completion, now: now))

@@ -85,10 +85,10 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
   }
 
   public func resolve(
-    _ id: RecordID, as resolution: Resolution, amending: Bool
+    _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome {
     try await measured(.resolve) { () throws(StoreError) in
-      try await base.resolve(id, as: resolution, amending: amending)
+      try await base.resolve(id, as: resolution, amending: amending, attempt: attempt)
     }
   }
 

@@ -73,10 +73,10 @@ public struct CachedStore<Base: RecordStore>: RecordStore {
   }
 
   public func resolve(
-    _ id: RecordID, as resolution: Resolution, amending: Bool
+    _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome {
     try await invalidating(id) { () throws(StoreError) in
-      try await base.resolve(id, as: resolution, amending: amending)
+      try await base.resolve(id, as: resolution, amending: amending, attempt: attempt)
     }
   }
 

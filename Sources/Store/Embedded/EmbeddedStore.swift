@@ -165,12 +165,13 @@ extension EmbeddedStore {
   }
 
   public func resolve(
-    _ id: RecordID, as resolution: Resolution, amending: Bool
+    _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome {
     let successor = OwnerToken.ofOperator()
     let stored = try await codec.encoded(resolution, of: id)
     let outcome = try await submit(id) {
-      RecordRules.resolve($0, as: stored, amending: amending, successor: successor, now: $1)
+      RecordRules.resolve(
+        $0, as: stored, amending: amending, attempt: attempt, successor: successor, now: $1)
     }
     return try await codec.decoded(outcome, of: id, nil)
   }

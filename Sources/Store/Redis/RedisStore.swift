@@ -335,7 +335,7 @@ public struct RedisStore: RecordStore {
   }
 
   public func resolve(
-    _ id: RecordID, as resolution: Resolution, amending: Bool
+    _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome {
     let token = OwnerToken.ofOperator()
     var completion: Completion?
@@ -355,6 +355,7 @@ public struct RedisStore: RecordStore {
       writer.argument { $0.digest(id.digest) }
       writer.argument(amending ? "amend" : "")
       writer.argument(deadline.milliseconds)
+      writer.argument(attempt.map(String.init) ?? "")
     }
     erase(after: reply, of: id)
     let outcome = try await outcome(of: reply, id)

@@ -310,6 +310,19 @@ struct RecordRulesTests {
     let refused = RecordRules.resolve(live, as: .notApplied, successor: Self.theirs, now: Self.now)
     #expect(refused == RecordStep(.none, .lost(.inFlight(leaseLeft: 1, attempt: 3))))
   }
+
+  @Test(arguments: [2, 4])
+  func `resolving another attempt than the last leaves the record`(attempt: Int) {
+    let entry = Self.entry(.unknown(since: Self.now))
+    for amends in [false, true] {
+      let step = RecordRules.resolve(
+        entry, as: .notApplied, amending: amends, attempt: attempt, successor: Self.theirs, now: Self.now)
+      #expect(step == RecordStep(.none, .lost(.unknown(age: 0, attempt: 3))))
+    }
+    let step = RecordRules.resolve(
+      entry, as: .notApplied, attempt: 3, successor: Self.theirs, now: Self.now)
+    #expect(step.outcome == .done)
+  }
 }
 
 extension ClaimOutcome {

@@ -83,7 +83,7 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool { throw Self.away }
 
   func resolve(
-    _ id: RecordID, as resolution: Resolution, amending: Bool
+    _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome {
     throw Self.away
   }

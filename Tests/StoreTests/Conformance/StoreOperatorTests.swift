@@ -251,6 +251,35 @@ struct StoreOperatorTests {
     }
   }
 
+  @Test(arguments: StoreUnderTest.all, [false, true])
+  func `a resolution of another attempt than the last one changes nothing`(
+    _ kind: StoreUnderTest, isMarked: Bool
+  ) async throws {
+    try await kind.run { store, other async throws in
+      let first = try await store.lapsed()
+      let again = Samples.again(first, takeOver: .afterSettle(0))
+      let second = try await other.granted(isMarked ? again : again.changed(lease: 30))
+      if isMarked { #expect(try await other.markUnknown(second) == .done) }
+      try await store.until(first.id) { $0.name == .unknown }
+      let applied = Resolution.applied(Samples.completion())
+      for (attempt, amends) in [(1, false), (1, true), (3, false)] {
+        for resolution in [applied, .notApplied] {
+          let refused = try await store.resolve(
+            first.id, as: resolution, amending: amends, attempt: attempt)
+          guard case .lost(.unknown(_, 2)) = refused else { throw Unexpected(what: "\(refused)") }
+        }
+      }
+      // The owner that lost the response still holds the record.
+      #expect(try await other.markUnknown(second) == .done)
+      #expect(try await store.resolve(first.id, as: .notApplied, amending: false, attempt: 2) == .done)
+      #expect(try await other.find(first.id) == .released(attempt: 2))
+      let early = try await store.resolve(first.id, as: applied, amending: true, attempt: 1)
+      #expect(early.lost == .released)
+      #expect(try await store.resolve(first.id, as: applied, amending: true, attempt: 2) == .done)
+      #expect(try await other.find(first.id).name == .completed)
+    }
+  }
+
   @Test(arguments: StoreUnderTest.all)
   func `a record that is not unknown cannot be resolved`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in

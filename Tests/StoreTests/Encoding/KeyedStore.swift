@@ -66,9 +66,9 @@ struct KeyedStore<Base: RecordStore>: RecordStore {
   }
 
   func resolve(
-    _ id: RecordID, as resolution: Resolution, amending: Bool
+    _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome {
-    try await base.resolve(id, as: resolution, amending: amending)
+    try await base.resolve(id, as: resolution, amending: amending, attempt: attempt)
   }
 
   func watch(_ id: RecordID) async throws(StoreError) -> Base.Watch { try await base.watch(id) }

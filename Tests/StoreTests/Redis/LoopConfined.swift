@@ -58,10 +58,10 @@ struct LoopConfined: RecordStore {
   }
 
   func resolve(
-    _ id: RecordID, as resolution: Resolution, amending: Bool
+    _ id: RecordID, as resolution: Resolution, amending: Bool, attempt: Int?
   ) async throws(StoreError) -> OwnerOutcome {
     try await context.run { () async throws(StoreError) in
-      try await store.resolve(id, as: resolution, amending: amending)
+      try await store.resolve(id, as: resolution, amending: amending, attempt: attempt)
     }
   }
 

@@ -37,6 +37,17 @@ struct AdminCall: ParsableArguments {
   }
 
   func send(_ method: String, _ path: String, body: [UInt8]? = nil) throws -> Data {
+    let response = try exchange(method, path, body: body)
+    guard 200..<300 ~= response.status else {
+      printRefusal(response)
+      throw ExitCode.failure
+    }
+    return Data(response.body)
+  }
+
+  /// Sends a request and returns the response, whatever its status. Prints the reason and ends the command if there is
+  /// none.
+  func exchange(_ method: String, _ path: String, body: [UInt8]? = nil) throws -> HTTPCall.Response {
     var call = HTTPCall(url: url + path)
     call.method = method
     call.body = body
@@ -45,18 +56,17 @@ struct AdminCall: ParsableArguments {
     if let tokenPath {
       call.fields.append("Authorization: Bearer \(try ConfigurationFile.secret(at: tokenPath).revealed)")
     }
-    let response: HTTPCall.Response
     do {
-      response = try call.send()
+      return try call.send()
     } catch {
       Self.printUnreachable(url, error)
       throw ExitCode.failure
     }
-    guard 200..<300 ~= response.status else {
-      StandardError.print("semel: \(response.status == 401 ? tokenAdvice : Self.reason(response))")
-      throw ExitCode.failure
-    }
-    return Data(response.body)
+  }
+
+  /// Prints the listener's reason to refuse a request.
+  func printRefusal(_ response: HTTPCall.Response) {
+    StandardError.print("semel: \(response.status == 401 ? tokenAdvice : Self.reason(response))")
   }
 
   /// The way out where the listener does not take the token, or misses one.

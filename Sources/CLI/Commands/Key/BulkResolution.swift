@@ -1,4 +1,5 @@
 import ArgumentParser
+import Calls
 import Foundation
 
 /// The resolution of many unknown outcomes as not applied: counted, confirmed, and then made one by one, each with its
@@ -47,20 +48,60 @@ struct BulkResolution {
     return readLine()?.trimmingCharacters(in: .whitespaces) == "\(count)"
   }
 
+  /// The end of one record's resolution.
+  private enum End {
+    case resolved
+    /// Another attempt has been made since the record was listed. Nobody has looked at that one, so it is left.
+    case skipped
+    /// The record has an outcome by now, or the store is away.
+    case failed
+  }
+
   private func resolve(_ records: ArraySlice<RecordList.Record>) throws {
-    var (resolved, failed) = (0, 0)
+    var (resolved, skipped, failed) = (0, 0, 0)
     for record in records {
-      do {
-        _ = try call.send(
-          "POST", "/v1/records/\(RecordSelection.escaped(record.id))/resolve",
-          OutcomeStatement.Resolution(outcome: "not_applied"))
-        resolved += 1
-      } catch is ExitCode {
-        // The reason is printed. The record has an outcome by now, or the store is away.
-        failed += 1
+      switch try resolve(record) {
+      case .resolved: resolved += 1
+      case .skipped: skipped += 1
+      case .failed: failed += 1
       }
     }
-    print("\(resolved) resolved" + (failed > 0 ? ", \(failed) not" : ""))
+    let left = [(skipped, "skipped"), (failed, "not")].filter { $0.0 > 0 }.map { ", \($0) \($1)" }
+    print("\(resolved) resolved" + left.joined())
     if failed > 0 { throw ExitCode.failure }
+  }
+
+  /// Resolves the attempt that was listed, and prints the reason if it does not.
+  private func resolve(_ record: RecordList.Record) throws -> End {
+    let statement = OutcomeStatement.Resolution(outcome: "not_applied", attempt: record.attempt)
+    let response: HTTPCall.Response
+    do {
+      response = try call.exchange(
+        "POST", "/v1/records/\(RecordSelection.escaped(record.id))/resolve",
+        body: Array(try JSONEncoder().encode(statement)))
+    } catch is ExitCode {
+      return .failed
+    }
+    if 200..<300 ~= response.status { return .resolved }
+    guard let change = Self.change(of: record, by: response) else {
+      call.printRefusal(response)
+      return .failed
+    }
+    StandardError.print("semel: \(record.id) is skipped: \(change)")
+    return .skipped
+  }
+
+  /// The change of the record that a refusal shows; `nil` if its last attempt is the one that was listed.
+  private static func change(of record: RecordList.Record, by response: HTTPCall.Response) -> String? {
+    struct Refusal: Decodable {
+      let state: String
+      let attempt: Int
+    }
+    guard let refusal = try? JSONDecoder().decode(Refusal.self, from: Data(response.body)),
+      let attempt = record.attempt, refusal.attempt != attempt
+    else { return nil }
+    return refusal.state == "unknown"
+      ? "another attempt has ended unknown since the list was made"
+      : "another attempt has been made since the list was made, and the record is \(refusal.state)"
   }
 }

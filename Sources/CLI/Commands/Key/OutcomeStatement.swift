@@ -27,6 +27,7 @@ struct OutcomeStatement: ParsableArguments {
     var body_base64: String?
     var route: String?
     var amend: Bool?
+    var attempt: Int?
   }
 
   /// The statement that the request was applied, with this response.

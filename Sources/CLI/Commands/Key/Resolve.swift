@@ -10,10 +10,14 @@ extension Key {
         --applied: the backend did run it, and later deliveries get a response with this status, these headers and \
         this body. --not-applied: it did not, and the next delivery runs.
 
+        --attempt binds the statement to the attempt that you have looked at, as key show and key list number it: if \
+        another delivery has run since, nothing is changed. Without it the statement is about the last attempt, \
+        whichever that is by then.
+
         With --older-than and --route (or --all-routes) in place of a record, --not-applied is for all unknown \
-        outcomes of the route that are older: they are counted first, and no more than 1,000 are resolved at once. A \
-        record names the route of its latest attempt; records of an earlier version, which do not, are left as they \
-        are, and counted.
+        outcomes of the route that are older: they are counted first, and no more than 1,000 are resolved at once. One of \
+        which another attempt has been made since it was listed is left, and reported as skipped. A record names the \
+        route of its latest attempt; records of an earlier version, which do not, are left as they are, and counted.
         """)
 
     @Flag(help: "The backend did run it.")
@@ -24,6 +28,9 @@ extension Key {
 
     @Flag(help: "Correct an earlier resolution; an outcome that is still unknown may be resolved, too.")
     var amend = false
+
+    @Option(help: "Only if this attempt is the record's last one.")
+    var attempt: Int?
 
     @OptionGroup var outcome: OutcomeStatement
 
@@ -47,12 +54,18 @@ extension Key {
       guard !applied || outcome.status != nil else {
         throw ValidationError("give the --status that later deliveries get")
       }
+      guard attempt ?? 1 >= 1 else {
+        throw ValidationError("--attempt is the number of an attempt, 1 or more")
+      }
       guard let olderThan else {
         guard !allRoutes, !yes else { throw ValidationError("--all-routes and --yes go with --older-than") }
         return try record.requireOne()
       }
       guard TimeText.seconds(olderThan) != nil else {
         throw ValidationError("--older-than is a time with its unit, such as 90s, 1h or 2d")
+      }
+      guard attempt == nil else {
+        throw ValidationError("--attempt goes with one record; --older-than takes each one's as it is listed")
       }
       guard notApplied, !amend, record.isRouteAlone || record.isEmpty,
         allRoutes == (record.route == nil)
@@ -69,6 +82,7 @@ extension Key {
         applied
         ? try outcome.applied(route: record.route) : OutcomeStatement.Resolution(outcome: "not_applied")
       if amend { resolution.amend = true }
+      resolution.attempt = attempt
       let place = try record.place(by: call)
       AdminCall.showChange(try call.send("POST", place + "/resolve", resolution))
     }

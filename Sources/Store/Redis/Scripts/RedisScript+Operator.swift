@@ -53,7 +53,8 @@ extension RedisScript {
     """
 
   /// The arguments: 1 a new token, 2 the new state, 3 span, 4 remember, 5 ` STATUS` and the location or the response,
-  /// 6 the flags of the outcome or empty, 7 the channel of invalidations, 8 the ID, 9 `amend` or empty, 10 deadline.
+  /// 6 the flags of the outcome or empty, 7 the channel of invalidations, 8 the ID, 9 `amend` or empty, 10 deadline,
+  /// 11 the attempt that the decision is about, or empty for the last one.
   ///
   /// After its deadline the script changes nothing, because it would end a later attempt's unknown outcome. The first half
   /// of an operator's token identifies it as one (`OwnerToken.ofOperator`). If the amended record has a response of its own
@@ -67,7 +68,8 @@ extension RedisScript {
       local age = now - since - span
       local open = (state == 'unknown' or state == 'in_flight' and age >= 0) and age < tonumber(unknown)
       local ended = state == 'completed' and age < 0 or state == 'released' and age < tonumber(remember)
-      if open or ended and ARGV[9] == 'amend' and string.sub(owner, 1, 16) == string.sub(ARGV[1], 1, 16) then
+      local amends = ARGV[9] == 'amend' and string.sub(owner, 1, 16) == string.sub(ARGV[1], 1, 16)
+      if (open or ended and amends) and (ARGV[11] == '' or ARGV[11] == attempt) then
         local place = string.find(flags, 'k', 1, true) and 'r' or string.find(flags, 'b', 1, true) and 'r:' .. owner
         flags = string.gsub(flags, '[-okebx]', '') .. ARGV[6]
         local live = tonumber(remember)

@@ -65,7 +65,7 @@ enum RedisScript: Int, CaseIterable {
     case .markUnknown: (1, 4)
     case .find: (1, 0)
     case .forget: (1, 5)
-    case .resolve: (1, 10)
+    case .resolve: (1, 11)
     case .list: (0, 4)
     case .search: (0, 7)
     case .fact: (1, 3)

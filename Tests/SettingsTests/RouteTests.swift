@@ -321,6 +321,51 @@ struct WarningTests {
     }
   }
 
+  /// The warnings of a file with two routes, of which the first has these members.
+  private func takeOverWarnings(
+    _ members: String, settle: String = "30s", defaults: String = ""
+  ) throws -> [String] {
+    try warnings(
+      """
+      shutdown_grace: 1h
+      upstreams: {backend: {url: "http://h", response_timeout: 2m, settle: \(settle)}}
+      defaults: {caller: {parts: [address]}\(defaults)}
+      routes: [{name: r, match: {path: /r}\(members)}, {name: s, match: {path: /s}}]
+      """)
+  }
+
+  @Test func `a lease that lapses before a run may be over is warned of`() throws {
+    let text =
+      "with on_unknown: retry, a lease of 30s is shorter than the response_timeout of 2m: where a node ends in the "
+      + "middle of a request, the lease lapses and settle (30s) counts from then on, so that the request may run again "
+      + "1m after it began, while its first run is still under way; write lease: 2m or more, or settle: 2m or more at "
+      + "upstreams.backend"
+    #expect(
+      try takeOverWarnings(", on_unknown: retry") == ["semel.yaml:4:51: routes[0].on_unknown: \(text)"])
+    let reconcile = ", lease: 119s, on_unknown: reconcile, reconcile: {path: \"/o/{request_id}\"}"
+    let found = try takeOverWarnings(reconcile, settle: "119s")
+    #expect(found.map { $0.contains("routes[0].lease: with on_unknown: reconcile") } == [true])
+    for members in [
+      "", ", on_unknown: hold", ", on_unknown: retry, lease: 2m",
+      ", on_unknown: retry, response_timeout: 30s",
+    ] {
+      #expect(try takeOverWarnings(members).isEmpty, "\(members)")
+    }
+    #expect(try takeOverWarnings(", on_unknown: retry", settle: "2m").isEmpty)
+  }
+
+  @Test func `a lease that lapses too early is warned of once for all that inherit it`() throws {
+    let inherited = try takeOverWarnings("", defaults: ", on_unknown: retry")
+    #expect(inherited.map { $0.contains("defaults.on_unknown: with") } == [true])
+    let own = try takeOverWarnings(", lease: 1m", defaults: ", on_unknown: retry")
+    #expect(
+      own.map { $0.contains("defaults.on_unknown: with") || $0.contains("routes[0].lease: with") } == [
+        true, true,
+      ])
+    let long = try takeOverWarnings(", lease: 1m", defaults: ", on_unknown: retry, lease: 2m")
+    #expect(long.map { $0.contains("routes[0].lease: with") } == [true])
+  }
+
   @Test func `a grace shorter than a response may take is reported`() throws {
     let warning = "30s is shorter than the longest response_timeout, 1m: a stop may leave requests unknown"
     #expect(

@@ -19,9 +19,9 @@ struct RouteReader {
   /// Reads `defaults`, then `routes`.
   func read(_ document: Section) -> [RoutePolicy] {
     var defaults = RouteDraft()
-    var callerOfDefaults: Value?
+    var inherited = InheritedMembers()
     document.section("defaults") { section in
-      callerOfDefaults = section["caller"]
+      inherited = InheritedMembers(caller: section["caller"], onUnknown: section["on_unknown"])
       section.refuse(["name", "match"], "belongs to a single route; take it out of the defaults")
       defaults.read(section)
       check(defaults, section)
@@ -32,19 +32,37 @@ struct RouteReader {
     for item in items {
       item.section { section in
         let policy = self.read(section, over: defaults, lines: &lines)
-        let warnings = policy.callerWarnings(requestsCertificates: requestsCertificates)
-        if !warnings.isEmpty {
-          let caller = section["caller"] ?? callerOfDefaults
-          for warning in warnings { caller?.warn(warning) }
-          // The warning about the defaults is given once, however many routes inherit it.
-          if section["caller"] == nil { callerOfDefaults = nil }
-        }
-        for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
+        warn(of: policy, section, item, &inherited)
         read.append((policy, item))
       }
     }
     refuseShadowed(read.filter { !$0.place.hasFault })
     return read.map(\.policy)
+  }
+
+  /// The members of `defaults` that nothing has been warned of. A warning about the defaults is given once, however many
+  /// routes inherit it.
+  private struct InheritedMembers {
+    var caller: Value?
+    var onUnknown: Value?
+  }
+
+  /// Warns of the doubts about a route, each at the member that it is about.
+  private func warn(
+    of policy: RoutePolicy, _ section: Section, _ item: Value, _ inherited: inout InheritedMembers
+  ) {
+    let warnings = policy.callerWarnings(requestsCertificates: requestsCertificates)
+    if !warnings.isEmpty {
+      let caller = section["caller"] ?? inherited.caller
+      for warning in warnings { caller?.warn(warning) }
+      if section["caller"] == nil { inherited.caller = nil }
+    }
+    for warning in policy.keyWarnings { (section["key"] ?? item).warn(warning) }
+    if let warning = policy.takeOverWarning, !item.hasFault {
+      let member = section["lease"] ?? section["on_unknown"] ?? section["response_timeout"]
+      (member ?? inherited.onUnknown)?.warn(warning)
+      if member == nil { inherited.onUnknown = nil }
+    }
   }
 
   /// Refuses a route that never matches, since the requests that it should protect would go unprotected unnoticed.

@@ -4,6 +4,8 @@ import asyncio
 import collections
 import dataclasses
 
+import settings
+
 
 @dataclasses.dataclass
 class Trouble:
@@ -103,7 +105,9 @@ class Pair:
             self.relay.log("ghost")
             self.is_ghost = True
             self.near.transport.abort()
-            asyncio.get_running_loop().call_later(dice.uniform(0.01, trouble.longest), self.haunt, data)
+            # What comes after `settle`, no settings can make up for.
+            longest = min(trouble.longest, settings.SETTLE - 0.1)
+            asyncio.get_running_loop().call_later(dice.uniform(0.01, longest), self.haunt, data)
             return None
         return self.send(self.far, data)
 

@@ -186,7 +186,7 @@ public struct RecordAdmin: Sendable {
       try await store.resolve(id, as: resolution, amending: amends, attempt: attempt)
     }
     var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
-    if let attempt { details["attempt"] = "\(attempt)" }
+    if let attempt { details["attempt"] = .stringConvertible(attempt) }
     if let before { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
     switch outcome {
@@ -200,7 +200,7 @@ public struct RecordAdmin: Sendable {
     case .lost(let standing):
       let record = RecordDocument(id, standing)
       details["refused"] = "the record is \(record.state)"
-      if attempt != nil, let last = record.attempt { details["last_attempt"] = "\(last)" }
+      if attempt != nil, let last = record.attempt { details["last_attempt"] = .stringConvertible(last) }
       audit("resolve", id, peer, details)
       throw document.refusal(by: record)
     }

@@ -40,7 +40,7 @@ extension OracleSettings {
     guard !body.isEmpty else { return "no JSON: the body is empty" }
     let index = JSONReader.fault(in: body) ?? body.count
     guard index < body.count else { return "no JSON: it ends within a value, after \(body.count) bytes" }
-    // What cannot be printed must not steer the reader's terminal.
+    // Bytes that cannot be printed must not steer the reader's terminal.
     let shown = body[index...].prefix(maxShown).map { 0x20..<0x7F ~= $0 ? $0 : UInt8(ascii: "?") }
     return "no JSON: at byte \(index) it reads \(String(decoding: shown, as: UTF8.self))"
   }

@@ -96,7 +96,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   private func markUnknown(_ leases: [LeaseKeeper<Store>]) async {
     let marks = Countdown(leases.count, timers: context.timers)
     for lease in leases {
-      // What is not sent yet must not be sent after another delivery was told that its outcome is unknown.
+      // A request that is not sent yet must not follow another delivery's refusal because its outcome is unknown.
       lease.permit.revoke()
       lease.stopRenewing()
       context.task { [self] in

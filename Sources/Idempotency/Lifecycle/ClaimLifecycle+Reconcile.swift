@@ -12,32 +12,53 @@ extension ClaimLifecycle {
     case refuse(Problem)
   }
 
+  /// A look at the record after the verdict.
+  public struct Look: Sendable {
+    public var standing: Standing
+    public var beganAt: BootInstant
+    public var endedAt: BootInstant
+
+    public init(_ standing: Standing, from beganAt: BootInstant, to endedAt: BootInstant) {
+      self.standing = standing
+      self.beganAt = beganAt
+      self.endedAt = endedAt
+    }
+  }
+
   /// Decides on the verdict about the last attempt. The record is not touched without a verdict, nor by one about an
   /// attempt that another one has followed, or whose owner has come back to life and lost its response since.
   ///
   /// - Parameters:
-  ///   - standing: The state of the record after the verdict; `nil` if it is not known.
-  ///   - elapsed: The time between the reply that led to the query and the look that found this state.
+  ///   - look: A look at the record after the verdict; `nil` if there was none, or it failed.
+  ///   - seenAt: The moment of the reply that led to the query.
   public mutating func probed(
-    _ verdict: ProbeVerdict, now standing: Standing? = nil, after elapsed: Milliseconds = 0
+    _ verdict: ProbeVerdict, look: Look?, seenAt: BootInstant
   ) -> ProbedAction {
     guard case .probing(let attempt, let age) = state else {
       preconditionFailure("ClaimLifecycle: probed without a probe")
     }
     hasProbed = true
-    var isOutdated = false
-    if case .unknown(let ageNow, let latest) = standing {
-      // The age of the same loss grows with the time, but for what the clocks' rates may differ.
-      let slack = Milliseconds(20 + elapsed.count / 100)
-      isOutdated = latest != attempt || ageNow + slack < age + elapsed
-    }
-    guard verdict != .none, !isOutdated else {
+    let seen = ClaimRequest.SeenLoss(age: age, seenAt: seenAt)
+    guard verdict != .none, let look, let takeOver = takeOver(after: look, of: attempt, seen) else {
       state = .ended
       return .refuse(
         .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: route.policy.upstream.settle)))
     }
     state = .applying(attempt: attempt, verdict)
-    return .claim(.afterSettle(route.policy.upstream.settle))
+    return .claim(takeOver)
+  }
+
+  /// The condition under which a verdict may be applied; `nil` if it is outdated.
+  private func takeOver(
+    after look: Look, of attempt: Int, _ seen: ClaimRequest.SeenLoss
+  ) -> ClaimRequest.TakeOver? {
+    // A record that is free is claimed under any condition. What is not unknown now is no longer what the verdict is about.
+    guard case .unknown(let age, let latest) = look.standing else { return .never }
+    // If this process stood still under its look, nothing tells when the look was.
+    let wasPrompt = look.endedAt - look.beganAt < Milliseconds(age.count / 2)
+    guard latest == attempt, age >= seen.minAge(at: look.beganAt), wasPrompt else { return nil }
+    return .ofLoss(
+      ClaimRequest.SeenLoss(age: age, seenAt: look.endedAt), afterSettle: route.policy.upstream.settle)
   }
 
   /// Decides on a claim that was granted after the verdict about an attempt.

@@ -2,14 +2,6 @@
 ///
 /// It is a class, so that it is not copied into the frame of every step that uses it.
 public final class ClaimRequest: Sendable {
-  /// The condition for taking over a record of unknown outcome.
-  public enum TakeOver: Sendable, Equatable {
-    /// The record is never taken over: `on_unknown: hold`.
-    case never
-    /// The record may be taken over when this time has passed since the loss: `on_unknown: retry`.
-    case afterSettle(Milliseconds)
-  }
-
   public let id: RecordID
   public let owner: OwnerToken
   public let fingerprint: Fingerprint

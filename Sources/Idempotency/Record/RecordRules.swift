@@ -8,6 +8,9 @@
 /// change both.
 public enum RecordRules {
   /// Claims the record for a new owner.
+  ///
+  /// A store whose commands may be copied on their way refuses as late what an owner sends that has released the record,
+  /// or whose record was forgotten: see `RedisScript.claimSource`.
   public static func claim(
     _ entry: StoredEntry?, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant
   ) -> RecordStep<ClaimOutcome> {
@@ -41,7 +44,7 @@ public enum RecordRules {
     case .released:
       return grant(next(record, request, now: now), request, now: now, requestedAt: requestedAt)
     case .unknown(let age, _):
-      guard case .afterSettle(let settle) = request.takeOver, age >= settle else {
+      guard let minAge = request.takeOver.minAge(at: requestedAt), age >= minAge else {
         return RecordStep(.none, .taken(standing))
       }
       var record = next(record, request, now: now)

@@ -15,19 +15,24 @@ extension RequestRunner {
     guard let policy = call.route.policy.reconcile else {
       preconditionFailure("RequestRunner: a route reconciles without its query")
     }
-    let beganAt = BootInstant.now
+    let seenAt = BootInstant.now
     let response = await environment.reconciler.response(
       to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt))
     let verdict = policy.verdict(of: response, method: head.method)
     worker.metrics.add(Reconciliation(verdict), route: call.route.number)
     // Most queries find the record as it was. Claiming it by an outdated verdict would begin its `settle` anew.
-    let elapsed = BootInstant.now - beganAt
-    let standing = verdict == .none ? nil : try? await worker.store.find(call.id)
-    switch call.lifecycle.probed(verdict, now: standing, after: elapsed) {
+    let look = verdict == .none ? nil : await look(at: call.id)
+    switch call.lifecycle.probed(verdict, look: look, seenAt: seenAt) {
     case .refuse(let problem): throw duplicate(problem)
     case .claim(let takeOver):
       return await claim(request.changed(owner: worker.newOwner(), takeOver: takeOver), of: call)
     }
+  }
+
+  private func look(at id: RecordID) async -> ClaimLifecycle.Look? {
+    let beganAt = BootInstant.now
+    guard let standing = try? await worker.store.find(id) else { return nil }
+    return ClaimLifecycle.Look(standing, from: beganAt, to: .now)
   }
 
   private func query(_ policy: ReconcilePolicy, of call: KeyedCall) -> ProbeQuery {

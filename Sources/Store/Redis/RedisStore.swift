@@ -75,7 +75,7 @@ public struct RedisStore: RecordStore {
   }
 
   private func mayTakeOver(_ request: ClaimRequest) -> Bool {
-    guard case .afterSettle(let settle) = request.takeOver else { return true }
+    guard let settle = request.takeOver.settle else { return true }
     return subscriber.alarm.mayTakeOver(after: max(request.lease, settle))
   }
 

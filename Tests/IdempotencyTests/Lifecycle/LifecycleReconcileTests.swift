@@ -23,11 +23,23 @@ struct LifecycleReconcileTests {
       Issue.record("the backend was not queried")
       return lifecycle
     }
-    guard case .claim(.afterSettle(.seconds(30))) = lifecycle.probed(verdict) else {
+    let same = Standing.unknown(age: .seconds(30), attempt: 3)
+    guard case .claim(.ofLoss(_, afterSettle: .seconds(30))) = probed(&lifecycle, verdict, same) else {
       Issue.record("the verdict was not applied")
       return lifecycle
     }
     return lifecycle
+  }
+
+  /// The moment at which the loss was seen that led to the query.
+  private static let start = BootInstant(nanoseconds: 0)
+
+  private static func probed(
+    _ lifecycle: inout ClaimLifecycle, _ verdict: ProbeVerdict, _ standing: Standing,
+    after elapsed: Milliseconds = 0, taking span: Milliseconds = 0
+  ) -> ClaimLifecycle.ProbedAction {
+    let look = ClaimLifecycle.Look(standing, from: start + elapsed, to: start + elapsed + span)
+    return lifecycle.probed(verdict, look: look, seenAt: start)
   }
 
   private static func claim(
@@ -48,7 +60,7 @@ struct LifecycleReconcileTests {
   @Test func `without a verdict the delivery is refused, and may come again`() {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
-    guard case .refuse(let problem) = lifecycle.probed(.none) else {
+    guard case .refuse(let problem) = lifecycle.probed(.none, look: nil, seenAt: Self.start) else {
       Issue.record("an unknown outcome was decided without a verdict")
       return
     }
@@ -59,18 +71,69 @@ struct LifecycleReconcileTests {
   func `a verdict about an attempt that another one has followed changes nothing`(verdict: ProbeVerdict) {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
-    guard case .refuse(let problem) = lifecycle.probed(verdict, now: .unknown(age: 5, attempt: 4)) else {
+    let next = Standing.unknown(age: .seconds(30), attempt: 4)
+    guard case .refuse(let problem) = Self.probed(&lifecycle, verdict, next) else {
       Issue.record("an outdated verdict was applied")
       return
     }
     #expect(problem.code == .outcomeUnknown && problem.isRetryable)
   }
 
+  @Test func `a verdict without a look at the record changes nothing`() {
+    var lifecycle = Self.lifecycle()
+    _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
+    guard case .refuse = lifecycle.probed(.absent, look: nil, seenAt: Self.start) else {
+      Issue.record("a verdict was applied to nobody knows what")
+      return
+    }
+  }
+
+  @Test(arguments: [(Milliseconds(14_999), true), (15_000, false)])
+  func `a look that stood still for half of the loss's age tells nothing`(span: Milliseconds, isPrompt: Bool)
+  {
+    var lifecycle = Self.lifecycle()
+    let same = Standing.unknown(age: .seconds(30), attempt: 3)
+    _ = lifecycle.claimed(.taken(same))
+    if case .claim = Self.probed(&lifecycle, .absent, same, taking: span) {
+      #expect(isPrompt)
+    } else {
+      #expect(!isPrompt)
+    }
+  }
+
+  @Test(arguments: [
+    Standing.inFlight(leaseLeft: 1, attempt: 3), .released(attempt: 3), .absent, .expired(attempt: 3),
+  ])
+  func `what is not unknown any more is not taken over by a verdict`(_ standing: Standing) {
+    var lifecycle = Self.lifecycle()
+    _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
+    guard case .claim(.never) = Self.probed(&lifecycle, .absent, standing) else {
+      Issue.record("the record might be taken over by an outdated verdict")
+      return
+    }
+  }
+
+  @Test func `only the loss that was seen is taken over, however long the delivery stands still`() {
+    var lifecycle = Self.lifecycle()
+    let same = Standing.unknown(age: .seconds(30), attempt: 3)
+    _ = lifecycle.claimed(.taken(same))
+    guard case .claim(let takeOver) = Self.probed(&lifecycle, .absent, same, after: 0, taking: 10) else {
+      Issue.record("the verdict was not applied")
+      return
+    }
+    let seenAt = Self.start + 10
+    #expect(takeOver.minAge(at: seenAt) == .seconds(30))
+    // The loss is 130 s old by then. One that the stand-still has hidden is at most 100 s old.
+    let minAge = takeOver.minAge(at: seenAt + .seconds(100))
+    #expect(minAge.map { $0 > .seconds(100) && $0 < .seconds(130) } == true)
+  }
+
   @Test(arguments: [(Milliseconds(40_000), true), (39_990, true), (39_000, false), (31_000, false)])
   func `a verdict from before a run that came back to life changes nothing`(age: Milliseconds, isSame: Bool) {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
-    let action = lifecycle.probed(.absent, now: .unknown(age: age, attempt: 3), after: .seconds(10))
+    let standing = Standing.unknown(age: age, attempt: 3)
+    let action = Self.probed(&lifecycle, .absent, standing, after: .seconds(10))
     if case .claim = action { #expect(isSame) } else { #expect(!isSame) }
   }
 
@@ -152,7 +215,7 @@ struct LifecycleReconcileTests {
     _ = lifecycle.responded(status: 201, steering: Steering())
     _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 1, attempt: 3)))
     _ = lifecycle.claimed(.taken(.unknown(age: .seconds(30), attempt: 3)))
-    _ = lifecycle.probed(.absent)
+    _ = Self.probed(&lifecycle, .absent, .unknown(age: .seconds(30), attempt: 3))
     guard case .markGrantUnknown = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
       Issue.record("it ran twice")
       return

@@ -1,4 +1,5 @@
 import Idempotency
+import Platform
 import Testing
 
 /// Claims, in every store.
@@ -140,6 +141,25 @@ struct StoreClaimTests {
       let third = try await store.granted(Samples.again(first))
       #expect(third.attempt == 3)
       #expect(third.followsUnknown)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
+  func `of several losses only the one that was seen is taken over`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      let first = try await store.granted(Samples.request())
+      #expect(try await store.markUnknown(first) == .done)
+      let older = ClaimRequest.SeenLoss(age: .seconds(60), seenAt: .now)
+      let other = Samples.again(first, takeOver: .ofLoss(older, afterSettle: 0))
+      #expect(try await store.claim(other).taken == .unknown)
+      let longAgo = ClaimRequest.SeenLoss(age: .seconds(1), seenAt: .now - .seconds(60))
+      let stale = Samples.again(first, takeOver: .ofLoss(longAgo, afterSettle: 0))
+      #expect(try await store.claim(stale).taken == .unknown)
+      let seen = ClaimRequest.SeenLoss(age: 0, seenAt: .now)
+      let unsettled = Samples.again(first, takeOver: .ofLoss(seen, afterSettle: .seconds(60)))
+      #expect(try await store.claim(unsettled).taken == .unknown)
+      let second = try await store.granted(Samples.again(first, takeOver: .ofLoss(seen, afterSettle: 0)))
+      #expect(second.attempt == 2 && second.followsUnknown)
     }
   }
 

@@ -143,6 +143,28 @@ struct RedisStoreTests {
     }
   }
 
+  @Test(arguments: ["forget", "forget twice", "release over a fence"])
+  func `an older copy of a claim does not undo a forget`(_ ending: String) async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      var claim = try await node.store.granted(Samples.request())
+      #expect(try await node.store.forget(claim.id, fence: .seconds(60)))
+      switch ending {
+      case "forget twice": #expect(try await node.store.forget(claim.id, fence: .seconds(90)) == false)
+      case "release over a fence":
+        claim = try await node.store.granted(Samples.again(claim))
+        #expect(try await node.store.release(claim, .deleted) == .done)
+      default: break
+      }
+      let error = await #expect(throws: StoreError.self) {
+        try await node.store.claim(Samples.again(claim, owner: claim.owner))
+      }
+      guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
+      _ = try await node.store.complete(claim, with: Samples.completion())
+      #expect(try await node.store.find(claim.id) == .absent)
+      #expect(try await node.store.granted(Samples.again(claim)).attempt == claim.attempt + 1)
+    }
+  }
+
   @Test func `user, password, database and unix socket are used`() async throws {
     let server = try await RedisServer(arguments: [
       "--requirepass", "secret", "--user", "semel", "on", ">word", "~*", "&*", "+@all",

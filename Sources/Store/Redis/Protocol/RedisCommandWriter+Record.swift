@@ -40,6 +40,7 @@ extension RedisCommandWriter {
     switch request.takeOver {
     case .never: argument(-1)
     case .afterSettle(let settle): argument { $0.span(settle) }
+    case .ofLoss(let loss, let settle): argument { $0.span(max(settle, loss.minAge(at: .now))) }
     }
     argument(Int64(firstAttempt))
     argument { $0.attribution(request.attribution) }

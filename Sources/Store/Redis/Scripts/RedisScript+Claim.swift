@@ -3,8 +3,8 @@ extension RedisScript {
   /// or -1, 7 the attempt number of a new record's first owner (`RedisEpoch`), 8 ` @ATTRIBUTION` or empty.
   ///
   /// This is `runClaim` in Tests/Model/claim.pml. After its deadline the script claims nothing, because Semel has given
-  /// up by then. Nor does it grant a record to an owner that has already released it: that command is an older copy of
-  /// a repeated one.
+  /// up by then. Nor does it grant a record to an owner that has already released it, or whose record was forgotten: that
+  /// command is an older copy of a repeated one.
   ///
   /// Each owner hands on the fence. A record that ends before its fence is then equivalent to the fence alone.
   static let claimSource = """
@@ -36,6 +36,7 @@ extension RedisScript {
     local fenced = fence > now and 'f' .. fence or ''
     if fence > now then live = math.max(live, fence - now) end
     if state == 'forgotten' then
+      if owner == ARGV[1] or string.find(print, ARGV[1], 1, true) == 1 then return {now, 'late'} end
       attempt, first, flags = math.max(attempt + 1, ARGV[7]), now, 'o' .. fenced
     elseif not (state == 'in_flight' and owner == ARGV[1]) then
       if print ~= ARGV[4] then

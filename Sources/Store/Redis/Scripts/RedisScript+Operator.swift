@@ -24,6 +24,9 @@ extension RedisScript {
   /// fence keeps it in the recipe's place, so that the script, repeated with the same token, returns the same result.
   /// After its deadline it forgets nothing, because it would forget a later record. A record that was forgotten before
   /// gets the longer fence, and the reply `again`, which counts once replicas have that fence.
+  ///
+  /// In the fingerprint's place the fence keeps the token of the record's owner, to which no late copy of its claim grants
+  /// the record again.
   static let forgetSource = """
     if now >= tonumber(ARGV[5]) then return {now, 'late'} end
     local r = redis.pcall('GET', KEYS[1])
@@ -32,6 +35,7 @@ extension RedisScript {
       '^1 (%x+) ([%a_]+) (%d+) %d+ (%d+) (%d+) %d+ %d+ (%S+)')
     local fence = tonumber(ARGV[2])
     local fenced = state == 'forgotten'
+    local last = fenced and string.match(r, '(%x+) %S+$') or owner or '-'
     local place = not flags and 'r' or string.find(flags, 'k', 1, true) and 'r'
       or string.find(flags, 'b', 1, true) and 'r:' .. owner or '-'
     if fenced then
@@ -42,7 +46,7 @@ extension RedisScript {
     end
     if fence > 0 then
       redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' forgotten ' .. (attempt or 0) .. ' ' .. now .. ' ' .. now
-        .. ' ' .. fence .. ' 0 0 - - ' .. place, 'PX', fence)
+        .. ' ' .. fence .. ' 0 0 - ' .. last .. ' ' .. place, 'PX', fence)
     else
       redis.call('DEL', KEYS[1])
     end

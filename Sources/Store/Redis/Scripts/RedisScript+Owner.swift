@@ -2,7 +2,7 @@
 ///
 /// In a record's text, the token is in bytes 3 to 34, and byte 36 is the first letter of its state: (i)n_flight,
 /// (u)nknown, (r)eleased, (c)ompleted, (f)orgotten. The token of a forgotten record belongs to no owner, or to the
-/// owner that deleted its own record over a fence.
+/// owner that deleted its own record over a fence. The owner whose record was forgotten is in the fingerprint's place.
 ///
 /// An owner writes the flags and the time to live of its claim, including the fence.
 extension RedisScript {

@@ -13,7 +13,8 @@
  * -D RETRY: on_unknown is `retry`, else `hold`. -D FORGET: an operator forgets the record once, at any moment, and what
  * is completed after that may end before the owner from before it does. What was forgotten may then run again; but no
  * owner from before may make its record anew. The fence is modelled without an end, since its span outlasts every owner.
- * Then no operator resolves, and claims are not copied, which keeps the search short.
+ * It knows the owner whose record it took the place of, until another one claims: to that owner a late copy of its claim
+ * grants nothing. Then no operator resolves, which keeps the search short.
  *
  * -D FAILOVER: Redis loses its newest writes once, under `store.replicas`. From one moment on the replica gets nothing
  * more, and at a later one it takes over. The record is always the replica's. In between, commands run in vain, and of
@@ -32,7 +33,7 @@
  *
  * Each of the other macros plants a bug, which the search must find: NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR,
  * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE; with FORGET: NO_FENCE, FENCE_DELETED,
- * FENCE_ENDS; with FAILOVER: NO_WAIT (a grant counts without the replica); with FAILOVER and RETRY: NO_GRACE
+ * FENCE_ENDS, FENCE_BLIND (it knows no owner); with FAILOVER: NO_WAIT (a grant counts without the replica); with FAILOVER and RETRY: NO_GRACE
  * (claims do not wait for the owners) with NO_ERA (records are taken over at once), UNPROVEN_READ (a client gets an
  * outcome that the replica lacks).
  */
@@ -52,7 +53,7 @@
 #else
 #define SETTLE 0   /* Nobody takes a record over. */
 #endif
-#if defined(FORGET) || defined(FAILOVER)
+#ifdef FAILOVER
 #define COPIES 1   /* Of a claim under way at once. */
 #else
 #define COPIES 2
@@ -66,6 +67,16 @@ mtype state = absent;
 byte owner, attempt, lease, settle, outcome;
 bit isFresh;       /* It has met mere rejections so far. */
 bit isFenced;      /* Absent, it is the fence of a forgotten record; else it carries that. */
+#ifdef FORGET
+byte fencedOwner;  /* Whose record was forgotten, until another one claims. */
+#else
+#define fencedOwner 0
+#endif
+#ifdef FENCE_BLIND
+#define isFencedOff(i) false
+#else
+#define isFencedOff(i) (fencedOwner == i)
+#endif
 
 /* Of each delivery: its commands under way, the last reply, its clocks, and what it knows. */
 typedef Delivery {
@@ -148,6 +159,10 @@ inline put(newState) {
 
 inline grant(next) {
   noGhost;
+#ifdef FORGET
+  assert(fencedOwner != i);
+  fencedOwner = 0;
+#endif
   isFresh = (state == absent -> 1 : (state == in_flight && isOwn(i) -> isFresh : 0));
   put(in_flight);
   d[i].isForgotten = 0;
@@ -174,7 +189,8 @@ inline runClaim() {
   :: true ->
 #endif
     if
-    :: state == absent -> grant(attempt + 1)
+    :: state == absent && isFencedOff(i) -> tell(late)
+    :: state == absent && !isFencedOff(i) -> grant(attempt + 1)
     :: state == in_flight && isOwn(i) -> grant(attempt)
     :: state == released && isOwn(i) -> tell(late)
     :: state == released && !isOwn(i) -> grant(attempt + 1)
@@ -375,6 +391,7 @@ end:
 #ifdef FORGET
   :: atomic {
       !hasForgotten && state != absent -> hasForgotten = 1;
+      fencedOwner = owner;
 #ifndef NO_FENCE
       isFenced = 1;
 #endif

@@ -62,6 +62,32 @@ struct UploadTests {
     }
   }
 
+  @Test(arguments: [true, false])
+  func `what the kernel holds of a request that is given up is dropped, if it has a record`(isOwned: Bool)
+    async throws
+  {
+    let gate = ScriptGate()
+    let (ends, end) = AsyncStream<Void>.makeStream()
+    let server = try RawServer(receiveBuffer: 4096) { connection in
+      try connection.readHead()
+      gate.pass()
+      connection.readToEnd()
+      end.finish()
+    }
+    try await Harness.run { harness async throws in
+      // The kernel takes all of it, and the backend a part.
+      let body = RequestBody.whole(ByteBuffer(repeating: 0x61, count: 1 << 20))
+      let exchange = harness.upstream.begin(
+        .to(server, "POST", body: body, permit: isOwned ? .fresh() : nil))
+      await server.reached { $0.requests == 1 }
+      while !exchange.isSent { try await Task.sleep(for: .milliseconds(1)) }
+      exchange.close()
+    }
+    gate.open()
+    for await _ in ends {}
+    #expect((server.tally.bytes < 1 << 20) == isOwned)
+  }
+
   @Test func `a backend that reads slowly slows the client down`() async throws {
     let gate = ScriptGate()
     let server = try RawServer(receiveBuffer: 4096) { connection in

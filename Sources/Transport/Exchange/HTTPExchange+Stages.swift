@@ -95,7 +95,7 @@ extension HTTPExchange {
     stage = .ended
     switch left {
     case .waiting(let timer), .backingOff(let timer): context.timers.stop(timer)
-    case .running(let connection): connection.cut()
+    case .running(let connection): connection.cut(discardsUnsent: gate.isOwned)
     case .connecting, .ended: break
     }
     countWaiting()

@@ -19,6 +19,9 @@ struct SendGate {
       permit == nil && !request.isProtected && request.body.isNone && Self.isSafe(request.method)
   }
 
+  /// Whether the request has a record, by whose permit it is sent.
+  var isOwned: Bool { permit != nil }
+
   /// Whether a request that was sent may be sent a second time.
   var mayRepeat: Bool { isRepeatable && refusal == nil }
 

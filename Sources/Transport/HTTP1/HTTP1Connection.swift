@@ -216,10 +216,10 @@ extension HTTP1Connection: ExchangeConnection {
 
   func release() { pool.release(self) }
 
-  func cut() {
+  func cut(discardsUnsent: Bool) {
     _ = machine.endExchange()
     _ = machine.close()
-    if let context { socket.cut(context) }
+    if let context { socket.cut(context, discardsUnsent: discardsUnsent) }
   }
 }
 

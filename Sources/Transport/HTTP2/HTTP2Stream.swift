@@ -195,8 +195,9 @@ extension HTTP2Stream: ExchangeConnection {
     releaseSlot()
   }
 
-  /// Resets the stream, without affecting the others of its connection.
-  func cut() {
+  /// Resets the stream, without affecting the others of its connection. What the kernel holds of it is followed by the
+  /// reset.
+  func cut(discardsUnsent: Bool) {
     stage = .over
     context?.close(promise: nil)
   }

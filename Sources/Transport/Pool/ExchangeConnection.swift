@@ -25,7 +25,10 @@ protocol ExchangeConnection: AnyObject, Sendable {
   /// Returns the connection unused.
   func release()
   /// Drops the exchange: nothing that still arrives is passed on.
-  func cut()
+  ///
+  /// - Parameter discardsUnsent: Whether nothing of the request may reach the backend any more, as far as that can be
+  ///   helped: its record may be claimed again.
+  func cut(discardsUnsent: Bool)
 }
 
 /// A connection in a pool, with either version of HTTP.

@@ -259,12 +259,7 @@ public struct RedisStore: RecordStore {
     let first = kept.ownKeyWrite(keys, claim.id, claim.owner)
     return try await nodes.run(.complete, .record(claim.id), capacity: capacity, first: first) { writer, _ in
       writer.ownership(claim)
-      writer.argument {
-        $0.record(
-          claim, span: completion.retention, remember: completion.remember, recipe: text,
-          responsePlace: kept.place, isEncoded: kept.isEncoded)
-        kept.writeEnd(to: &$0)
-      }
+      writer.argument { $0.record(claim, with: completion, kept, recipe: text) }
       writer.timeToLive(max(completion.retention, completion.remember), over: claim.fence)
     }
   }

@@ -88,25 +88,35 @@ extension RedisCommandWriter {
     }
   }
 
-  /// Writes `SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE` and the attribution.
-  mutating func record(
-    _ claim: Claim, span: Milliseconds, remember: Milliseconds? = nil, recipe: String,
-    responsePlace: RedisRecord.ResponsePlace? = nil, isEncoded: Bool = false, cause: LossCause? = nil
-  ) {
+  /// Writes `SPAN UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE` and the attribution of an open record.
+  mutating func record(_ claim: Claim, span: Milliseconds, recipe: String, cause: LossCause? = nil) {
     self.span(span)
     literal(" ")
     self.span(claim.unknownRetention)
     literal(" ")
-    self.span(remember ?? claim.remember)
+    self.span(claim.remember)
     literal(" ")
     if claim.onlyRejectedSoFar { literal("o") }
     if claim.followsUnknown { literal("u") }
-    if let responsePlace { byte(responsePlace.rawValue) }
-    if isEncoded { byte(RedisRecord.encodedFlag) }
+    end(claim, recipe: recipe, hasFlags: claim.onlyRejectedSoFar || claim.followsUnknown, cause: cause)
+  }
+
+  /// The same of a completed record. It is never unknown, and how it came to its end matters no more.
+  mutating func record(_ claim: Claim, with completion: Completion, _ kept: RedisCompletion, recipe: String) {
+    span(completion.retention)
+    literal(" 0 ")
+    span(completion.remember > completion.retention ? completion.remember : 0)
+    literal(" ")
+    kept.writeFlags(to: &self)
+    end(claim, recipe: recipe, hasFlags: kept.hasFlags)
+    kept.writeEnd(to: &self)
+  }
+
+  private mutating func end(_ claim: Claim, recipe: String, hasFlags: Bool, cause: LossCause? = nil) {
     if let fence = claim.fence {
       literal("f")
       number(fence.until.milliseconds)
-    } else if !claim.onlyRejectedSoFar, !claim.followsUnknown, responsePlace == nil, !isEncoded {
+    } else if !hasFlags {
       literal("-")
     }
     literal(" ")
@@ -159,7 +169,10 @@ struct RedisCompletion {
     64 + (location?.utf8.count ?? 0) + (place == .record ? response?.length ?? 0 : 0)
   }
 
-  /// Writes the flags for an operator's resolution: the place of the response, and whether it is encoded.
+  /// Whether `writeFlags` writes anything.
+  var hasFlags: Bool { place != nil || isEncoded }
+
+  /// Writes the flags of the outcome: the place of the response, and whether it is encoded.
   func writeFlags(to writer: inout RedisCommandWriter) {
     if let place { writer.byte(place.rawValue) }
     if isEncoded { writer.byte(RedisRecord.encodedFlag) }

@@ -21,7 +21,7 @@ extension RedisScript {
     end
     """
 
-  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `RETENTION UNKNOWN REMEMBER FLAGS FINGERPRINT RECIPE
+  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `RETENTION 0 REMEMBER FLAGS FINGERPRINT RECIPE
   /// [@ATTRIBUTION] STATUS` and the location or the response, 4 time to live.
   static let completeSource = """
     local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '

@@ -49,6 +49,16 @@ struct ExplainTests {
   private static let keyed = alice + ["-H", "Idempotency-Key: k1"]
   private static let json = ["-H", "Content-Type: application/json"]
 
+  @Test func `behind a trusted proxy the client is the one that it states`() async throws {
+    let text = "trusted_proxies: [10.0.0.0/8]\n" + Self.configuration
+    let request = ["GET", "http://reports.example/v1/reports", "-H", "X-Version: 2"] + Self.keyed
+    let stated = request + ["-H", "X-Forwarded-For: 198.51.100.9, 192.0.2.7"]
+    let direct = try await explain(request + ["--address", "192.0.2.7"], text)
+    #expect(direct.contains("record"))
+    #expect(try await explain(stated + ["--address", "10.0.0.1"], text) == direct)
+    #expect(try await explain(stated + ["--address", "203.0.113.1"], text) != direct)
+  }
+
   @Test func `a batch is explained item by item`() async throws {
     let items = #"[{"id":"a","n":1},{"id":"b"},{"n":1,"id":"a"},{"id":"b","n":2}]"#
     let output = try await explain(

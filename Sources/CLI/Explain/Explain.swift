@@ -27,7 +27,11 @@ struct Explain: AsyncParsableCommand {
     help: "The body of the request; @FILE for that of a file.")
   var data: String?
 
-  @Option(help: "The address of the client, where a route knows its callers by that.")
+  @Option(
+    help: """
+      The address that the request comes from, where a route knows its callers by that: the client's, or that of a \
+      trusted proxy, which states the client in X-Forwarded-For.
+      """)
   var address = "127.0.0.1"
 
   @Argument(help: "The configuration file (unless --config gives it), the method, and the URL or the path.")

@@ -17,7 +17,8 @@ struct Explanation {
     self.settings = settings
     body = request.body
     do throws(Problem) {
-      try await explain(try request.head.get().head, CallerPeer(address: address))
+      let head = try request.head.get().head
+      try await explain(head, CallerPeer(address: client(of: head, from: address)))
     } catch {
       isRefused = true
       add("refused", "\(error.status) \(error.code.rawValue): \(error.detail)")
@@ -35,6 +36,13 @@ struct Explanation {
 
   mutating func add(_ label: String, _ texts: [String]) {
     for (index, text) in texts.enumerated() { add(index == 0 ? label : "", text) }
+  }
+
+  /// The address of the client: the one that a trusted proxy states, or the connection's own.
+  private func client(of head: MessageHead, from address: String) -> String {
+    let trusted = settings.trustedProxies
+    guard head.first(.xForwardedFor) != nil, trusted.trusts(IPAddress(address)) else { return address }
+    return trusted.client(in: head)?.text ?? ""
   }
 
   /// Identifies the request in the steps of `RequestRunner.identify`.

@@ -170,7 +170,9 @@ extension RequestRunner {
 
   /// The log entry contains nothing that a client sent.
   private func logUnprotectedKeys(_ count: Int, by route: Route?) {
-    let fate = configuration.unmatchedKeys == .pass ? "passed through unprotected" : "refused"
+    let hasBackend = route != nil || configuration.fallback != nil
+    let passes = configuration.unmatchedKeys == .pass && hasBackend
+    let fate = passes ? "passed through unprotected" : "refused"
     environment.logger.notice(
       "requests with an idempotency key match no protected route and are \(fate)",
       metadata: ["route": "\(route?.policy.name ?? "(none)")", "requests": "\(count)"])

@@ -57,12 +57,12 @@ extension AdminServer {
     return id
   }
 
-  private static func decode<Document: Decodable>(_ request: Request) async throws -> Document {
+  private static func decode<Document: OperatorDocument>(_ request: Request) async throws -> Document {
     let body = try await request.body.collect(upTo: maxBytes)
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
     do {
-      return try decoder.decode(Document.self, from: Data(body.readableBytesView))
+      return try decoder.decode(Strict<Document>.self, from: Data(body.readableBytesView)).wrappedValue
     } catch {
       throw AdminError(.badRequest, "the body is not the JSON that is expected here: \(reason(error))")
     }
@@ -71,6 +71,8 @@ extension AdminServer {
   /// The text for a decoding error, which names the member at fault but never contains its value.
   private static func reason(_ error: any Error) -> String {
     switch error {
+    case let error as UnknownMember:
+      "there is no member \(error.path); there are: \(error.known.joined(separator: ", "))"
     case DecodingError.keyNotFound(let key, _): "\(key.stringValue) is missing"
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context),
       DecodingError.dataCorrupted(let context):

@@ -119,6 +119,16 @@ struct OperatorAccessTests {
       "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
       #"{"outcome":"applied","status":200,"route":"orders","headers":{"set-cookie":"a=b"}}"#, 400
     ),
+    (
+      "POST", "/v1/records/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA/resolve",
+      #"{"outcome":"not_applied","atempt":2}"#, 400
+    ),
+    ("POST", "/v1/records/search", #"{"key":"k","caller":"c"}"#, 400),
+    (
+      "POST", "/v1/records/put",
+      #"{"record":{"route":"orders","key":"k","paths":"/"},"payload":{},"resolution":{"outcome":"applied"}}"#,
+      400
+    ),
     ("POST", "/v1/records/find", "{}", 400), ("POST", "/v1/records/find", "no json", 400),
     ("POST", "/v1/records/find", #"{"route":"none","key":"k"}"#, 404),
     ("POST", "/v1/records/find", #"{"route":"orders","key":"k","method":"POST","path":"/v1/orders"}"#, 400),

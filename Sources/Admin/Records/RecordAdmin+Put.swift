@@ -6,9 +6,13 @@ import NIOCore
 import Wire
 
 /// An operator's statement that an intent was executed without Semel, for a record that does not exist.
-struct RecordStatement: Decodable {
+struct RecordStatement: OperatorDocument {
+  enum CodingKeys: CodingKey, CaseIterable { case record, payload, resolution }
+
   /// The request as its client will deliver it.
-  struct Payload: Decodable {
+  struct Payload: OperatorDocument {
+    enum CodingKeys: CodingKey, CaseIterable { case query, headers, body, bodyBase64 }
+
     /// The query, without its question mark.
     var query: String?
     /// The fields that enter the fingerprint: `Content-Type`, and those that the route names.
@@ -18,10 +22,10 @@ struct RecordStatement: Decodable {
     var bodyBase64: String?
   }
 
-  var record: RecordQuery
-  var payload: Payload
+  @Strict var record: RecordQuery
+  @Strict var payload: Payload
   /// The outcome, which must be `applied`.
-  var resolution: ResolutionDocument
+  @Strict var resolution: ResolutionDocument
 }
 
 extension RecordAdmin {

@@ -3,7 +3,9 @@ import Idempotency
 import Telemetry
 
 /// The description of records by a key or a caller, without the other.
-struct RecordSearch: Decodable {
+struct RecordSearch: OperatorDocument {
+  enum CodingKeys: CodingKey, CaseIterable { case key, keyDigest, callerDigest, route, cursor }
+
   /// A key as its client writes it, or the texts of its parts.
   var key: KeyTexts?
   /// The digest of a key, as the log shows it.

@@ -4,7 +4,9 @@ import NIOCore
 import Wire
 
 /// The description of a record by the parts of its request: route, caller and key.
-struct RecordQuery: Decodable {
+struct RecordQuery: OperatorDocument {
+  enum CodingKeys: CodingKey, CaseIterable { case route, key, caller, path, method, host }
+
   var route: String
   var key: KeyTexts
   /// The caller by part, in the notation of the configuration: `{"header:Authorization": "Bearer alice"}`.

@@ -5,7 +5,11 @@ import NIOCore
 import Wire
 
 /// An operator's statement about an unknown outcome.
-struct ResolutionDocument: Decodable {
+struct ResolutionDocument: OperatorDocument {
+  enum CodingKeys: CodingKey, CaseIterable {
+    case outcome, status, headers, body, bodyBase64, route, amend, attempt
+  }
+
   enum Outcome: String, Decodable {
     case applied
     case notApplied = "not_applied"

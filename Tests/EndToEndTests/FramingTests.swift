@@ -36,6 +36,12 @@ struct FramingTests {
       expectReplayed(responses[1], reply.status)
       if method == "HEAD" { #expect(responses[1]["Content-Length"] == "42") }
       if reply.status == 204 { #expect(responses[1]["Content-Length"] == nil) }
+      // The length that was recorded of a response to HEAD is not that of a response to GET.
+      let inquiry = "/.well-known/idempotency/outcome?method=\(method)&path=/v1/orders&response=true"
+      try await connection.send(HTTPClient.request("GET", inquiry, Rig.fields(key: "k")))
+      let reported = try await connection.response(to: "GET")
+      #expect(reported.status == reply.status && reported.body.isEmpty && reported["X-Kept"] == "1")
+      if reply.status == 200 { #expect(reported["Content-Length"] == "0") }
       #expect(rig.backend.requests.count == 1)
     }
   }

@@ -88,13 +88,14 @@ extension RequestRunner {
 }
 
 extension CompletedRecord {
-  /// The record with a response that no cache keeps. The URL of an inquiry does not name the caller, so that a cache
-  /// would hand one caller's response to another.
+  /// The record with a response that no cache keeps: the URL of an inquiry does not name the caller, so that a cache
+  /// would hand one caller's response to another. The length that a response to HEAD states is that of no body here.
   fileprivate var uncacheable: CompletedRecord {
     guard case .kept(let response) = outcome else { return self }
     // Before the others: a trace's stamp stands behind them.
     var fields = ByteBuffer(staticString: "Cache-Control: no-store\r\n")
-    fields.writeImmutableBuffer(response.fields.fieldLines(without: FieldNameSet(.cacheControl)))
+    let dropped = FieldNameSet(.cacheControl).union(.length)
+    fields.writeImmutableBuffer(response.fields.fieldLines(without: dropped))
     return CompletedRecord(
       outcome: .kept(
         RecordedResponse(

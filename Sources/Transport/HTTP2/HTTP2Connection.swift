@@ -263,7 +263,7 @@ extension HTTP2Connection {
       case .giveUp:
         error = error ?? Silence()
         machine.leave()
-        if let context { socket.cut(context) }
+        if let context { socket.cut(context, discardsUnsent: true) }
         return
       }
       tick()

@@ -1,4 +1,5 @@
 import Idempotency
+import Platform
 
 /// The parts of a record as arguments of the scripts.
 extension RedisCommandWriter {

@@ -130,6 +130,11 @@ struct AttributionTests {
         #expect(shown.contains(part), "\(part) in \(shown)")
       }
       #expect(shown.contains("until a late response or `semel key resolve` ends it"), "\(shown)")
+      let mistyped = try await rig.key(["list", "--route", "order"])
+      let advice = "names the route order; there are some of orders"
+      #expect(mistyped.errors.contains(advice), "\(mistyped.errors)")
+      let cut = try await rig.key(["find", "--key-digest", "60a9"], ends: .code(1))
+      #expect(cut.errors.contains("eight hexadecimal digits"), "\(cut.errors)")
       let bulk = ["resolve", "--not-applied", "--route", "orders", "--older-than", "0s", "--yes"]
       #expect(try await rig.key(bulk).output.contains("1 resolved"))
     }
@@ -180,7 +185,7 @@ struct AttributionTests {
         let shown = try await rig.key(["show"] + Rig.selection(key)).output
         return try #require(shown.split(separator: "\n").first { $0.contains("next_delivery") })
       }
-      #expect(try await next("none").contains("runs as the first attempt"))
+      #expect(try await next("none").contains("runs: there is no record"))
       _ = try await rig.order("completed")
       #expect(try await next("completed").contains("gets the recorded response, 201, until 20"))
       _ = try await rig.order("unknown")

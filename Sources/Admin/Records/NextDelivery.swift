@@ -7,7 +7,7 @@ extension Standing {
   /// - Parameter policy: The record's route; `nil` if it is not known.
   func nextDelivery(by policy: RoutePolicy?) -> String {
     switch self {
-    case .absent: "runs as the first attempt: there is no record"
+    case .absent: "runs: there is no record"
     case .inFlight(_, let attempt): Self.duringRun(attempt, policy)
     case .unknown(let age, let attempt): Self.afterLoss(age, attempt, policy)
     case .released(let attempt):

@@ -40,7 +40,7 @@ extension RecordAdmin {
     try check(cursor: search.cursor)
     let filter = RecordFilter(
       keyDigests: try keyDigests(of: search, among: await currentRoutes()),
-      callerDigest: search.callerDigest, route: search.route)
+      callerDigest: try search.callerDigest.map(digest), route: search.route)
     let (store, trails) = (store, RecordTrails(journal))
     var document = RecordSearchDocument(
       keyDigests: filter.keyDigests, records: [], next: search.cursor, searchedEvents: trails.events,
@@ -72,14 +72,15 @@ extension RecordAdmin {
       throw AdminError(.notFound, "there is no route \(route)")
     }
     guard let key = search.key else {
-      guard let digest = search.keyDigest else {
+      guard let keyDigest = search.keyDigest else {
         guard search.callerDigest != nil else {
           throw AdminError(.badRequest, "give key, key_digest or caller_digest")
         }
         return []
       }
-      return [digest]
+      return [try digest(keyDigest)]
     }
+    guard search.keyDigest == nil else { throw AdminError(.badRequest, "give key or key_digest, not both") }
     var found: Set<String> = []
     var fault: String?
     for policy in routes where policy.isProtected && (search.route == nil || search.route == policy.name) {
@@ -93,5 +94,13 @@ extension RecordAdmin {
       throw AdminError(.badRequest, fault ?? "no route keeps records under keys of clients")
     }
     return found.sorted()
+  }
+
+  /// A digest as records hold it. Anything else would be found nowhere, and look like a key that never came.
+  private func digest(_ text: String) throws(AdminError) -> String {
+    guard text.utf8.count == 8, text.allSatisfy({ $0.isHexDigit && $0.isASCII }) else {
+      throw AdminError(.badRequest, "a digest is the eight hexadecimal digits that the log shows")
+    }
+    return text.lowercased()
   }
 }

@@ -160,7 +160,9 @@ actor NamespaceGuard {
       }
       try await directory.enter(namespace, as: digest)
     } catch {
-      logger.debug("the store's namespaces cannot be listed", metadata: ["error": "\(error)"])
+      logger.warning(
+        "the store's namespaces cannot be listed, so that a namespace that was renamed by mistake is not noticed",
+        metadata: ["error": "\(error)"])
     }
   }
 

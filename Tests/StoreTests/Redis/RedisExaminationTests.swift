@@ -110,7 +110,7 @@ struct RedisExaminationTests {
     let dead = FreePort.find()
     let texts = await texts(.on(cluster.ports + [dead]))
     #expect(texts.contains { $0.hasPrefix("127.0.0.1:\(dead) cannot be used") })
-    #expect(texts.filter { $0.contains("appendonly is no") }.count == 3)
+    #expect(texts.filter { $0.contains("appendonly is no") && !$0.contains("replica") }.count == 3)
     let (server, settings) = try await redis()
     let sentinel = try await RedisServer(sentinelOf: "orders", master: server.port)
     let ignorant = try await RedisServer(sentinelOf: "others", master: server.port)
@@ -121,5 +121,67 @@ struct RedisExaminationTests {
     led.topology = .sentinel(addresses, master: "orders", login: RedisLogin())
     let found = await self.texts(led)
     #expect(found.count == 1 && found[0].contains("knows no master of the name orders"), "\(found)")
+  }
+
+  @Test func `what a cluster's replicas lack is told before a failover needs it`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    let user = ["ACL", "SETUSER", "semel", "on", ">word", "~*", "&*", "+@all"]
+    for master in cluster.masters { try master.command(user) }
+    let replicas = cluster.replicas.map { $0[0] }
+    try replicas[0].command(user)
+    try replicas[1].command(user + ["-evalsha"])
+    var settings = RedisEndpointSettings.on(cluster.masters.map(\.port))
+    settings.login.user = "semel"
+    settings.login.password = "word"
+    let place = "warning: after a failover: replica 127.0.0.1:"
+    let texts = await texts(settings)
+    #expect(
+      !texts.contains { $0.hasPrefix("\(place)\(replicas[0].port)") && $0.contains("lacks") }, "\(texts)")
+    #expect(
+      texts.contains { $0.hasPrefix("\(place)\(replicas[1].port): Semel's user lacks +evalsha;") }, "\(texts)"
+    )
+    #expect(texts.contains { $0.hasPrefix("\(place)\(replicas[2].port) cannot be used") }, "\(texts)")
+    #expect(texts.allSatisfy { $0.hasPrefix("warning: ") }, "\(texts)")
+
+    // Each master is tried with a change in a slot of its own.
+    for master in cluster.masters {
+      try master.command(["CONFIG", "SET", "maxmemory", "1mb"])
+      let full = await self.texts(settings).filter { !$0.hasPrefix("warning: ") }
+      #expect(full.count == 1 && full[0].hasPrefix("127.0.0.1:\(master.port): "), "\(full)")
+      try master.command(["CONFIG", "SET", "maxmemory", "0"])
+    }
+
+    for master in cluster.masters { try master.command(["ACL", "SETUSER", "semel", "-@all"]) }
+    let refused = await self.texts(settings)
+    #expect(refused.count == 3, "\(refused)")
+    #expect(
+      refused.allSatisfy { $0.contains("; all that Semel's user needs is: user semel on ") }, "\(refused)")
+  }
+
+  @Test func `a replica that Sentinel may make the master is examined`() async throws {
+    let (server, base) = try await redis()
+    let replica = try await RedisServer(arguments: ["--replicaof", "127.0.0.1", "\(server.port)"])
+    try await until("the replica follows") {
+      try server.command(["INFO", "replication"])?.contains("state=online") == true
+    }
+    let sentinel = try await RedisServer(sentinelOf: "orders", master: server.port)
+    var settings = base
+    settings.topology = .sentinel(
+      [.tcp(host: "127.0.0.1", port: sentinel.port)], master: "orders", login: RedisLogin())
+    let found = await texts(settings)
+    let place = "warning: after a failover: replica 127.0.0.1:\(replica.port): "
+    #expect(found.count == 1 && found[0].hasPrefix("\(place)appendonly is no"), "\(found)")
+  }
+
+  @Test func `the right to the list of namespaces is asked for`() async throws {
+    let (server, base) = try await redis()
+    try server.command(["ACL", "SETUSER", "semel", "on", ">word", "~orders:*", "&orders:*", "+@all"])
+    var settings = base
+    settings.namespace = "orders"
+    settings.login.user = "semel"
+    settings.login.password = "word"
+    let found = await texts(settings)
+    #expect(found.count == 1 && found[0].contains("lacks ~semel:namespaces;"), "\(found)")
+    #expect(found[0].hasPrefix("warning: "))
   }
 }

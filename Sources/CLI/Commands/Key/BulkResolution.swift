@@ -19,7 +19,7 @@ struct BulkResolution {
     let unknown = try RecordList.all(state: "unknown", by: call).filter {
       $0.unknownForSeconds ?? 0 >= seconds
     }
-    let wanted = unknown.filter { route == nil || $0.route == route }
+    let wanted = RecordList.of(route, among: unknown)
     let unattributed = route == nil ? 0 : unknown.count { $0.route == nil }
     if unattributed > 0 {
       StandardError.print(

@@ -29,9 +29,7 @@ extension Key {
     @OptionGroup var call: AdminCall
 
     func run() throws {
-      let records = try RecordList.all(state: state?.rawValue, by: call).filter {
-        route == nil || $0.route == route
-      }
+      let records = RecordList.of(route, among: try RecordList.all(state: state?.rawValue, by: call))
       if json { try printJSON(records) } else { print(RecordList.table(records)) }
     }
 
@@ -87,6 +85,19 @@ enum RecordList {
     return records.values.sorted {
       ($1.ageSeconds ?? .infinity, $0.id) < ($0.ageSeconds ?? .infinity, $1.id)
     }
+  }
+
+  /// The records of a route; all of them for `nil`. If there are none, tells which routes have some: the name may be
+  /// mistyped, or that of an earlier configuration.
+  static func of(_ route: String?, among records: [Record]) -> [Record] {
+    guard let route else { return records }
+    let found = records.filter { $0.route == route }
+    let others = Set(records.compactMap(\.route)).sorted()
+    if found.isEmpty, !others.isEmpty {
+      StandardError.print(
+        "semel: no such record names the route \(route); there are some of \(others.joined(separator: ", "))")
+    }
+    return found
   }
 
   static var decoder: JSONDecoder {

@@ -25,7 +25,7 @@ public struct RedisExamination: Sendable {
   /// Connects to the servers, and returns everything that is wrong with them.
   public func findings() async -> [RedisFinding] {
     switch settings.topology {
-    case .standalone: await examine(settings.address)
+    case .standalone: await examine(settings.address).findings
     case .sentinel(let sentinels, let master, let login): await examine(sentinels, master, login)
     case .cluster(let seeds): await examine(seeds)
     }
@@ -57,20 +57,26 @@ public struct RedisExamination: Sendable {
           isError: true,
           text: "the Sentinels name different masters: \(masters.map { "\($0)" }.joined(separator: ", "))"))
     }
-    for master in masters { found += await examine(master) }
+    for master in masters { found += await examineWithReplicas(master) }
     return found
   }
 
   private func examine(_ seeds: [ServerAddress]) async -> [RedisFinding] {
     var found: [RedisFinding] = []
     var map: SlotMap?
+    var replicas: [ServerAddress] = []
     for seed in seeds {
       do throws(RedisConversation.Fault) {
         let reply = try await conversation(seed).replies(to: [["CLUSTER", "SLOTS"]])[0]
         if let read = SlotMap(reply, from: seed) {
           map = map ?? read
+          for replica in SlotMap.replicas(reply, from: seed) where !replicas.contains(replica) {
+            replicas.append(replica)
+          }
         } else if case .error(let text) = reply {
-          found.append(.init(isError: true, text: "\(seed) gives no slot map: \(RedisRefusal.advice(text))"))
+          let needs = text.hasPrefix("NOPERM") ? "; all that Semel's user needs is: \(rights().line)" : ""
+          found.append(
+            .init(isError: true, text: "\(seed) gives no slot map: \(RedisRefusal.advice(text))\(needs)"))
         }
       } catch {
         found.append(.init(isError: true, text: "\(seed) cannot be used: \(error.reason)"))
@@ -81,8 +87,50 @@ public struct RedisExamination: Sendable {
       found.append(
         .init(isError: true, text: "no node of the cluster serves \(map.uncoveredCount) of the 16384 slots"))
     }
-    for master in map.masters { found += await examine(master) }
+    for (slot, master) in map.firstSlots {
+      found += await examine(master, tag: SlotMap.tag(of: slot)).findings
+    }
+    return found + (await examine(replicas: replicas.filter { !map.masters.contains($0) }))
+  }
+
+  /// Examines a master and the replicas of which Sentinel may make the next one.
+  private func examineWithReplicas(_ master: ServerAddress) async -> [RedisFinding] {
+    let (findings, replication) = await examine(master)
+    return findings + (await examine(replicas: RedisExamination.replicas(by: replication)))
+  }
+
+  /// Examines the servers that may become masters. Users, rights and settings are each server's own: Redis replicates
+  /// none of them. What a replica lacks harms nobody before a failover.
+  private func examine(replicas: [ServerAddress]) async -> [RedisFinding] {
+    var found: [RedisFinding] = []
+    for replica in replicas {
+      found += await examine(replica, isReplica: true).findings.map {
+        RedisFinding(isError: false, text: "after a failover: replica \($0.text)")
+      }
+    }
     return found
+  }
+
+  /// The replicas in a master's `INFO replication`.
+  private static func replicas(by reply: RedisValue?) -> [ServerAddress] {
+    (reply?.text ?? "").split(whereSeparator: \.isNewline).compactMap { line in
+      guard line.hasPrefix("slave"), let value = line.split(separator: ":", maxSplits: 1).last else {
+        return nil
+      }
+      var parts: [Substring: Substring] = [:]
+      for part in value.split(separator: ",") {
+        guard let equals = part.firstIndex(of: "=") else { continue }
+        parts[part[..<equals]] = part[part.index(after: equals)...]
+      }
+      guard let host = parts["ip"], let port = parts["port"].flatMap({ Int($0) }) else { return nil }
+      return .tcp(host: String(host), port: port)
+    }
+  }
+
+  private func rights(tag: String = "check") -> RedisRights {
+    RedisRights(
+      namespace: settings.namespace, user: settings.login.user, topology: settings.topology,
+      demand: settings.demand, tag: tag)
   }
 
   private func conversation(_ address: ServerAddress) -> RedisConversation {
@@ -92,11 +140,15 @@ public struct RedisExamination: Sendable {
       address: address, login: settings.login, timeout: settings.timeout, hasURL: hasURL)
   }
 
-  /// Examines one server that is to hold records.
-  private func examine(_ address: ServerAddress) async -> [RedisFinding] {
-    let rights = RedisRights(
-      namespace: settings.namespace, user: settings.login.user, topology: settings.topology,
-      demand: settings.demand)
+  /// Examines one server that is to hold records, and returns its `INFO replication` besides.
+  ///
+  /// - Parameters:
+  ///   - tag: A hash tag in a slot that the server serves.
+  ///   - isReplica: Whether it is a replica, as it should be.
+  private func examine(
+    _ address: ServerAddress, tag: String = "check", isReplica: Bool = false
+  ) async -> (findings: [RedisFinding], replication: RedisValue?) {
+    let rights = rights(tag: tag)
     var looks = [
       ["INFO", "memory"], ["INFO", "persistence"], ["INFO", "cluster"], ["INFO", "replication"], ["TIME"],
     ]
@@ -106,7 +158,7 @@ public struct RedisExamination: Sendable {
       var replies = try await conversation(address).replies(to: looks + rights.all.map(\.command))
       // Without a login every command fails alike.
       if case .error(let text)? = replies.first, text.hasPrefix("NOAUTH") {
-        return [.init(isError: true, text: "\(address): \(RedisRefusal.advice(text))")]
+        return ([.init(isError: true, text: "\(address): \(RedisRefusal.advice(text))")], nil)
       }
       let tried = Array(replies.dropFirst(looks.count))
       replies = Array(replies.prefix(looks.count))
@@ -117,9 +169,12 @@ public struct RedisExamination: Sendable {
             isError: true,
             text: "\(address): database \(settings.database) cannot be used: \(RedisRefusal.advice(text))"))
       }
-      return found + judge(address, replies) + judge(address, rights, tried)
+      found += judge(address, replies)
+      if !isReplica { found += judge(address, role: replies[3]) }
+      found += judge(address, rights, tried, isReplica: isReplica)
+      return (found, replies[3])
     } catch {
-      return [.init(isError: true, text: "\(address) cannot be used: \(error.reason)")]
+      return ([.init(isError: true, text: "\(address) cannot be used: \(error.reason)")], nil)
     }
   }
 
@@ -139,10 +194,6 @@ public struct RedisExamination: Sendable {
             text: "\(address) is a node of a cluster: write topology: cluster, and nodes instead of url"))
       }
     }
-    if replies[3].text?.contains("role:slave") ?? false {
-      found.append(.init(isError: true, text: "\(address) is a read-only replica: give the master's address"))
-    }
-    found += judge(address, replication: replies[3])
     if case .array(let parts) = replies[4], let seconds = parts.first?.text.flatMap({ Int64($0) }),
       abs(seconds - now()) > Self.maxSkew
     {
@@ -154,8 +205,11 @@ public struct RedisExamination: Sendable {
     return found
   }
 
-  /// Judges the replicas of a server on which changes wait for some.
-  private func judge(_ address: ServerAddress, replication reply: RedisValue) -> [RedisFinding] {
+  /// Judges whether a server is a master, and its replicas if changes wait for some.
+  private func judge(_ address: ServerAddress, role reply: RedisValue) -> [RedisFinding] {
+    if reply.text?.contains("role:slave") ?? false {
+      return [.init(isError: true, text: "\(address) is a read-only replica: give the master's address")]
+    }
     guard let demand = settings.demand, demand.replicas > 0, let text = reply.text else { return [] }
     let lines = text.split(whereSeparator: \.isNewline)
     let count = lines.count { $0.hasPrefix("slave") && $0.contains("state=online") }
@@ -177,9 +231,9 @@ public struct RedisExamination: Sendable {
     return found
   }
 
-  private func judge(_ address: ServerAddress, _ rights: RedisRights, _ replies: [RedisValue])
-    -> [RedisFinding]
-  {
+  private func judge(
+    _ address: ServerAddress, _ rights: RedisRights, _ replies: [RedisValue], isReplica: Bool
+  ) -> [RedisFinding] {
     let missing = rights.missing(by: replies)
     if !missing.isEmpty {
       return [
@@ -190,6 +244,8 @@ public struct RedisExamination: Sendable {
         )
       ]
     }
+    // A replica refuses changes, and to wait for other replicas.
+    guard !isReplica else { return [] }
     // Any other error of a harmless command stops records, too; those of a cluster's other slots do not.
     let faults = zip(rights.all, replies).compactMap { right, reply -> String? in
       guard case .error(let text) = reply, ClusterRefusal(text, from: address) == nil, !right.isOptional,

@@ -12,23 +12,25 @@ struct RedisRights {
   private let namespace: String
   private let user: String
 
+  /// - Parameter tag: The hash tag of the keys that are tried: of a cluster's master, one in a slot that it serves.
   init(
-    namespace: String, user: String?, topology: RedisEndpointSettings.Topology, demand: ReplicaDemand? = nil
+    namespace: String, user: String?, topology: RedisEndpointSettings.Topology, demand: ReplicaDemand? = nil,
+    tag: String = "check"
   ) {
     self.namespace = namespace
     self.user = user ?? "default"
     // The last ones, since a subscribed connection takes no other commands.
     all =
-      Self.commands(namespace, topology, demand) + [
+      Self.commands("\(namespace):{\(tag)}", namespace, topology, demand) + [
         Right(rule: "+subscribe", command: ["SUBSCRIBE", "\(namespace):{check}"]),
         Right(rule: "+unsubscribe", command: ["UNSUBSCRIBE", "\(namespace):{check}"]),
       ]
   }
 
   private static func commands(
-    _ namespace: String, _ topology: RedisEndpointSettings.Topology, _ demand: ReplicaDemand?
+    _ key: String, _ namespace: String, _ topology: RedisEndpointSettings.Topology, _ demand: ReplicaDemand?
   ) -> [Right] {
-    let key = "\(namespace):{check}"
+    let hash = key + ":facts"
     var all = [
       Right(rule: "+ping", command: ["PING"]), Right(rule: "+select", command: ["SELECT", "0"]),
       Right(rule: "+client|setname", command: ["CLIENT", "SETNAME", "semel"], isOptional: true),
@@ -42,10 +44,11 @@ struct RedisRights {
       Right(rule: "+getrange", command: ["GETRANGE", key, "0", "0"]),
       Right(rule: "+strlen", command: ["STRLEN", key]),
       Right(rule: "+del", command: ["DEL", key]), Right(rule: "+scan", command: ["SCAN", "0", "COUNT", "1"]),
-      Right(rule: "+hget", command: ["HGET", key, "f"]), Right(rule: "+hgetall", command: ["HGETALL", key]),
-      Right(rule: "+hsetnx", command: ["HSETNX", "\(namespace):{checked}", "f", "1"]),
-      Right(rule: "+hset", command: ["HSET", "\(namespace):{checked}", "f", "1"]),
-      Right(rule: "+del", command: ["DEL", "\(namespace):{checked}"]),
+      Right(rule: "+hget", command: ["HGET", hash, "f"]),
+      Right(rule: "+hgetall", command: ["HGETALL", hash]),
+      Right(rule: "+hsetnx", command: ["HSETNX", hash, "f", "1"]),
+      Right(rule: "+hset", command: ["HSET", hash, "f", "1"]), Right(rule: "+del", command: ["DEL", hash]),
+      Right(rule: directory, command: ["HGET", "semel:namespaces", namespace], isOptional: true),
       Right(rule: "+info", command: ["INFO", "server"], isOptional: true),
       Right(rule: "+publish", command: ["PUBLISH", "\(namespace):invalidate", ""], isOptional: true),
     ]
@@ -53,6 +56,9 @@ struct RedisRights {
     adapt(&all, to: topology)
     return all
   }
+
+  /// The right to the namespaces that share the Redis (`RedisDirectory`).
+  private static let directory = "~semel:namespaces"
 
   /// Adds the rights that only one topology needs, and removes those that it does not know.
   private static func adapt(_ all: inout [Right], to topology: RedisEndpointSettings.Topology) {
@@ -71,9 +77,11 @@ struct RedisRights {
   /// The line of an ACL file for a user with these rights and no others.
   var line: String {
     var rules: [String] = []
-    for right in all where !rules.contains(right.rule) { rules.append(right.rule) }
+    for right in all where right.rule.hasPrefix("+") && !rules.contains(right.rule) {
+      rules.append(right.rule)
+    }
     let name = user == "default" ? "semel" : user
-    return "user \(name) on >PASSWORD resetkeys resetchannels -@all ~\(namespace):* ~semel:namespaces "
+    return "user \(name) on >PASSWORD resetkeys resetchannels -@all ~\(namespace):* \(Self.directory) "
       + "&\(namespace):* " + rules.joined(separator: " ")
   }
 
@@ -83,7 +91,9 @@ struct RedisRights {
     for (right, reply) in zip(all, replies) {
       guard case .error(let text) = reply, text.hasPrefix("NOPERM") else { continue }
       let rule =
-        text.contains("channel") ? "&\(namespace):*" : text.contains("keys") ? "~\(namespace):*" : right.rule
+        text.contains("channel")
+        ? "&\(namespace):*"
+        : text.contains("keys") && right.rule.hasPrefix("+") ? "~\(namespace):*" : right.rule
       if !found.contains(where: { $0.rule == rule }) { found.append((rule, right.isOptional)) }
     }
     return found

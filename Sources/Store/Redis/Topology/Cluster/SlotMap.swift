@@ -72,12 +72,31 @@ struct SlotMap: Equatable {
   )? {
     guard case .array(let parts) = value, parts.count >= 3, case .integer(let first) = parts[0],
       case .integer(let last) = parts[1], 0 <= first, first <= last, last < slotCount,
-      case .array(let master) = parts[2], master.count >= 2, case .integer(let port) = master[1]
+      let master = address(parts[2], from: node)
     else { return nil }
+    return (Int(first)...Int(last), master)
+  }
+
+  private static func address(_ value: RedisValue, from node: ServerAddress) -> ServerAddress? {
+    guard case .array(let parts) = value, parts.count >= 2, case .integer(let port) = parts[1] else {
+      return nil
+    }
     // `?` and null stand for a host that the node does not know.
-    let named = master[0].text ?? ""
-    let host = named.isEmpty || named == "?" ? node.host ?? "" : named
-    return (Int(first)...Int(last), .tcp(host: host, port: Int(port)))
+    let named = parts[0].text ?? ""
+    return .tcp(host: named.isEmpty || named == "?" ? node.host ?? "" : named, port: Int(port))
+  }
+
+  /// The replicas in a reply to `CLUSTER SLOTS`, each once.
+  static func replicas(_ reply: RedisValue, from node: ServerAddress) -> [ServerAddress] {
+    guard case .array(let ranges) = reply else { return [] }
+    var found: [ServerAddress] = []
+    for case .array(let parts) in ranges {
+      for replica in parts.dropFirst(3).compactMap({ address($0, from: node) }) where !found.contains(replica)
+      {
+        found.append(replica)
+      }
+    }
+    return found
   }
 }
 

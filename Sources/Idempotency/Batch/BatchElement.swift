@@ -8,7 +8,9 @@ public enum BatchElement: Sendable, Equatable {
   /// The item was executed by another delivery, with this recorded outcome.
   case recorded(CompletedRecord)
   /// The backend has responded to the items that were sent together by a response that has no results, of this class.
-  case unsplit(status: Int, OutcomeClass)
+  ///
+  /// - Parameter retryAfter: The time after which a client may retry if the class is *unknown* (`retryAfterLoss`).
+  case unsplit(status: Int, OutcomeClass, retryAfter: Milliseconds?)
   case refused(Problem)
 
   /// The numbers of elements of each kind.
@@ -43,9 +45,9 @@ public enum BatchElement: Sendable, Equatable {
   fileprivate var shown: BatchElement {
     switch self {
     case .executed, .refused: return self
-    case .unsplit(let status, .final): return .refused(.responseNotKept(status: status, location: nil))
-    case .unsplit(_, .retry): return .refused(.batchNotExecuted)
-    case .unsplit(_, .unknown): return .refused(.outcomeUnknown(retryAfter: nil))
+    case .unsplit(let status, .final, _): return .refused(.responseNotKept(status: status, location: nil))
+    case .unsplit(_, .retry, _): return .refused(.batchNotExecuted)
+    case .unsplit(_, .unknown, let retryAfter): return .refused(.outcomeUnknown(retryAfter: retryAfter))
     case .recorded(let record):
       guard case .kept(let response) = record.outcome, 200..<300 ~= response.status else {
         return .refused(.responseNotKept(status: record.outcome.status, location: nil))

@@ -158,7 +158,9 @@ extension BatchRun {
       owned.noteLoss(.status, ["status": "\(status)"])
       action = await owned.markUnknownByResponse()
     }
-    return itemEnd(after: action, result.map(BatchElement.executed) ?? .unsplit(status: status, outcomeClass))
+    let unsplit = BatchElement.unsplit(
+      status: status, outcomeClass, retryAfter: batch.route.policy.retryAfterLoss(age: 0))
+    return itemEnd(after: action, result.map(BatchElement.executed) ?? unsplit)
   }
 
   /// The outcome of one item, with the backend's permission for pages to read it.

@@ -274,7 +274,8 @@ extension BatchRun {
     let all = batch.places.map(element(at:))
     // The client's copy is counted from here on.
     delivery.giveBackHeld()
-    if let unsplit, case .unsplit(let status, let outcome) = all.first, all.allSatisfy({ $0 == all.first }) {
+    if let unsplit, case .unsplit(let status, let outcome, _) = all.first, all.allSatisfy({ $0 == all.first })
+    {
       count(BatchElement.Counts(all))
       let label = ResponseLabel(outcome)
       unsplit.send(to: delivery, label: label)

@@ -160,6 +160,14 @@ struct BatchResponseTests {
         == .assembled(status: 201, body: ByteBuffer(string: #"{"results":[1,1]}"#)))
   }
 
+  @Test(arguments: [Milliseconds(1000), nil])
+  func `an item of a lost response may be retried while it may settle`(retryAfter: Milliseconds?) throws {
+    let lost = BatchElement.unsplit(status: 502, .unknown, retryAfter: retryAfter)
+    let mixed = response(.recorded(Self.record(201, "1")), lost)
+    guard case .assembled(207, let body) = mixed else { throw Failure.notAssembled }
+    #expect(String(buffer: body).contains(#""retryable":\#(retryAfter != nil)"#), "\(String(buffer: body))")
+  }
+
   @Test func `a batch of which a part is refused is no success`() throws {
     let mixed = response(.executed(ByteBuffer(string: "1")), .refused(.keyExpired))
     guard case .assembled(207, let body) = mixed else {
@@ -169,7 +177,7 @@ struct BatchResponseTests {
     #expect(String(buffer: body).hasPrefix(#"{"results":[1,{"type":"/.well-known/idempotency#key_expired""#))
     let counts = BatchElement.Counts([
       .executed(ByteBuffer()), .recorded(Self.record(201, "1")), .recorded(Self.record(422, "no")),
-      .unsplit(status: 503, .retry), .refused(.keyExpired),
+      .unsplit(status: 503, .retry, retryAfter: nil), .refused(.keyExpired),
     ])
     #expect(counts.executed == 1 && counts.replayed == 1 && counts.refused == 3)
   }

@@ -59,6 +59,38 @@ struct ExplainTests {
     #expect(try await explain(stated + ["--address", "203.0.113.1"], text) != direct)
   }
 
+  private static func route(_ members: String) -> String {
+    """
+    listen: [{address: 127.0.0.1:8080}]
+    upstreams: {orders: {url: "http://127.0.0.1:9000"}}
+    store: {kind: embedded, path: records.db}
+    routes: [{name: only, caller: {shared: true}, \(members)}]
+    """
+  }
+
+  @Test func `a route for mutations is explained by the operation that the body selects`() async throws {
+    let text = Self.route("match: {path: /graphql, graphql: mutation}")
+    let request = ["POST", "/graphql"] + Self.json
+    let query = try await explain(request + ["-d", #"{"query":"{a}"}"#], text)
+    #expect(query.contains("no; graphql: it takes mutations, and the body selects none"), "\(query)")
+    #expect(query.contains("\npassed       to orders"), "\(query)")
+    let mutation = request + ["-d", #"{"query":"mutation {a}"}"#]
+    #expect(try await explain(mutation + Self.keyed, text).contains("only  takes it\n"))
+    #expect(try await explain(mutation, text, ends: .code(1)).contains("400 key_missing"))
+  }
+
+  @Test func `a shadowed route is explained as what it would do`() async throws {
+    let text = Self.route("match: {path: /watched}, shadow: true")
+    let unkeyed = try await explain(["POST", "/watched"], text)
+    #expect(unkeyed.contains("\nshadow       forwarded as an unprotected request"), "\(unkeyed)")
+    #expect(unkeyed.contains("\nwould be     refused 400 key_missing"), "\(unkeyed)")
+    let keyed = try await explain(["POST", "/watched"] + Self.keyed, text)
+    #expect(keyed.contains("the status of the response"), "\(keyed)")
+    let enforced = try await explain(["POST", "/watched"] + Self.keyed, Self.route("match: {path: /watched}"))
+    let record = { (text: String) in text.split(separator: "\n").first { $0.hasPrefix("record ") } }
+    #expect(record(keyed) != nil && record(keyed) != record(enforced))
+  }
+
   @Test func `a batch is explained item by item`() async throws {
     let items = #"[{"id":"a","n":1},{"id":"b"},{"n":1,"id":"a"},{"id":"b","n":2}]"#
     let output = try await explain(

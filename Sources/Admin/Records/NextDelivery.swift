@@ -6,6 +6,13 @@ extension Standing {
   ///
   /// - Parameter policy: The record's route; `nil` if it is not known.
   func nextDelivery(by policy: RoutePolicy?) -> String {
+    let delivery = enforcedDelivery(by: policy)
+    return policy?.shadow == true
+      ? "is forwarded, since the route has `shadow: true`; without that, it \(delivery)" : delivery
+  }
+
+  /// The outcome of the next delivery, if the route is in force.
+  private func enforcedDelivery(by policy: RoutePolicy?) -> String {
     switch self {
     case .absent: "runs: there is no record"
     case .inFlight(_, let attempt): Self.duringRun(attempt, policy)

@@ -91,7 +91,8 @@ extension Explanation {
     let prefix = name.map { "\($0); " } ?? ""
     add(
       "record", records + ["(\(prefix)endpoint: \(policy.endpoint), so a key counts for \(scope))"])
-    let response = "response of up to \(policy.maxResponseBody) bytes"
+    let response =
+      policy.shadow ? "the status of the response" : "response of up to \(policy.maxResponseBody) bytes"
     add("stored", [place, response + sealed + compressed + cookies(policy)])
     add(
       "kept",

@@ -65,11 +65,35 @@ struct Explanation {
   ) async throws(Problem) {
     let table = RouteTable(settings.routes)
     let name = host?.name ?? ByteBuffer()
-    let choice = try table.choice(for: head, host: name, path: target.path)
-    explainRoutes(head, choice, host: name, path: target.path)
+    var operation = GraphQLOperation.unread
+    var choice = try table.choice(for: head, host: name, path: target.path)
+    if choice.isUndecided {
+      operation = GraphQLOperation(of: body, head: head, query: target.query)
+      choice = try table.choice(for: head, host: name, path: target.path, operation: operation)
+    }
+    explainRoutes(head, choice, host: name, path: target.path, operation)
     guard let route = choice.route, route.policy.isProtected else {
       return try explainUnprotected(head, choice.route, table)
     }
+    guard route.policy.shadow else {
+      return try await explain(head, target, host, peer, route, choice)
+    }
+    add(
+      "shadow",
+      "forwarded as an unprotected request, whatever follows: that is what the route would do without `shadow: true`"
+    )
+    do throws(Problem) {
+      try await explain(head, target, host, peer, route, choice)
+    } catch {
+      add("would be", "refused \(error.status) \(error.code.rawValue): \(error.detail)")
+    }
+  }
+
+  /// Explains the request of a route that keeps records.
+  private mutating func explain(
+    _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?, _ peer: CallerPeer, _ route: Route,
+    _ choice: RouteTable.Choice
+  ) async throws(Problem) {
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     try route.refuseUnprotectable(head, finding)
     explainKey(of: route.policy, head, target)
@@ -91,7 +115,7 @@ struct Explanation {
     guard let call = try accepted.read(body) else { return try explainUnkeyed(route) }
     explainDigests(call)
     explainFingerprint(route.policy.recipe, of: head, target, method: choice.fingerprintMethod, call)
-    explainRecords([call.id.text], route.policy)
+    explainRecords([(route.policy.shadow ? call.id.shadowed : call.id).text], route.policy)
   }
 
   private func addressed(_ head: MessageHead) throws(Problem) -> (RequestTarget, RequestHost?) {
@@ -145,15 +169,18 @@ struct Explanation {
 
 extension Explanation {
   private mutating func explainRoutes(
-    _ head: MessageHead, _ choice: RouteTable.Choice, host: ByteBuffer, path: ByteBuffer
+    _ head: MessageHead, _ choice: RouteTable.Choice, host: ByteBuffer, path: ByteBuffer,
+    _ operation: GraphQLOperation
   ) {
     let width = (settings.routes.map(\.name.count).max() ?? 0) + 2
     var texts: [String] = []
     for (index, policy) in settings.routes.enumerated() {
-      let fit = RouteFit(of: policy, head, method: choice.method, host: host, path: path)
+      let fit = RouteFit(of: policy, head, method: choice.method, host: host, path: path, operation)
       let verdict =
         if index == choice.route?.index {
-          policy.isProtected ? "takes it" : "takes it, and does not protect it (idempotency: off)"
+          policy.isEnforced
+            ? "takes it"
+            : "takes it, and does not protect it (\(policy.shadow ? "shadow: true" : "idempotency: off"))"
         } else if fit.misfits.isEmpty {
           "fits, too, but \(choice.route?.policy.name ?? "another") comes first"
         } else {

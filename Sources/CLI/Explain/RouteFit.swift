@@ -8,10 +8,12 @@ struct RouteFit {
 
   /// Matches each condition of the route by a table of one route that has this condition alone.
   init(
-    of policy: RoutePolicy, _ head: MessageHead, method: ByteBuffer, host: ByteBuffer, path: ByteBuffer
+    of policy: RoutePolicy, _ head: MessageHead, method: ByteBuffer, host: ByteBuffer, path: ByteBuffer,
+    _ operation: GraphQLOperation
   ) {
     let fits = { (policy: RoutePolicy) in
-      RouteTable([policy]).route(for: head, method: method, host: host, path: path) != nil
+      RouteTable([policy]).route(for: head, method: method, host: host, path: path, operation: operation)
+        != nil
     }
     guard !fits(policy) else {
       misfits = []
@@ -31,6 +33,9 @@ struct RouteFit {
     }
     for own in match.headers where !fits(Self.route(like: policy, RouteMatch(headers: [own]))) {
       found.append("headers: it wants \(own.name) with its value")
+    }
+    if let own = match.graphql, !fits(Self.route(like: policy, RouteMatch(graphql: own))) {
+      found.append("graphql: it takes mutations, and the body selects none")
     }
     misfits = found.isEmpty ? ["another of its conditions"] : found
   }

@@ -14,6 +14,10 @@ struct OutcomeStatement: ParsableArguments {
 
   func validate() throws {
     for line in header where !line.contains(":") { throw ValidationError("--header is 'Name: value'") }
+    let names = header.map { $0.prefix { $0 != ":" }.trimmingCharacters(in: .whitespaces).lowercased() }
+    for (index, name) in names.enumerated() where names[..<index].contains(name) {
+      throw ValidationError("--header \(name) is given twice: give it once, with a comma between its values")
+    }
   }
 
   /// Whether nothing is stated.

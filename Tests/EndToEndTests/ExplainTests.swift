@@ -86,7 +86,8 @@ struct ExplainTests {
     #expect(unkeyed.contains("\nwould be     refused 400 key_missing"), "\(unkeyed)")
     let keyed = try await explain(["POST", "/watched"] + Self.keyed, text)
     #expect(keyed.contains("the status of the response"), "\(keyed)")
-    let enforced = try await explain(["POST", "/watched"] + Self.keyed, Self.route("match: {path: /watched}"))
+    let enforced = try await explain(
+      ["POST", "/watched"] + Self.keyed, Self.route("match: {path: /watched}"))
     let record = { (text: String) in text.split(separator: "\n").first { $0.hasPrefix("record ") } }
     #expect(record(keyed) != nil && record(keyed) != record(enforced))
   }

@@ -37,9 +37,11 @@ import Store
     signal(SIGXFSZ, SIG_IGN)
     try limit(1 << 20)
     while await record(on: store, bodyBytes: 32 << 10) {}
+    guard case .failing = store.monitor.state.status else { exit(3) }
     // A claim that failed is free once there is room again.
     try limit(rlim_t.max)
     guard await record(on: store, bodyBytes: 32 << 10) else { exit(1) }
+    guard case .serving = store.monitor.state.status else { exit(4) }
     await store.close()
   }
 

@@ -1,4 +1,5 @@
 import GRDB
+import GRDBSQLite
 import Glibc
 import Platform
 
@@ -23,7 +24,10 @@ public enum EmbeddedCopy {
       try source.close()
     } catch {
       _ = unlink(target)
-      throw .cannotCopy(target: target, reason: "\(error)")
+      // GRDB's text is that of the connection, which knows nothing of a failed copy.
+      let code = (error as? DatabaseError)?.extendedResultCode.rawValue
+      throw .cannotCopy(
+        target: target, reason: code.map { String(cString: sqlite3_errstr($0)) } ?? "\(error)")
     }
     guard fsync(descriptor) == 0 else {
       throw .cannotCopy(target: target, reason: String(cString: strerror(errno)))

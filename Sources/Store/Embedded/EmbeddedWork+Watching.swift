@@ -21,6 +21,21 @@ extension EmbeddedWork {
       metadata: ["bytes": "\(length)", "reason": "\(reason)"])
   }
 
+  /// Reports a store that is there and takes no changes, until one is written again.
+  func noteHindrance(_ error: TransactionError) {
+    guard error.isOfDevice, unavailability == nil else { return }
+    isHindered = true
+    writer.monitor.hinders("it takes no changes: \(error.text)")
+  }
+
+  /// Reports that changes are written, if they were not.
+  func writesAgain() {
+    guard isHindered else { return }
+    isHindered = false
+    writer.monitor.serves()
+    logger.notice("store: changes are written again")
+  }
+
   /// Rebuilds the sweep index, because one damaged page of it makes every change fail. False if the rebuilding fails,
   /// or is not due yet.
   @discardableResult

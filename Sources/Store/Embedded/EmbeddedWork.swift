@@ -17,6 +17,8 @@ final class EmbeddedWork {
   var clock: StoreClock
   /// The reason for which no command is run at the moment; `nil` if commands are run.
   var unavailability: String?
+  /// Whether the last change was not written: the disk is full, say.
+  var isHindered = false
   var housekeeping = Housekeeping()
   /// The maximum size of the responses that one transaction reads, in bytes, before the rest of its group waits for the
   /// next one: many claims of large records must not fill the memory before their callers have counted what they hold.
@@ -78,6 +80,7 @@ final class EmbeddedWork {
         for request in part { request.fail(.fateUnknown(unavailability)) }
         return part.count
       }
+      if effect.hasWritten { writesAgain() }
       for request in part { request.deliver() }
       writer.waiters.wake(effect.ended)
       return part.count
@@ -89,6 +92,7 @@ final class EmbeddedWork {
         return group.count
       }
       logger.debug("store: a group of commands failed", metadata: ["error": "\(error)"])
+      noteHindrance(error)
       for request in group { request.fail(error.storeError) }
       return group.count
     }

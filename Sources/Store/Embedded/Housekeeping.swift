@@ -60,8 +60,9 @@ extension EmbeddedWork {
       watchLog()
       if isIndexSuspect { repairIndex() }
       if DispatchTime.now().uptimeNanoseconds - housekeeping.touchedAt.uptimeNanoseconds
-        >= Housekeeping.touchPause
+        >= Housekeeping.touchPause || isHindered
       {
+        // Where nobody sends anything, this finds out that changes are written again.
         keepClock(isAnchored: false)
       }
     }
@@ -80,6 +81,7 @@ extension EmbeddedWork {
         try table.touch(clock)
         if isAnchored { try table.anchor(clock, to: MachineUptime.read()) }
       }
+      writesAgain()
     } catch {
       logger.debug("store: its time was not written", metadata: ["error": "\(error)"])
     }

@@ -24,6 +24,13 @@ enum TransactionError: Error, Equatable {
     }
   }
 
+  /// What SQLite reports.
+  var text: String {
+    switch self {
+    case .rolledBack(let error), .commitFailed(let error): error.text
+    }
+  }
+
   var storeError: StoreError {
     switch self {
     case .rolledBack(let error) where error.isCorrupt: .unreadable(error.text)

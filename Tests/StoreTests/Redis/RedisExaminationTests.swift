@@ -130,6 +130,10 @@ struct RedisExaminationTests {
     let replicas = cluster.replicas.map { $0[0] }
     try replicas[0].command(user)
     try replicas[1].command(user + ["-evalsha"])
+    try await until("the masters list their replicas") {
+      let slots = try cluster.masters[0].command(["CLUSTER", "SLOTS"])
+      return replicas.allSatisfy { slots?.contains("\($0.port)") == true }
+    }
     var settings = RedisEndpointSettings.on(cluster.masters.map(\.port))
     settings.login.user = "semel"
     settings.login.password = "word"

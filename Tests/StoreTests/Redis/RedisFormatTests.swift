@@ -77,7 +77,7 @@ struct RedisFormatTests {
       let outcome = Outcome.notKept(status: 201, location: "/7")
       #expect(try await node.store.complete(claim, with: Samples.completion(outcome)).outcome == .done)
       // Of a completed one it reads the status next, and finds no number.
-      try expectEnd(" o" + end + " 201 /7")
+      try expectEnd(" 0 0 -" + end + " 201 /7")
     }
   }
 
@@ -125,7 +125,7 @@ struct RedisFormatTests {
       let text = try #require(try server.command(["GET", key]))
       #expect(
         text.hasSuffix(
-          " oe \(claim.fingerprint.digest.text) 1;auto 201 \u{1}\0\u{FFFD}\0\0\0\u{6}\0\0\0\0A: b\r\nx y"),
+          " 0 0 e \(claim.fingerprint.digest.text) 1;auto 201 \u{1}\0\u{FFFD}\0\0\0\u{6}\0\0\0\0A: b\r\nx y"),
         "\(text)")
       #expect(try server.command(["KEYS", key.dropLast() + "*"]) == key)
       #expect(try await node.store.find(claim.id).completedRecord?.outcome == .kept(response))

@@ -69,7 +69,10 @@ public final class LoopTimers: @unchecked Sendable {
     isCatchingUp = !isCatchingUp && now - turnAt > .milliseconds(Lateness.tolerance)
     // The loop reads its sockets in between.
     if isCatchingUp { return turn(in: Self.catchingUp) }
-    for fire in wheel.advance(to: Self.ticks(now)) { fire() }
+    // One at a time, since one that fires may stop another that is due.
+    for token in wheel.advance(to: Self.ticks(now)) {
+      if let fire = wheel.take(token) { fire() }
+    }
     if wheel.count > 0 { turn() }
     executor.drain()
   }

@@ -1,6 +1,6 @@
 /// A hashed wheel of coarse timers, each of which is started and stopped in constant time.
 ///
-/// Pure: time comes in as a number of ticks. A timer fires at the first `advance` that reaches its tick, never before.
+/// Pure: time comes in as a number of ticks. A timer is due at the first `advance` that reaches its tick, never before.
 public struct TimerWheel<Payload> {
   /// The identity of one timer, which is never used again for another.
   public struct Token: Hashable, Sendable {
@@ -62,34 +62,39 @@ public struct TimerWheel<Payload> {
     return Token(slot: slot, generation: entries[Int(slot)].generation)
   }
 
-  /// Stops a timer. Does nothing if it has fired or was stopped before.
+  /// Stops a timer. Does nothing if it was taken or stopped before.
   public mutating func stop(_ token: Token) {
-    guard Int(token.slot) < entries.count, entries[Int(token.slot)].generation == token.generation else {
-      return
-    }
-    _ = remove(token.slot)
+    if isRunning(token) { _ = remove(token.slot) }
   }
 
-  /// Advances the time and returns the payloads of the timers that are due, bucket by bucket.
-  public mutating func advance(to tick: Int64) -> [Payload] {
+  /// Advances the time and returns the timers that are due, bucket by bucket. Each of them can still be stopped until it
+  /// is taken.
+  public mutating func advance(to tick: Int64) -> [Token] {
     guard tick > now else { return [] }
     guard count > 0 else {
       now = tick
       return []
     }
-    var due: [Payload] = []
+    var due: [Token] = []
     // After a long pause, one pass over all buckets finds every timer.
     let first = max(now + 1, tick - mask)
     for step in first...tick {
       var slot = buckets[Int(step & mask)]
       while slot != Self.none {
-        let next = entries[Int(slot)].next
-        if entries[Int(slot)].tick <= tick, let payload = remove(slot) { due.append(payload) }
-        slot = next
+        let entry = entries[Int(slot)]
+        if entry.tick <= tick { due.append(Token(slot: slot, generation: entry.generation)) }
+        slot = entry.next
       }
     }
     now = tick
     return due
+  }
+
+  /// Removes a timer that is due, and returns its payload; `nil` if it was stopped meanwhile.
+  public mutating func take(_ token: Token) -> Payload? { isRunning(token) ? remove(token.slot) : nil }
+
+  private func isRunning(_ token: Token) -> Bool {
+    Int(token.slot) < entries.count && entries[Int(token.slot)].generation == token.generation
   }
 
   private mutating func remove(_ slot: Int32) -> Payload? {

@@ -35,6 +35,24 @@ struct LoopTimersTests {
     #expect(fired == ["kept"])
   }
 
+  @Test func `of timers that are due together the first may stop the others`() async throws {
+    let fired = try await onLoop { context in
+      let rivals = Rivals()
+      for number in 1...3 {
+        rivals.tokens.append(
+          context.timers.start(milliseconds: 10) {
+            rivals.fired.append(number)
+            rivals.tokens.forEach(context.timers.stop)
+          })
+      }
+      await withUnsafeContinuation { continuation in
+        _ = context.timers.start(milliseconds: 40) { continuation.resume() }
+      }
+      return rivals.fired.count
+    }
+    #expect(fired == 1)
+  }
+
   @Test func `a timer may start another, also after the wheel stood still`() async throws {
     try await onLoop { context in
       let fired = Watched(0)
@@ -69,4 +87,10 @@ struct LoopTimersTests {
 /// Touched on one loop alone.
 private final class FiredLog: @unchecked Sendable {
   var names: [String] = []
+}
+
+/// Timers of which each stops the others.
+private final class Rivals {
+  var tokens: [LoopTimers.Token] = []
+  var fired: [Int] = []
 }

@@ -57,6 +57,7 @@ extension RecordAdmin {
     guard reply.outcome == .done else {
       throw AdminError(.conflict, "the record was taken by another owner meanwhile: look at it again")
     }
+    noteChange(of: identity.id, .ended(completion))
     let warning = await announce(identity.id)
     audit(
       "put", identity.id, peer,

@@ -12,12 +12,19 @@ public struct RecordAdmin: Sendable {
   /// pace the walk.
   static let pageSpan = Duration.seconds(4)
 
+  /// A change that the store has made of a record.
+  public enum Change: Sendable {
+    /// It may be free for the next delivery.
+    case freed
+    case ended(Completion)
+  }
+
   let store: any RecordStore
   private let context: EventLoopContext
   private let invalidations: (any CacheInvalidations)?
   let identityKey: IdentityKey?
   let currentRoutes: @Sendable () async -> [RoutePolicy]
-  private let onFreed: @Sendable (RecordID) -> Void
+  private let onChange: @Sendable (RecordID, Change) -> Void
   /// The requests that this process has seen lately; `nil` if it keeps none.
   let journal: RequestJournal?
   let digests: LogDigests
@@ -34,7 +41,7 @@ public struct RecordAdmin: Sendable {
   ///   - invalidations: The way to the caches of other nodes; `nil` if the store belongs to this process alone.
   ///   - identityKey: The key of record IDs, if they are keyed.
   ///   - routes: Returns the routes of the present configuration.
-  ///   - onFreed: Called after each change that may have freed a record for the next delivery.
+  ///   - onChange: Called after each change of a record.
   ///   - journal: The requests that this process has seen lately.
   ///   - digests: The digests by which the log shows keys and callers.
   ///   - node: The name of this process among the nodes of its store.
@@ -43,7 +50,7 @@ public struct RecordAdmin: Sendable {
   public init(
     store: any RecordStore, context: EventLoopContext, invalidations: (any CacheInvalidations)? = nil,
     identityKey: IdentityKey?, routes: @escaping @Sendable () async -> [RoutePolicy],
-    onFreed: @escaping @Sendable (RecordID) -> Void = { _ in },
+    onChange: @escaping @Sendable (RecordID, Change) -> Void = { _, _ in },
     lastMismatch: @escaping @Sendable (RecordID) -> (at: Int64, differs: String)? = { _ in nil },
     journal: RequestJournal? = nil, digests: LogDigests = LogDigests(), node: String = "", logger: Logger
   ) {
@@ -52,7 +59,7 @@ public struct RecordAdmin: Sendable {
     self.invalidations = invalidations
     self.identityKey = identityKey
     currentRoutes = routes
-    self.onFreed = onFreed
+    self.onChange = onChange
     self.journal = journal
     self.digests = digests
     self.node = node
@@ -155,7 +162,7 @@ public struct RecordAdmin: Sendable {
     let before = try await state(of: id)
     let fence = Fence.span(outlasting: await currentRoutes().map(\.longestExchange).max() ?? 0)
     let wasThere = try await onLoop { () throws(StoreError) in try await store.forget(id, fence: fence) }
-    onFreed(id)
+    noteChange(of: id, .freed)
     let warning = await announce(id)
     audit("forget", id, peer, ["was": "\(before)"], warning)
     guard wasThere else { throw AdminError(.notFound, "there is no record \(id.text)") }
@@ -191,8 +198,10 @@ public struct RecordAdmin: Sendable {
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
     switch outcome {
     case .done:
-      // A record that an operator completed stays known as ended, and so does one that the store did not change.
-      if resolution == .notApplied { onFreed(id) }
+      switch resolution {
+      case .applied(let completion): noteChange(of: id, .ended(completion))
+      case .notApplied: noteChange(of: id, .freed)
+      }
       let warning = await announce(id)
       audit("resolve", id, peer, details, warning)
       return try await show(id, warning)
@@ -205,6 +214,9 @@ public struct RecordAdmin: Sendable {
       throw document.refusal(by: record)
     }
   }
+
+  /// Tells this process of a change that the store has made.
+  func noteChange(of id: RecordID, _ change: Change) { onChange(id, change) }
 
   /// Makes other nodes drop the record from their caches. Returns the warning for the operator if they cannot hear it.
   func announce(_ id: RecordID) async -> String? {

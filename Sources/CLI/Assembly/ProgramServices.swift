@@ -169,7 +169,12 @@ extension ProgramServices {
     let recordAdmin = RecordAdmin(
       store: store.records[0], context: parts.contexts[0], invalidations: store.invalidations,
       identityKey: identityKey, routes: { await live().routes },
-      onFreed: { [known = parts.known] in known.remove($0) },
+      onChange: { [known = parts.known] id, change in
+        switch change {
+        case .freed: known.remove(id)
+        case .ended(let completion): known.end(id, for: max(completion.retention, completion.remember))
+        }
+      },
       lastMismatch: { [mismatches = parts.mismatches] in
         mismatches.last(of: $0).map { (at: $0.at, differs: $0.differs) }
       }, journal: journal, digests: parts.digests, node: parts.node, logger: logger)

@@ -49,6 +49,17 @@ extension ClaimLifecycle {
     return .respond
   }
 
+  /// The class of a complete response to the request of a claim.
+  public func outcomeClass(of status: Int, steering: Steering, to claim: Claim) -> OutcomeClass {
+    route.policy.outcomeClass(
+      of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected(by: status, to: claim))
+  }
+
+  /// Whether this attempt and all before it met only 401, 403 or 429.
+  func isOnlyRejected(by status: Int, to claim: Claim) -> Bool {
+    [401, 403, 429].contains(status) && isOnlyRejected(before: claim)
+  }
+
   /// Whether every attempt on the record so far, before the one of this claim, met only 401, 403 or 429.
   func isOnlyRejected(before claim: Claim) -> Bool {
     // A retry releases its record as remembered, so that the attempts count; the claim itself says no more than that.

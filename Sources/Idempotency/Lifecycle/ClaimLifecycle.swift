@@ -294,10 +294,8 @@ extension ClaimLifecycle {
     if isDelete, !isRelayed, route.policy.meansDeleted(status: status, ordinal: claim.ordinal) {
       return .completeAsDeleted(retention: route.policy.retention, remember: route.policy.remember)
     }
-    let isOnlyRejected = [401, 403, 429].contains(status) && isOnlyRejected(before: claim)
-    switch route.policy.outcomeClass(
-      of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected)
-    {
+    let isOnlyRejected = isOnlyRejected(by: status, to: claim)
+    switch outcomeClass(of: status, steering: steering, to: claim) {
     case .final:
       let retention =
         steering.retention.map { max(.seconds(1), min($0, route.policy.remember)) } ?? route.policy.retention

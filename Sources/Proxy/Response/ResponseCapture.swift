@@ -12,17 +12,18 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   private static var firstStep: Int { CaptureShare.reservation }
 
   private let exchange: Exchange
-  private let route: Route
+  private let call: KeyedCall
   private let claim: Claim
   private let delivery: Delivery
+  private var route: Route { call.route }
   /// Set once the client is given the response as it comes.
   private var relay: ResponseRelay?
   /// The bytes relayed so far, if the response may still be kept.
   private var copy: ByteBuffer?
 
-  init(of exchange: Exchange, route: Route, claim: Claim, delivery: Delivery) {
+  init(of exchange: Exchange, call: KeyedCall, claim: Claim, delivery: Delivery) {
     self.exchange = exchange
-    self.route = route
+    self.call = call
     self.claim = claim
     self.delivery = delivery
   }
@@ -107,8 +108,8 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
 
   @inline(never)
   private func makeRelay(_ head: UpstreamHead) -> ResponseRelay {
-    let outcome = route.policy.outcomeClass(
-      of: head.head.status, steering: Steering(of: head.head), claim: claim)
+    let outcome = call.lifecycle.outcomeClass(
+      of: head.head.status, steering: Steering(of: head.head), to: claim)
     return ResponseRelay(head: head.head, label: ResponseLabel(outcome), delivery: delivery)
   }
 

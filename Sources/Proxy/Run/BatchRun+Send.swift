@@ -60,7 +60,7 @@ extension BatchRun {
     return Sending(
       indices: indices, exchange: exchange,
       capture: ResponseCapture(
-        of: exchange, route: batch.route, claim: leases[0].claim, delivery: delivery))
+        of: exchange, call: batch.calls[indices[0]], claim: leases[0].claim, delivery: delivery))
   }
 
   /// Record: the store has each item's outcome before the client has the response.

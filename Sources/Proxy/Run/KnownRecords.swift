@@ -69,6 +69,15 @@ public final class KnownRecords: Sendable {
     state.withLock { $0[id] = nil }
   }
 
+  /// Notes that a record has ended outside of this process's runs. A run that is under way notes its end by itself.
+  public func end(_ id: RecordID, for remember: Milliseconds) {
+    change(id) { record, now in
+      guard record?.isRunningHere != true else { return }
+      record = KnownRecord(
+        .taken(until: now + remember), owner: record?.owner, fingerprint: record?.fingerprint)
+    }
+  }
+
   /// The number of records that are known.
   public var count: Int { state.withLock { $0.young.count + $0.old.count } }
 }

@@ -13,6 +13,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   let claim: Claim
   /// The request for which it was granted.
   let delivery: Delivery
+  /// Whether the client's response depends on the record. Of a shadowed route it does not.
+  let isEnforced: Bool
   let permit: SendPermit
   private let store: Store
   /// `nil` if the route never runs a request without the store.
@@ -45,11 +47,12 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   }
 
   init(
-    _ claim: Claim, for delivery: Delivery, store: Store, known: KnownRecords?, context: EventLoopContext,
-    metrics: LoopMetrics
+    _ claim: Claim, for delivery: Delivery, isEnforced: Bool, store: Store, known: KnownRecords?,
+    context: EventLoopContext, metrics: LoopMetrics
   ) {
     self.claim = claim
     self.delivery = delivery
+    self.isEnforced = isEnforced
     self.store = store
     self.known = known
     self.context = context
@@ -101,8 +104,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
     renewal = .scheduled(context.timers.start(milliseconds: span.count) { [self] in beginRenewal() })
   }
 
-  /// Begins the next renewal after the one that has ended.
-  private func goOn(in span: Milliseconds) {
+  /// Begins or schedules the renewal after the one that has ended.
+  private func scheduleNext(in span: Milliseconds) {
     if case .underWay(isDueAgain: true) = renewal { beginRenewal() } else { schedule(in: span) }
   }
 
@@ -121,7 +124,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
         failure = nil
         grantedAt = requestedAt
         permit.renewed(requestedAt: requestedAt, lease: claim.lease)
-        goOn(in: claim.lease / 3)
+        scheduleNext(in: claim.lease / 3)
       case .lost, .replaced:
         // Nothing is sent any more. The client's response depends on the record's state when the owner ends.
         permit.revoke()
@@ -129,7 +132,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
       }
     } catch {
       failure = error.text
-      if isRenewing { goOn(in: claim.lease / 10) }
+      if isRenewing { scheduleNext(in: claim.lease / 10) }
     }
   }
 

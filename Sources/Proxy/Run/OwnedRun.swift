@@ -66,7 +66,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
           contentCoding: route.policy.contentCoding),
         body: call.upstreamBody(of: delivery), permit: lease.permit, memory: delivery,
         bindsConnection: runner.head.bindsConnection))
-    capture = ResponseCapture(of: exchange, route: route, claim: claim, delivery: delivery)
+    capture = ResponseCapture(of: exchange, call: call, claim: claim, delivery: delivery)
   }
 
   private func noteBackendTime() {

@@ -146,6 +146,8 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
     _ exchange: Backend.Exchange, within span: Milliseconds
   ) async throws(UpstreamFailure) -> UpstreamHead? {
     let head = try await exchange.head(within: span)
+    // A process that ends may have responded meanwhile.
+    guard delivery.responseState == .none else { return nil }
     if head.head.status == 101 {
       try await tunnel(exchange, head.head)
     } else if let relay = begin(exchange, head) {

@@ -30,7 +30,8 @@ extension Worker {
     claimsGivenBack += 1
     context.task { [self] in
       await waitForCopies(of: claim)
-      await repeatUntilReply { store throws(StoreError) in try await store.release(claim, release) }
+      // Another owner's record is no loss: this claim may never have been granted.
+      _ = await repeatUntilReply { store throws(StoreError) in try await store.release(claim, release) }
       claimsGivenBack -= 1
     }
   }
@@ -76,31 +77,51 @@ extension Worker {
     lease.pendingCommand = command
     context.task { [self] in
       defer { giveMemory(of: lease) }
-      await repeatUntilReply { store throws(StoreError) in
+      let outcome = await repeatUntilReply { store throws(StoreError) in
         let outcome = try await command(store)
         lease.note(end, outcome)
         return outcome
+      }
+      if let outcome {
+        countSuperseded(outcome)
+      } else if !isStopping {
+        noteDropped(lease)
       }
       self.end(lease)
     }
   }
 
+  /// Notes that the end of a run was never stored: its record can no longer be read, or the store was away for too long.
+  @inline(never)
+  private func noteDropped(_ lease: LeaseKeeper<Store>) {
+    metrics.add(.outcomesLost, route: lease.delivery.logEntry.routeNumber)
+    environment.logger.error(
+      "an outcome was never stored: its record cannot be read, or the store was away for a day",
+      metadata: [
+        "record": "\(lease.claim.id.text)", "route": "\(lease.delivery.logEntry.route ?? "")",
+        "attempt": .stringConvertible(lease.claim.attempt),
+      ])
+  }
+
   /// Repeats a command with growing pauses, up to two seconds and with full jitter, until the store replies; no longer
   /// than `Fence.storing`, since a fence must outlast it.
+  ///
+  /// - Returns: The reply; `nil` if there was none, or the record cannot be read.
   private func repeatUntilReply(
     _ command: @Sendable (Store) async throws(StoreError) -> OwnerOutcome
-  ) async {
+  ) async -> OwnerOutcome? {
     var pause: Int64 = 50
     let end = BootInstant.now + Fence.storing
     while !isStopping, BootInstant.now < end {
       await context.sleep(milliseconds: Int64.random(in: 1...pause))
       do throws(StoreError) {
-        return countSuperseded(try await command(store))
+        return try await command(store)
       } catch {
-        if case .unreadable = error { return }
+        if case .unreadable = error { return nil }
       }
       pause = min(pause * 2, 2000)
     }
+    return nil
   }
 
   /// Counts an owner that has lost its record while it lived.

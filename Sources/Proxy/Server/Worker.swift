@@ -57,7 +57,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   func keepLease(of claim: Claim, for delivery: Delivery, by route: Route) -> LeaseKeeper<Store> {
     context.loop.assertInEventLoop()
     let lease = LeaseKeeper(
-      claim, for: delivery, store: store, known: route.mayRunUnprotected ? environment.known : nil,
+      claim, for: delivery, isEnforced: route.policy.isEnforced, store: store,
+      known: route.mayRunUnprotected ? environment.known : nil,
       context: context, metrics: metrics)
     leases[ObjectIdentifier(lease)] = lease
     return lease
@@ -81,7 +82,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   public func abandon() async {
     isStopping = true
     let leases = Array(leases.values)
-    for lease in leases where lease.pendingCommand == nil {
+    for lease in leases where lease.pendingCommand == nil && lease.isEnforced {
       lease.delivery.logEntry.loss = .shutdown
       guard lease.delivery.responseState == .none else { continue }
       RequestRunner(worker: self, delivery: lease.delivery).refuse(.responseLost(.broken, retryAfter: 1000))

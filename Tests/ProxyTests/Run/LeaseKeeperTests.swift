@@ -22,7 +22,7 @@ struct LeaseKeeperTests {
 
   private static func lease(_ harness: WorkerHarness) throws -> LeaseKeeper<ScriptedStore> {
     LeaseKeeper(
-      request.granted, for: try harness.delivery(of: ""), store: harness.store, known: nil,
+      request.granted, for: try harness.delivery(of: ""), isEnforced: true, store: harness.store, known: nil,
       context: harness.worker.context, metrics: harness.metrics)
   }
 

@@ -170,9 +170,9 @@ private final class ScriptedNode: Sendable {
   /// The reply of a script that did what it should: the time.
   static func time() -> String { ":\(WallClock.milliseconds())\r\n" }
 
-  /// The reply to a script's command whose key another node has.
+  /// The reply to a script's command whose key another node has. A script without keys is no other node's.
   static func moved(_ words: [String], to port: Int) -> String {
-    "-MOVED \(SlotNumber.of(key: words[3])) 127.0.0.1:\(port)\r\n"
+    words.count > 3 ? "-MOVED \(SlotNumber.of(key: words[3])) 127.0.0.1:\(port)\r\n" : time()
   }
 
   /// The reply to `CLUSTER SLOTS` where one node has all slots.

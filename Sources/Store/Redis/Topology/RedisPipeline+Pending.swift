@@ -21,7 +21,7 @@ extension RedisPipeline {
     var deadline: BootInstant
     var sentAt: BootInstant
     /// Whether the reply is a script's, which has the store's time.
-    var isScript = true
+    let isScript: Bool
     /// Whether the script may change what counts only once replicas have it.
     var awaitsReplicas = false
 

@@ -127,9 +127,10 @@ extension RedisPipeline {
     if isAsking { appendAsking() }
     link.append { $0.writeCommand(words) }
     let now = BootInstant.now
-    pending.append(Pending(waiter: .value(onReply), deadline: now + settings.timeout, sentAt: now))
+    let deadline = now + settings.timeout
+    pending.append(Pending(waiter: .value(onReply), deadline: deadline, sentAt: now, isScript: false))
     unwritten += 1
-    arm(at: now + settings.timeout)
+    arm(at: deadline)
   }
 
   /// Writes one copy of a command that is not a script to this node.
@@ -144,7 +145,8 @@ extension RedisPipeline {
     if isAsking { appendAsking() }
     link.append { $0.writeCommand(capacity: command.capacity, command.write) }
     link.counters.countRoundTrip()
-    pending.append(Pending(waiter: .plain(onReply), deadline: deadline, sentAt: BootInstant.now))
+    pending.append(
+      Pending(waiter: .plain(onReply), deadline: deadline, sentAt: BootInstant.now, isScript: false))
     unwritten += 1
     arm(at: deadline)
   }
@@ -190,7 +192,7 @@ extension RedisPipeline {
       }
     }
     link.counters.countRoundTrip()
-    var command = Pending(waiter: waiter, deadline: deadline, sentAt: now)
+    var command = Pending(waiter: waiter, deadline: deadline, sentAt: now, isScript: true)
     if let waits, script.awaitsReplicas {
       command.awaitsReplicas = true
       waits.wrote()

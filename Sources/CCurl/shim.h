@@ -46,6 +46,12 @@ static inline const char *semel_easy_content_type(CURL *easy) {
   return type;
 }
 
+/* The content coding of the last response; NULL if it has none. It belongs to the handle. */
+static inline const char *semel_easy_content_coding(CURL *easy) {
+  struct curl_header *coding = NULL;
+  return curl_easy_header(easy, "Content-Encoding", 0, CURLH_HEADER, -1, &coding) == CURLHE_OK ? coding->value : NULL;
+}
+
 /* Whether only the end of the connection has delimited the last response, so that a cut cannot be told from its end. */
 static inline int semel_easy_ended_with_connection(CURL *easy) {
   long version = 0;

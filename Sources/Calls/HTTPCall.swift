@@ -11,6 +11,8 @@ public struct HTTPCall: Sendable {
     public var status: Int
     /// The value of `Content-Type`; `nil` if there is none.
     public var contentType: String?
+    /// The value of `Content-Encoding`; `nil` if there is none.
+    public var contentCoding: String?
     public var body: [UInt8]
     /// Whether the body is all of it. Otherwise it is larger than `maxBytes`.
     public var isWhole = true
@@ -85,7 +87,8 @@ public struct HTTPCall: Sendable {
   private static func response(of easy: borrowing EasyHandle, _ received: Received) -> Response {
     Response(
       status: Int(semel_easy_status(easy.raw)),
-      contentType: semel_easy_content_type(easy.raw).map { String(cString: $0) }, body: received.bytes,
+      contentType: semel_easy_content_type(easy.raw).map { String(cString: $0) },
+      contentCoding: semel_easy_content_coding(easy.raw).map { String(cString: $0) }, body: received.bytes,
       isWhole: !received.isFull, isDelimitedByClose: semel_easy_ended_with_connection(easy.raw) != 0)
   }
 

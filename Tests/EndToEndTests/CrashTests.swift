@@ -225,6 +225,43 @@ struct CrashTests {
     }
   }
 
+  @Test(arguments: ["left", "rejects"])
+  func `the outcome of a node that wakes up too late is recorded without its client`(_ client: String)
+    async throws
+  {
+    var route = ["on_unknown": "retry", "lease": "1s"]
+    if client == "rejects" { route["duplicates"] = "reject" }
+    let configuration = Configuration(store: .redis, upstream: ["settle": "1s"], route: route)
+    try await Rig.run(configuration) { rig in
+      let gates = [Gate(), Gate()]
+      rig.backend.on(
+        "/v1/orders",
+        inTurn: [Reply(body: "first", gate: gates[0]), Reply(503, gate: gates[1]), Reply(body: "third")])
+      let other = try await rig.secondNode()
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      rig.semel.freeze()
+      async let second = rig.order("k", at: other) { $0["Idempotency-Status"] == "not-stored" }
+      try await rig.backend.arrived(2)
+      if client == "left" { try await connection.close() }
+      gates[0].open()
+      rig.semel.thaw()
+      try await rig.semel.counter("semel_superseded_owners_total", becomes: 1)
+      if client == "rejects" {
+        expectRefused(try await connection.response(), 409, "in_flight", retryable: true)
+      }
+      gates[1].open()
+      _ = try await second
+      try await rig.semel.process.line(containing: "the outcome of an overtaken run is recorded")
+      let replayed = try await rig.order("k", at: other)
+      expectReplayed(replayed, 201)
+      #expect(replayed.text == "first")
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+      try await other.kill()
+    }
+  }
+
   @Test func `a lease that lapsed under a frozen node is logged when it wakes up`() async throws {
     try await Rig.run(Configuration(store: .redis, route: ["lease": "1s"])) { rig in
       let gate = Gate()

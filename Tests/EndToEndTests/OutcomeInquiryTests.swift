@@ -27,6 +27,10 @@ struct OutcomeInquiryTests {
       expectRefused(missing, 400, "key_missing", retryable: false)
       let unknown = try await rig.semel.client.send("GET", Self.order + "&wait=1s", Rig.fields(key: "k"))
       expectRefused(unknown, 400, "bad_request", retryable: false)
+      let small = Self.order.replacing("POST", with: "post")
+      expectRefused(
+        try await rig.semel.client.send("GET", small, Rig.fields(key: "k")), 400, "bad_request",
+        retryable: false)
       let twice = try await rig.semel.client.send(
         "GET", Self.order + "&key=k&key=k", [("Authorization", "Bearer alice")])
       expectRefused(twice, 400, "bad_request", retryable: false)

@@ -70,6 +70,50 @@ struct ProfileTests {
     }
   }
 
+  @Test func `neither a long body nor the way it is passed on hides that a DELETE has succeeded`()
+    async throws
+  {
+    let route = [
+      "profile": "wunderlist", "max_response_body": "1KiB", "cors": "{origins: ['https://a.example']}",
+    ]
+    for stream in ["false", "true"] {
+      try await Rig.run(Configuration(route: route.merging(["stream": stream]) { $1 })) { rig in
+        let allowed = [("Access-Control-Allow-Origin", "https://a.example")]
+        rig.backend.on("/v1/orders/1") { request in
+          request.number == 1 ? Reply(503, allowed) : Reply(404, allowed, content: .filler(4096))
+        }
+        let fields = [
+          ("Authorization", "Bearer alice"), ("X-Client-Request-ID", "a"), ("Origin", "https://a.example"),
+        ]
+        #expect(try await rig.semel.client.send("DELETE", "/v1/orders/1", fields).status == 503)
+        for number in 0..<2 {
+          let response = try await rig.semel.client.send("DELETE", "/v1/orders/1", fields)
+          #expect(response.status == 204 && response.text.isEmpty)
+          #expect(response["Access-Control-Allow-Origin"] == "https://a.example")
+          #expect(response.idempotencyStatus == (number == 0 ? "executed" : "replayed"))
+        }
+        #expect(rig.backend.requests.count == 2)
+      }
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func `a repeated DELETE that is said to have no outcome yet has none`(isOfRoute: Bool) async throws {
+    var route = ["profile": "wunderlist"]
+    if isOfRoute { route["outcomes"] = "{retry: [404]}" }
+    try await Rig.run(Configuration(route: route)) { rig in
+      rig.backend.on("/v1/orders/1") { request in
+        request.number == 1 ? Reply(503) : Reply(404, isOfRoute ? [] : [("Idempotency-Outcome", "retry")])
+      }
+      let fields = [("Authorization", "Bearer alice"), ("X-Client-Request-ID", "a")]
+      for status in [503, 404, 404] {
+        let response = try await rig.semel.client.send("DELETE", "/v1/orders/1", fields)
+        #expect(response.status == status)
+      }
+      #expect(rig.backend.requests.count == 3)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a request id finds its outcome, and is the backend's own`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store, route: ["profile": "wunderlist"])) { rig in

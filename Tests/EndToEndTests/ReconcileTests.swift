@@ -106,8 +106,13 @@ struct ReconcileTests {
     }
   }
 
-  @Test(arguments: [Reply(200, [], content: .filler(4096)), Reply(200, body: "cut?", framing: .close)])
-  func `an outcome that is too large to keep, or may be cut, is known as such`(reply: Reply) async throws {
+  @Test(arguments: [
+    Reply(200, [], content: .filler(4096)), Reply(200, body: "cut?", framing: .close),
+    Reply(200, [("Content-Encoding", "gzip")], body: "compressed"),
+  ])
+  func `an outcome that is too large to keep, may be cut or is compressed is known as such`(reply: Reply)
+    async throws
+  {
     var configuration = Self.configuration()
     configuration.route["max_response_body"] = "1KiB"
     try await Rig.run(configuration) { rig in

@@ -33,6 +33,24 @@ struct UnmatchedKeyTests {
     }
   }
 
+  @Test(arguments: [false, true])
+  func `a key where an optional route does not look for one protects nothing`(isRefused: Bool) async throws {
+    let route = "{name: pay, match: {path: /pay}, profile: paypal, caller: {parts: [address]}}"
+    var configuration = Configuration(firstRoutes: [route])
+    if isRefused { configuration.top["unmatched_keys"] = "refuse" }
+    try await Rig.run(configuration) { rig in
+      let response = try await rig.order("k", path: "/pay")
+      if isRefused {
+        expectRefused(response, 400, "key_not_supported", retryable: false)
+      } else {
+        #expect(response.idempotencyStatus == "ignored")
+      }
+      #expect(try await rig.semel.counter(Self.counter, label: #"route="pay""#) == 1)
+      let keyed = try await rig.order(nil, path: "/pay", [("PayPal-Request-Id", "k")])
+      expectExecuted(keyed)
+    }
+  }
+
   @Test func `keys on unprotected routes are refused if configured, from the next request after a reload`()
     async throws
   {

@@ -14,7 +14,8 @@
  * is completed after that may end before the owner from before it does. What was forgotten may then run again; but no
  * owner from before may make its record anew. The fence is modelled without an end, since its span outlasts every owner.
  * It knows the owner whose record it took the place of, until another one claims: to that owner a late copy of its claim
- * grants nothing. Then no operator resolves, which keeps the search short.
+ * grants nothing. By the time of another owner such copies are over, since each has a deadline. Then no operator resolves,
+ * which keeps the search short.
  *
  * -D FAILOVER: Redis loses its newest writes once, under `store.replicas`. From one moment on the replica gets nothing
  * more, and at a later one it takes over. The record is always the replica's. In between, commands run in vain, and of
@@ -161,6 +162,7 @@ inline grant(next) {
   noGhost;
 #ifdef FORGET
   assert(fencedOwner != i);
+  if :: fencedOwner != 0 -> d[fencedOwner].claims = 0 :: else fi;
   fencedOwner = 0;
 #endif
   isFresh = (state == absent -> 1 : (state == in_flight && isOwn(i) -> isFresh : 0));

@@ -76,14 +76,14 @@ struct Explanation {
       return try explainUnprotected(head, choice.route, table)
     }
     guard route.policy.shadow else {
-      return try await explain(head, target, host, peer, route, choice)
+      return try await explain(head, target, host, peer, route, choice, table)
     }
     add(
       "shadow",
       "forwarded as an unprotected request, whatever follows: that is what the route would do without `shadow: true`"
     )
     do throws(Problem) {
-      try await explain(head, target, host, peer, route, choice)
+      try await explain(head, target, host, peer, route, choice, table)
     } catch {
       add("would be", "refused \(error.status) \(error.code.rawValue): \(error.detail)")
     }
@@ -92,12 +92,12 @@ struct Explanation {
   /// Explains the request of a route that keeps records.
   private mutating func explain(
     _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?, _ peer: CallerPeer, _ route: Route,
-    _ choice: RouteTable.Choice
+    _ choice: RouteTable.Choice, _ table: RouteTable
   ) async throws(Problem) {
     let finding = try route.policy.key.keyBeforeBody(head: head, query: target.query)
     try route.refuseUnprotectable(head, finding)
     explainKey(of: route.policy, head, target)
-    if case .missing = finding { return try explainUnkeyed(route) }
+    if case .missing = finding { return try explainUnkeyed(head, route, table) }
     guard !choice.isAmbiguous else { throw .badRequest(.methodOverridden) }
     guard let peer = await identified(peer, by: route, head) else { return }
     explainCaller(of: route.policy, head, target, peer)
@@ -112,7 +112,7 @@ struct Explanation {
     if let batch = route.policy.batch {
       return explainBatch(try accepted.readBatch(body, batch), of: head, target, choice.fingerprintMethod)
     }
-    guard let call = try accepted.read(body) else { return try explainUnkeyed(route) }
+    guard let call = try accepted.read(body) else { return try explainUnkeyed(head, route, table) }
     explainDigests(call)
     explainFingerprint(route.policy.recipe, of: head, target, method: choice.fingerprintMethod, call)
     explainRecords([(route.policy.shadow ? call.id.shadowed : call.id).text], route.policy)
@@ -197,16 +197,24 @@ extension Explanation {
   private mutating func explainUnprotected(
     _ head: MessageHead, _ route: Route?, _ table: RouteTable
   ) throws(Problem) {
-    if table.carriesKey(head) {
-      guard settings.unmatchedKeys == .pass else { throw .keyNotSupported }
-      add("key", "ignored, since no route protects the request (Idempotency-Status: ignored)")
-    }
+    try explainIgnored(head, table, "no route protects the request")
     guard let upstream = route?.policy.upstream ?? settings.onlyUpstream else { throw .noRoute }
     add("passed", "to \(upstream.name), \(upstream.address), streamed both ways and not recorded")
   }
 
-  private mutating func explainUnkeyed(_ route: Route) throws(Problem) {
+  private mutating func explainIgnored(
+    _ head: MessageHead, _ table: RouteTable, _ reason: String
+  ) throws(Problem) {
+    guard table.carriesKey(head) else { return }
+    guard settings.unmatchedKeys == .pass else { throw .keyNotSupported }
+    add("key", "ignored, since \(reason) (Idempotency-Status: ignored)")
+  }
+
+  private mutating func explainUnkeyed(
+    _ head: MessageHead, _ route: Route, _ table: RouteTable
+  ) throws(Problem) {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
+    try explainIgnored(head, table, "the route does not look for one where it is")
     let upstream = route.policy.upstream
     add(
       "passed",

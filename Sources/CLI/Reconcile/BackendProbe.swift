@@ -18,9 +18,12 @@ struct BackendProbe: OutcomeProbe {
   private func response(to query: ProbeQuery) -> ProbeResponse? {
     do throws(HTTPCall.Failure) {
       let response = try HTTPCall(query).send()
+      // Clients would take a compressed body for the document itself.
+      let isPlain = response.contentCoding.map { $0.lowercased() == "identity" } ?? true
+      let isKept = response.isWhole && !response.isDelimitedByClose && isPlain
       return ProbeResponse(
         status: response.status, contentType: response.contentType,
-        body: response.isWhole && !response.isDelimitedByClose ? ByteBuffer(bytes: response.body) : nil)
+        body: isKept ? ByteBuffer(bytes: response.body) : nil)
     } catch {
       logger.info(
         "a backend did not respond to the query about an unknown outcome",

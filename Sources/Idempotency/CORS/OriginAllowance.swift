@@ -38,6 +38,13 @@ public struct OriginAllowance: Sendable, Hashable {
     self.withCredentials = withCredentials
   }
 
+  /// Adds its fields to the head of a response.
+  public func add(to head: inout MessageHead) {
+    // A value that was a field's is one.
+    try? head.append(name: "Access-Control-Allow-Origin", value: origin)
+    if withCredentials { try? head.append(name: "Access-Control-Allow-Credentials", value: "true") }
+  }
+
   /// Writes its field lines, each ended by CRLF.
   public func write(into out: inout ByteBuffer) {
     out.writeStaticString("Access-Control-Allow-Origin: ")

@@ -28,6 +28,7 @@ public struct OutcomeInquiry: Sendable {
   ) throws(Problem) {
     let parameters = try InquiryParameters(query)
     let (target, method) = (try parameters.target(), ByteBuffer(string: parameters.method))
+    try Self.refuseOtherCase(parameters.method, head, host, target, routes)
     guard
       let route = routes.protectedRoute(
         for: head, method: method, host: host?.name ?? ByteBuffer(), path: target.path),
@@ -45,6 +46,17 @@ public struct OutcomeInquiry: Sendable {
     self.route = route
     attach = min(parameters.attach, route.policy.waitTimeout)
     wantsResponse = parameters.wantsResponse
+  }
+
+  /// Refuses a method that differs from a route's only in letter case, as the request itself would be.
+  private static func refuseOtherCase(
+    _ method: String, _ head: MessageHead, _ host: RequestHost?, _ target: RequestTarget, _ routes: RouteTable
+  ) throws(Problem) {
+    let capitals = method.uppercased()
+    guard capitals != method else { return }
+    let meant = routes.protectedRoute(
+      for: head, method: ByteBuffer(string: capitals), host: host?.name ?? ByteBuffer(), path: target.path)
+    if meant != nil { throw .badRequest(.methodCase) }
   }
 
   /// The key in the request's own place or in the parameter `key`; in both only if it is the same.

@@ -85,6 +85,7 @@ extension ClaimLifecycle {
     guard case .settling = state else { preconditionFailure("ClaimLifecycle: adopted outside of settling") }
     state = .ended
     if case .success(let reply) = reply {
+      overtakenRun = nil
       if case .done = reply.outcome, let record = reply.record { return Self.replay(record) }
       if case .lost(.completed(let record)) = reply.outcome { return Self.replay(record) }
     }

@@ -55,6 +55,12 @@ extension ClaimLifecycle {
       of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected(by: status, to: claim))
   }
 
+  /// Whether a final response to a DELETE means that an earlier attempt has deleted what it names.
+  public func meansDeleted(status: Int, steering: Steering, to claim: Claim) -> Bool {
+    route.policy.meansDeleted(status: status, ordinal: claim.ordinal)
+      && outcomeClass(of: status, steering: steering, to: claim) == .final
+  }
+
   /// Whether this attempt and all before it met only 401, 403 or 429.
   func isOnlyRejected(by status: Int, to claim: Claim) -> Bool {
     [401, 403, 429].contains(status) && isOnlyRejected(before: claim)

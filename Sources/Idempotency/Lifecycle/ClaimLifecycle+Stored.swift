@@ -53,6 +53,12 @@ extension ClaimLifecycle {
     }
   }
 
+  /// The outcome of this delivery's own run, which no record holds: another owner has it, and may yet give it back.
+  public var overtakenOutcome: Completion? {
+    guard case .ended(let completion)? = overtakenRun else { return nil }
+    return completion
+  }
+
   /// Decides on a completion that failed.
   public mutating func storingFailed() -> StoredAction {
     guard case .settling = state else {

@@ -291,15 +291,15 @@ extension ClaimLifecycle {
     default: preconditionFailure("ClaimLifecycle: responded without a claim")
     }
     state = .settling(claim)
-    if isDelete, !isRelayed, route.policy.meansDeleted(status: status, ordinal: claim.ordinal) {
-      return .completeAsDeleted(retention: route.policy.retention, remember: route.policy.remember)
-    }
     let isOnlyRejected = isOnlyRejected(by: status, to: claim)
     switch outcomeClass(of: status, steering: steering, to: claim) {
     case .final:
       let retention =
         steering.retention.map { max(.seconds(1), min($0, route.policy.remember)) } ?? route.policy.retention
-      return .complete(retention: retention, remember: route.policy.remember)
+      guard isDelete, !isRelayed, meansDeleted(status: status, steering: steering, to: claim) else {
+        return .complete(retention: retention, remember: route.policy.remember)
+      }
+      return .completeAsDeleted(retention: retention, remember: route.policy.remember)
     case .retry:
       // A delayed copy of a renewal or of `markUnknown` may still be run, and would make a deleted record anew
       // (Tests/Model/claim.pml, LATE_DELETE).

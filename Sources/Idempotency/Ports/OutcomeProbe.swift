@@ -30,7 +30,7 @@ public struct ProbeQuery: Sendable {
 public struct ProbeResponse: Sendable, Equatable {
   public var status: Int
   public var contentType: String?
-  /// The whole body; `nil` if it is larger than `maxBody`.
+  /// The whole body; `nil` if it is larger than `maxBody`, may be cut, or is compressed.
   public var body: ByteBuffer?
 
   public init(status: Int, contentType: String? = nil, body: ByteBuffer?) {

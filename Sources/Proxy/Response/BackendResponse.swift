@@ -39,9 +39,11 @@ final class BackendResponse {
   /// Whether the client has a part of it.
   var isRelayed: Bool { relay != nil }
 
-  /// The response that Semel gives in place of one that means *deleted already*.
-  static func deleted() -> BackendResponse {
-    let head = MessageHead(start: .status(204, reason: 0..<0))
+  /// The response that Semel gives in place of one that means *deleted already*. Pages may read it where they may read
+  /// that one.
+  static func deleted(inPlaceOf response: BackendResponse) -> BackendResponse {
+    var head = MessageHead(start: .status(204, reason: 0..<0))
+    OriginAllowance(response.head)?.add(to: &head)
     return BackendResponse(
       head: UpstreamHead(head: head, isDelimitedByClose: false), body: ByteBuffer(), trailers: ByteBuffer())
   }

@@ -89,6 +89,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   @inline(never)
   private func pass(within limit: Limit) async throws(UpstreamFailure) -> BackendResponse {
     let head = try await exchange.head(within: left(of: limit))
+    if relay == nil, meansDeleted(head.head) { return try await dropBody(of: head, within: limit) }
     let relay = relay ?? makeRelay(head)
     guard !relay.endsWithHead else { return try await takeWhole(head, within: limit) }
     begin(relay)
@@ -104,6 +105,20 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
       body.writeImmutableBuffer(piece)
     }
     return BackendResponse(head: head, body: body, trailers: exchange.trailers)
+  }
+
+  /// Whether the client is to get 204 in place of the response.
+  private func meansDeleted(_ head: MessageHead) -> Bool {
+    delivery.request.head.method == .delete
+      && call.lifecycle.meansDeleted(status: head.status, steering: Steering(of: head), to: claim)
+  }
+
+  /// Takes a response of which only the head matters.
+  private func dropBody(
+    of head: UpstreamHead, within limit: Limit
+  ) async throws(UpstreamFailure) -> BackendResponse {
+    while try await exchange.read(within: left(of: limit)) != nil {}
+    return BackendResponse(head: head, body: ByteBuffer(), trailers: ByteBuffer())
   }
 
   @inline(never)

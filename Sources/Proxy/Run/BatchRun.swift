@@ -48,7 +48,10 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
 
   func run() async throws(Problem) {
     try runner.enterQuota(of: batch.calls[0])
-    defer { endWait() }
+    defer {
+      endWait()
+      for (call, request) in zip(batch.calls, requests) { runner.keepOvertakenOutcome(of: call, request) }
+    }
     while true {
       switch lifecycle.next {
       case .claim(let indices): await claim(Array(indices.prefix(Self.maxClaimsUnderWay)))

@@ -91,7 +91,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       label = .executed
       action = await owned.complete(completion(with: response, retention, remember))
     case .completeAsDeleted(let retention, let remember):
-      response = .deleted()
+      response = .deleted(inPlaceOf: response)
       label = .executed
       action = await owned.complete(completion(with: response, retention, remember))
     case .release(let release):

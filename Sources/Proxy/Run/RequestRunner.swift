@@ -155,6 +155,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     defer {
       wait?.end()
       call.retried?.end()
+      keepOvertakenOutcome(of: call, request)
     }
     while true {
       switch action {

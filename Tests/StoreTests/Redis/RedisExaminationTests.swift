@@ -109,7 +109,7 @@ struct RedisExaminationTests {
     let cluster = try await SharedCluster.cluster
     let dead = FreePort.find()
     let texts = await texts(.on(cluster.ports + [dead]))
-    #expect(texts.contains { $0.hasPrefix("127.0.0.1:\(dead) cannot be used") })
+    #expect(texts.contains { $0.hasPrefix("warning: 127.0.0.1:\(dead) cannot be used") })
     #expect(texts.filter { $0.contains("appendonly is no") && !$0.contains("replica") }.count == 3)
     let (server, settings) = try await redis()
     let sentinel = try await RedisServer(sentinelOf: "orders", master: server.port)

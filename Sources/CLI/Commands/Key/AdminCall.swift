@@ -64,6 +64,19 @@ struct AdminCall: ParsableArguments {
     }
   }
 
+  /// Decodes the listener's document. Prints the reason and ends the command if it is none.
+  func read<Document: Decodable>(
+    _ type: Document.Type, from json: Data, by decoder: JSONDecoder = JSONDecoder()
+  ) throws -> Document {
+    do {
+      return try decoder.decode(type, from: json)
+    } catch {
+      StandardError.print(
+        "semel: what \(url) sends is not from Semel's admin listener: give that one's URL by --admin")
+      throw ExitCode.failure
+    }
+  }
+
   /// Prints the listener's reason to refuse a request.
   func printRefusal(_ response: HTTPCall.Response) {
     StandardError.print("semel: \(response.status == 401 ? tokenAdvice : Self.reason(response))")

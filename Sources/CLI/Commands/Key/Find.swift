@@ -68,7 +68,7 @@ extension Key {
       var count = 0
       repeat {
         let text = try call.send("POST", "/v1/records/search", body: Array(try encoder.encode(search)))
-        let part = try RecordList.decoder.decode(Part.self, from: text)
+        let part = try call.read(Part.self, from: text, by: RecordList.decoder)
         parts.append((text, part))
         count += part.records.count
         search.cursor = part.next

@@ -78,7 +78,7 @@ enum RecordList {
       if let next { query.append("cursor=\(next)") }
       let json = try call.send(
         "GET", "/v1/records" + (query.isEmpty ? "" : "?") + query.joined(separator: "&"))
-      let page = try decoder.decode(Page.self, from: json)
+      let page = try call.read(Page.self, from: json, by: decoder)
       for record in page.records { records[record.id] = record }
       next = page.next
     } while next != nil

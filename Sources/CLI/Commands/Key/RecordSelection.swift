@@ -92,7 +92,7 @@ struct RecordSelection: ParsableArguments {
     if let id { return try call.send("GET", "/v1/records/\(Self.escaped(id))") }
     let document = try call.send("POST", "/v1/records/find", query)
     struct Found: Decodable { let state: String }
-    if try JSONDecoder().decode(Found.self, from: document).state == "absent" { remarkMissingHost() }
+    if try call.read(Found.self, from: document).state == "absent" { remarkMissingHost() }
     return document
   }
 
@@ -107,7 +107,7 @@ struct RecordSelection: ParsableArguments {
   /// Returns the path of the record on the admin listener.
   func place(by call: AdminCall) throws -> String {
     struct Found: Decodable { let id: String }
-    let id = try id ?? JSONDecoder().decode(Found.self, from: find(by: call)).id
+    let id = try id ?? call.read(Found.self, from: find(by: call)).id
     return "/v1/records/\(Self.escaped(id))"
   }
 

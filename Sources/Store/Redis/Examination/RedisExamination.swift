@@ -51,6 +51,8 @@ public struct RedisExamination: Sendable {
         found.append(.init(isError: true, text: "Sentinel at \(sentinel) cannot be used: \(error.reason)"))
       }
     }
+    // Semel asks one after the other.
+    if !masters.isEmpty { found = found.map { RedisFinding(isError: false, text: $0.text) } }
     if masters.count > 1 {
       found.append(
         .init(
@@ -83,6 +85,8 @@ public struct RedisExamination: Sendable {
       }
     }
     guard let map else { return found }
+    // One node that gives the map is enough.
+    found = found.map { RedisFinding(isError: false, text: $0.text) }
     if map.uncoveredCount > 0 {
       found.append(
         .init(isError: true, text: "no node of the cluster serves \(map.uncoveredCount) of the 16384 slots"))

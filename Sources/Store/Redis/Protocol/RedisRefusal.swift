@@ -17,7 +17,7 @@ enum RedisRefusal {
   /// Returns the reason, with advice, for which a server takes no changes at present, whoever makes them; `nil` if the
   /// error is another one.
   static func obstacle(_ text: String) -> String? {
-    ["OOM", "MISCONF", "NOREPLICAS"].contains { has($0, text) } ? advice(text) : nil
+    ["OOM", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN"].contains { has($0, text) } ? advice(text) : nil
   }
 
   /// Returns the error's text with advice for the operator.
@@ -48,7 +48,7 @@ enum RedisRefusal {
     ("ERR WAIT", "this Redis is a replica, which cannot wait for replicas of its own"),
     (
       "NOAUTH",
-      "Redis wants a login: give user and password in the store's url, or username and password_file"
+      "Redis wants a login: give user and password in the store's url, or username and password_file (for Sentinels, those of store.sentinel)"
     ),
     ("WRONGPASS", "Redis knows no such user and password: correct them in the store's url or password_file"),
     ("ERR AUTH", "Redis has no password, or knows no such user: correct them in the store's url"),

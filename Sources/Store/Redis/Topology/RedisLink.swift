@@ -225,9 +225,24 @@ extension RedisLink {
   ) throws {
     let handlers = channel.pipeline.syncOperations
     // Writes wait in the TLS handler until the server's certificate is verified.
-    if let tls = settings.login.tls { try handlers.addHandler(tls.renewedHandler(for: address.host)) }
+    if let tls = settings.login.tls {
+      renew(tls)
+      try handlers.addHandler(tls.handler(for: address.host))
+    }
     try handlers.addHandler(
       RedisChannelHandler(link: self, attempt: attempt, isPlain: settings.login.tls == nil))
+  }
+
+  /// Reads the files of TLS again if they have changed.
+  private func renew(_ tls: ClientTLS) {
+    let place: Logger.Metadata = ["certificate": "\(tls.files.certificate ?? tls.files.ca ?? "")"]
+    do throws(TLSFault) {
+      if try tls.renewIfChanged() { logger.info("a certificate was read again", metadata: place) }
+    } catch {
+      logger.error(
+        "a certificate could not be read again; the one before stays in use",
+        metadata: place.merging(["error": "\(error)"]) { _, new in new })
+    }
   }
 
   private func limitAttempt(to span: Milliseconds) {

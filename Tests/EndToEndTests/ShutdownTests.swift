@@ -70,6 +70,23 @@ struct ShutdownTests {
     }
   }
 
+  @Test func `a shadowed request is cut at the end of the grace, and not refused`() async throws {
+    let configuration = Configuration(top: ["shutdown_grace": "1s"], route: ["shadow": "true"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("k"))
+      try await rig.backend.arrived(1)
+      let process = rig.semel.process
+      rig.semel.terminate()
+      #expect(try await connection.closedByPeer() == [])
+      #expect(try await process.exit(within: .seconds(10)) == .code(0))
+      #expect(process.output.contains(#""outcome":"cut""#))
+      gate.open()
+    }
+  }
+
   @Test func `the rest of a response that an idle connection's client reads slowly is not cut`()
     async throws
   {

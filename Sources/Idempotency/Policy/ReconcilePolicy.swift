@@ -33,19 +33,31 @@ public struct ReconcilePolicy: Hashable, Sendable {
   public func target(about id: RecordID) -> String { path.replacing(Self.placeholder, with: id.text) }
 
   /// The verdict of the query's response; `nil` for no complete response.
-  public func verdict(of response: ProbeResponse?, method: MessageHead.Method) -> ProbeVerdict {
+  ///
+  /// - Parameters:
+  ///   - method: The method of the request that the query is about.
+  ///   - cors: The route's treatment of pages of other origins; `nil` for none.
+  public func verdict(
+    of response: ProbeResponse?, method: MessageHead.Method, cors: CORSPolicy? = nil
+  ) -> ProbeVerdict {
     guard let response else { return .none }
-    if applied.contains(response.status) { return .applied(outcome(of: response, method: method)) }
+    if applied.contains(response.status) { return .applied(outcome(of: response, method, cors)) }
     return absent.contains(response.status) ? .absent : .none
   }
 
-  private func outcome(of response: ProbeResponse, method: MessageHead.Method) -> Outcome {
+  private func outcome(
+    of response: ProbeResponse, _ method: MessageHead.Method, _ cors: CORSPolicy?
+  ) -> Outcome {
     let status = status ?? response.status
     guard let body = response.body else { return .notKept(status: status, location: nil) }
     // Such responses have no content (RFC 9110, section 6.4.1).
     let hasContent = method != .head && status != 204 && status != 304
     var fields = ByteBuffer()
     if hasContent, let type = response.contentType { fields.writeString("Content-Type: \(type)\r\n") }
+    // Semel composes this response: the listed origins may read it. A replay names the one that asks.
+    if let cors, let origin = cors.origins.first {
+      OriginAllowance(origin: origin, withCredentials: cors.credentials).write(into: &fields)
+    }
     return .kept(RecordedResponse(status: status, fields: fields, body: hasContent ? body : ByteBuffer()))
   }
 }

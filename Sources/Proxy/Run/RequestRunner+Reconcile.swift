@@ -18,7 +18,7 @@ extension RequestRunner {
     let seenAt = BootInstant.now
     let response = await environment.reconciler.response(
       to: query(policy, of: call), about: AttemptID(record: call.id, attempt: attempt))
-    let verdict = policy.verdict(of: response, method: head.method)
+    let verdict = policy.verdict(of: response, method: head.method, cors: call.route.policy.cors)
     worker.metrics.add(Reconciliation(verdict), route: call.route.number)
     // Most queries find the record as it was. Claiming it by an outdated verdict would begin its `settle` anew.
     let look = verdict == .none ? nil : await look(at: call.id)

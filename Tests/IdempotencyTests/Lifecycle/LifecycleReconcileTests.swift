@@ -260,6 +260,12 @@ struct LifecycleReconcileTests {
     let kept = RecordedResponse(
       status: 201, fields: ByteBuffer(string: "Content-Type: text/plain\r\n"), body: ByteBuffer(string: "x"))
     #expect(verdict(200) == .applied(.kept(kept)))
+    let cors = CORSPolicy(origins: ["https://a.example", "https://b.example"])
+    let response = ProbeResponse(status: 200, body: ByteBuffer())
+    let allowed = RecordedResponse(
+      status: 201, fields: ByteBuffer(string: "Access-Control-Allow-Origin: https://a.example\r\n"),
+      body: ByteBuffer())
+    #expect(policy.verdict(of: response, method: .post, cors: cors) == .applied(.kept(allowed)))
     #expect(verdict(404) == .absent)
     for status in [201, 302, 401, 410, 500, 503] { #expect(verdict(status) == .none) }
     #expect(policy.verdict(of: nil, method: .post) == .none)

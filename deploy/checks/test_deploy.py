@@ -101,6 +101,14 @@ class Image(unittest.TestCase):
         for host in re.findall(r"(?:http|redis)://([a-z]+)", text):
             self.assertIn(host, services)
 
+    def test_compose_waits_longer_than_a_stop_takes(self):
+        service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["semel"]
+        for file in ("semel", "semel-sentinel", "semel-cluster"):
+            settings = yaml.safe_load((DEPLOY / f"compose/{file}.yaml").read_text())
+            stop = sum(int(settings[name].removesuffix("s")) for name in ("drain_delay", "shutdown_grace"))
+            # Marks, spans and the log may take 11 s more.
+            self.assertGreaterEqual(int(service["stop_grace_period"].removesuffix("s")), stop + 12, file)
+
     def test_compose_with_sentinel_and_cluster(self):
         base = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
         for topology, count in (("sentinel", 3), ("cluster", 6)):
@@ -143,7 +151,8 @@ class Unit(unittest.TestCase):
 
     def test_it_waits_longer_than_a_stop_takes(self):
         unit = (DEPLOY / "systemd/semel.service").read_text()
-        self.assertGreater(int(re.search(r"TimeoutStopSec=(\d+)", unit)[1]), 40)
+        # The defaults of drain_delay and shutdown_grace; marks, spans and the log may take 11 s more.
+        self.assertGreaterEqual(int(re.search(r"TimeoutStopSec=(\d+)", unit)[1]), 0 + 35 + 12)
 
 
 class Monitoring(unittest.TestCase):

@@ -8,11 +8,12 @@
 /// `1` is the version. `SINCE` and `SPAN` are, in milliseconds: the grant and the lease (`in_flight`), the loss and 0
 /// (`unknown`), the release and 0 (`released`), the completion and the retention (`completed`), and the moment and the
 /// fence (`forgotten`). `FLAGS` are `o` (only rejected so far), `u` (follows an unknown outcome), the place of the
-/// response (`ResponsePlace`), `f` with the end of the fence of a record that was forgotten before, or `-`. The key
-/// lives at least as long as that fence. A completed record is neither `o` nor `u`, its `UNKNOWN` is 0, and so is a
-/// `REMEMBER` that is over before the retention. `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier
-/// version passes it over in open records, drops it from those that it writes, and refuses a completed record that has one
-/// as unreadable: it finds no status in its place. One text takes a quarter less of Redis' time per claim than a hash.
+/// response (`ResponsePlace`), `x` (location and response are encoded, see `OutcomeCodec`), `f` with the end of the
+/// fence of a record that was forgotten before, or `-` for none of these. The key lives at least as long as that fence.
+/// A completed record is neither `o` nor `u`, its `UNKNOWN` is 0, and so is a `REMEMBER` that is over before the
+/// retention. `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier version passes it over in open
+/// records, drops it from those that it writes, and refuses a completed record that has one as unreadable: it finds no
+/// status in its place. One text takes a quarter less of Redis' time per claim than a hash.
 ///
 /// A small response is the end of its record's text. A larger one has a key of its own that names its owner,
 /// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command touches one
@@ -22,8 +23,11 @@
 /// no half-done change. `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less than can be
 /// measured if nobody subscribes, so the scripts need not know whether somebody does.
 ///
-/// The reply is the store's time alone on success. Otherwise it is an array of the time, a word that is identified by
-/// its first letter, and the word's values.
+/// The reply is the store's time alone if the script succeeded and has nothing more to report. Otherwise it is an array
+/// of the time, a word that is identified by its first letter (`ScriptResult.Word`), and the word's values. Some words
+/// are successes with a result: `granted` with the record, unless the claim made it as its first attempt; `created` of
+/// a `renew` or `complete` that made a missing record anew; `again` of a repeated `complete` or `forget`; `view`,
+/// `erased`, `fact`, `walked` and `hits`. The others say why nothing was done.
 enum RedisScript: Int, CaseIterable {
   case claim, renew, complete, release, markUnknown, find, forget, resolve, list, search, fact, clock
 

@@ -4,8 +4,10 @@ import Telemetry
 
 /// One connection's part of the memory for bodies: the bytes of its requests and responses that are held here now.
 ///
-/// All connections of all loops together hold at most `limits.body_memory`, and one of them an eighth of that. A single
-/// body may be larger, since a part of it is of no use. Confined to its loop.
+/// Requests, and responses that wait for their clients, are let in on all connections of all loops up to three quarters
+/// of `limits.body_memory`; captured responses may take the last quarter, too (`CaptureShare`). One connection holds at
+/// most an eighth of the whole. A single body may exceed that eighth, because a part of a body is useless. Confined to
+/// its loop.
 final class ConnectionMemory {
   /// The change, in bytes, from which the other loops are informed: a small body costs no atomic operation.
   private static let step = 4096

@@ -25,8 +25,8 @@ extension ClaimLifecycle {
     }
   }
 
-  /// Decides on the verdict about the last attempt. The record is not touched without a verdict, nor by one about an
-  /// attempt that another one has followed, or whose owner has come back to life and lost its response since.
+  /// Decides on the verdict about the last attempt. The record stays as it is if there is no verdict, if another
+  /// attempt has followed, or if the attempt's owner came back and lost its response again.
   ///
   /// - Parameters:
   ///   - look: A look at the record after the verdict; `nil` if there was none, or it failed.
@@ -64,7 +64,8 @@ extension ClaimLifecycle {
   /// Decides on a claim that was granted after the verdict about an attempt.
   mutating func granted(_ claim: Claim, after attempt: Int, _ verdict: ProbeVerdict) -> ClaimedAction {
     let isAboutLast = claim.attempt == attempt + 1
-    // A release meanwhile does not outweigh that the backend has run it. A record that is new has nothing to do with it.
+    // The backend's statement that it ran the attempt counts more than a release since. A new record is about another
+    // attempt.
     let isReleased = isAboutLast && !claim.onlyRejectedSoFar && verdict.isApplied
     guard claim.followsUnknown || isReleased else { return own(claim) }
     guard isAboutLast else {

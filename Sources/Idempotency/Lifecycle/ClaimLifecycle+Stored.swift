@@ -48,7 +48,7 @@ extension ClaimLifecycle {
     case .lost:
       return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
     case .replaced:
-      // A retry would be told of the other payload, and so invited to use a new key.
+      // A retry would get `payload_mismatch`, which tells the client to use a new key.
       return .refuse(.outcomeUnknown(retryAfter: nil))
     }
   }

@@ -237,8 +237,8 @@ extension ClaimLifecycle {
 extension ClaimLifecycle {
   /// Decides on the store's reply to a claim, together with the state of the record that this process knows.
   ///
-  /// - Parameter known: The known record, which the call updates. A step that runs the request without the store enters
-  ///   it here, so that only one of several deliveries without a reply from the store runs.
+  /// - Parameter known: The known record, which the call updates. A delivery that runs without the store is entered
+  ///   here, so that a second one is refused.
   public mutating func replied(
     _ reply: Result<ClaimOutcome, StoreError>, to request: ClaimRequest, known: inout KnownRecord?,
     now: BootInstant

@@ -17,8 +17,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     case due
     /// Followed by `reported`.
     case started
-    /// The metrics and the access log have the request. No runner takes it any more; one that has may still listen for a
-    /// late response.
+    /// The metrics and the access log have the request. No runner starts it any more. A runner that has started may
+    /// still listen for a late response.
     case reported
   }
 

@@ -217,7 +217,7 @@ extension BatchRun {
   /// Waits until the record of one item may have changed, and has all claimed again that are waited for.
   @inline(never)
   private func waitForChange(of indices: [Int], _ leaseLeft: Milliseconds) async {
-    // Only an owner needs it, and many may wait.
+    // Only an owner needs room for a response, and many duplicates may wait.
     delivery.releaseCapture()
     let span = DuplicateWait<Store>.span(by: batch.route, head: runner.head)
     let deadline = waitsUntil ?? .now() + .milliseconds(span.count)
@@ -238,7 +238,7 @@ extension BatchRun {
       // The claims that follow find an end that came before the subscription.
       lifecycle.changed()
     } catch {
-      // A wait for any other of them would fail as late.
+      // Subscribing to another item's record would run into the same time-out.
       for index in indices { giveUp(index, error) }
     }
   }

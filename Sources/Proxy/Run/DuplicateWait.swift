@@ -46,7 +46,7 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
       throw .storeUnavailable(retryAfter: 1000)
     }
     environment.counters.change(.waiting, by: 1)
-    // Whoever waits for a client that is gone would keep the place of another one.
+    // A wait whose client is gone would take a place that another delivery needs.
     delivery.didDisconnect = { [watch] in watch.wake() }
   }
 

@@ -5,10 +5,10 @@ import Synchronization
 /// The records that this process has met on routes with `on_store_failure: open`, for all its event loops, in bounded
 /// memory: while the store is away, a delivery that is known here does not run a second time.
 ///
-/// It is read only after the store has failed, and so after the local cache: an outcome that the cache may replay is
-/// replayed, and one that the cache passes by, since an operator may have forgotten it elsewhere, is refused. What is
-/// forgotten or resolved at another node stays here until the record's own time is over, since a push does not say which
-/// of the two it was; once the store is back, its reply counts and replaces the entry.
+/// It is read only after the store has failed, and so after the local cache: the cache replays what it may. An outcome
+/// that it may not replay, because an operator may have forgotten it at another node, is refused. A record that is
+/// forgotten or resolved at another node stays here until its own time is over, since a push does not say which of the
+/// two it was; once the store is back, its reply counts and replaces the entry.
 ///
 /// Entries age in two halves: an entry is written into the younger one, and when that is full the older one is dropped,
 /// but for the records that a delivery of this process is running, of which there are no more than requests.

@@ -47,7 +47,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
     // The store's failures are logged by `MeasuredStore`, not once a request.
     worker.environment.logger.debug(
       "an outcome could not be stored yet; it is tried again", metadata: ["error": "\(error)"])
-    // The response is about to go to the client, and its room to the outcome.
+    // The response leaves now. The outcome takes over its memory.
     delivery.releaseCapture()
     var kept = completion
     if !worker.takeMemory(toKeep: kept.outcome.size, of: lease) {
@@ -76,7 +76,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   func release(_ release: Release) async -> ClaimLifecycle.StoredAction {
     let claim = lease.claim
     lease.stopRenewing()
-    // A process that ends meanwhile repeats it: a mark behind it would make a deleted record anew.
+    // A process that ends now repeats the release. A mark behind it would make the deleted record anew.
     lease.pendingCommand = { store throws(StoreError) in try await store.release(claim, release) }
     await worker.waitForCopies(of: claim)
     do throws(StoreError) {

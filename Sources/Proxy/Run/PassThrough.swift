@@ -103,14 +103,14 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
         permit: nil, memory: delivery, interim: delivery, upgrade: upgrade,
         bindsConnection: head.bindsConnection,
         isProtected: id != nil))
-    // Otherwise a backend that has nothing to say would be waited for, without a client.
+    // Otherwise Semel would wait for a silent backend although the client is gone.
     delivery.didDisconnect = { [context = worker.context] in context.task { exchange.close() } }
     if id == nil { limitSilenceOnceHalfClosed(exchange) }
     return (exchange, route?.policy.timeToResponse ?? upstream.responseTimeout)
   }
 
-  /// Limits the backend's silence once the client has ended its sending side. Such a client may be gone, and a silent
-  /// backend would leave nothing to write to it that shows this: its exchange would keep a connection for ever.
+  /// Limits the backend's silence once the client has ended its sending side. The client may be gone, which only a
+  /// write shows. A silent backend causes no write, so the exchange would hold its connection for ever.
   private func limitSilenceOnceHalfClosed(_ exchange: Backend.Exchange) {
     let span = delivery.configuration.limits.idleTimeout
     if delivery.isHalfClosed {

@@ -85,7 +85,7 @@ extension RequestRunner {
       head: head, route: route, target: target, host: host, method: choice.method,
       fingerprintMethod: choice.fingerprintMethod, caller: caller, finding: finding,
       identityKey: environment.identityKey,
-      // Digests by a secret of this process alone would compare with nothing.
+      // Digests under this process's own secret match no other node's.
       digests: route.policy.explainsMismatch && environment.digests.isShared ? environment.digests : nil)
     return try subject(of: accepted, body)
   }

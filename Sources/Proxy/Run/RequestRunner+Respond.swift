@@ -38,7 +38,7 @@ extension RequestRunner {
       problem.code, isDuplicate: delivery.logEntry.isDuplicateRefused)
     noteOriginOfRefused()
     delivery.respond(with: ClientResponse(problem, as: delivery.errorFormat, to: head.method))
-    // The time in which Semel listens for a late response is not the client's.
+    // The client's time ends here; listening for a late response does not count.
     stopTime()
   }
 

@@ -258,7 +258,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func waitForChange(
     _ wait: inout DuplicateWait<Store>?, for call: KeyedCall, _ leaseLeft: Milliseconds
   ) async throws(Problem) {
-    // Only an owner needs it, and many may wait.
+    // Only an owner needs room for a response, and many duplicates may wait.
     delivery.releaseCapture()
     let mayGoOn: Bool
     if let wait {

@@ -25,9 +25,10 @@ final class ShadowedRequest: Sendable {
 /// The run of a request of a shadowed route: forwarded once, as an unprotected request is, whatever would have become of
 /// it if the route were in force.
 ///
-/// That is found out beforehand, by a claim of a record that no protected route ever meets (`RecordID.shadowed`), and
-/// `ClaimLifecycle` decides as for a protected request. A request that would have run owns its record and ends it as the
-/// backend's response demands. A store that fails, or a request that would have been refused, changes only the statement.
+/// The verdict comes from a claim, before the request is forwarded, of a record that no protected route uses
+/// (`RecordID.shadowed`). `ClaimLifecycle` decides as for a protected request. A request that would have run owns its
+/// record and ends it as the backend's response demands. A store that fails, or a request that would have been refused,
+/// changes only the statement.
 struct ShadowRun<Store: RecordStore, Backend: Upstream> {
   let runner: RequestRunner<Store, Backend>
   let request: ShadowedRequest
@@ -51,7 +52,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     let (would, ownership) = await judge(after: obstacle)
     delivery.logEntry.would = would
     worker.metrics.add(would, route: route.number)
-    // Nothing refers to the record of a protected request, nor are refusals in the form of the profile.
+    // The log must not name a protected request's record, and refusals have the plain form.
     delivery.recordID = nil
     delivery.errorFormat = .problem
     let passage = PassThrough(runner: runner, label: .shadow(would: would))

@@ -150,7 +150,7 @@ public final class OutcomeCodec: Sendable {
   ) throws(StoreError) -> ByteBuffer? {
     guard let envelope = try? Envelope(bytes) else { throw .unreadable(Self.otherFormat) }
     guard envelope.coding.contains(.sealed) else {
-      // Of what is not sealed, a response is here because it is compressed, and a location because its response is.
+      // Without a seal, a response is encoded only if it is compressed, and a location only because its response is.
       guard (kind == .response) == envelope.coding.contains(.compressed) else {
         throw .unreadable(Self.otherFormat)
       }

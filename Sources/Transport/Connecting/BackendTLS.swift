@@ -34,7 +34,7 @@ public final class BackendTLS: Sendable {
   /// Takes files into use that have changed. Connections that were made with the earlier ones take no further requests.
   public func renew() -> [Renewal] {
     let all = clients.withLock { clients in
-      // What no pool uses any more belongs to an earlier configuration.
+      // A client that no pool uses belongs to an earlier configuration.
       for key in Array(clients.keys) {
         if isKnownUniquelyReferenced(&clients[key]) { clients[key] = nil }
       }

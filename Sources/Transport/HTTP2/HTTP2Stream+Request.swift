@@ -69,8 +69,8 @@ extension HTTP2Stream {
       switch result {
       case .success: hasLeft(self)
       case .failure:
-        // Of a stream that the backend has reset, NIO fails the frames that wait before it passes on the reset, and with
-        // it the statement that nothing was taken.
+        // When the backend resets a stream, NIO fails the waiting frames before it passes on the reset, which may state
+        // that nothing was taken. Hence the close comes in the next turn, after the reset.
         self.context?.eventLoop.execute { self.context?.close(promise: nil) }
       }
     }

@@ -91,7 +91,7 @@ extension ProxyHeader {
       guard rest.readSlice(length: unixAddresses) != nil else { throw Malformed() }
       try skipExtensions(&rest)
       return .client(address: "")
-    // Who sends datagrams has not opened this connection. The protocol lets a receiver take what it does not support for
+    // A sender of datagrams has not opened this connection. A receiver may treat a protocol that it does not support as
     // unspecified.
     case 0x12, 0x22, 0x32: return .unknown
     default: throw Malformed()

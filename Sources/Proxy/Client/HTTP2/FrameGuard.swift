@@ -4,7 +4,7 @@ import NIOCore
 /// other frames that advance no request (`FrameIntake`), and ends a connection without stating which streams were taken.
 ///
 /// RFC 9113, section 6.8, lets a client repeat whatever lies above the last stream of a GOAWAY, POST included, and the
-/// codec announces 0 to who misbehaves.
+/// codec sends 0 to a client that misbehaves.
 final class FrameGuard: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer

@@ -50,11 +50,11 @@ final class RedisAlarm: Sendable {
 
   /// Whether a claim may take over a record whose lease has lapsed, or whose outcome is unknown.
   ///
-  /// By the clock of a promoted server, or one that was set, the lease of a live owner may have lapsed before the owner
-  /// has renewed it there, and a request of unknown outcome may seem older than it is. After its own lease, such an owner
-  /// sends nothing any more; after `settle`, such a request does not run any more.
+  /// A promoted server, or one whose clock was set, may judge a live owner's lease as lapsed before the owner has
+  /// renewed it there, and an unknown outcome as older than it is. A lease later such an owner sends nothing any more;
+  /// a `settle` later the request of such an outcome does not run any more.
   ///
-  /// - Parameter span: The longer one of the two.
+  /// - Parameter span: The lease or `settle`, whichever is longer.
   func mayTakeOver(after span: Milliseconds) -> Bool {
     let changedAt = changedAt.load(ordering: .relaxed)
     return changedAt == 0 || BootInstant.now >= BootInstant(nanoseconds: changedAt) + span

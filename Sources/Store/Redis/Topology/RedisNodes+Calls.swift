@@ -83,7 +83,7 @@ extension RedisNodes {
       if let refusal, !pipeline.leads(elsewhere: refusal) { throw RedisRefusal.error(refusal) }
       if copies.lost != nil { reply.copiedUntil = copies.deadline }
       guard try copies.ended(reply.ending) else { continue }
-      // A claim is given back first, by whoever understands the reply.
+      // The caller of a claim gives it back before it throws.
       if let shortage = reply.shortage, script != .claim { throw Self.error(of: script, shortage) }
       return reply
     }

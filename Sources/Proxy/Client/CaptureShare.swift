@@ -14,7 +14,7 @@ import Synchronization
 /// an eighth of the share (or one larger response) takes no more than the first half of it. So one client leaves the
 /// second half to the others.
 ///
-/// Outcomes that wait for a store that is away take half of the share at most, for as long as that takes.
+/// Outcomes that wait for an unavailable store take at most half of the share, however long they wait.
 public final class CaptureShare: Sendable {
   /// The bytes that each claim reserves. Most responses are no larger.
   public static let reservation = 8 << 10
@@ -70,8 +70,8 @@ public final class CaptureShare: Sendable {
     }
   }
 
-  /// Takes room for an outcome that waits for the store; false if there is none. Half of the share stays free, since
-  /// claims go on where the store refuses some writes only.
+  /// Takes room for an outcome that waits for the store; false if there is none. Half of the share stays free for new
+  /// claims, which go on if the store refuses only some writes.
   public func keep(_ count: Int, of memory: Int) -> Bool {
     let size = Self.size(of: memory)
     guard waiting.add(count, ordering: .relaxed).newValue <= size / 2, add(count, upTo: size) else {

@@ -13,7 +13,7 @@ struct ClientPeer: Sendable {
   var isHTTP2 = false
   /// `X-Forwarded-For` and `X-Forwarded-Proto` for the backend, as field lines.
   private(set) var forwardedLines: String
-  /// `X-Forwarded-Host` where a proxy's is passed on; else it is made of the request's host.
+  /// The `X-Forwarded-Host` of a trusted proxy, which is passed on; `nil` if it is made from the request's host.
   private(set) var forwardedHost: String?
   /// The connection's own address; `nil` for a unix socket.
   private let ownAddress: IPAddress?

@@ -263,7 +263,7 @@ extension Delivery {
 extension Delivery {
   /// The longest wait for room in the share of captures, in milliseconds: several captures end in that time.
   private static var maxCaptureWait: Int64 { 1000 }
-  /// The time between two looks, in milliseconds.
+  /// The time between two tries for room, in milliseconds.
   private static var capturePause: Int64 { 10 }
 
   /// Whether there is memory for a body and a response: without it nothing new is claimed or sent.
@@ -291,7 +291,7 @@ extension Delivery {
 
   /// As `mayCapture`, but waits a moment for the end of other captures.
   func mayCapture(_ count: Int, within span: Milliseconds) async -> Bool {
-    // Not the same for all: of captures that wait for each other one gives up first.
+    // The limit is random, so that one of several captures that wait for each other gives up first.
     let maxWait = Int64.random(in: Self.maxCaptureWait / 2...Self.maxCaptureWait)
     let end = NIODeadline.now() + .milliseconds(min(span.count / 2, maxWait))
     while !mayCapture(count) {
@@ -328,7 +328,7 @@ extension Delivery {
   /// Writes a response's head, and maybe the first of its body.
   func begin(_ head: ClientResponseHead, with piece: ByteBuffer) {
     progress.begin()
-    // The client of a claimed request would never get what is not kept.
+    // A claimed request's response that is not kept goes out even without memory, because no retry can get it.
     if allowance.isReserved { channel?.admit() }
     var head = head
     head.crossOrigin = crossOrigin

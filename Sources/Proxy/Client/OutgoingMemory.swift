@@ -19,8 +19,9 @@ struct OutgoingMemory {
 
   private let memory: ConnectionMemory
   private var body = Body.own
-  /// Whether a piece of the response goes out although no memory is left: of a replay that has found room, or of an
-  /// owner's response that is not kept, so that its client would never get it. The next piece then waits for the client.
+  /// Whether the next piece of the response goes out although no memory is left, and those behind it wait for the
+  /// client. True for a replay that has found room, and for an owner's response that is not kept, which no retry could
+  /// get.
   var isAdmitted = false
   /// The bytes that are counted, without a shared body.
   private(set) var heldBytes = 0

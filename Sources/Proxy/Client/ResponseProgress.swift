@@ -18,7 +18,8 @@ struct ResponseProgress: ~Copyable {
     var hints = 0
   }
 
-  /// Enough for any hints, and for a sign of life every twenty seconds over half an hour.
+  /// The maximum number of interim responses that are passed on: enough for hints, and for a sign of life every twenty
+  /// seconds during half an hour.
   static var maxHints: Int { 100 }
 
   private var state: State
@@ -57,8 +58,8 @@ extension ResponseProgress {
     return !hasBody
   }
 
-  /// Whether to pass on an interim response of the backend. It may be left out, and is if the client does not take it or
-  /// the backend does not stop: it would wait in memory.
+  /// Whether to pass on an interim response of the backend. An interim response may be left out. This one is if the
+  /// client takes nothing now, since it would wait in memory, or if the backend has sent too many.
   mutating func takeHint(isWritable: Bool) -> Bool {
     guard case .none(var interim) = state, interim.hints < Self.maxHints, isWritable else { return false }
     interim.hints += 1

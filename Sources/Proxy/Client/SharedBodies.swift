@@ -26,7 +26,7 @@ final class SharedBodies {
 
   init(counters: Counters) { self.counters = counters }
 
-  /// The buffer in which other clients read the same bytes already, else the body's own; `leave` must follow.
+  /// Adds a reader of a body. The readers of equal bytes share one buffer, that of the first. `leave` must follow.
   ///
   /// - Returns: `nil` if there is no memory for one more body.
   func enter(_ body: ByteBuffer, recordedAt: StoreInstant, limit: Int) -> SharedBody? {

@@ -96,7 +96,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
     return try await pass(on: relay, of: head, within: left(of: limit))
   }
 
-  /// Takes a response whose head alone is the whole of it to a client: nothing of it may go out before it is stored.
+  /// Takes a response that has no body for the client: its head may not go out before it is stored.
   private func takeWhole(
     _ head: UpstreamHead, within limit: Limit
   ) async throws(UpstreamFailure) -> BackendResponse {
@@ -137,8 +137,8 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
     if delivery.responseState == .none { relay.begin() }
   }
 
-  /// Passes the response on but for its last bytes, which wait for the store: the piece that completes its length, or
-  /// where the end is marked by itself, that mark. A client without either is always one piece behind.
+  /// Passes the response on except for its last bytes, which wait for the store: the piece that completes its length
+  /// or, if a mark ends the body, that mark. Without length and mark the client is always one piece behind.
   ///
   /// A slow client holds the backend back, and that time does not count against the backend.
   private func pass(
@@ -164,7 +164,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
       head: head, relay: relay, lastPiece: held ?? ByteBuffer(), copy: copy, trailers: exchange.trailers)
   }
 
-  /// Adds to the copy, which is given up once it is too large; the exchange never is.
+  /// Adds a piece to the copy, or drops the copy if it becomes too large. The exchange goes on in either case.
   private func keep(_ piece: ByteBuffer) {
     guard let size = copy?.readableBytes else { return }
     let whole = size + piece.readableBytes

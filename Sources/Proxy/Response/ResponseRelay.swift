@@ -16,11 +16,11 @@ struct ResponseRelay {
     self.delivery = delivery
   }
 
-  /// Whether there is no body: a client that has the head has all.
+  /// Whether the client gets no body, so that the head is the whole response.
   var endsWithHead: Bool { head.content == .none || head.content == .length(0) }
 
-  /// Whether the client may take the response for whole once it has `count` bytes of the body. Where its end has a mark
-  /// of its own it takes nothing for whole without that.
+  /// Whether the client may consider the response complete once it has `count` bytes of the body. If a mark ends the
+  /// body, the client considers nothing complete without it.
   func mayEnd(after count: Int) -> Bool {
     switch head.content {
     case .none: true

@@ -45,10 +45,11 @@ public struct AcceptedHead: Sendable {
     self.digests = digests
   }
 
-  /// The searches that a batch costs beside those of one request: each item is found, parsed and hashed by itself.
+  /// The number of passes over the body that a batch takes in addition: each item is found, parsed and hashed by
+  /// itself.
   private static let batchSearches = 3
 
-  /// The bytes that are read besides what a head may always hold.
+  /// The number of bytes to read: the query, and the body once for each pass.
   func readBytes(of body: ByteBuffer) -> Int {
     body.readableBytes * (route.bodySearches + (route.policy.batch == nil ? 0 : Self.batchSearches))
       + (target.query?.readableBytes ?? 0)

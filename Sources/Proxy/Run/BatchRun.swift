@@ -92,7 +92,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
 
 // Claims.
 extension BatchRun {
-  /// Claims records in the given order, each before the reply about the one before.
+  /// Claims records in the given order, without waiting for one reply before the next claim.
   @inline(never)
   private func claim(_ indices: [Int]) async {
     // After a wait, only a batch that owns an item needs room for a response.
@@ -107,7 +107,7 @@ extension BatchRun {
     let replies = await replies(to: indices)
     runner.claimReplied(requestedAt)
     for (index, reply) in zip(indices, replies) { await decide(on: reply, about: index) }
-    // Each further part of the batch would take the time of one more call.
+    // While the store is away, each further part of the batch would last until the time-out of one more call.
     if replies.allSatisfy(\.isStoreAway) { giveUpClaims() }
   }
 
@@ -162,10 +162,11 @@ extension BatchRun {
     }
   }
 
-  /// A recorded outcome, as far as it may be part of the response: no more is held than that may have.
+  /// The element of a recorded outcome; a refusal if the results together exceed the limit of the response, or find no
+  /// memory.
   func element(of record: CompletedRecord) async -> BatchElement {
     if !(200..<300 ~= record.outcome.status) {
-      // Only if it is the outcome of all items is it the response, and one copy is enough.
+      // Such an outcome becomes the response only if all items have it, so that one copy is enough.
       let first = failure ?? record
       failure = first
       let isSame = record.outcome == first.outcome
@@ -181,7 +182,7 @@ extension BatchRun {
     return await readJSON(record.outcome.size) { BatchElement(record) }
   }
 
-  /// Does work that reads so many bytes of JSON, beside the loop if they are many.
+  /// Runs work that reads `bytes` bytes of JSON: on the loop if they are few, otherwise on another thread.
   func readJSON<Reading: Sendable>(
     _ bytes: Int, _ work: @escaping @Sendable () -> Reading
   ) async -> Reading {
@@ -212,9 +213,9 @@ extension BatchRun {
   }
 }
 
-// Waits, in which no claim is held.
+// The waits, during which the batch holds no claim.
 extension BatchRun {
-  /// Waits until the record of one item may have changed, and has all claimed again that are waited for.
+  /// Waits until the record of one item may have changed. All items that are waited for are then claimed again.
   @inline(never)
   private func waitForChange(of indices: [Int], _ leaseLeft: Milliseconds) async {
     // Only an owner needs room for a response, and many duplicates may wait.
@@ -342,7 +343,7 @@ extension BatchElement.Counts {
 }
 
 extension ClaimReply {
-  /// Whether the store gave no reply. It has refused nothing.
+  /// Whether the store gave no reply, as opposed to a refusal.
   fileprivate var isStoreAway: Bool {
     switch self {
     case .failure(.unavailable), .failure(.fateUnknown): true

@@ -4,7 +4,8 @@ import Synchronization
 
 /// The threads on which large bodies are read, shared by all event loops.
 ///
-/// Smaller bodies go first, so that none waits for many that are larger; and none is put off for ever.
+/// Smaller bodies go first, so that they do not wait for many large ones. The bytes that may overtake a body are
+/// limited, so that each body gets its turn.
 final class BodyThreads: Sendable {
   /// Half of the processors, so that the event loops keep theirs.
   private static let count = max(1, min(4, System.coreCount / 2))
@@ -19,7 +20,7 @@ final class BodyThreads: Sendable {
   /// - Parameter bytes: the size of the body that is read.
   func submit(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
     queue.withLock { $0.insert(bytes, work) }
-    // The first in the queue when a thread becomes free.
+    // The thread takes the body that is first in the queue by then, which may be another one.
     pool.submit { [self] _ in
       let next = queue.withLock { $0.popNext() }
       next()
@@ -39,7 +40,7 @@ private struct BodyQueue {
 
   /// The waiting jobs by descending rank: the last one is the next to run.
   private var jobs: [Job] = []
-  /// The bytes of all bodies that ever came.
+  /// The total size of all bodies that were ever inserted, in bytes.
   private var clock = 0
 
   mutating func insert(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
@@ -56,17 +57,17 @@ private struct BodyQueue {
   mutating func popNext() -> @Sendable () -> Void { jobs.removeLast().work }
 }
 
-/// Reads the bodies of one event loop: small ones at once, as far as the loop's time allows, large ones on threads of
-/// their own, of each connection one at a time.
+/// Reads the bodies of one event loop: small ones on the loop, as far as its time allows, and large ones on other
+/// threads, one at a time for each connection.
 ///
-/// A mebibyte takes milliseconds to be fingerprinted, and whatever a loop does for one client delays all of its others.
+/// Fingerprinting a mebibyte takes milliseconds, and the work of a loop for one client delays all of its other clients.
 /// Confined to its loop.
 final class BodyReader: @unchecked Sendable {
-  /// Larger bodies never hold up the loop. The costliest form of this size takes 0.23 ms.
+  /// The maximum size of a body that is read on the loop, in bytes. The costliest form of this size takes 0.23 ms.
   private static let maxBytes = 16 << 10
-  /// Handing a body over costs more than reading one of this size, so these are not counted.
+  /// The maximum size of a body that is always read on the loop, and not counted, in bytes: handing it over costs more.
   private static let freeBytes = 1 << 10
-  /// So many bytes may be read on the loop within a window: half of its time at worst.
+  /// The maximum number of bytes that are read on the loop within a window. They take half of its time at worst.
   private static let windowBytes = 32 << 10
   private static let window = TimeAmount.milliseconds(1)
 

@@ -23,7 +23,7 @@ public final class KeySightings: @unchecked Sendable {
 
   deinit { places.deallocate() }
 
-  /// Notes a first run; whether the same key of the same endpoint was another caller's a short time ago.
+  /// Notes a first run, and returns whether another caller used the same key at the same endpoint a short time ago.
   ///
   /// - Parameter now: By the boot-time clock.
   public func note(_ identity: Int, caller: Int, now: BootInstant) -> Bool {

@@ -48,7 +48,7 @@ public final class KeyedCall: @unchecked Sendable {
   /// The bytes from which a fingerprint is made.
   var readBytes: Int { body.readableBytes + (target.query?.readableBytes ?? 0) }
 
-  /// Whether its key was another caller's a short time ago. Asked once, of a first run.
+  /// Notes the key, and returns whether another caller used it a short time ago. Call it once, for a first run.
   func isKeySeenUnderOtherCaller(in sightings: KeySightings) -> Bool {
     // Hashed under a secret of this process.
     var hasher = Hasher()
@@ -72,7 +72,7 @@ public final class KeyedCall: @unchecked Sendable {
   ) -> ClaimRequest {
     let takeOver: ClaimRequest.TakeOver =
       switch route.policy.onUnknown {
-      // A record is reconciled before it is taken over.
+      // The backend is queried before such a record is taken over.
       case .hold, .reconcile: .never
       case .retry: .afterSettle(route.policy.upstream.settle)
       }
@@ -83,14 +83,14 @@ public final class KeyedCall: @unchecked Sendable {
       key: isSealed ? key : nil, attribution: attribution)
   }
 
-  /// The body as it is sent: a request that came without one goes without one.
+  /// The body as it is sent. A request that came without a body is sent without one.
   func upstreamBody(of delivery: Delivery) -> RequestBody {
     delivery.request.framing == .none ? .none : .whole(body)
   }
 }
 
 extension ClaimRequest {
-  /// The claim that the store may have granted without our hearing of it. It was never used.
+  /// The claim, never used, that the store may have granted although its reply was lost.
   func unusedClaim() -> Claim {
     Claim(
       id: id, owner: owner, fingerprint: fingerprint, attempt: 0, firstSeen: StoreInstant(milliseconds: 0),

@@ -6,8 +6,8 @@ import Wire
 
 // The retries on the client's behalf.
 extension OwnedRun {
-  /// The release of a record that is free again. Where Semel makes the next attempt itself, it follows the pause before
-  /// that.
+  /// Returns the release of a record that becomes free: after the pause before the next attempt, if Semel makes one
+  /// itself.
   ///
   /// - Parameter response: The attempt's response; `nil` if nothing was executed.
   @inline(never)
@@ -34,12 +34,13 @@ extension OwnedRun {
       && !worker.environment.isDraining
   }
 
-  /// Waits with the record still claimed: otherwise each duplicate that waits would run at once, beside the budget. The
-  /// connection to the backend does not wait.
+  /// Waits before a retry and keeps the claim meanwhile. If the record were free, each waiting duplicate would run at
+  /// once, outside the budget. The connection to the backend is given back first.
   @inline(never)
   private func pause(_ span: Milliseconds) async -> Release {
     exchange.close()
-    // A shutdown that cannot wait leaves the record free, not unknown: this attempt is over.
+    // A shutdown that cannot wait for the pause's end releases the record and does not mark it unknown: this attempt is
+    // over.
     lease.pendingCommand = { [worker, claim = lease.claim] store throws(StoreError) in
       await worker.waitForCopies(of: claim)
       return try await store.release(claim, .remembered)
@@ -48,7 +49,7 @@ extension OwnedRun {
     delivery.didDisconnect = { signal.set() }
     delivery.didHalfClose = { signal.set() }
     worker.pauses[ObjectIdentifier(signal)] = signal
-    // A shutdown that began before this is not announced again.
+    // A shutdown that has begun before does not set this signal.
     if !worker.environment.isDraining { _ = await signal.wait(milliseconds: span.count) }
     worker.pauses[ObjectIdentifier(signal)] = nil
     delivery.didDisconnect = nil

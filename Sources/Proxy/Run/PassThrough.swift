@@ -14,15 +14,15 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   private var delivery: Delivery { runner.delivery }
   private var head: MessageHead { runner.head }
 
-  /// Forwards the request, and gives the client the response as it comes. A task is made only for a response that does
-  /// not arrive whole, which most do.
+  /// Forwards the request, and gives the client the response as it comes. Most responses arrive whole; only the others
+  /// need a task.
   ///
   /// - Parameter finish: Called at the end.
   @inline(never)
   func start(
     _ target: RequestTarget, by route: Route?, finish: @escaping @Sendable () -> Void
   ) throws(Problem) {
-    // A client that has gone already would hold the backend until it responds, and its response would be lost.
+    // Without a client, the exchange would occupy the backend for a response that nobody gets.
     guard delivery.isConnected else { return finish() }
     let (exchange, span) = try send(target, by: route)
     let sentAt = didSend()
@@ -121,7 +121,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   }
 
   /// The protocols that the client wants to switch to. A request with content would have to be read first, by HTTP/1.1.
-  /// Another form of HTTP is not forwarded: whatever it carried would pass every route unseen.
+  /// An upgrade to another form of HTTP is not forwarded, because its requests would bypass the routes.
   private var upgrade: ByteBuffer? {
     guard head.requestsUpgrade, head.connectionNames("upgrade"), delivery.request.framing.isEmpty,
       head.minorVersion == 1, head.upgradesLeaveHTTP
@@ -211,7 +211,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   }
 }
 
-// The run without a record on a route whose owner wants that while the store is away.
+// The run without a record while the store is away, on a route with `on_store_failure: open`.
 extension PassThrough {
   /// Forwards the request and gives the client the response as it comes. Until the end, the process knows the record as
   /// in progress; after it as unknown if the backend may have run the request and the response was lost.
@@ -250,7 +250,7 @@ extension Route {
 }
 
 extension RoutePolicy {
-  /// Whether a complete response leaves it unknown what the backend did.
+  /// Whether the backend's effect remains unknown after this complete response.
   fileprivate func leavesUnknown(_ head: MessageHead) -> Bool {
     (Steering(of: head).outcome ?? outcomes[head.status]) == .unknown
   }

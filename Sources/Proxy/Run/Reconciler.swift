@@ -16,13 +16,13 @@ final class Reconciler: Sendable {
   private typealias Waiter = UnsafeContinuation<ProbeResponse?, Never>
 
   private let probe: (any OutcomeProbe)?
-  /// The deliveries that wait for the query about each attempt. The response about an earlier one says nothing of it.
+  /// The deliveries that wait for the query about each attempt. A response about an earlier attempt is no use to them.
   private let waiters = Mutex<[AttemptID: [Waiter]]>([:])
 
   init(_ probe: (any OutcomeProbe)?) { self.probe = probe }
 
-  /// The response to a query about an attempt; to that which is under way, if there is one. `nil` if there is none, or if
-  /// too many queries are under way.
+  /// Returns the response to a query about an attempt, or to the one that is under way already. Returns `nil` without a
+  /// response, or if too many queries are under way.
   func response(to query: ProbeQuery, about id: AttemptID) async -> ProbeResponse? {
     guard let probe else { return nil }
     return await withUnsafeContinuation { waiter in

@@ -142,7 +142,7 @@ extension RequestRunner {
 
   /// The origin that a record names. Its digests are those of the log entry, if that has them: they are made once.
   ///
-  /// Before the secret of all nodes is known there are none, since nobody could find the record by them.
+  /// There are no digests until the secret of all nodes is known, because nobody could find the record by them.
   @inline(never)
   func attribution(of call: KeyedCall) -> Attribution {
     let (digests, policy) = (environment.digests, call.route.policy)
@@ -156,7 +156,8 @@ extension RequestRunner {
       callerDigest: caller ?? call.caller.digestText(by: digests), node: environment.node)
   }
 
-  /// A request that no route protects: passed through, but for one with a key where such keys are refused.
+  /// The subject of a request that no route protects. It is passed through, unless it has a key and such keys are
+  /// refused.
   private func unprotected(_ target: RequestTarget, by route: Route?) throws(Problem) -> Subject {
     guard configuration.routes.carriesKey(head) else { return .passed(target, by: route, label: nil) }
     let number = route?.number ?? 0
@@ -168,7 +169,7 @@ extension RequestRunner {
     return .passed(target, by: route, label: .ignored)
   }
 
-  /// The log entry contains nothing that a client sent.
+  /// Logs the number of requests with such keys. The entry contains nothing that a client sent.
   private func logUnprotectedKeys(_ count: Int, by route: Route?) {
     let hasBackend = route != nil || configuration.fallback != nil
     let passes = configuration.unmatchedKeys == .pass && hasBackend
@@ -200,7 +201,8 @@ extension RequestRunner {
 }
 
 extension Route {
-  /// Refuses requests that no record can stand for, and those that would hide the key or the caller from the backend.
+  /// Refuses requests whose exchange cannot be recorded, and those whose `Connection` field hides from the backend a
+  /// field of the key or the caller.
   public func refuseUnprotectable(_ head: MessageHead, _ finding: KeyFinding) throws(Problem) {
     if finding != .missing || policy.idempotency != .optional {
       guard !head.requestsUpgrade else { throw .notImplemented }

@@ -6,7 +6,8 @@ import Wire
 extension RequestRunner {
   /// The subject of a request that meets a route if its body selects a mutation, and otherwise goes on to later routes.
   ///
-  /// The route's limit is that of every request which may meet it: a body that is too large to be read may be a mutation's.
+  /// The route's limit applies to every request that may meet the route, since a body too large to be read may hold a
+  /// mutation.
   @inline(never)
   func undecided(
     _ route: Route, _ target: RequestTarget, _ body: ByteBuffer?

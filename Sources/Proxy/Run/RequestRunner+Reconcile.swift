@@ -41,7 +41,7 @@ extension RequestRunner {
     return ProbeQuery(
       upstream: route.upstream, target: policy.target(about: call.id),
       host: route.upstream.hostField(for: host), fields: policy.headers,
-      // The client waits for it, as for another delivery.
+      // The client waits for the query no longer than for another delivery.
       timeout: max(.seconds(1), min(route.timeToResponse, route.waitTimeout)), maxBody: route.maxResponseBody)
   }
 

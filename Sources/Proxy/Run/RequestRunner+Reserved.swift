@@ -37,7 +37,7 @@ extension RequestRunner {
     do throws(Problem) {
       try await respond(to: inquiry)
     } catch {
-      // The refusal of a request without the store says that it was not executed, which nobody knows of the earlier one.
+      // `storeUnavailable` states that the request was not executed. Nobody knows that of the earlier one.
       throw error.code == .storeUnavailable ? .recordUnavailable(retryAfter: 1000) : error
     }
   }
@@ -89,10 +89,11 @@ extension RequestRunner {
 
 extension CompletedRecord {
   /// The record with a response that no cache keeps: the URL of an inquiry does not name the caller, so that a cache
-  /// would hand one caller's response to another. The length that a response to HEAD states is that of no body here.
+  /// would hand one caller's response to another. The length is left out: a recorded response to HEAD states that of a
+  /// body which is not here.
   fileprivate var uncacheable: CompletedRecord {
     guard case .kept(let response) = outcome else { return self }
-    // Before the others: a trace's stamp stands behind them.
+    // The new field comes first, because a trace's stamp must remain the last line.
     var fields = ByteBuffer(staticString: "Cache-Control: no-store\r\n")
     let dropped = FieldNameSet(.cacheControl).union(.length)
     fields.writeImmutableBuffer(response.fields.fieldLines(without: dropped))

@@ -186,12 +186,13 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         return try await PassThrough(runner: self, label: .unprotected)
           .run(call, without: request, mayOwn: mayOwn)
       }
-      // A delivery that waits needs no room for a response before it is the owner.
+      // A delivery that has waited reserves room for a response only once it is the owner.
       (action, source) = try await claimed(request, of: call, mayRun: wait == nil)
     }
   }
 
-  /// The action after a claim, decided by this process's knowledge or else by the store's reply, and the source of it.
+  /// Returns the next action and its source: an outcome that this process knows for certain, or else the store's reply
+  /// to a claim.
   ///
   /// - Parameter mayRun: Whether room for a response must be certain before the store is queried.
   @inline(never)
@@ -217,7 +218,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     return await OwnedRun.run(call, owning: claim, by: self)
   }
 
-  /// Undoes what the store may hold of the claim of a delivery that is refused.
+  /// Gives back the claim of a refused delivery, or marks its record unknown, as the action demands.
   @inline(never)
   private func undoClaim(_ action: ClaimLifecycle.ClaimedAction, _ request: ClaimRequest) async {
     switch action {
@@ -231,7 +232,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Counts a first run whose key has just been another caller's.
   @inline(never)
   func countSighting(_ claim: Claim, of call: KeyedCall) {
-    // Equal payloads of two callers are no sign that one of them has changed.
+    // If the payload is the key, two callers with equal payloads have the same key and need not be one client.
     guard claim.ordinal == 1, !call.key.isOfPayload,
       call.isKeySeenUnderOtherCaller(in: environment.sightings)
     else { return }
@@ -270,8 +271,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     guard mayGoOn else { throw duplicate(call.lifecycle.gaveUpWaiting()) }
   }
 
-  /// A refusal because of the record's state, which another delivery of the key has caused unless the store has
-  /// reported none.
+  /// Returns a refusal because of the record's state, and notes whether another delivery of the key caused it. None did
+  /// if the store has reported no state.
   func duplicate(_ problem: Problem) -> Problem {
     delivery.logEntry.isDuplicateRefused =
       problem.code != .storeUnavailable && problem.code != .storeUnreadable
@@ -307,7 +308,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       (delivery.logEntry.claimMicroseconds ?? 0) + microseconds(since: requestedAt)
   }
 
-  /// The decision by the outcome that this process is certain of; `nil` if the store has to be queried.
+  /// The action for an outcome that this process knows for certain; `nil` if the store has to be queried.
   @inline(never)
   private func knownAction(of call: KeyedCall, _ fingerprint: Fingerprint) -> ClaimLifecycle.ClaimedAction? {
     guard let outcome = worker.store.knownOutcome(of: call.id, fingerprint) else { return nil }
@@ -317,8 +318,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
         owner: OwnerToken(high: 0, low: 0), isSealed: environment.sealsResponses), of: call)
   }
 
-  /// The decision by the store's reply and, where the route may run requests without the store, by what this process
-  /// knows of the record.
+  /// The action that follows from the store's reply and, on a route that may run requests without the store, from this
+  /// process's knowledge of the record.
   @inline(never)
   private func decide(
     on reply: ClaimReply, to request: @autoclosure () -> ClaimRequest, of call: KeyedCall

@@ -57,7 +57,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     delivery.errorFormat = .problem
     let passage = PassThrough(runner: runner, label: .shadow(would: would))
     guard let ownership else {
-      // A failure to read the body may also end a request that is not protected.
+      // A body that cannot be read ends the request, as it may without protection.
       if let failure = delivery.bodyFailure { throw failure }
       try await passage.run(request.target, by: route)
       return
@@ -78,9 +78,9 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     }
   }
 
-  /// The end that the request would have, and its claim if it would run.
+  /// The verdict on the request, and its claim if it would run.
   ///
-  /// - Parameter obstacle: The reason for which not even its route is known.
+  /// - Parameter obstacle: The reason for which the request's route cannot be known; `nil` if it is known.
   @inline(never)
   private func judge(after obstacle: Problem?) async -> (ShadowVerdict, Ownership?) {
     do throws(Problem) {
@@ -117,7 +117,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     if worker.environment.journal != nil { runner.noteIdentity(of: call) }
     var request = call.claimRequest(
       owner: worker.newOwner(), isSealed: worker.environment.sealsResponses, id: call.id.shadowed,
-      // Without digests: whoever looks for a key must not take this for a record by which a request ran.
+      // There are no digests: a search by a key must not find this record, by which no request ran.
       attribution: Attribution(route: route.policy.name, node: worker.environment.node))
     while true {
       switch await claimed(request, of: call) {
@@ -154,16 +154,16 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
   }
 }
 
-// The owner's part: the record follows the request, and never holds it up.
+// The owner's part. The record's end is written after the response and never delays it.
 extension ShadowRun {
-  /// Forwards the request and ends its record. The client has its response before.
+  /// Forwards the request, and ends its record after the client has the response.
   private func forward(_ ownership: Ownership, by passage: PassThrough<Store, Backend>) async {
     guard delivery.isConnected else { return worker.giveBack(granted: ownership.claim) }
     let lease = worker.keepLease(of: ownership.claim, for: delivery, by: route)
     defer { worker.end(lease) }
     do throws(Problem) {
       guard let head = try await passage.run(request.target, by: route) else {
-        // The client went away, and with it the way to learn what the backend did.
+        // The client went away before the response was read to its end, so it is unknown what the backend did.
         return await end(lease, .unknown(nil))
       }
       await end(lease, end(of: head, ownership.call, lease))
@@ -181,7 +181,7 @@ extension ShadowRun {
     case unknown(LossCause?)
   }
 
-  /// The end by a complete response. Of that nothing is kept but the status.
+  /// The end of the record after a complete response, of which only the status is kept.
   private func end(of response: UpstreamHead, _ call: KeyedCall, _ lease: LeaseKeeper<Store>) -> End {
     let head = response.head
     switch call.lifecycle.responded(

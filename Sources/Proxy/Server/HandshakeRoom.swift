@@ -4,8 +4,9 @@ import Synchronization
 /// The room for connections, of all loops, whose TLS handshake or PROXY header is unfinished.
 ///
 /// Such connections cost a client nothing. Therefore all of them have a share of `max_connections`, and one client half
-/// of the share. Past it the oldest of the client that has the most is closed: an honest client finishes within a
-/// round trip or two. An address that many clients have, as that of a load balancer, bounds none of them.
+/// of the share. Beyond that, the oldest connection of the client that has the most is closed: an honest client
+/// finishes within a round trip or two. An address that many clients share, such as a load balancer's, does not count
+/// as one client.
 final class HandshakeRoom: Sendable {
   fileprivate struct Entry {
     let client: String?

@@ -6,7 +6,7 @@ import Telemetry
 enum LagProbe {
   private static let interval = TimeAmount.milliseconds(100)
 
-  /// From any thread; goes on as long as the loop lives.
+  /// Starts the measurement, which lasts as long as the loop. Safe from any thread.
   static func start(on loop: any EventLoop, metrics: LoopMetrics) {
     schedule(on: loop, at: .now() + interval, metrics)
   }

@@ -40,7 +40,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     downstream = Downstream(
       context: context, environment: environment, configuration: configuration, metrics: metrics)
     LagProbe.start(on: context.loop, metrics: metrics)
-    // The two hold each other: as long as a connection lives, so does what runs its deliveries.
+    // The two refer to each other, so that the worker lives as long as the connections whose deliveries it runs.
     downstream.start = { [self] in RequestRunner(worker: self, delivery: $0).start() }
   }
 

@@ -305,7 +305,7 @@ extension ClientConnection {
 
   private func closeOnceWritten() { onceWritten { $0.close(promise: nil) } }
 
-  /// Acts once everything written before has left: closing drops what has not.
+  /// Calls `act` once all bytes written before have left, because closing drops unsent bytes.
   private func onceWritten(_ act: @escaping @Sendable (any Channel) -> Void) {
     guard let context else { return }
     let channel = context.channel

@@ -153,7 +153,7 @@ extension ClientSession {
     case .name(let last):
       goAway(HTTP2StreamID(last), context, promise: nil)
     case .close(let last):
-      // Once it has left: closing drops what has not.
+      // The channel is closed once the frame has left, because closing drops unsent bytes.
       let written = context.eventLoop.makePromise(of: Void.self)
       let channel = context.channel
       written.futureResult.whenComplete { _ in channel.close(promise: nil) }

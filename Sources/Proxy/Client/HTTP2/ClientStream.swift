@@ -21,8 +21,8 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   var delivery: Delivery?
   /// Whether the stream is read.
   private var isReading = true
-  /// Whether the delivery counts as under way: until its response is complete or, of a stream that was reset, until
-  /// nothing runs for it any more.
+  /// Whether the delivery counts as under way. It does until its response is complete or, if the stream was reset,
+  /// until its run has ended.
   private var holdsSlot = false
   /// The part of the response that the codec was not given yet: it would hold it without bound.
   var outgoing = OutgoingBody()

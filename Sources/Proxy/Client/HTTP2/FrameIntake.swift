@@ -1,7 +1,7 @@
 import NIOCore
 
-/// The frames of a client on their way to the codec: charges them to a budget, and takes out the PINGs that a client may
-/// send for nothing.
+/// The frames of a client on their way to the codec: charges them to a budget, and takes out the PINGs that a client
+/// may send without charge.
 ///
 /// The codec counts all PINGs as a flood, but gRPC estimates its bandwidth with one for each DATA that it gets. Each frame
 /// of DATA or HEADERS that was sent allows one PING. Pure: bytes come in and go out.
@@ -22,7 +22,7 @@ struct FrameIntake {
   private static let magicBytes = 24
   private static let headBytes = 9
   private static let pingBytes = 17
-  /// Frames that were sent allow no more than this, so that nobody saves up for a flood.
+  /// The maximum number of PINGs that sent frames allow, so that a client cannot save up for a flood.
   private static let maxPingCredit = 100
 
   private var budget: FrameBudget

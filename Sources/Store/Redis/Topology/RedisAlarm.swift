@@ -51,8 +51,8 @@ final class RedisAlarm: Sendable {
   /// Whether a claim may take over a record whose lease has lapsed, or whose outcome is unknown.
   ///
   /// A promoted server, or one whose clock was set, may judge a live owner's lease as lapsed before the owner has
-  /// renewed it there, and an unknown outcome as older than it is. A lease later such an owner sends nothing any more;
-  /// a `settle` later the request of such an outcome does not run any more.
+  /// renewed it there, and an unknown outcome as older than it is. After its own lease, such an owner sends nothing any
+  /// more; after `settle`, the request of such an outcome does not run any more.
   ///
   /// - Parameter span: The lease or `settle`, whichever is longer.
   func mayTakeOver(after span: Milliseconds) -> Bool {

@@ -99,7 +99,7 @@ public final class LocalCache: Sendable {
   }
 
   private func shard(of id: RecordID) -> CacheShard {
-    // Another word than the one by which a shard hashes.
+    // The word differs from the one by which a shard hashes.
     shards[Int(truncatingIfNeeded: id.digest.words[1] & mask)]
   }
 }

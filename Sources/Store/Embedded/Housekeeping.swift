@@ -62,7 +62,7 @@ extension EmbeddedWork {
       if DispatchTime.now().uptimeNanoseconds - housekeeping.touchedAt.uptimeNanoseconds
         >= Housekeeping.touchPause || isHindered
       {
-        // Where nobody sends anything, this finds out that changes are written again.
+        // While no command comes, only this write shows that changes are possible again.
         keepClock(isAnchored: false)
       }
     }

@@ -119,7 +119,7 @@ extension RecordTable {
   private func recipe(_ text: String) -> Recipe? {
     if let known = recipes[text] { return known }
     guard let recipe = Recipe(text: text) else { return nil }
-    // One that belongs to a single payload is not met often.
+    // A recipe with the digests of one payload's members is rarely met again, and is not kept.
     guard recipe.members == nil else { return recipe }
     // Earlier configurations may leave recipes behind. No configuration has as many as 256.
     if recipes.count >= 256 { recipes.removeAll() }

@@ -44,8 +44,8 @@ final class RecordTable {
   /// The response that the transaction has read last, with its row number. Several claims of one record then share its
   /// bytes.
   private var latestResponse: (number: Int64, response: Outcome)?
-  /// The size of the responses that the transaction has read, in bytes: what their readers will hold. Of an encoded one
-  /// each reader makes a copy.
+  /// The size of the responses that the transaction has read, in bytes, which is the memory that their readers will
+  /// hold. Each reader makes a copy of an encoded response.
   private(set) var bytesRead = 0
 
   init(_ database: Database) throws { statements = try RecordStatements(database) }

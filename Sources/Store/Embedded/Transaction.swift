@@ -24,7 +24,7 @@ enum TransactionError: Error, Equatable {
     }
   }
 
-  /// What SQLite reports.
+  /// SQLite's text of the error.
   var text: String {
     switch self {
     case .rolledBack(let error), .commitFailed(let error): error.text

@@ -5,14 +5,14 @@ import NIOCore
 import Synchronization
 
 /// The form of outcomes in a store: as they are, or encoded, which is compressed, sealed with the first of the store's
-/// secrets, or both. Whatever it encodes itself, it decodes every form whose secret it has.
+/// secrets, or both. Decoding does not depend on these settings: it reads every form for which the secret is there.
 ///
 /// Pure but for its counters, and safe to use from any thread.
 public final class OutcomeCodec: Sendable {
-  /// The responses that are compressed, as far as that pays.
+  /// The responses that are compressed, if that saves enough.
   public enum Compression: Sendable {
     case none
-    /// Those that are not sealed: the length of a compressed response tells more about its content than its own length.
+    /// Responses that are not sealed, because a compressed response's length reveals more about its content.
     case unsealed
     case all
   }
@@ -67,7 +67,7 @@ public final class OutcomeCodec: Sendable {
     (plainBytes.load(ordering: .relaxed), storedBytes.load(ordering: .relaxed))
   }
 
-  /// Whether the outcome is certainly stored as it is. Of a small response where nothing is sealed, this is one
+  /// Whether the outcome is certainly stored as it is. For a small response, if nothing is sealed, this is one
   /// comparison.
   func keepsAsIs(_ outcome: Outcome) -> Bool {
     guard secrets.isEmpty else { return false }
@@ -99,7 +99,7 @@ public final class OutcomeCodec: Sendable {
       case .notKept(_, nil), .encoded: return outcome
       }
     } catch {
-      // Nothing is stored in clear instead.
+      // A response that cannot be sealed must not be stored in clear.
       throw .unavailable("a response could not be sealed: \(error)")
     }
   }

@@ -4,7 +4,7 @@ import Idempotency
 /// One of the secrets that seal responses, with what is derived from it.
 ///
 /// Each record has a key of its own, made by HKDF with SHA-256 (RFC 5869) from the secret, the record's id and the
-/// client's key: whoever reads the store and the secret still lacks the client's key.
+/// client's key: a reader of the store and the secret still lacks the client's key.
 struct SealingSecret: Sendable {
   /// A name that is stored beside what the secret sealed. It reveals nothing of the secret.
   let name: UInt32

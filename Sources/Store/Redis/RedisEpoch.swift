@@ -50,7 +50,7 @@ final class RedisEpoch: Sendable {
         state.generation = max(state.generation, generation)
         return Finding()
       }
-      // A read of before may be evaluated after the replacement.
+      // An epoch that was read before its replacement may arrive here after it.
       if epoch == state.replaced[key] { return Finding() }
       if epoch == known { return Finding(successor: state.successors[key]) }
       state.known[key] = epoch

@@ -68,8 +68,8 @@ public struct RedisStore: RecordStore {
     if !isWritten { continueClaim(request, after: nil, onReply) }
   }
 
-  /// The request as it is made now: for a lease after another server has taken over or its clock was set, no record is
-  /// taken over there (Tests/Model/claim.pml, NO_ERA).
+  /// Returns the request in its present form, which takes no record over for a while after another server has taken
+  /// over or its clock was set (`RedisAlarm.mayTakeOver`; Tests/Model/claim.pml, NO_ERA).
   private func present(_ request: ClaimRequest) -> ClaimRequest {
     mayTakeOver(request) ? request : request.changed(takeOver: .never)
   }

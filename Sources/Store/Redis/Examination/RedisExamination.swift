@@ -104,7 +104,7 @@ public struct RedisExamination: Sendable {
   }
 
   /// Examines the servers that may become masters. Users, rights and settings are each server's own: Redis replicates
-  /// none of them. What a replica lacks harms nobody before a failover.
+  /// none of them. A fault of a replica harms nobody before a failover.
   private func examine(replicas: [ServerAddress]) async -> [RedisFinding] {
     var found: [RedisFinding] = []
     for replica in replicas {
@@ -248,9 +248,10 @@ public struct RedisExamination: Sendable {
         )
       ]
     }
-    // A replica refuses changes, and to wait for other replicas.
+    // A replica refuses changes, and refuses to wait for other replicas.
     guard !isReplica else { return [] }
-    // Any other error of a harmless command stops records, too; those of a cluster's other slots do not.
+    // Any other error of a harmless command would hit commands on records, too. A cluster's refusals concern other
+    // slots.
     let faults = zip(rights.all, replies).compactMap { right, reply -> String? in
       guard case .error(let text) = reply, ClusterRefusal(text, from: address) == nil, !right.isOptional,
         !RedisRefusal.isScriptMissing(text), !RedisRefusal.isDemotion(text)

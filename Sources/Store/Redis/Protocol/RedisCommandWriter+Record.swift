@@ -102,7 +102,7 @@ extension RedisCommandWriter {
     end(claim, recipe: recipe, hasFlags: claim.onlyRejectedSoFar || claim.followsUnknown, cause: cause)
   }
 
-  /// The same of a completed record. It is never unknown, and how it came to its end matters no more.
+  /// Writes the same for a completed record, which is never unknown and needs no flags about earlier attempts.
   mutating func record(_ claim: Claim, with completion: Completion, _ kept: RedisCompletion, recipe: String) {
     span(completion.retention)
     literal(" 0 ")

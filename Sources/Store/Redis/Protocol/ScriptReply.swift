@@ -38,7 +38,7 @@ struct ScriptReply {
 final class ScriptResult: Sendable {
   enum Word: UInt8 {
     case again = 0x61
-    /// The owner's record was missing, and is there again.
+    /// The owner's record was missing and was made anew.
     case created = 0x63
     case erased = 0x65
     case fact = 0x66
@@ -51,7 +51,7 @@ final class ScriptResult: Sendable {
     case recipe = 0x72
     case standing = 0x73
     case unreadable = 0x75
-    /// The record as it stands, for one who wants its attribution, too.
+    /// The record's present text, which is parsed with its attribution.
     case view = 0x76
   }
 

@@ -9,16 +9,15 @@ extension RedisScript {
     return {now, 'fact', value}
     """
 
-  /// No arguments. The reply's word differs from that of other scripts, since it is for those who want the attribution,
-  /// too.
+  /// No arguments. The reply has a word of its own, by which the record is parsed with its attribution.
   static let findSource = """
     if r and string.find(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ ') then return {now, 'view', r} end
     """
 
   /// The arguments: 1 a new token, 2 the fence, 3 the channel of invalidations, 4 the ID, 5 deadline.
   ///
-  /// Of a record that this version cannot read, only the fence is kept. This is the operator's way out, also if the key
-  /// holds something other than a text.
+  /// A record that this version cannot read is replaced by the fence alone. So an operator can remove it even if its
+  /// key holds something other than a text.
   ///
   /// If the record has a response of its own key, the reply contains the end of that key, which Semel then deletes. The
   /// fence keeps it in the recipe's place, so that the script, repeated with the same token, returns the same result.

@@ -51,8 +51,8 @@ enum RedisScript: Int, CaseIterable {
 
   /// Whether the script's effect counts only once enough replicas have it.
   ///
-  /// The loss of a release or of a mark leaves a record in flight whose lease lapses: it ends as unknown. Whichever script
-  /// reports a completed record, that waits for replicas, too (`ReplicaProof.isNeeded`).
+  /// The loss of a release or of a mark leaves a record in flight whose lease lapses: it ends as unknown. A completed
+  /// record waits for replicas whichever script reports it (`ReplicaProof.isNeeded`).
   var awaitsReplicas: Bool {
     switch self {
     case .claim, .renew, .complete, .forget, .resolve: true

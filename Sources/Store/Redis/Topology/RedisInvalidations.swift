@@ -3,8 +3,8 @@ import Platform
 
 /// The announcements of changed records to all nodes of a namespace on one Redis.
 ///
-/// The scripts announce each change, too, and must not fail where Semel may not publish: only this reports it.
-/// Safe to use from any task.
+/// The scripts announce each change, too, but do not fail if Semel may not publish. Only these announcements report
+/// that. Safe to use from any task.
 public struct RedisInvalidations: CacheInvalidations {
   private let store: RedisStore
 

@@ -16,7 +16,8 @@ protocol RedisLinkUser: AnyObject {
   func linkReceived(_ reply: borrowing HiredisReply)
   /// Handles the end of a read: all replies that have arrived were passed on.
   func linkReadAll()
-  /// Handles the imminent writing of all commands that were appended so far. A command that is appended now ends them.
+  /// Handles the imminent writing of all commands that were appended so far. A command that this call appends is the
+  /// last one of the write.
   func linkWillWrite()
   /// Handles the writing of all commands that were appended so far.
   func linkWrote()
@@ -192,7 +193,7 @@ extension RedisLink {
     do throws(RedisLogin.Fault) {
       state = .connecting(nil, try RedisHandshake(settings, for: purpose))
     } catch {
-      // No fault of the server's: nobody looks for another one.
+      // The fault is this node's own, so no other server is looked for.
       pause(because: error.reason)
       return drop(.waiting, error.reason)
     }
@@ -319,7 +320,7 @@ extension RedisLink {
     drop(before, reason)
   }
 
-  /// Gives up a connection that has ended in this way. The reason asks about TLS where no reply has come yet.
+  /// Gives up a connection that has ended in this way. If no reply has come yet, the reason asks about TLS, too.
   func broke(_ reason: String, _ end: RedisLogin.EarlyEnd) {
     guard case .connecting(_?, let handshake) = state, !handshake.hasReply else { return fail(reason) }
     var hasURL = false

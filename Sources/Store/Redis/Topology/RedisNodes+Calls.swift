@@ -33,8 +33,8 @@ extension RedisNodes {
   ///   - route: The record whose keys the script takes, or the node that runs it.
   ///   - capacity: The maximum number of bytes that `write` writes.
   ///   - copies: The results of earlier copies of the command, if there are any.
-  ///   - first: The write of the record's response, which comes before each copy of the script. If Redis refuses it, the
-  ///     call fails, whatever the script has done.
+  ///   - first: The write of the record's response, which comes before each copy of the script. If Redis refuses it,
+  ///     the call fails, even if the script has succeeded.
   ///   - write: Writes the arguments after the keys. It gets the call's deadline by the store's clock.
   func run(
     _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: CommandAttempts? = nil,

@@ -64,7 +64,7 @@ final class RedisNodes: @unchecked Sendable {
     }
     if let single, let sentinel = subscriber.sentinel {
       sentinel.lead(single.link)
-      // The server may be a master of before that has lost sight of the others.
+      // The server may be an earlier master that has lost contact with the others.
       single.didFallShort = { [link = single.link] in
         if let address = link.address { sentinel.masterFailed(address, $0) }
       }

@@ -63,14 +63,14 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
     waits = settings.demand.map { ReplicaWaits($0, timeout: link.settings.timeout, context: context) }
     link.user = self
     waits?.didChange = { [unowned self] in shortageChanged() }
-    // An empty write, which the waiting command ends.
+    // An empty write, at whose end `linkWillWrite` appends the waiting command.
     waits?.needsWrite = { if link.isUp { link.append { _ in } } }
   }
 
   /// The reason for which no claim is granted on this connection now; `nil` if claims may be granted.
   var claimRefusal: String? { hold ?? standingRefusal }
 
-  /// The same, unless it is that the configuration was not compared yet.
+  /// The same, without the reason that the configuration was not compared yet.
   var standingRefusal: String? { refusal ?? (isAdmissionRefused ? hold : nil) ?? waits?.shortage }
 
   private func shortageChanged() {
@@ -208,7 +208,8 @@ extension RedisPipeline {
     guard let waits, let words = waits.command(at: now) else { return }
     link.append { $0.writeCommand(words) }
     link.counters.countRoundTrip()
-    // Only the end of the connection ends it: what it covers has deadlines of its own.
+    // The waiting command has no deadline and ends with the connection: the scripts that it covers have deadlines of
+    // their own.
     let never = BootInstant(nanoseconds: .max)
     pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now, isScript: false))
     unwritten += 1
@@ -299,7 +300,8 @@ extension RedisPipeline {
     clockStepped(by: step)
   }
 
-  /// Holds a reply that counts only once replicas have what it is about. False if it counts now.
+  /// Holds a reply that counts only once replicas have the change, or the completion that it reports. False if it
+  /// counts now.
   private func isHeld(_ reply: ScriptReply, of command: Pending) -> Bool {
     guard let waits else { return false }
     guard command.waiter != nil else {
@@ -338,7 +340,7 @@ extension RedisPipeline {
     return ClusterRefusal(text, from: address)
   }
 
-  /// Whether an error leads to another server, which the next copy meets.
+  /// Whether the next copy of a command that met this error goes to another server.
   func leads(elsewhere text: String) -> Bool {
     switch settings.topology {
     case .standalone: false

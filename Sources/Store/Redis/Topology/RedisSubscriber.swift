@@ -201,7 +201,7 @@ extension RedisSubscriber {
     } else {
       topic = RedisTopic()
       topics[channel] = topic
-      // If not, the next connection subscribes to it at its start.
+      // Without a connection, the next one subscribes to the topic at its start.
       if link.isUp { send(["SUBSCRIBE", channel], .topic(topic)) }
     }
     topic.watches[ObjectIdentifier(watch)] = watch
@@ -348,7 +348,7 @@ extension RedisSubscriber {
     context.loop.execute {
       guard let nodes = self.loops.first else { return }
       nodes.context.task { [epoch = self.epoch] in
-        // If it fails, the next inspection finds the same.
+        // If this fails, the next inspection finds the same epoch.
         let present = try? await nodes.fact(.epoch, under: key, expected: found, value: successor)
         if let present { epoch.replaced(found, by: present, under: key) }
       }

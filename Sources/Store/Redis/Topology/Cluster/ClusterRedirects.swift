@@ -18,7 +18,7 @@ struct ClusterRedirects: Equatable {
   /// The maximum number of nodes that redirect one call. A slot map that is right needs one redirection, and a slot that
   /// is on its way two.
   private static let maxFollowed = 8
-  /// The first and the largest pause. A pause is for something that lasts: a slot's migration, or an election.
+  /// The first and the largest pause. Semel pauses for conditions that last: a slot's migration, or an election.
   private static let firstPause: Milliseconds = 5
   private static let maxPause: Milliseconds = 100
 

@@ -19,7 +19,7 @@ public struct ReplicaDemand: Sendable, Equatable {
 
   /// The command that waits for the copies of all changes that its connection has made.
   func words(for span: Milliseconds) -> [String] {
-    // Redis takes 0 for ever.
+    // Redis reads 0 as no limit.
     let span = "\(max(1, span.count))"
     return isOnDisk ? ["WAITAOF", "1", "\(replicas)", span] : ["WAIT", "\(replicas)", span]
   }

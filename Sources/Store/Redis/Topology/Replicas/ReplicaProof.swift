@@ -81,7 +81,7 @@ struct ReplicaProof {
   ///
   /// - Parameter isAwaited: Whether the script's own change needs replicas (`RedisScript.awaitsReplicas`).
   mutating func isNeeded(by reply: ScriptReply, isAwaited: Bool) -> Bool {
-    // The store's clock was set back: what is older by it may still be newer.
+    // The store's clock was set back, so that its times no longer show which change came first.
     if let proven = provenUntil, reply.now < proven { provenUntil = nil }
     switch reply.ending {
     case .done: return isAwaited

@@ -24,7 +24,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   /// The time of a query without a reply; `nil` if there is none.
   private var requestedAt: BootInstant?
   private var hasMaster = false
-  /// Whether the loss of the connection is this monitor's own doing.
+  /// Whether this monitor itself is ending the connection.
   private var isLeaving = false
 
   /// Creates the monitor, which begins to connect at once.

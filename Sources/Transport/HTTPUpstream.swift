@@ -64,7 +64,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
     pools.removeAll()
   }
 
-  /// A connection is ended for bytes that the backend sent unasked.
+  /// Handles the end of a connection on which the backend sent bytes unasked.
   func didEndForStrayBytes(of name: String) {
     guard let count = strayBytes.count(of: name, at: .now()) else { return }
     logger.warning(
@@ -75,7 +75,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
       """, metadata: ["upstream": "\(name)", "connections": "\(count)"])
   }
 
-  /// No connection for a request came about, and none is tried again.
+  /// Handles a request for which the last attempt to connect has failed.
   func didFailToConnect(to name: String, because reason: String) {
     unreached.failed(name, because: reason)
     guard let count = connectFailures.count(of: name, at: .now()) else { return }
@@ -84,7 +84,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
       metadata: ["upstream": "\(name)", "reason": "\(reason)", "requests": "\(count)"])
   }
 
-  /// A connection for requests came about.
+  /// Handles a connection that was established for requests.
   func didConnect(to name: String) { unreached.connected(name) }
 
   func logRetry(of name: String, after reason: String, in delay: Milliseconds) {

@@ -9,7 +9,7 @@ public final class BackendTLS: Sendable {
     var protocols: [String]
   }
 
-  /// A look at the files of one client that was not in vain.
+  /// The result of checking one client's files, if they have changed or cannot be used.
   public enum Renewal: Sendable {
     case renewed(ClientTLSFiles)
     /// The files cannot be used; the earlier ones stay in use.

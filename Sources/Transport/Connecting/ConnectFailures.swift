@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The requests of one event loop for which no connection to their backend came about, by upstream.
+/// The requests of one event loop for which no connection to their backend could be made, by upstream.
 struct ConnectFailures {
   private struct Upstream {
     /// Failures since the last log entry.

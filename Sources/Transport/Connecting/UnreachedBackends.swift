@@ -1,7 +1,7 @@
 import Platform
 import Synchronization
 
-/// The backends to which no connection came about when one was last tried. Shared by all event loops.
+/// The backends to which the last attempt to connect has failed. Shared by all event loops.
 public final class UnreachedBackends: Sendable {
   /// The end of the latest attempt to connect.
   public struct Failure: Sendable, Equatable {
@@ -11,7 +11,7 @@ public final class UnreachedBackends: Sendable {
   }
 
   private let failures = Mutex<[String: Failure]>([:])
-  /// Whether there is any, so that a connection costs no lock as long as there is none.
+  /// Whether there is any failure. While there is none, a connection takes no lock.
   private let isAny = Atomic<Bool>(false)
 
   public init() {}

@@ -109,7 +109,8 @@ extension HTTPExchange {
     countWaiting()
   }
 
-  /// Counts what waits: the body that the caller has no memory for, and what may arrive below it.
+  /// Counts the waiting bytes: those of the body for which the caller has no memory and, while reading is paused, those
+  /// that may still arrive below.
   func countWaiting() {
     var waiting = max(0, body.readableBytes - covered)
     if isPaused, case .running(let connection) = stage { waiting += connection.bytesAhead }

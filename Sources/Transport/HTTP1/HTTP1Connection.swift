@@ -170,7 +170,7 @@ extension HTTP1Connection: ExchangeConnection {
 
   var isWritable: Bool { context?.channel.isWritable ?? false }
 
-  /// The kernel's buffer is not Semel's.
+  /// Zero, because bytes in the kernel's buffer take none of Semel's memory.
   var bytesAhead: Int { 0 }
 
   func begin(_ exchange: HTTPExchange) {
@@ -254,7 +254,8 @@ extension HTTP1Connection {
     exchange.received(head)
   }
 
-  /// Switches to the protocol that the client requested, and to no other: another HTTP would pass every route unseen.
+  /// Switches to the protocol that the client requested, and to no other: requests in another form of HTTP would bypass
+  /// the routes.
   private func switchProtocols(_ head: ResponseHead, for exchange: HTTPExchange) throws {
     guard let offer = exchange.request.upgrade, head.head.switches(toOneOf: offer) else {
       throw UnaskedUpgrade()

@@ -77,7 +77,8 @@ extension BackendSessionMachine {
   /// Whether no body will ever leave again: bytes that were passed to NIO and never left count as sent for ever.
   var isExhausted: Bool { isResting && connectionWindow <= 0 }
 
-  /// Whether another connection to the same backend would hardly take more than this one.
+  /// Whether an exchange should wait for this connection, since another one to the same backend would hardly take it
+  /// sooner.
   ///
   /// - Parameter needsWindow: Whether the exchange has a body that must be able to leave at once.
   func holdsBack(needsWindow: Bool) -> Bool {

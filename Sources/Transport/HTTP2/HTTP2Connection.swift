@@ -23,9 +23,9 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   private(set) var reads = 0
   /// The number of frames that belonged to a stream.
   private var responses = 0
-  /// Runs while an exchange wants the connection, which is not clear.
+  /// The timer that runs while an exchange wants the connection and its output buffer is not empty.
   private var clearCheck: LoopTimers.Token?
-  /// The time since which no stream is open, while none is.
+  /// The time since which no stream is open. Valid only while none is.
   private var restsSince = NIODeadline.now()
   private let ready = OneShot()
   private(set) var error: (any Error)?
@@ -143,7 +143,8 @@ extension HTTP2Connection: PooledConnection {
     machine.hasWindow || !exchange.needsWindow
   }
 
-  /// Whether another connection to the same backend would hardly take more than this one.
+  /// Whether an exchange should wait for this connection, since another one to the same backend would hardly take it
+  /// sooner.
   func holdsBack(_ exchange: HTTPExchange) -> Bool {
     machine.holdsBack(needsWindow: exchange.needsWindow && isOpen)
   }

@@ -195,8 +195,8 @@ extension HTTP2Stream: ExchangeConnection {
     releaseSlot()
   }
 
-  /// Resets the stream, without affecting the others of its connection. What the kernel holds of it is followed by the
-  /// reset.
+  /// Resets the stream, without affecting the others of its connection. The reset follows the bytes of the stream that
+  /// the kernel holds already.
   func cut(discardsUnsent: Bool) {
     stage = .over
     context?.close(promise: nil)

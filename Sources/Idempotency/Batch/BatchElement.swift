@@ -7,7 +7,7 @@ public enum BatchElement: Sendable, Equatable {
   case executed(ByteBuffer)
   /// The item was executed by another delivery, with this recorded outcome.
   case recorded(CompletedRecord)
-  /// The backend has responded to the items that were sent together by a response that has no results, of this class.
+  /// The backend's response to the items that were sent together has this class, and no result for each item.
   ///
   /// - Parameter retryAfter: The time after which a client may retry if the class is *unknown* (`retryAfterLoss`).
   case unsplit(status: Int, OutcomeClass, retryAfter: Milliseconds?)
@@ -87,7 +87,7 @@ public struct BatchResponse: Sendable, Equatable {
   ///   - elements: One for each item, in the request's order.
   ///   - results: The backend's response to the items that were sent, if that was split.
   ///   - status: The status of that response; else it is that of the first item's record.
-  ///   - limit: The size of all results together, in bytes, beyond which an item is refused its result.
+  ///   - limit: The maximum size of all results together, in bytes. A result beyond it is replaced by a refusal.
   public init(
     _ elements: [BatchElement], around results: BatchResults?, status: Int?, policy: BatchPolicy, limit: Int
   ) {
@@ -109,7 +109,7 @@ public struct BatchResponse: Sendable, Equatable {
     content = .assembled(status: counts.refused == 0 ? common : 207, body: body)
   }
 
-  /// The elements, of which those are refused that do not fit: this delivery's results come first.
+  /// Refuses the elements that do not fit into the limit. This delivery's own results are fitted in first.
   private static func fitting(_ elements: [BatchElement], status: Int, limit: Int) -> [BatchElement] {
     var (elements, left) = (elements, limit)
     func fit(_ index: Int, _ status: Int) {

@@ -8,7 +8,7 @@ public struct BatchLifecycle: Sendable {
   enum Item: Equatable, Sendable {
     /// Its record is to be claimed.
     case open
-    /// Another delivery holds its record, for so long at least.
+    /// Another delivery holds its record, and `leaseLeft` is the rest of its lease.
     case waiting(leaseLeft: Milliseconds)
     /// The batch owns its record.
     case owned

@@ -44,8 +44,8 @@ public struct BatchRequest: Sendable {
     indices.count == items.count ? whole : array.text(with: indices.map { items[$0].text })
   }
 
-  /// The fingerprint of each of these items: of what stands around the items, and of the item by itself, so that an item
-  /// has the same fingerprint in every batch. The pointers of the recipe begin at either.
+  /// The fingerprint of each of these items, made from the text around the items and from the item alone, so that an
+  /// item has the same fingerprint in every batch. The recipe's pointers apply to either part from its root.
   public func fingerprints(
     of indices: [Int], by recipe: Recipe, head: MessageHead, method: ByteBuffer, target: RequestTarget
   ) -> [Fingerprint] {

@@ -3,8 +3,8 @@ import Wire
 
 /// The fields of CORS in the response to one request on a route with `cors`.
 ///
-/// To a backend's response Semel adds its own fields, and only where the backend lets a page read it. On responses of its
-/// own it decides by the route's origins.
+/// Semel adds fields to a backend's response only if the backend lets a page read it. For its own responses, the
+/// route's origins decide.
 ///
 /// A class, so that a request without it holds an empty reference.
 public final class CrossOrigin: Sendable {
@@ -56,8 +56,8 @@ public final class CrossOrigin: Sendable {
     out.writeStaticString("\r\n")
   }
 
-  /// Writes what lets pages read a response of Semel's own: those of the listed origins, and those that a backend has
-  /// allowed to read all that it is made of.
+  /// Writes the permission to read a response of Semel's own: for pages of the listed origins, and for those that the
+  /// backend has allowed to read everything that the response contains.
   ///
   /// - Parameter allowance: The backend's permission; `nil` if there is none.
   public func writeOwn(allowing allowance: OriginAllowance? = nil, into out: inout ByteBuffer) {
@@ -69,8 +69,8 @@ public final class CrossOrigin: Sendable {
     if takenFields == nil { writeExposed(into: &out) }
   }
 
-  /// Writes the fields of a recorded response. Where they allow one origin, the request's takes its place if the route
-  /// lists it; with credentials only if the recorded one was allowed them, too.
+  /// Writes the fields of a recorded response. If they allow one other origin, the request's takes its place if the
+  /// route lists it, with credentials only if the recorded fields allowed them, too.
   public func write(recorded fields: ByteBuffer, into out: inout ByteBuffer) {
     let recorded = OriginAllowance(recorded: fields)
     if let origin, let recorded, recorded.origin != "*", recorded.origin != origin {

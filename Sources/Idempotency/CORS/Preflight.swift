@@ -19,7 +19,7 @@ public struct Preflight: Sendable {
     fields = head.listElements(of: FieldNameSet(.accessControlRequestHeaders)).map { $0.lowercased() }
   }
 
-  /// Whether the announced request is one for a document of Semel's own.
+  /// Whether the announced request is a GET or a HEAD, the methods of Semel's own documents.
   var announcesReading: Bool {
     ["GET", "HEAD"].contains(String(buffer: method))
   }
@@ -58,7 +58,7 @@ extension OutcomeInquiry {
       route.policy.cors?.origins.isEmpty == false
     else { return nil }
     var fields: [(name: StaticString, value: String)] = [("Access-Control-Allow-Methods", "GET, HEAD")]
-    // A browser sends cookies by itself.
+    // A browser needs no permission to send cookies.
     let names = Set(route.policy.identityHeaders + route.policy.match.headers.map(\.name)).subtracting([
       "cookie"
     ])

@@ -20,7 +20,7 @@ public enum CallerFault: Hashable, Sendable {
     case .missing(let part), .repeated(let part), .unreadable(let part):
       part == .header("authorization") || part.isOfToken ? "Bearer" : nil
     case .unknownScheme, .token(.otherScheme): "Bearer"
-    // A client cannot mend that by another token.
+    // The token is not at fault, so the challenge does not call it invalid.
     case .token(.keysMissing): "Bearer"
     case .token: #"Bearer error="invalid_token""#
     }

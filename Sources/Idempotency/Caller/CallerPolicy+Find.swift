@@ -105,7 +105,7 @@ extension CallerPolicy {
     }
   }
 
-  /// A token that was refused is a fault and not a missing part: whoever sends one is not anonymous.
+  /// A token that was refused is a fault and not a missing part: a client that sends one is not anonymous.
   private func add(
     _ part: CallerPart, _ claim: String, of token: TokenReading, to builder: inout Caller.Builder
   ) -> CallerFault? {

@@ -35,7 +35,7 @@ public struct MemberDigests: Hashable, Sendable {
     }
   }
 
-  /// Parses the text; `nil` if `text` does not write it so.
+  /// Parses a text; `nil` if it does not have the form that `text` writes.
   init?(text: Substring) {
     isCut = text.first == Self.cutMark
     var digits = (isCut ? text.dropFirst() : text).utf8[...]
@@ -97,7 +97,8 @@ extension MemberDigests {
     var known: [UInt32: UInt32] = [:]
     for member in members { known[member.name] = member.value }
     var seen = 0
-    // More than are kept, so that a few new ones do not make the last of these seem gone.
+    // The maximum exceeds the number of members that are kept, so that a few new members do not make the last of those
+    // seem missing.
     let max = 2 * Self.maxMembers
     let isObject = Self.read(body, head, recipe, max: max) { name, value in
       seen += 1

@@ -1,7 +1,7 @@
 /// The operations of a GraphQL document, as far as it matters whether one of them is a mutation.
 ///
-/// Every operation of a valid document is found. Of an invalid one a server runs none. The time is linear, and nothing is
-/// allocated, however many operations there are.
+/// Every operation of a valid document is found. A server runs no operation of an invalid one. The time is linear, and
+/// nothing is allocated, however many operations there are.
 struct GraphQLDocument {
   /// The number of operations.
   private(set) var count = 0
@@ -83,7 +83,7 @@ struct GraphQLDocument {
     throw GraphQLFault()
   }
 
-  /// Skips to the end of the brackets of which so many are open.
+  /// Skips to the end of the brackets of which `depth` are open.
   private mutating func skip(depth: Int) throws(GraphQLFault) {
     var depth = depth
     while depth > 0 {
@@ -92,7 +92,8 @@ struct GraphQLDocument {
     }
   }
 
-  /// The change of the depth of brackets. Of a document in which they are mixed up a server runs nothing.
+  /// The change in the depth of brackets. Their kinds are not compared, since a server runs nothing of a document that
+  /// mixes them up.
   private static func step(_ byte: UInt8) -> Int {
     switch byte {
     case UInt8(ascii: "{"), UInt8(ascii: "("), UInt8(ascii: "["): 1

@@ -103,7 +103,7 @@ struct GraphQLLexer {
     return start..<position
   }
 
-  /// Skips a number. What it contains is for the server to check.
+  /// Skips a number. The server checks its digits.
   private mutating func number() {
     while position < text.count {
       switch text[position] {

@@ -15,9 +15,9 @@ extension GraphQLOperation {
   /// Reads the operation that a body selects.
   ///
   /// The body must prove that it selects no mutation, because a mutation that is taken for a query would run
-  /// unprotected. Therefore the operation counts as a mutation if the body is not plain JSON, names a stored document or
-  /// has a member twice, if the document cannot be read, or if the URL may replace it. Of a batch, every operation has to
-  /// be proven.
+  /// unprotected. Therefore the operation counts as a mutation if the body is not plain JSON, names a stored document
+  /// or has a member twice, if the document cannot be read, or if the URL may replace it. In a batch, every operation
+  /// has to be proven.
   public init(of body: ByteBuffer, head: MessageHead, query: ByteBuffer?) {
     guard MediaType.of(head)?.kind == .json, !head.hasContentCoding else {
       self = .mutation
@@ -76,10 +76,10 @@ private struct Selection {
 
   /// Reads a member that matters. False if it leaves the operation open.
   private mutating func read(_ member: JSONDocument.Member) -> Bool {
-    // No name that matters is longer than this, with each of its letters escaped.
+    // The limit is the longest name that matters, with each of its letters escaped.
     guard member.nameLength <= 6 * Self.name.count else { return true }
     let spelling = document.names[member]
-    // Most members are let pass by their first letter, before memory is allocated for them.
+    // The first letter rules most members out before memory is allocated for them.
     guard member.hasEscape || "qoid".utf8.contains(ASCII.lowercased(spelling.first ?? 0)) else { return true }
     let name = member.hasEscape ? Array(IteratorSequence(JSONText(spelling))) : Array(spelling)
     let folded = name.map(ASCII.lowercased)
@@ -94,7 +94,7 @@ private struct Selection {
       guard name == Self.name else { return false }
       if isNull { return true }
       guard case .string(let text) = document.value(at: Int(member.valueStart)) else { return false }
-      // Some servers take an empty name for none.
+      // Some servers treat an empty name as a missing one.
       if !text.isEmpty { wanted = Array(IteratorSequence(JSONText(text))) }
     }
     return true

@@ -192,7 +192,7 @@ extension OutcomeInquiry {
       if case .kept = record.outcome { return .replay(record) }
       return .report(status: 404)
     default:
-      // A document in place of a response must not be taken for it.
+      // With 404, a client that wants the response does not take the document for it.
       return .report(status: wantsResponse ? 404 : 200)
     }
   }

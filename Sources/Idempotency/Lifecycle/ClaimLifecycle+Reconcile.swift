@@ -52,9 +52,10 @@ extension ClaimLifecycle {
   private func takeOver(
     after look: Look, of attempt: Int, _ seen: ClaimRequest.SeenLoss
   ) -> ClaimRequest.TakeOver? {
-    // A record that is free is claimed under any condition. What is not unknown now is no longer what the verdict is about.
+    // The verdict is about an unknown outcome, which this record no longer has. A free record is claimed under any
+    // condition.
     guard case .unknown(let age, let latest) = look.standing else { return .never }
-    // If this process stood still under its look, nothing tells when the look was.
+    // If this process stood still during the look, the moment of the look is uncertain.
     let wasPrompt = look.endedAt - look.beganAt < Milliseconds(age.count / 2)
     guard latest == attempt, age >= seen.minAge(at: look.beganAt), wasPrompt else { return nil }
     return .ofLoss(
@@ -80,8 +81,8 @@ extension ClaimLifecycle {
       Completion(outcome: outcome, retention: route.policy.retention, remember: route.policy.remember))
   }
 
-  /// Decides on the store's reply to the completion with the backend's statement. Without a reply the outcome stays
-  /// unknown: the claim's lease lapses, or has stored it.
+  /// Decides on the store's reply to the completion with the backend's statement. Without a reply the outcome counts as
+  /// unknown here: the store may have the completion, and otherwise the claim's lease lapses.
   public mutating func adopted(_ reply: Result<CompletionReply, StoreError>) -> ClaimedAction {
     guard case .settling = state else { preconditionFailure("ClaimLifecycle: adopted outside of settling") }
     state = .ended

@@ -42,7 +42,7 @@ extension ClaimLifecycle {
   /// follows.
   public mutating func releaseFailed() -> StoredAction {
     switch state {
-    // Settling: by a late response, whose client has its refusal already.
+    // `settling` belongs to a late response, whose client has its refusal already.
     case .releasing, .retrying, .settling: state = .ended
     default: preconditionFailure("ClaimLifecycle: releaseFailed without a release")
     }
@@ -68,7 +68,8 @@ extension ClaimLifecycle {
 
   /// Whether every attempt on the record so far, before the one of this claim, met only 401, 403 or 429.
   func isOnlyRejected(before claim: Claim) -> Bool {
-    // A retry releases its record as remembered, so that the attempts count; the claim itself says no more than that.
+    // A retry releases its record as remembered, so that attempts continue to count. Hence its claim does not show that
+    // they met only rejections.
     claim.onlyRejectedSoFar || rejectedAttempt == claim.attempt - 1
   }
 }

@@ -170,7 +170,7 @@ extension KnownRecord.State {
     case .completed(let record):
       let tombstone = max(remember - (record.expiresAt - record.recordedAt), 0)
       self = .taken(until: now + record.remaining + tombstone)
-    // The record ends sooner, but the store does not report when.
+    // This is an upper bound, since the store does not report when the record ends.
     case .expired: self = .taken(until: now + remember)
     }
   }

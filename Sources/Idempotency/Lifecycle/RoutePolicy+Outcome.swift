@@ -10,7 +10,8 @@ extension RoutePolicy {
     if let steered = steering.outcome {
       own = steered
     } else if claim.followsUnknown, status == 409 || status == 412, !outcomes.isNamed(status: status) {
-      // The response may come from the backend's own unique column, because of the attempt whose response was lost.
+      // The backend's own check for duplicates may have refused this attempt because of the one whose response was
+      // lost.
       own = .unknown
     } else {
       own = outcomes[status]

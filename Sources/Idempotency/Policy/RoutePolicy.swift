@@ -146,7 +146,7 @@ public struct RouteMatch: Hashable, Sendable {
 
   /// The kinds of GraphQL operations by which a route may match.
   public enum GraphQL: String, Sendable, CaseIterable {
-    /// A mutation, and whatever may be one.
+    /// A mutation, or an operation that may be one.
     case mutation
   }
 }

@@ -163,9 +163,9 @@ public protocol RecordStore: Sendable {
   func inspect(_ id: RecordID) async throws(StoreError) -> RecordView?
   /// The next part of a search for records by their origin, in steps like those of `list`, and with its cursors.
   ///
-  /// It finds records in any state, as far as they exist throughout the search, and those without an attribution never.
+  /// It finds records in any state that exist throughout the search, but none without an attribution.
   func search(_ filter: RecordFilter, after cursor: String?) async throws(StoreError) -> FoundRecords
-  /// Whether a text can be a cursor of `list` and `search`. No promise that its walk can go on there.
+  /// Whether a text has the form of a cursor of `list` and `search`. The walk may still be unable to continue there.
   func isCursor(_ text: String) -> Bool
   /// Removes a record in any state, even one that cannot be read.
   ///

@@ -36,8 +36,8 @@ extension ClaimRequest {
       self.seenAt = seenAt
     }
 
-    /// The minimum age of the same loss at a later moment. It grows with the time, but for what the clocks' rates may
-    /// differ. A loss that is younger is another one.
+    /// The minimum age of the same loss at a later moment. It grows with the time, less the amount by which the clocks
+    /// may drift apart. A younger loss is another one.
     public func minAge(at now: BootInstant) -> Milliseconds {
       let elapsed = now - seenAt
       return age + elapsed - Milliseconds(20 + elapsed.count / 100)

@@ -1,4 +1,4 @@
-/// The keys by which tokens are verified, with a memory of those that were.
+/// The keys by which tokens are verified, with a memory of verified tokens.
 public protocol TokenVerifier: Sendable {
   /// The identity in a token that was verified before and is still accepted; `nil` if it has to be checked.
   func known(_ token: [UInt8]) -> VerifiedToken?
@@ -6,7 +6,7 @@ public protocol TokenVerifier: Sendable {
   /// Checks a token by the keys that are known. Costs up to a tenth of a millisecond, and must not run on an event loop.
   func check(_ token: [UInt8]) -> TokenCheck
 
-  /// Waits until the keys have been fetched, where they may be fetched again now.
+  /// Waits until the keys have been fetched again, if they may be fetched now.
   ///
   /// - Parameter edition: The edition of the keys that were known.
   /// - Returns: Whether the keys are others now, so that another check may have another result.

@@ -67,7 +67,7 @@ public protocol RequestBodyStream: Sendable {
 public protocol ResponseMemory: AnyObject, Sendable {
   /// Whether more of the response may be read from the backend while a part of it waits.
   var mayReadAhead: Bool { get }
-  /// So many more bytes wait than before; fewer if the number is negative.
+  /// Notes the change in the number of bytes that wait; negative if fewer wait than before.
   func waitingChanged(by bytes: Int)
 }
 

@@ -27,8 +27,8 @@ public struct Attribution: Sendable, Equatable {
     self.cause = cause
   }
 
-  /// The name of a node as records have it: letters, digits, dots, hyphens and underscores. Of a long name the end is
-  /// kept, by which the replicas of a deployment differ.
+  /// The name of a node as records have it: letters, digits, dots, hyphens and underscores. A long name is cut to its
+  /// end, in which the replicas of a deployment differ.
   public static func nodeName(_ host: String) -> String {
     let legal = host.utf8.map { byte in
       switch byte {

@@ -12,7 +12,7 @@ public enum LossCause: String, Sendable, CaseIterable {
   case noMemory = "no_memory"
   /// This process ended before the backend had responded.
   case shutdown
-  /// The owner's lease has lapsed without a word of it: its process died, or could not reach the store. Never logged by
-  /// the owner, and never stored: it follows from the record's state.
+  /// The owner's lease has lapsed without a report from the owner: its process died, or could not reach the store.
+  /// Never logged by the owner, and never stored: it follows from the record's state.
   case leaseLapsed = "lease_lapsed"
 }

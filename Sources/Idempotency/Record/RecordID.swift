@@ -54,7 +54,7 @@ extension RecordID {
       })
   }
 
-  /// The id of what a shadowed route keeps about a request. No protected route ever meets it.
+  /// The id of the record that a shadowed route keeps about the request. No protected route uses it.
   public var shadowed: RecordID {
     RecordID(
       FramedHash.digest { hash in

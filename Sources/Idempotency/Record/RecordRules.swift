@@ -9,8 +9,8 @@
 public enum RecordRules {
   /// Claims the record for a new owner.
   ///
-  /// A store whose commands may be copied on their way refuses as late what an owner sends that has released the record,
-  /// or whose record was forgotten: see `RedisScript.claimSource`.
+  /// A store that may receive delayed copies of a command refuses, as late, the claim of an owner that has released the
+  /// record or whose record was forgotten: see `RedisScript.claimSource`.
   public static func claim(
     _ entry: StoredEntry?, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant
   ) -> RecordStep<ClaimOutcome> {

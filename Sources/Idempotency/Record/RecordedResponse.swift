@@ -43,8 +43,8 @@ public enum Outcome: Sendable, Equatable {
   /// The response was too large, or its completeness was unknown. Only the values that help a client to find the result
   /// are kept.
   case notKept(status: Int, location: String?)
-  /// Either of the two as a store holds it, compressed or sealed. Outside of a store it is sealed, and only an operator
-  /// meets it, who does not know the client's key.
+  /// Either of the two in a store's form, compressed or sealed. Outside the store only operators meet this case: it is
+  /// sealed, and they do not know the client's key.
   case encoded(EncodedOutcome)
 
   public var status: Int {

@@ -86,7 +86,7 @@ extension StoredRecord {
     }
   }
 
-  /// Whether an owner holds the record, be it by a lease that has lapsed.
+  /// Whether an owner holds the record, even if its lease has lapsed.
   public var isHeld: Bool {
     if case .inFlight = state { true } else { false }
   }

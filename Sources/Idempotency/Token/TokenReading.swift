@@ -36,7 +36,7 @@ public enum TokenFault: Error, Hashable, Sendable, CaseIterable {
 
 /// The result of reading a request's token.
 public enum TokenReading: Sendable {
-  /// There is none, or nobody has looked for one.
+  /// There is no token, or none was looked for.
   case absent
   case verified(VerifiedToken)
   case refused(TokenFault)

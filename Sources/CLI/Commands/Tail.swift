@@ -116,7 +116,7 @@ struct TailLine: Decodable {
   /// The outcome; `lost` for the loss of one.
   var verdict: String { outcome ?? event }
 
-  /// The line for a terminal. What a client sent is escaped, so that it cannot steer the terminal.
+  /// The line for a terminal. Texts from clients are escaped, so that they cannot control the terminal.
   var text: String {
     let status = status.map { "\($0)" } ?? "---"
     var parts: [String] = [

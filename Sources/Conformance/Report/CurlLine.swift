@@ -1,4 +1,4 @@
-/// A request as a command line of curl, for whoever wants to see a failure with their own eyes.
+/// A request as a command line of curl, for a reader who wants to reproduce a failure.
 enum CurlLine {
   /// The fields that curl makes by itself.
   private static let own: Set = ["host", "content-length", "accept", "user-agent", "transfer-encoding"]
@@ -23,7 +23,7 @@ enum CurlLine {
     return words.joined(separator: " ")
   }
 
-  /// A text as one word of a shell. What is long is shortened, with its length.
+  /// A text as one word of a shell. A long text is shortened, and its length given.
   static func quoted(_ text: String) -> String {
     let text = shortened(text)
     guard text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {

@@ -30,7 +30,7 @@ public struct Exchange: Equatable, Sendable {
 public enum Executions: Equatable, Sendable {
   case unknown
   case exactly(Int)
-  /// So many ids were seen in responses; an execution whose response nobody saw is not among them.
+  /// The number of ids that were seen in responses; an execution whose response nobody saw is not among them.
   case atLeast(Int)
 }
 

@@ -3,11 +3,11 @@ import Synchronization
 
 /// The quarter of `limits.body_memory` that only captured responses take, for all event loops.
 ///
-/// Once a backend has run a request, a response that finds no room is lost to every retry. Room must therefore be certain
-/// before the claim, whatever others upload or leave unread: those have the other three quarters (`memory(forOthers:)`).
-/// A claim reserves what a typical response needs, and is refused once three quarters of the share are taken, so that
-/// room is left for the larger responses of the claims that were granted. With the defaults that is more than all
-/// requests in flight reserve: 4096 × 8 KiB = 32 MiB of 64 MiB.
+/// Once a backend has run a request, a response that finds no room is lost to every retry. Room must therefore be
+/// certain before the claim. Uploads and unread responses of other clients cannot take it: they have the other three
+/// quarters (`memory(forOthers:)`). A claim reserves what a typical response needs, and is refused once three quarters
+/// of the share are taken, so that room is left for the larger responses of the claims that were granted. With the
+/// defaults that is more than all requests in flight reserve: 4096 × 8 KiB = 32 MiB of 64 MiB.
 ///
 /// A response that outgrows its reservation takes the rest step by step, and waits a moment where there is none: a
 /// capture lasts no longer than its backend sends and the store writes. A connection or a caller that captures more than

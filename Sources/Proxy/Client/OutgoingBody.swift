@@ -2,7 +2,7 @@ import NIOCore
 
 /// The part of a response's body that its client has not taken yet, and the bytes that follow it. Pure.
 ///
-/// It waits here and goes to the socket piece by piece, since NIO would hold without bound whatever it is given.
+/// It waits here and goes to the socket piece by piece, since NIO would hold any number of bytes that it is given.
 struct OutgoingBody {
   private var pieces: CircularBuffer<ByteBuffer> = []
   private(set) var count = 0

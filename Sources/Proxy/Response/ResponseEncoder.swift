@@ -11,7 +11,7 @@ enum ResponseEncoder {
     case none
     case length(Int)
     case chunked
-    /// By the end of the connection, for HTTP/1.0.
+    /// The end of the connection marks the end of the body, for HTTP/1.0.
     case close
 
     init(_ content: ClientResponseHead.Content, hasTrailers: Bool = false, minorVersion: UInt8) {

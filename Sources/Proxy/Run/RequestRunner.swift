@@ -16,7 +16,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   var configuration: ConfigurationSnapshot { delivery.configuration }
   var head: MessageHead { delivery.request.head }
 
-  /// Begins the run. What has to wait continues in a task of its own, which outlives the connection.
+  /// Begins the run. A run that has to wait continues in a task of its own, which outlives the connection.
   func start() {
     let inFlight = environment.counters.change(.inFlight, by: 1)
     beginTrace()
@@ -142,9 +142,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     return true
   }
 
-  /// Carries out what follows a claim, and claims again as often as that takes.
+  /// Carries out the action after a claim, and claims again as often as the actions demand.
   ///
-  /// - Parameter first: What follows the first claim; `nil` if there was none yet.
+  /// - Parameter first: The action after the first claim; `nil` if nothing was claimed yet.
   private func carryOut(
     _ first: ClaimLifecycle.ClaimedAction?, after request: ClaimRequest, of call: KeyedCall
   ) async throws(Problem) {

@@ -22,8 +22,8 @@ final class ShadowedRequest: Sendable {
   }
 }
 
-/// The run of a request of a shadowed route: forwarded once, as an unprotected request is, whatever would have become of
-/// it if the route were in force.
+/// The run of a request of a shadowed route: it is forwarded once, like an unprotected request, independent of the
+/// verdict that a route in force would have reached.
 ///
 /// The verdict comes from a claim, before the request is forwarded, of a record that no protected route uses
 /// (`RecordID.shadowed`). `ClaimLifecycle` decides as for a protected request. A request that would have run owns its

@@ -77,7 +77,7 @@ extension ProxyHeader {
     guard command == 0x20 || command == 0x21, length <= longestRest else { throw Malformed() }
     guard var rest = input.getSlice(at: start + 16, length: Int(length)) else { return nil }
     input.moveReaderIndex(forwardBy: 16 + Int(length))
-    // Whatever a local connection's header says besides is to be ignored.
+    // The rest of a local connection's header is to be ignored.
     return command == 0x20 ? .local : try client(family, &rest)
   }
 

@@ -44,7 +44,7 @@ extension Key {
 
 /// The list of open records, as the admin listener gives it.
 enum RecordList {
-  /// Of an unreadable record, only the ID and the state are known.
+  /// An unreadable record has only the ID and the state.
   struct Record: Codable {
     let id: String
     let state: String

@@ -22,7 +22,7 @@ public final class Counters: Sendable {
 
   /// Numbers of the present moment, on which the decision to admit a request or a connection depends.
   ///
-  /// They are not swift-metrics gauges, because whoever changes one needs its new value.
+  /// They are not swift-metrics gauges, because the caller that changes one needs its new value.
   public enum Gauge: Int, CaseIterable, Sendable {
     case inFlight, openConnections, waiting, bodyBytes
 

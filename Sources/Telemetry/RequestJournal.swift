@@ -2,11 +2,11 @@ import Idempotency
 import Platform
 import Synchronization
 
-/// The latest requests of this process that had a key, were refused or met a shadowed route, in memory, for operators who look for the cause of
-/// something that has just happened.
+/// The latest requests of this process that had a key, were refused or met a shadowed route, in memory, for operators
+/// who look for the cause of a recent event.
 ///
-/// The journal has a fixed size, and the oldest entries give way: whoever reads it too slowly misses entries, and nothing
-/// waits for a reader. It knows of each delivery, where the record in the store knows of the latest attempt alone.
+/// The journal has a fixed size, and the oldest entries give way: a slow reader misses entries, and nothing waits for a
+/// reader. It knows of each delivery, where the record in the store knows of the latest attempt alone.
 public final class RequestJournal: Sendable {
   /// The maximum number of entries, which take about two megabytes.
   public static let capacity = 8192

@@ -269,7 +269,8 @@ extension Delivery {
   /// Whether there is memory for a body and a response: without it nothing new is claimed or sent.
   var hasMemory: Bool { memory.hasRoom(beside: heldBytes) }
 
-  /// Takes memory for `count` bytes that the request holds beside its body, until `giveBackHeld` or its run's end; false if there is none.
+  /// Takes memory for `count` bytes that the request holds beside its body, until `giveBackHeld` or its run's end;
+  /// false if there is none.
   func hold(_ count: Int) -> Bool {
     guard memory.take(count, beside: heldBytes) else { return false }
     heldBytes += count

@@ -7,9 +7,9 @@ import NIOCore
 /// compressed (4), and for a sealed one the secret's name (4) and the nonce (12); then the content as it is, compressed
 /// or encrypted; for a sealed one at last the tag (16).
 ///
-/// A content that is compressed *and* sealed was compressed first. AES-256-GCM authenticates version, coding, kind, the record's id,
-/// the status and that length along with the content, so that nothing in a store can be put into another record or
-/// another place, and opened there.
+/// A content that is compressed *and* sealed was compressed first. AES-256-GCM authenticates version, coding, kind, the
+/// record's id, the status and that length along with the content, so that nothing in a store can be put into another
+/// record or another place, and opened there.
 ///
 /// Earlier versions of Semel read the coding `sealed` alone, with or without `bound`, and refuse any other.
 struct Envelope {

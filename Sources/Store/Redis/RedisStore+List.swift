@@ -1,8 +1,8 @@
 import Idempotency
 import Platform
 
-/// The list of open records and the search by origin, each by a walk over Redis' keys. An index would cost every request, and
-/// neither is needed often.
+/// The list of open records and the search by origin, each by a walk over Redis' keys. An index would cost every
+/// request, and neither is needed often.
 extension RedisStore {
   /// The number of keys per step. All other commands wait for a step, so it takes only a small part of a millisecond.
   private static let stepLength: Int64 = 100

@@ -3,7 +3,8 @@ import Synchronization
 /// A row of numbers that one event loop writes and any thread reads.
 ///
 /// With only one writer, an addition is a plain load and store, which takes one nanosecond where an atomic addition
-/// takes five. The row lives as long as the process. The memory behind its pointer holds atomics, hence `@unchecked Sendable`.
+/// takes five. The row lives as long as the process. The memory behind its pointer holds atomics, hence `@unchecked
+/// Sendable`.
 struct MetricCells: @unchecked Sendable {
   private let cells: UnsafeMutablePointer<Atomic<Int>>
 

@@ -29,7 +29,8 @@ extension RedisLinkUser {
   func linkWillWrite() {}
 }
 
-/// One connection to Redis, which is established, initialised by a handshake, and re-established after a loss. Confined to its loop.
+/// One connection to Redis, which is established, initialised by a handshake, and re-established after a loss. Confined
+/// to its loop.
 final class RedisLink: @unchecked Sendable {
   private enum State {
     /// Not started, or closed for good.

@@ -15,7 +15,7 @@
  * owner from before may make its record anew. The fence is modelled without an end, since its span outlasts every owner.
  * It knows the owner whose record it took the place of, until another one claims: to that owner a late copy of its claim
  * grants nothing. By the time of another owner such copies are over, since each has a deadline. Then no operator resolves,
- * which keeps the search short.
+ * and one delivery's claim alone is copied, which keeps the search short.
  *
  * -D FAILOVER: Redis loses its newest writes once, under `store.replicas`. From one moment on the replica gets nothing
  * more, and at a later one it takes over. The record is always the replica's. In between, commands run in vain, and of
@@ -54,8 +54,10 @@
 #else
 #define SETTLE 0   /* Nobody takes a record over. */
 #endif
-#ifdef FAILOVER
+#if defined(FAILOVER)
 #define COPIES 1   /* Of a claim under way at once. */
+#elif defined(FORGET)
+#define COPIES (me == 1 -> 2 : 1)
 #else
 #define COPIES 2
 #endif

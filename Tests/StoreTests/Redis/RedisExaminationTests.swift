@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Idempotency
 import Store
 import TestSupport
@@ -175,6 +176,20 @@ struct RedisExaminationTests {
     let found = await texts(settings)
     let place = "warning: after a failover: replica 127.0.0.1:\(replica.port): "
     #expect(found.count == 1 && found[0].hasPrefix("\(place)appendonly is no"), "\(found)")
+  }
+
+  @Test func `a Redis that is slower than the time-out is named`() async throws {
+    let slow = try ScriptedRedis { words in
+      if words[0] == "INFO" { usleep(120_000) }
+      return "+OK\r\n"
+    }
+    var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: slow.port))
+    settings.timeout = 100
+    settings.namespace = "semel"
+    let found = await texts(settings)
+    #expect(found.contains { $0.contains(": its first reply took 1") && $0.contains("(100 ms)") }, "\(found)")
+    settings.timeout = .seconds(60)
+    #expect(!(await texts(settings)).contains { $0.contains("its first reply took") })
   }
 
   @Test func `the right to the list of namespaces is asked for`() async throws {

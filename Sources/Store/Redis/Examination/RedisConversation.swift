@@ -10,6 +10,12 @@ struct RedisConversation {
   /// The reason for which there are no replies.
   struct Fault: Error { let reason: String }
 
+  struct Replies {
+    var values: [RedisValue]
+    /// The time from the writing of the commands to the first reply.
+    let firstAfter: Milliseconds
+  }
+
   let address: ServerAddress
   let login: RedisLogin
   let timeout: Milliseconds
@@ -17,7 +23,7 @@ struct RedisConversation {
   let hasURL: Bool
 
   /// Logs in, and returns the replies to the commands.
-  func replies(to commands: [[String]]) async throws(Fault) -> [RedisValue] {
+  func replies(to commands: [[String]]) async throws(Fault) -> Replies {
     var all = commands
     let password: Secret?
     do throws(RedisLogin.Fault) { password = try login.currentPassword() } catch {
@@ -28,7 +34,7 @@ struct RedisConversation {
     }
     var replies = try await exchange(all)
     guard all.count > commands.count else { return replies }
-    if case .error(let text) = replies.removeFirst() { throw Fault(reason: RedisRefusal.advice(text)) }
+    if case .error(let text) = replies.values.removeFirst() { throw Fault(reason: RedisRefusal.advice(text)) }
     return replies
   }
 
@@ -36,9 +42,9 @@ struct RedisConversation {
     login.tlsQuestion(after: end, hasURL: hasURL)
   }
 
-  private func exchange(_ commands: [[String]]) async throws(Fault) -> [RedisValue] {
+  private func exchange(_ commands: [[String]]) async throws(Fault) -> Replies {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
-    let promise = loop.makePromise(of: [RedisValue].self)
+    let promise = loop.makePromise(of: Replies.self)
     let limit = loop.scheduleTask(in: .milliseconds(max(timeout, 2000).count)) {
       promise.fail(Fault(reason: "it does not reply" + tlsQuestion(.silence)))
     }
@@ -74,14 +80,16 @@ private final class ReplyCollector: ChannelInboundHandler {
   typealias OutboundOut = ByteBuffer
 
   private let commands: [[String]]
-  private let promise: EventLoopPromise<[RedisValue]>
+  private let promise: EventLoopPromise<RedisConversation.Replies>
   /// Returns the question whether the server speaks TLS, where nothing was received before this end.
   private let tlsQuestion: (RedisLogin.EarlyEnd) -> String
   private var reader = HiredisReader()
   private var replies: [RedisValue] = []
+  private var writtenAt = BootInstant.now
+  private var firstAfter: Milliseconds?
 
   init(
-    commands: [[String]], promise: EventLoopPromise<[RedisValue]>,
+    commands: [[String]], promise: EventLoopPromise<RedisConversation.Replies>,
     tlsQuestion: @escaping (RedisLogin.EarlyEnd) -> String
   ) {
     self.commands = commands
@@ -96,17 +104,21 @@ private final class ReplyCollector: ChannelInboundHandler {
   func channelActive(context: ChannelHandlerContext) {
     var buffer = context.channel.allocator.buffer(capacity: 1024)
     for command in commands { buffer.writeCommand(command) }
+    writtenAt = .now
     context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let firstAfter = firstAfter ?? BootInstant.now - writtenAt
+    self.firstAfter = firstAfter
     unwrapInboundIn(data).withUnsafeReadableBytes { reader.feed($0) }
     do throws(RedisProtocolError) {
       while let reply = try reader.next() { replies.append(reply.value) }
     } catch {
       return end("what it sends cannot be read: \(error.text)", .refusal)
     }
-    if replies.count >= commands.count { promise.succeed(Array(replies.prefix(commands.count))) }
+    guard replies.count >= commands.count else { return }
+    promise.succeed(.init(values: Array(replies.prefix(commands.count)), firstAfter: firstAfter))
   }
 
   func channelInactive(context: ChannelHandlerContext) {

@@ -41,7 +41,8 @@ public struct RedisExamination: Sendable {
         address: sentinel, login: login, timeout: settings.timeout, hasURL: false)
       do throws(RedisConversation.Fault) {
         var search = SentinelDiscovery(sentinels: [sentinel], name: name)
-        let reply = try await conversation.replies(to: [["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]])[0]
+        let reply = try await conversation.replies(to: [["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name]])
+          .values[0]
         switch search.received(reply) {
         case .use(let master): if !masters.contains(master) { masters.append(master) }
         case .pause(let reason): found.append(.init(isError: true, text: reason))
@@ -69,7 +70,7 @@ public struct RedisExamination: Sendable {
     var replicas: [ServerAddress] = []
     for seed in seeds {
       do throws(RedisConversation.Fault) {
-        let reply = try await conversation(seed).replies(to: [["CLUSTER", "SLOTS"]])[0]
+        let reply = try await conversation(seed).replies(to: [["CLUSTER", "SLOTS"]]).values[0]
         if let read = SlotMap(reply, from: seed) {
           map = map ?? read
           for replica in SlotMap.replicas(reply, from: seed) where !replicas.contains(replica) {
@@ -159,7 +160,8 @@ public struct RedisExamination: Sendable {
     let select = settings.database == 0 ? [] : [["SELECT", "\(settings.database)"]]
     looks = select + looks
     do throws(RedisConversation.Fault) {
-      var replies = try await conversation(address).replies(to: looks + rights.all.map(\.command))
+      let conversation = try await conversation(address).replies(to: looks + rights.all.map(\.command))
+      var replies = conversation.values
       // Without a login every command fails alike.
       if case .error(let text)? = replies.first, text.hasPrefix("NOAUTH") {
         return ([.init(isError: true, text: "\(address): \(RedisRefusal.advice(text))")], nil)
@@ -172,6 +174,15 @@ public struct RedisExamination: Sendable {
           .init(
             isError: true,
             text: "\(address): database \(settings.database) cannot be used: \(RedisRefusal.advice(text))"))
+      }
+      if conversation.firstAfter > settings.timeout {
+        let span = "\(conversation.firstAfter.count) ms"
+        found.append(
+          .init(
+            isError: true,
+            text:
+              "\(address): its first reply took \(span), longer than store.timeout (\(settings.timeout.count) ms)"
+          ))
       }
       found += judge(address, replies)
       if !isReplica { found += judge(address, role: replies[3]) }

@@ -244,7 +244,7 @@ struct CrashTests {
       rig.semel.freeze()
       async let second = rig.order("k", at: other) { $0["Idempotency-Status"] == "not-stored" }
       try await rig.backend.arrived(2)
-      if client == "left" { try await connection.close() }
+      if client == "left" { try await connection.reset() }
       gates[0].open()
       rig.semel.thaw()
       try await rig.semel.counter("semel_superseded_owners_total", becomes: 1)

@@ -86,8 +86,9 @@ extension ClaimLifecycle {
   public mutating func adopted(_ reply: Result<CompletionReply, StoreError>) -> ClaimedAction {
     guard case .settling = state else { preconditionFailure("ClaimLifecycle: adopted outside of settling") }
     state = .ended
+    // Without a reply, `Worker.keep` repeats the completion with the same claim.
+    overtakenRun = nil
     if case .success(let reply) = reply {
-      overtakenRun = nil
       if case .done = reply.outcome, let record = reply.record { return Self.replay(record) }
       if case .lost(.completed(let record)) = reply.outcome { return Self.replay(record) }
     }

@@ -23,9 +23,11 @@ extension ClaimLifecycle {
   public mutating func stored(_ outcome: OwnerOutcome, of completion: Completion? = nil) -> StoredAction {
     let isRetrying: Bool
     switch state {
-    case .settling:
+    case .settling(let claim):
       isRetrying = false
-      if case .lost(.inFlight) = outcome { overtakenRun = completion.map { .ended($0) } ?? .unknown }
+      if case .lost(.inFlight) = outcome {
+        overtakenRun = completion.map { .ended(OvertakenOutcome($0, of: claim)) } ?? .unknown
+      }
     case .releasing: isRetrying = false
     case .retrying: isRetrying = true
     default: preconditionFailure("ClaimLifecycle: stored outside of settling")
@@ -54,9 +56,9 @@ extension ClaimLifecycle {
   }
 
   /// The outcome of this delivery's own run, which no record holds: another owner has it, and may yet give it back.
-  public var overtakenOutcome: Completion? {
-    guard case .ended(let completion)? = overtakenRun else { return nil }
-    return completion
+  public var overtakenOutcome: OvertakenOutcome? {
+    guard case .ended(let outcome)? = overtakenRun else { return nil }
+    return outcome
   }
 
   /// Decides on a completion that failed.

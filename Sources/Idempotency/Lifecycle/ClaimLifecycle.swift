@@ -53,7 +53,7 @@ public struct ClaimLifecycle: ~Copyable {
   /// A run whose end could not be stored, because another delivery owned the record.
   enum OvertakenRun {
     /// It has this outcome.
-    case ended(Completion)
+    case ended(OvertakenOutcome)
     /// Its outcome is unknown.
     case unknown
   }
@@ -128,9 +128,13 @@ extension ClaimLifecycle {
     case nil:
       state = .owning(claim)
       return .forward(claim)
-    case .ended(let completion):
+    case .ended(let outcome) where outcome.isOf(claim):
       state = .settling(claim)
-      return .adopt(claim, completion)
+      return .adopt(claim, outcome.completion)
+    case .ended:
+      state = .ended
+      overtakenRun = nil
+      return .giveBackGrant(claim, .outcomeUnknown(retryAfter: nil))
     case .unknown:
       state = .ended
       return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))

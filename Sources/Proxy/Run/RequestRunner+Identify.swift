@@ -174,8 +174,11 @@ extension RequestRunner {
     let hasBackend = route != nil || configuration.fallback != nil
     let passes = configuration.unmatchedKeys == .pass && hasBackend
     let fate = passes ? "passed through unprotected" : "refused"
+    let reason =
+      route?.policy.isProtected == true
+      ? "have it where their route does not look for one" : "match no protected route"
     environment.logger.notice(
-      "requests with an idempotency key match no protected route and are \(fate)",
+      "requests with an idempotency key \(reason) and are \(fate)",
       metadata: ["route": "\(route?.policy.name ?? "(none)")", "requests": "\(count)"])
   }
 
@@ -196,6 +199,8 @@ extension RequestRunner {
   /// in a place where this route does not look for one.
   private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
+    // Nothing is refused on a shadowed route.
+    guard !route.policy.shadow else { return .passed(target, by: route, label: nil) }
     return try unprotected(target, by: route)
   }
 }

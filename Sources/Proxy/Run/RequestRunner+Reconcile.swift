@@ -55,6 +55,7 @@ extension RequestRunner {
       reply = .success(try await worker.store.complete(claim, with: completion))
     } catch {
       reply = .failure(error)
+      if let outcome = call.lifecycle.overtakenOutcome { worker.keep(outcome, .granted(claim)) }
     }
     if call.route.mayRunUnprotected {
       environment.known.change(claim.id) {

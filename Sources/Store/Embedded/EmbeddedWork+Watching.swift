@@ -24,16 +24,25 @@ extension EmbeddedWork {
   /// Reports a store that is there and takes no changes, until one is written again.
   func noteHindrance(_ error: TransactionError) {
     guard error.isOfDevice, unavailability == nil else { return }
-    isHindered = true
+    hinderedAt = .now()
     writer.monitor.hinders("it takes no changes: \(error.text)")
   }
 
   /// Reports that changes are written, if they were not.
   func writesAgain() {
-    guard isHindered else { return }
-    isHindered = false
+    guard hinderedAt != nil else { return }
+    hinderedAt = nil
     writer.monitor.serves()
     logger.notice("store: changes are written again")
+  }
+
+  /// Concludes from a small write that changes are written again. A record needs more room than that, so that there must
+  /// be some, and no change may have failed for a while.
+  func mayWriteAgain() {
+    guard let hinderedAt, DispatchTime.now() >= hinderedAt + Housekeeping.recovery,
+      FileSpace.free(at: presence.path) >= FileSpace.minFree
+    else { return }
+    writesAgain()
   }
 
   /// Rebuilds the sweep index, because one damaged page of it makes every change fail. False if the rebuilding fails,

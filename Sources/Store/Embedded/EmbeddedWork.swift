@@ -17,8 +17,8 @@ final class EmbeddedWork {
   var clock: StoreClock
   /// The reason for which no command is run at the moment; `nil` if commands are run.
   var unavailability: String?
-  /// Whether the last change was not written: the disk is full, say.
-  var isHindered = false
+  /// The time of the last change that was not written, because the disk is full, say; `nil` since one was written.
+  var hinderedAt: DispatchTime?
   var housekeeping = Housekeeping()
   /// The maximum size of the responses that one transaction reads, in bytes, before the rest of its group waits for the
   /// next one: many claims of large records must not fill the memory before their callers have counted what they hold.

@@ -1,5 +1,6 @@
 import GRDB
 import GRDBSQLite
+import Glibc
 
 /// The space in the database file, and the limits that return free space to the system and keep the log short.
 struct FileSpace: Equatable {
@@ -12,6 +13,15 @@ struct FileSpace: Equatable {
   /// The minimum number of pages that are kept free for later use: 4 MiB. If it is more, a quarter of the pages in use
   /// is kept free.
   private static let minFreePages = 1024
+  /// The free space of a file system that counts as room for records again, in bytes.
+  static let minFree = 1 << 20
+
+  /// The space that is free in the file system of a file, in bytes; 0 if that is not known.
+  static func free(at path: String) -> Int {
+    var status = statvfs()
+    guard statvfs(path, &status) == 0 else { return 0 }
+    return Int(clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).0)
+  }
 
   var pages: Int
   var freePages: Int

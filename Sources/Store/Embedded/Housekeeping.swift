@@ -17,6 +17,8 @@ struct Housekeeping {
   /// The pause after which an idle store writes its time, in nanoseconds, so that a later start knows how long it was
   /// closed.
   static let touchPause: UInt64 = 60_000_000_000
+  /// The time after a failed change from which a small one that succeeds counts.
+  static let recovery = DispatchTimeInterval.seconds(5)
   /// The pause between two warnings about the same matter, in nanoseconds.
   static let warningPause: UInt64 = 600_000_000_000
 
@@ -60,7 +62,7 @@ extension EmbeddedWork {
       watchLog()
       if isIndexSuspect { repairIndex() }
       if DispatchTime.now().uptimeNanoseconds - housekeeping.touchedAt.uptimeNanoseconds
-        >= Housekeeping.touchPause || isHindered
+        >= Housekeeping.touchPause || hinderedAt != nil
       {
         // While no command comes, only this write shows that changes are possible again.
         keepClock(isAnchored: false)
@@ -81,8 +83,9 @@ extension EmbeddedWork {
         try table.touch(clock)
         if isAnchored { try table.anchor(clock, to: MachineUptime.read()) }
       }
-      writesAgain()
+      mayWriteAgain()
     } catch {
+      noteHindrance(error)
       logger.debug("store: its time was not written", metadata: ["error": "\(error)"])
     }
   }

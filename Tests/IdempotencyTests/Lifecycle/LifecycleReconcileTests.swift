@@ -209,6 +209,28 @@ struct LifecycleReconcileTests {
     }
   }
 
+  @Test func `an outcome of a record that was forgotten meanwhile is not recorded`() {
+    var lifecycle = Self.lifecycle()
+    _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))
+    _ = lifecycle.responded(status: 201, steering: Steering())
+    let own = Completion(outcome: Self.outcome, retention: 1, remember: 2)
+    _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 1, attempt: 3)), of: own)
+    let outcome = lifecycle.overtakenOutcome
+    let fence = Fence(until: StoreInstant(milliseconds: 9), left: 5)
+    let mine = Self.claim(attempt: 4)
+    let fenced = Claim(
+      id: mine.id, owner: mine.owner, fingerprint: mine.fingerprint, attempt: 4, firstSeen: mine.firstSeen,
+      followsUnknown: false, onlyRejectedSoFar: true, lease: mine.lease,
+      unknownRetention: mine.unknownRetention, remember: mine.remember, fence: fence,
+      requestedAt: mine.requestedAt)
+    #expect(outcome?.isOf(mine) == true && outcome?.isOf(fenced) == false)
+    guard case .giveBackGrant(_, let problem) = lifecycle.claimed(.granted(fenced)) else {
+      Issue.record("a forgotten outcome was recorded")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown && lifecycle.overtakenOutcome == nil)
+  }
+
   @Test func `what this delivery has run does not run again, whatever the backend states`() {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))

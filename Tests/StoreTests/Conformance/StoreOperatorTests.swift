@@ -234,6 +234,18 @@ struct StoreOperatorTests {
   }
 
   @Test(arguments: StoreUnderTest.all)
+  func `an outcome that an operator has put can be amended to none`(_ kind: StoreUnderTest) async throws {
+    try await kind.run { store async throws in
+      let claim = try await store.granted(Samples.request().changed(owner: .ofOperator()))
+      let completion = Samples.completion(retention: .seconds(60), remember: .seconds(60))
+      #expect(try await store.complete(claim, with: completion).outcome == .done)
+      #expect(try await store.resolve(claim.id, as: .notApplied, amending: true) == .done)
+      #expect(try await store.find(claim.id) == .released(attempt: 1))
+      #expect(try await store.granted(Samples.again(claim)).attempt == 2)
+    }
+  }
+
+  @Test(arguments: StoreUnderTest.all)
   func `an outcome that no operator resolved cannot be amended`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store async throws in
       let completed = try await store.completed()

@@ -178,6 +178,27 @@ struct RedisExaminationTests {
     #expect(found.count == 1 && found[0].hasPrefix("\(place)appendonly is no"), "\(found)")
   }
 
+  @Test func `the examination of a cluster in use changes nothing there`() async throws {
+    let cluster = try await SharedCluster.cluster
+    let settings = RedisEndpointSettings.on(cluster.ports)
+    try await RedisNode.run(settings) { node in
+      let claim = try await node.store.granted(Samples.request())
+      func keys() throws -> Set<Substring> {
+        Set(
+          try cluster.masters.flatMap {
+            try $0.command(["KEYS", "*\(settings.namespace)*"])?.split(separator: "\n") ?? []
+          })
+      }
+      // The record, and the facts of each master.
+      let before = try keys()
+      #expect(before.count >= 4, "\(before)")
+      let examined = RedisExamination(settings) { Int64(Date().timeIntervalSince1970) }
+      _ = await examined.findings()
+      #expect(try keys() == before)
+      #expect(try await node.store.renew(claim) == .done)
+    }
+  }
+
   @Test func `a Redis that is slower than the time-out is named`() async throws {
     let slow = try ScriptedRedis { words in
       if words[0] == "INFO" { usleep(120_000) }

@@ -10,7 +10,7 @@ struct RedisConversation {
   /// The reason for which there are no replies.
   struct Fault: Error { let reason: String }
 
-  struct Replies {
+  struct Replies: Sendable {
     var values: [RedisValue]
     /// The time from the writing of the commands to the first reply.
     let firstAfter: Milliseconds

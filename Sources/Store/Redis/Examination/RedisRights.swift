@@ -12,7 +12,8 @@ struct RedisRights {
   private let namespace: String
   private let user: String
 
-  /// - Parameter tag: The hash tag of the keys that are tried: of a cluster's master, one in a slot that it serves.
+  /// - Parameter tag: The hash tag of the keys that are tried: of a cluster's master, one in a slot that it serves. None of
+  ///   these keys is one that a running Semel uses, since they are deleted.
   init(
     namespace: String, user: String?, topology: RedisEndpointSettings.Topology, demand: ReplicaDemand? = nil,
     tag: String = "check"
@@ -21,7 +22,7 @@ struct RedisRights {
     self.user = user ?? "default"
     // The last ones, since a subscribed connection takes no other commands.
     all =
-      Self.commands("\(namespace):{\(tag)}", namespace, topology, demand) + [
+      Self.commands("\(namespace):{\(tag)}:check", namespace, topology, demand) + [
         Right(rule: "+subscribe", command: ["SUBSCRIBE", "\(namespace):{check}"]),
         Right(rule: "+unsubscribe", command: ["UNSUBSCRIBE", "\(namespace):{check}"]),
       ]
@@ -30,7 +31,7 @@ struct RedisRights {
   private static func commands(
     _ key: String, _ namespace: String, _ topology: RedisEndpointSettings.Topology, _ demand: ReplicaDemand?
   ) -> [Right] {
-    let hash = key + ":facts"
+    let hash = key + ":hash"
     var all = [
       Right(rule: "+ping", command: ["PING"]), Right(rule: "+select", command: ["SELECT", "0"]),
       Right(rule: "+client|setname", command: ["CLIENT", "SETNAME", "semel"], isOptional: true),
@@ -90,10 +91,13 @@ struct RedisRights {
     var found: [(rule: String, isOptional: Bool)] = []
     for (right, reply) in zip(all, replies) {
       guard case .error(let text) = reply, text.hasPrefix("NOPERM") else { continue }
+      let isAboutKeys = text.contains("keys") || text.contains("access a key")
+      // The command has a right of its own.
+      if right.rule.hasPrefix("~"), !isAboutKeys { continue }
       let rule =
         text.contains("channel")
         ? "&\(namespace):*"
-        : text.contains("keys") && right.rule.hasPrefix("+") ? "~\(namespace):*" : right.rule
+        : isAboutKeys && right.rule.hasPrefix("+") ? "~\(namespace):*" : right.rule
       if !found.contains(where: { $0.rule == rule }) { found.append((rule, right.isOptional)) }
     }
     return found

@@ -1,5 +1,5 @@
 /// A reply as a plain value, for the handshake and the subscriptions, where an allocation does not matter.
-indirect enum RedisValue: Equatable {
+indirect enum RedisValue: Equatable, Sendable {
   case null
   case integer(Int64)
   case text(String)

@@ -79,6 +79,9 @@ extension RedisScript {
         if ARGV[2] == 'completed' then
           remember = ARGV[4]
           live = math.max(tonumber(remember), tonumber(ARGV[3]))
+        elseif state == 'completed' then
+          remember = math.max(tonumber(remember), tonumber(span))
+          live = remember
         end
         live = math.max(live, (string.match(flags, 'f(%d+)') or 0) - now)
         local origin = string.match(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %S+( @%S+)') or ''

@@ -260,8 +260,15 @@ struct ClaimEndTests {
         status: status, steering: steering, isDelete: isDelete, isRelayed: isRelayed)
     }
     #expect(action(status, route: wunderlist) == deleted)
-    // The backend's own field concerns the response that is replaced.
-    #expect(action(status, route: wunderlist, steering: Steering(outcome: .retry)) == deleted)
+    // The backend's own word counts more than the meaning of a status.
+    #expect(action(status, route: wunderlist, steering: Steering(outcome: .final)) == deleted)
+    let undecided = action(status, route: wunderlist, steering: Steering(outcome: .retry))
+    #expect(undecided == .release(.remembered))
+    let named = Route.sample {
+      $0.adopt(.wunderlist)
+      $0.outcomes = OutcomeTable(unknown: [.status(status)])
+    }
+    #expect(action(status, route: named) == .markUnknown)
     let generation = Claim.attemptsPerGeneration
     #expect(action(status, attempt: generation + 2, route: wunderlist) == deleted)
     #expect(action(status, attempt: 1, route: wunderlist) == final)

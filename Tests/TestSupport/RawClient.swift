@@ -47,8 +47,11 @@ package final class RawClient: Sendable {
   private let channel: any Channel
 
   /// Connects to a port of the loopback address.
-  package convenience init(port: Int) async throws {
-    try await self.init(SocketAddress(ipAddress: "127.0.0.1", port: port))
+  ///
+  /// - Parameter receiveBuffer: The bytes that the kernel takes while nobody reads; `nil` for its own choice, which may be
+  ///   tens of megabytes.
+  package convenience init(port: Int, receiveBuffer: Int? = nil) async throws {
+    try await self.init(SocketAddress(ipAddress: "127.0.0.1", port: port), receiveBuffer: receiveBuffer)
   }
 
   /// Connects to a unix socket.
@@ -56,11 +59,15 @@ package final class RawClient: Sendable {
     try await self.init(SocketAddress(unixDomainSocketPath: path))
   }
 
-  private init(_ address: SocketAddress) async throws {
+  private init(_ address: SocketAddress, receiveBuffer: Int? = nil) async throws {
     let inbox = Watched(Inbox())
     self.inbox = inbox
-    channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .channelOption(.allowRemoteHalfClosure, value: true)
+    var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+    if let receiveBuffer {
+      // Before the connection, since the window is agreed upon with that.
+      bootstrap = bootstrap.channelOption(.socketOption(.so_rcvbuf), value: .init(receiveBuffer))
+    }
+    channel = try await bootstrap.channelOption(.allowRemoteHalfClosure, value: true)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(Handler(inbox))

@@ -193,6 +193,21 @@ struct RecordTests {
     return String(try #require(first))
   }
 
+  @Test func `a change without a reply is in the audit log`() async throws {
+    try await Rig.run(Configuration(store: .redis, storeMembers: ["timeout": "300ms"])) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      _ = try await rig.order("a")
+      let id = try #require(rig.backend.requests[0].requestID)
+      let redis = try #require(rig.redis)
+      redis.freeze()
+      let resolution = ["resolve", "--id", id, "--not-applied"]
+      #expect(try await rig.key(resolution, ends: .code(1)).errors.contains("look before you repeat it"))
+      redis.thaw()
+      let line = try await rig.semel.process.line(containing: #""action":"resolve""#)
+      #expect(line.contains(#""failed":"whether it was done is not known"#) && line.contains(id), "\(line)")
+    }
+  }
+
   @Test func `an unreadable record is listed, and its key runs again once it is forgotten`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       expectExecuted(try await rig.order("a"))

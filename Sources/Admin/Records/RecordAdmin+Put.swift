@@ -52,19 +52,19 @@ extension RecordAdmin {
     }
     let claim = try await claim(statement, identity, by: peer)
     let store = store
-    let reply = try await onLoop { () throws(StoreError) in try await store.complete(claim, with: completion)
+    let details: Logger.Metadata = [
+      "as": "applied", "status": "\(completion.outcome.status)", "route": "\(identity.policy.name)",
+      "attempt": .stringConvertible(claim.attempt),
+    ]
+    let reply = try await change("put", identity.id, peer, details) { () throws(StoreError) in
+      try await store.complete(claim, with: completion)
     }
     guard reply.outcome == .done else {
       throw AdminError(.conflict, "the record was taken by another owner meanwhile: look at it again")
     }
     noteChange(of: identity.id, .ended(completion))
     let warning = await announce(identity.id)
-    audit(
-      "put", identity.id, peer,
-      [
-        "as": "applied", "status": "\(completion.outcome.status)", "route": "\(identity.policy.name)",
-        "attempt": .stringConvertible(claim.attempt),
-      ], warning)
+    audit("put", identity.id, peer, details, warning)
     return try await show(identity.id, warning, by: identity.policy)
   }
 

@@ -161,7 +161,9 @@ public struct RecordAdmin: Sendable {
     let store = store
     let before = try await state(of: id)
     let fence = Fence.span(outlasting: await currentRoutes().map(\.longestExchange).max() ?? 0)
-    let wasThere = try await onLoop { () throws(StoreError) in try await store.forget(id, fence: fence) }
+    let wasThere = try await change("forget", id, peer, ["was": "\(before)"]) { () throws(StoreError) in
+      try await store.forget(id, fence: fence)
+    }
     noteChange(of: id, .freed)
     let warning = await announce(id)
     audit("forget", id, peer, ["was": "\(before)"], warning)
@@ -189,13 +191,13 @@ public struct RecordAdmin: Sendable {
     let store = store
     let (amends, attempt) = (document.amend ?? false, document.attempt)
     let before = amends ? try await state(of: id) : nil
-    let outcome = try await onLoop { () throws(StoreError) in
-      try await store.resolve(id, as: resolution, amending: amends, attempt: attempt)
-    }
     var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
     if let attempt { details["attempt"] = .stringConvertible(attempt) }
     if let before { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
+    let outcome = try await change("resolve", id, peer, details) { () throws(StoreError) in
+      try await store.resolve(id, as: resolution, amending: amends, attempt: attempt)
+    }
     switch outcome {
     case .done:
       switch resolution {
@@ -228,6 +230,19 @@ public struct RecordAdmin: Sendable {
         "other nodes could not be told of the change, and one that holds this record in its cache may replay it "
         + "until its retention ends; allow +publish to Semel's Redis user and repeat the command, or restart the "
         + "other nodes: \(error.text)"
+    }
+  }
+
+  /// Makes a change in the store. One that fails is logged, too, since it may have been made all the same.
+  func change<Reply: Sendable>(
+    _ action: String, _ id: RecordID, _ peer: String, _ details: Logger.Metadata,
+    _ body: @escaping @Sendable () async throws(StoreError) -> Reply
+  ) async throws(AdminError) -> Reply {
+    do throws(AdminError) {
+      return try await onLoop(body)
+    } catch {
+      audit(action, id, peer, details.merging(["failed": "\(error.detail)"]) { own, _ in own })
+      throw error
     }
   }
 

@@ -157,7 +157,10 @@ extension BatchRun {
     case .adopt(let claim, let completion):
       await carryOut(
         await runner.adopt(completion, with: claim, of: batch.calls[index]), about: index)
-    case .giveBackGrant, .probe, .forwardUnprotected:
+    case .giveBackGrant(let claim, let problem):
+      worker.giveBack(granted: claim)
+      end(index, .refused(problem))
+    case .probe, .forwardUnprotected:
       preconditionFailure("BatchRun: a step that no route with batch takes")
     }
   }

@@ -125,6 +125,21 @@ struct BatchRunTests {
     #expect(harness.backend.requests.count == 1 && harness.worker.isIdle)
   }
 
+  @Test func `the outcome of an item that was forgotten while it was overtaken is not recorded`() throws {
+    let harness = Self.harness()
+    let store = harness.store
+    let fence = Fence(until: StoreInstant(milliseconds: 9), left: 5)
+    store.onClaim = { .success(.granted(store.claims.count > 1 ? $0.granted(over: fence) : $0.granted)) }
+    store.onComplete = { _, _ in
+      .success(CompletionReply(outcome: .lost(.inFlight(leaseLeft: .seconds(60), attempt: 2)), record: nil))
+    }
+    harness.backend.body = #"{"results":[1]}"#
+    let client = try harness.deliver(Self.body(1))
+    #expect(client.status == 409 && client.text.contains(#""code":"outcome_unknown""#))
+    #expect(store.claims.count == 2 && store.completions.count == 1)
+    #expect(harness.backend.requests.count == 1)
+  }
+
   @Test(arguments: ["", "by hand", "1,2"])
   func `an item that was resolved by hand while it ran does not break the response`(text: String) throws {
     let harness = Self.harness()

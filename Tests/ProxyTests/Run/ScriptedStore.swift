@@ -91,10 +91,13 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
 
 extension ClaimRequest {
   /// The claim by which a store grants it, for the first time.
-  var granted: Claim {
+  var granted: Claim { granted(over: nil) }
+
+  /// The same over the fence of a forgotten record.
+  func granted(over fence: Fence?) -> Claim {
     Claim(
       id: id, owner: owner, fingerprint: fingerprint, attempt: 1, firstSeen: StoreInstant(milliseconds: 1000),
       followsUnknown: false, onlyRejectedSoFar: true, lease: lease, unknownRetention: unknownRetention,
-      remember: remember, requestedAt: .now)
+      remember: remember, fence: fence, requestedAt: .now)
   }
 }

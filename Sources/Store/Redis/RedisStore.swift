@@ -258,9 +258,11 @@ public struct RedisStore: RecordStore {
     let capacity = 768 + text.utf8.count + kept.capacity
     let first = kept.ownKeyWrite(keys, claim.id, claim.owner)
     return try await nodes.run(.complete, .record(claim.id), capacity: capacity, first: first) { writer, _ in
-      writer.ownership(claim)
+      writer.token(argument: claim.owner)
+      writer.argument(Int64(claim.attempt))
       writer.argument { $0.record(claim, with: completion, kept, recipe: text) }
       writer.timeToLive(max(completion.retention, completion.remember), over: claim.fence)
+      writer.argument(claim.firstSeen.milliseconds)
     }
   }
 

@@ -123,6 +123,7 @@ struct StoreAttributionTests {
           #expect(try await store.resolve(claim.id, as: resolution, amending: true) == .done)
           let view = try #require(try await other.inspect(claim.id))
           #expect(view.attribution?.route == "orders" && view.cause == nil)
+          #expect(view.firstSeen == claim.firstSeen)
           #expect(view.attribution?.keyDigest == origin.keyDigest)
           #expect(view.standing.name == (resolution == .notApplied ? .released : .completed))
         }

@@ -49,6 +49,8 @@ struct RedisFormatTests {
       #expect(try await node.store.find(id).completedRecord?.attempt == 1)
       let view = try #require(try await node.store.inspect(id))
       #expect(view.standing.name == .completed && view.attribution == nil)
+      let parts = try #require(try server.command(["GET", key])).split(separator: " ")
+      #expect(view.firstSeen.milliseconds == Int64(parts[4]))
       let changed = request.changed(fingerprint: Samples.fingerprint())
       #expect(try await node.store.claim(changed) == .mismatch)
       #expect(try await node.store.unreadable().isEmpty)

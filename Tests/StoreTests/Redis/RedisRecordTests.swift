@@ -26,6 +26,16 @@ struct RedisRecordTests {
     #expect(record.location == "/orders/7 and more")
   }
 
+  @Test func `a completed record holds its age, and that of an earlier version its first moment`() throws {
+    let end = "1700000000200 50 7 9 - fp r 201"
+    for first in ["200", "1700000000000"] {
+      let record = try #require(Self.record("1 ab completed 3 \(first) \(end)"))
+      #expect(record.firstSeen == StoreInstant(milliseconds: 1_700_000_000_000))
+    }
+    let open = try #require(Self.record("1 ab unknown 3 200 \(end)"))
+    #expect(open.firstSeen == StoreInstant(milliseconds: 200))
+  }
+
   @Test func `the origin stands before the status, and is read for operators alone`() throws {
     let text = "1 ab completed 3 100 200 50 7 9 o fp r @orders,6ab9f1eb,9b943d6d,n 201 /orders/7"
     let record = try #require(Self.record(text))

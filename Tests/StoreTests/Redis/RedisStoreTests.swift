@@ -35,8 +35,8 @@ struct RedisStoreTests {
       let recorded = try #require(record?.recordedAt.milliseconds)
       #expect(
         try server.command(["GET", key])
-          == "1 \(owner) completed 1 \(first) \(recorded) 60000 0 90000 b \(digest) 1;auto;i=/sent%20at 201 /orders/7"
-      )
+          == "1 \(owner) completed 1 \(recorded - first) \(recorded) 60000 0 90000 b \(digest) "
+          + "1;auto;i=/sent%20at 201 /orders/7")
       #expect(try live(key, server, below: 90_000))
       #expect(try live("\(key):r:\(owner)", server, below: 60_000))
       #expect(record?.outcome == .kept(response))

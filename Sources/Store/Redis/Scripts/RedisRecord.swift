@@ -42,6 +42,9 @@ struct RedisRecord: Equatable {
 
   /// The flag of a record whose location and response are encoded.
   static let encodedFlag = UInt8(ascii: "x")
+  /// The limit below which the first moment of a completed record is its age at completion: ages are shorter, and clocks
+  /// later than 2001, in milliseconds.
+  private static let minInstant: Int64 = 1_000_000_000_000
   /// The first byte of the attribution, by which that is told from a status.
   static let attributionMark = UInt8(ascii: "@")
 
@@ -59,7 +62,8 @@ struct RedisRecord: Equatable {
     self.owner = owner
     self.state = state
     self.attempt = Int(attempt)
-    self.firstSeen = StoreInstant(milliseconds: firstSeen)
+    let isAge = state == .completed && firstSeen < Self.minInstant
+    self.firstSeen = StoreInstant(milliseconds: isAge ? since - firstSeen : firstSeen)
     self.since = StoreInstant(milliseconds: since)
     self.span = Milliseconds(span)
     self.unknownRetention = Milliseconds(unknownRetention)

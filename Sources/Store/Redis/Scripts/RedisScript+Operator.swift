@@ -84,6 +84,8 @@ extension RedisScript {
           live = remember
         end
         live = math.max(live, (string.match(flags, 'f(%d+)') or 0) - now)
+        if state == 'completed' and #first < 13 then first = since - first end
+        if ARGV[2] == 'completed' then first = math.max(now - first, 0) end
         local origin = string.match(r, '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %S+( @%S+)') or ''
         redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' ' .. ARGV[2] .. ' ' .. attempt .. ' ' .. first .. ' ' .. now
           .. ' ' .. ARGV[3] .. ' ' .. unknown .. ' ' .. remember .. ' ' .. (flags == '' and '-' or flags) .. ' '

@@ -21,16 +21,16 @@ extension RedisScript {
     end
     """
 
-  /// The arguments: 1 owner, 2 `ATTEMPT FIRST`, 3 `RETENTION 0 REMEMBER FLAGS FINGERPRINT RECIPE
-  /// [@ATTRIBUTION] STATUS` and the location or the response, 4 time to live.
+  /// The arguments: 1 owner, 2 the attempt, 3 `RETENTION 0 REMEMBER FLAGS FINGERPRINT RECIPE [@ATTRIBUTION] STATUS` and
+  /// the location or the response, 4 time to live, 5 when the record was first seen.
   static let completeSource = """
     local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '
     if own then
       local state = r and string.byte(r, 36) or 105
       if state == 99 then return {now, 'again'} end
       if state == 105 or state == 117 then
-        redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' completed ' .. ARGV[2] .. ' ' .. now .. ' ' .. ARGV[3],
-          'PX', ARGV[4])
+        redis.call('SET', KEYS[1], '1 ' .. ARGV[1] .. ' completed ' .. ARGV[2] .. ' ' .. math.max(now - ARGV[5], 0)
+          .. ' ' .. now .. ' ' .. ARGV[3], 'PX', ARGV[4])
         redis.pcall('PUBLISH', KEYS[1], '')
         return r and now or {now, 'created'}
       end

@@ -11,7 +11,8 @@
 /// response (`ResponsePlace`), `x` (location and response are encoded, see `OutcomeCodec`), `f` with the end of the
 /// fence of a record that was forgotten before, or `-` for none of these. The key lives at least as long as that fence.
 /// A completed record is neither `o` nor `u`, its `UNKNOWN` is 0, and so is a `REMEMBER` that is over before the
-/// retention. `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier version passes it over in open
+/// retention. Its `FIRST` is the time from then to the completion; an earlier version wrote the moment, and takes one
+/// for the other in what it tells operators. `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier version passes it over in open
 /// records, drops it from those that it writes, and refuses a completed record that has one as unreadable: it finds no
 /// status in its place. One text takes a quarter less of Redis' time per claim than a hash.
 ///
@@ -65,7 +66,7 @@ enum RedisScript: Int, CaseIterable {
     switch self {
     case .claim: (1, 8)
     case .renew: (1, 4)
-    case .complete: (1, 4)
+    case .complete: (1, 5)
     case .release: (1, 2)
     case .markUnknown: (1, 4)
     case .find: (1, 0)

@@ -15,6 +15,8 @@ extension RedisSettings {
   static func read(_ section: Section) -> RedisSettings? {
     var kind = Kind.standalone
     section.choice("topology", into: &kind)
+    // The other members depend on it.
+    guard section.isSound("topology") else { return nil }
     var settings: RedisSettings?
     switch kind {
     case .standalone: settings = readStandalone(section)
@@ -79,6 +81,10 @@ extension RedisSettings {
       return nil
     }
     let nodes = member.list(wanted, of: "host:port") { text throws(Refusal) in
+      if let scheme = text.firstRange(of: "://") {
+        let prefix = text[..<scheme.upperBound]
+        throw Refusal("must be host:port, without \(prefix); tls: {} beside nodes turns TLS on")
+      }
       let address = try HostPort.parse(text, port: port)
       return Endpoint.tcp(host: address.host, port: address.port)
     }

@@ -49,6 +49,17 @@ struct ExplainTests {
   private static let keyed = alice + ["-H", "Idempotency-Key: k1"]
   private static let json = ["-H", "Content-Type: application/json"]
 
+  @Test func `a head above the limits is refused as the proxy does`() async throws {
+    let text = "limits: {header_line: 1KiB}\n" + Self.configuration
+    let request = ["POST", "/v1/orders/7"] + Self.keyed
+    #expect(
+      try await explain(request + ["-H", "X-Long: " + String(repeating: "x", count: 900)], text).contains(
+        "record"))
+    let refused = try await explain(
+      request + ["-H", "X-Long: " + String(repeating: "x", count: 1100)], text, ends: .code(1))
+    #expect(refused.contains("431 header_too_large"), "\(refused)")
+  }
+
   @Test func `behind a trusted proxy the client is the one that it states`() async throws {
     let text = "trusted_proxies: [10.0.0.0/8]\n" + Self.configuration
     let request = ["GET", "http://reports.example/v1/reports", "-H", "X-Version: 2"] + Self.keyed

@@ -183,6 +183,14 @@ struct RefusalTests {
       "2:44: store.username: repeats what stands in the url; take one of them out"
     ),
     (
+      "store: {kind: redis, topology: Cluster, nodes: [h], master_name: m}",
+      "2:32: store.topology: must be standalone, sentinel or cluster"
+    ),
+    (
+      "store: {kind: redis, topology: cluster, nodes: [\"rediss://h:1\"]}",
+      "2:49: store.nodes[0]: must be host:port, without rediss://; tls: {} beside nodes turns TLS on"
+    ),
+    (
       "store: {kind: redis, topology: sentinel, nodes: [h]}",
       "2:8: store.master_name: is missing: write the name under which the Sentinels know the master"
     ),

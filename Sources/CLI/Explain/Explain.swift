@@ -50,7 +50,8 @@ struct Explain: AsyncParsableCommand {
   func run() async throws {
     let file = try ConfigurationFile.load(config ?? words[0])
     let request = ExplainedRequest(
-      method: words[words.count - 2], url: words[words.count - 1], lines: header, body: try content())
+      method: words[words.count - 2], url: words[words.count - 1], lines: header, body: try content(),
+      limits: file.settings.limits.head)
     let explanation = await Explanation(of: request, from: address, by: file.settings)
     print(explanation.text)
     if explanation.isRefused { throw ExitCode.failure }

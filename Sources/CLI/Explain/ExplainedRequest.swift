@@ -11,7 +11,8 @@ struct ExplainedRequest {
   /// - Parameters:
   ///   - url: A URL, or a path with its query.
   ///   - lines: The fields, `Name: value` each.
-  init(method: String, url: String, lines: [String], body: [UInt8]) {
+  ///   - limits: The limits of the request's head.
+  init(method: String, url: String, lines: [String], body: [UInt8], limits: HeadLimits) {
     let (target, authority) = Self.parts(of: url)
     var text = "\(method) \(target) HTTP/1.1\r\n"
     let names = lines.map { $0.prefix { $0 != ":" }.lowercased() }
@@ -19,7 +20,7 @@ struct ExplainedRequest {
     if !body.isEmpty, !names.contains("content-length") { text += "Content-Length: \(body.count)\r\n" }
     for line in lines { text += line + "\r\n" }
     var bytes = ByteBuffer(string: text + "\r\n")
-    var decoder = RequestDecoder()
+    var decoder = RequestDecoder(limits: limits)
     do throws(WireError) {
       guard case .head(let head)? = try decoder.next(&bytes) else { throw .badRequestLine }
       self.head = .success(head)

@@ -75,7 +75,7 @@ final class Downstream: @unchecked Sendable {
 
 extension LimitSettings {
   /// The limits on a request's head.
-  var head: HeadLimits {
+  public var head: HeadLimits {
     HeadLimits(headBytes: headerBytes, maxFields: headerCount, lineBytes: headerLine)
   }
 }

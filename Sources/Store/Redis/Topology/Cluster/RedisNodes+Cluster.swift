@@ -105,6 +105,11 @@ extension RedisNodes {
     return map.uncoveredCount > 0 || masters.contains { $0.link.outage != nil }
   }
 
+  /// The reason for which a master takes no claims, with its name.
+  private var shortage: String? {
+    masters.compactMap { master in master.standingRefusal.map { "\(master.name): \($0)" } }.first
+  }
+
   /// Publishes the state of all connections together.
   private func publishStatus() {
     counters.publish(topology: topologyText)
@@ -114,7 +119,7 @@ extension RedisNodes {
       let reasons = all.compactMap { $0.link.outage?.reason }.sorted()
       counters.monitor.fails(
         mapFault ?? reasons.first ?? "no node of the cluster has named the slots' masters yet")
-    } else if let shortage = masters.compactMap(\.standingRefusal).first {
+    } else if let shortage {
       counters.monitor.fails(shortage)
     } else if let down = masters.first(where: { !$0.link.isUp }) {
       counters.monitor.fails(down.link.outage?.reason ?? "\(down.name) is not connected yet")

@@ -153,10 +153,12 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
 /// The subscription to a Sentinel's pushes about new masters. Confined to its loop.
 private final class SentinelNews: RedisLinkUser {
   let link: RedisLink
+  private let logger: Logger
   /// Takes the payload of a push.
   var didSwitch: (String) -> Void = { _ in }
 
   init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
+    self.logger = logger
     link = RedisLink(
       context: context, settings: settings, purpose: .sentinel, address: settings.address, logger: logger)
     link.user = self
@@ -168,10 +170,15 @@ private final class SentinelNews: RedisLinkUser {
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {
-    guard case .array(let parts) = reply.value, parts.count == 3, parts[0] == .text("message"),
-      let payload = parts[2].text
-    else { return }
-    didSwitch(payload)
+    switch reply.value {
+    case .array(let parts) where parts.count == 3 && parts[0] == .text("message"):
+      if let payload = parts[2].text { didSwitch(payload) }
+    case .error(let reason):
+      logger.warning(
+        "Sentinel refuses to announce new masters, so that queries alone find them",
+        metadata: ["reason": "\(reason)"])
+    default: break
+    }
   }
 
   func linkIsDown(_ reason: String) {}

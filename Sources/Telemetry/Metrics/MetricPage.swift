@@ -142,6 +142,17 @@ extension Metrics {
         }
       page.add(.duplicatesPrevented, sum, route, (Prevention.key, prevention.text))
     }
+    addEnds(route, to: &page, count)
+    page.add(.lateResponses, count(.lateResponses), route)
+    page.add(.losses, count(.outcomesLost), route)
+    page.add(.unprotectedKeys, count(.unprotectedKeys), route)
+    page.add(.requestBytes, count(.requestBytes), route)
+    page.add(.responseBytes, count(.responseBytes), route)
+  }
+
+  private func addEnds(
+    _ route: (key: String, value: String), to page: inout MetricPage, _ count: (RouteCount) -> Int
+  ) {
     for cause in RetryCause.allCases {
       page.add(.retries, count(cause.count), route, (RetryCause.key, cause.text))
     }
@@ -158,11 +169,6 @@ extension Metrics {
     for category in FailureCategory.allCases {
       page.add(.failures, count(category.count), route, (FailureCategory.key, category.text))
     }
-    page.add(.lateResponses, count(.lateResponses), route)
-    page.add(.losses, count(.outcomesLost), route)
-    page.add(.unprotectedKeys, count(.unprotectedKeys), route)
-    page.add(.requestBytes, count(.requestBytes), route)
-    page.add(.responseBytes, count(.responseBytes), route)
   }
 
   func addLoops(to page: inout MetricPage) {

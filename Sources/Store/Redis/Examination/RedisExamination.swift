@@ -168,22 +168,8 @@ public struct RedisExamination: Sendable {
       }
       let tried = Array(replies.dropFirst(looks.count))
       replies = Array(replies.prefix(looks.count))
-      var found: [RedisFinding] = []
-      if !select.isEmpty, case .error(let text) = replies.removeFirst() {
-        found.append(
-          .init(
-            isError: true,
-            text: "\(address): database \(settings.database) cannot be used: \(RedisRefusal.advice(text))"))
-      }
-      if conversation.firstAfter > settings.timeout {
-        let span = "\(conversation.firstAfter.count) ms"
-        found.append(
-          .init(
-            isError: true,
-            text:
-              "\(address): its first reply took \(span), longer than store.timeout (\(settings.timeout.count) ms)"
-          ))
-      }
+      var found = select.isEmpty ? [] : judge(address, database: replies.removeFirst())
+      found += judge(address, firstReplyAfter: conversation.firstAfter)
       found += judge(address, replies)
       if !isReplica { found += judge(address, role: replies[3]) }
       found += judge(address, rights, tried, isReplica: isReplica)
@@ -191,6 +177,19 @@ public struct RedisExamination: Sendable {
     } catch {
       return ([.init(isError: true, text: "\(address) cannot be used: \(error.reason)")], nil)
     }
+  }
+
+  private func judge(_ address: ServerAddress, database reply: RedisValue) -> [RedisFinding] {
+    guard case .error(let text) = reply else { return [] }
+    let fault = "database \(settings.database) cannot be used: \(RedisRefusal.advice(text))"
+    return [.init(isError: true, text: "\(address): \(fault)")]
+  }
+
+  private func judge(_ address: ServerAddress, firstReplyAfter span: Milliseconds) -> [RedisFinding] {
+    guard span > settings.timeout else { return [] }
+    let limit = settings.timeout.count
+    let fault = "its first reply took \(span.count) ms, longer than store.timeout (\(limit) ms)"
+    return [.init(isError: true, text: "\(address): \(fault)")]
   }
 
   private func judge(_ address: ServerAddress, _ replies: [RedisValue]) -> [RedisFinding] {

@@ -199,9 +199,13 @@ extension RedisLink {
       return drop(.waiting, error.reason)
     }
     attempt += 1
-    let attempt = attempt
     attemptDeadline = LateReplyDeadline()
     limitAttempt(to: Milliseconds(Self.attemptSpan.nanoseconds / 1_000_000))
+    connect(to: address)
+  }
+
+  private func connect(to address: ServerAddress) {
+    let attempt = attempt
     let bootstrap = ClientBootstrap(group: context.loop)
       .connectTimeout(Self.attemptSpan)
       // A second read would usually find nothing.

@@ -94,8 +94,11 @@ extension HTTPExchange {
     let left = stage
     stage = .ended
     switch left {
-    case .waiting(let timer), .backingOff(let timer): context.timers.stop(timer)
-    case .running(let connection): connection.cut(discardsUnsent: gate.isOwned)
+    case .waiting(let timer):
+      context.timers.stop(timer)
+      pool.waitEnded()
+    case .backingOff(let timer): context.timers.stop(timer)
+    case .running(let connection): connection.cut(discardsUnsent: gate.isProtected)
     case .connecting, .ended: break
     }
     countWaiting()

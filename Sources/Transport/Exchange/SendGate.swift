@@ -15,12 +15,13 @@ struct SendGate {
 
   init(_ request: UpstreamRequest) {
     permit = request.permit
-    isRepeatable =
-      permit == nil && !request.isProtected && request.body.isNone && Self.isSafe(request.method)
+    isProtected = request.permit != nil || request.isProtected
+    isRepeatable = !isProtected && request.body.isNone && Self.isSafe(request.method)
   }
 
-  /// Whether the request has a record, by whose permit it is sent.
-  var isOwned: Bool { permit != nil }
+  /// Whether a later delivery of the request may be sent after this one: its route protects it, whether it has a record
+  /// or runs without the store.
+  let isProtected: Bool
 
   /// Whether a request that was sent may be sent a second time.
   var mayRepeat: Bool { isRepeatable && refusal == nil }

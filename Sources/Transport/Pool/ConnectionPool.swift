@@ -89,6 +89,9 @@ final class ConnectionPool: @unchecked Sendable {
     exchange.wait()
   }
 
+  /// Lets go of an exchange that no longer waits: no connection may become free for hours.
+  func waitEnded() { waiting.dropEnded() }
+
   /// Whether a new connection may be made for the exchange. One that is being established may have room for all, and so
   /// may one that is just being read.
   private func mayConnect(for exchange: HTTPExchange) -> Bool {

@@ -25,8 +25,7 @@ struct WaitingExchanges {
   ///
   /// - Parameter admitsUnprotected: Whether one of no protected route counts.
   mutating func first(admitsUnprotected: Bool) -> HTTPExchange? {
-    Self.dropEnded(&protected)
-    Self.dropEnded(&unprotected)
+    dropEnded()
     guard admitsUnprotected, let other = unprotected.first else { return protected.first?.exchange }
     guard let first = protected.first, first.number < other.number else { return other.exchange }
     return first.exchange
@@ -44,6 +43,13 @@ struct WaitingExchanges {
   mutating func removeAll() -> [HTTPExchange] {
     defer { self = WaitingExchanges() }
     return (Array(protected) + Array(unprotected)).map { $0.exchange }
+  }
+
+  /// Lets go of the exchanges at the heads of the queues that no longer wait. All of a queue wait equally long, so that
+  /// they come to its head soon.
+  mutating func dropEnded() {
+    Self.dropEnded(&protected)
+    Self.dropEnded(&unprotected)
   }
 
   private static func dropEnded(_ queue: inout Queue) {

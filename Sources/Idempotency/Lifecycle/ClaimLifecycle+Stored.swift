@@ -10,7 +10,7 @@ extension ClaimLifecycle {
     case refuseAndKeepStoring(Problem)
     /// Replay the outcome of another owner, which is the one that counts.
     case replay(CompletedRecord)
-    /// Claim again as a duplicate, since another owner is in progress.
+    /// Claim again as a duplicate, since another owner is in progress, or has given the record back.
     case becomeDuplicate
     /// Claim again for the next attempt, which Semel makes on the client's behalf.
     case retry
@@ -21,35 +21,34 @@ extension ClaimLifecycle {
   ///
   /// - Parameter completion: The completion, if it was one.
   public mutating func stored(_ outcome: OwnerOutcome, of completion: Completion? = nil) -> StoredAction {
-    let isRetrying: Bool
-    switch state {
-    case .settling(let claim):
-      isRetrying = false
-      if case .lost(.inFlight) = outcome {
-        overtakenRun = completion.map { .ended(OvertakenOutcome($0, of: claim)) } ?? .unknown
-      }
-    case .releasing: isRetrying = false
-    case .retrying: isRetrying = true
+    let settled = state
+    switch settled {
+    case .settling(let claim) where outcome.isOvertaking(claim):
+      overtakenRun =
+        completion.map { .ended(OvertakenOutcome($0, of: claim)) } ?? .unknown(OvertakenClaim(claim))
+      state = .following
+      return .becomeDuplicate
+    case .settling, .releasing, .retrying: state = .ended
     default: preconditionFailure("ClaimLifecycle: stored outside of settling")
     }
-    state = .ended
-    switch outcome {
-    case .done where isRetrying:
+    switch (outcome, settled) {
+    case (.done, .retrying):
       state = .following
       return .retry
-    case .done: return .respond
-    case .lost(.completed(let record)):
+    // A record that another owner has given back is as free as the release was to make it.
+    case (.done, _), (.lost(.released), .releasing): return .respond
+    case (.lost(.completed(let record)), _):
       return switch Self.replay(record) {
       case .replay(let record): .replay(record)
       case .refuse(let problem): .refuse(problem)
       default: preconditionFailure("ClaimLifecycle: a completed record is replayed or refused")
       }
-    case .lost(.inFlight):
+    case (.lost(.inFlight), _):
       state = .following
       return .becomeDuplicate
-    case .lost:
+    case (.lost, _):
       return .refuse(.outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
-    case .replaced:
+    case (.replaced, _):
       // A retry would get `payload_mismatch`, which tells the client to use a new key.
       return .refuse(.outcomeUnknown(retryAfter: nil))
     }

@@ -55,7 +55,7 @@ public struct ClaimLifecycle: ~Copyable {
     /// It has this outcome.
     case ended(OvertakenOutcome)
     /// Its outcome is unknown.
-    case unknown
+    case unknown(OvertakenClaim)
   }
 
   /// The time after which a client may retry while another delivery or the store causes a delay. One second is the
@@ -74,6 +74,8 @@ extension ClaimLifecycle {
     case replay(CompletedRecord)
     /// Wait until the owner's delivery or its lease ends, then claim again.
     case wait(leaseLeft: Milliseconds)
+    /// Claim again as another owner.
+    case claimAgain
     case refuse(Problem)
     /// Release the claim that the store may have granted, which was never used, and refuse.
     case giveBack(Problem)
@@ -131,13 +133,14 @@ extension ClaimLifecycle {
     case .ended(let outcome) where outcome.isOf(claim):
       state = .settling(claim)
       return .adopt(claim, outcome.completion)
-    case .ended:
+    case .unknown(let run) where run.isOf(claim):
+      state = .ended
+      return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+    // The record was forgotten meanwhile.
+    case .ended, .unknown:
       state = .ended
       overtakenRun = nil
       return .giveBackGrant(claim, .outcomeUnknown(retryAfter: nil))
-    case .unknown:
-      state = .ended
-      return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
     }
   }
 
@@ -146,6 +149,8 @@ extension ClaimLifecycle {
     switch standing {
     case .completed(let record):
       state = .ended
+      // This outcome counts, whatever a run of this delivery ended with.
+      overtakenRun = nil
       return Self.replay(record)
     case .inFlight(let leaseLeft, _):
       state = .following

@@ -145,6 +145,7 @@ extension BatchRun {
     case .forward(let claim): own(index, claim)
     case .replay(let record): end(index, await element(of: record))
     case .wait(let leaseLeft): lifecycle.held(index, leaseLeft: leaseLeft)
+    case .claimAgain: lifecycle.held(index, leaseLeft: 0)
     case .compare(let recipe):
       requests[index] = requests[index].changed(fingerprint: await fingerprint(of: index, by: recipe))
     case .refuse(let problem): end(index, .refused(problem))

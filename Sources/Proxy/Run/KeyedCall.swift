@@ -98,3 +98,12 @@ extension ClaimRequest {
       remember: remember, requestedAt: BootInstant(nanoseconds: 0), attribution: attribution)
   }
 }
+
+extension Claim {
+  /// The request for a claim of the same record.
+  func request() -> ClaimRequest {
+    ClaimRequest(
+      id: id, owner: owner, fingerprint: fingerprint, lease: lease, takeOver: .never,
+      unknownRetention: unknownRetention, remember: remember, key: key, attribution: attribution)
+  }
+}

@@ -57,7 +57,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
         return false
       }
     }
-    worker.repeatInBackground(kept.ownEnd, of: lease) {
+    worker.repeatInBackground(kept.ownEnd, of: lease, kept) {
       [claim = lease.claim, kept] store throws(StoreError) in
       try await store.complete(claim, with: kept).outcome
     }

@@ -199,9 +199,11 @@ extension RequestRunner {
   /// in a place where this route does not look for one.
   private func unkeyed(_ target: RequestTarget, by route: Route) throws(Problem) -> Subject {
     guard route.policy.idempotency == .optional else { throw .keyMissing(route.policy.key) }
-    // Nothing is refused on a shadowed route.
-    guard !route.policy.shadow else { return .passed(target, by: route, label: nil) }
-    return try unprotected(target, by: route)
+    guard route.policy.shadow else { return try unprotected(target, by: route) }
+    // Nothing is refused on a shadowed route. This is its verdict alone.
+    let isRefused = configuration.unmatchedKeys != .pass && configuration.routes.carriesKey(head)
+    if isRefused { throw .keyNotSupported }
+    return .passed(target, by: route, label: nil)
   }
 }
 

@@ -55,7 +55,9 @@ extension RequestRunner {
       reply = .success(try await worker.store.complete(claim, with: completion))
     } catch {
       reply = .failure(error)
-      if let outcome = call.lifecycle.overtakenOutcome { worker.keep(outcome, .granted(claim)) }
+      if let outcome = call.lifecycle.overtakenOutcome, outcome.isOf(claim) {
+        worker.keep(KeptOutcome(outcome, .granted(claim), of: delivery.logEntry))
+      }
     }
     if call.route.mayRunUnprotected {
       environment.known.change(claim.id) {

@@ -177,6 +177,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .wait(let leaseLeft):
         try await waitForChange(&wait, for: call, leaseLeft)
         guard delivery.isConnected else { return }
+      case .claimAgain: request = request.changed(owner: worker.newOwner())
       case .refuse(let problem), .giveBack(let problem), .giveBackGrant(_, let problem),
         .markGrantUnknown(_, let problem):
         await undoClaim(action, request)
@@ -259,8 +260,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func waitForChange(
     _ wait: inout DuplicateWait<Store>?, for call: KeyedCall, _ leaseLeft: Milliseconds
   ) async throws(Problem) {
-    // Only an owner needs room for a response, and many duplicates may wait.
-    delivery.releaseCapture()
+    // Only an owner needs room for a response, and many duplicates may wait. An owner that was overtaken has one.
+    if call.lifecycle.overtakenOutcome == nil { delivery.releaseCapture() }
     let mayGoOn: Bool
     if let wait {
       mayGoOn = await wait.changed(leaseLeft: leaseLeft)

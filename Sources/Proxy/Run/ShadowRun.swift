@@ -136,7 +136,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       case .refuse(let problem):
         if problem.code == .payloadMismatch { await runner.explain(request, of: call) }
         return (.refused(RefusalReason(problem.code)), nil)
-      case .giveBackGrant, .markGrantUnknown, .adopt:
+      case .giveBackGrant, .markGrantUnknown, .adopt, .claimAgain:
         preconditionFailure("ShadowRun: a claim decided by what it does not consult")
       }
     }
@@ -149,6 +149,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       let outcome = try await worker.store.claim(request)
       return call.lifecycle.claimed(outcome)
     } catch {
+      if case .fateUnknown = error { worker.metrics.add(.claimsLost) }
       return call.lifecycle.claimFailed(error)
     }
   }

@@ -8,92 +8,106 @@ extension RequestRunner {
   /// Keeps the outcome of a run that was overtaken, if this delivery ends before a record has it. Its client may be gone,
   /// or wait for no other delivery.
   func keepOvertakenOutcome(of call: KeyedCall, _ request: ClaimRequest) {
-    if let outcome = call.lifecycle.overtakenOutcome { worker.keep(outcome, .taken(request)) }
+    guard let outcome = call.lifecycle.overtakenOutcome else { return }
+    worker.keep(KeptOutcome(outcome, .taken(request), of: delivery.logEntry))
   }
 }
 
-/// The record of an overtaken run, as far as its owner knows it.
-enum OvertakenRecord {
-  /// Another owner has it. This is the claim to repeat, each time with another token.
-  case taken(ClaimRequest)
-  /// The other owner has given it back. It is to be completed with this claim.
-  case granted(Claim)
+/// The outcome of a run that was overtaken, and the record that is to have it.
+struct KeptOutcome {
+  /// The record as far as the process knows it.
+  enum Record {
+    /// Another owner has it. This is the claim to repeat. Its token stays the same, so that what it was granted by a lost
+    /// reply is found again.
+    case taken(ClaimRequest)
+    /// The other owner has given it back. It is to be completed with this claim.
+    case granted(Claim)
+
+    var id: RecordID {
+      switch self {
+      case .taken(let request): request.id
+      case .granted(let claim): claim.id
+      }
+    }
+  }
+
+  var outcome: OvertakenOutcome
+  var record: Record
+  /// The number and the name of the run's route.
+  let route: (number: Int, name: String)
+
+  init(_ outcome: OvertakenOutcome, _ record: Record, of entry: borrowing AccessLogEntry) {
+    self.outcome = outcome
+    self.record = record
+    route = (entry.routeNumber, entry.route ?? "")
+  }
+
+  /// The memory that it takes, in bytes.
+  var size: Int { outcome.completion.outcome.size + 1024 }
 }
 
 extension Worker {
   /// The time for which an overtaken outcome is kept: much longer than another owner's run.
   private static var overtakenSpan: Milliseconds { .seconds(600) }
-  /// The memory that an overtaken outcome takes besides its response, in bytes.
-  private static var overtakenBytes: Int { 1024 }
 
   /// Records the outcome of an overtaken run once the other owner has given the record back. If that ends it with an
   /// outcome of its own, that one counts. Without memory for the response it is recorded without it.
   @inline(never)
-  func keep(_ outcome: OvertakenOutcome, _ record: OvertakenRecord) {
-    var completion = outcome.completion
-    guard
-      let bytes = keep(completion)
-        ?? {
-          completion.outcome = completion.outcome.withoutResponse
-          return keep(completion)
-        }()
-    else { return }
-    context.task { [self, completion] in
-      defer {
-        environment.captures.giveKept(bytes)
-        environment.counters.change(.bodyBytes, by: -bytes)
-      }
-      var record = record
-      var pause: Int64 = 50
-      let end = BootInstant.now + Self.overtakenSpan
-      while !isStopping, BootInstant.now < end {
-        await context.sleep(milliseconds: Int64.random(in: 1...pause))
-        guard let next = await step(record, outcome, completion) else { return }
-        record = next
-        pause = min(pause * 2, 2000)
-      }
+  func keep(_ kept: KeptOutcome) {
+    var kept = kept
+    if case .taken(let request) = kept.record {
+      kept.record = .taken(request.changed(owner: newOwner(), takeOver: .never))
+    }
+    if !takeMemory(kept.size) {
+      kept.outcome = kept.outcome.withoutResponse
+      guard takeMemory(kept.size) else { return noteDropped(kept, "there is no memory for it") }
+    }
+    keptOutcomeCount += 1
+    let number = keptOutcomeCount
+    keptOutcomes[number] = kept
+    context.task { [self, bytes = kept.size] in
+      await follow(number)
+      keptOutcomes[number] = nil
+      giveMemory(bytes)
     }
   }
 
-  /// Takes memory for an outcome. Returns its bytes; `nil` if there is none.
-  private func keep(_ completion: Completion) -> Int? {
-    let bytes = completion.outcome.size + Self.overtakenBytes
-    guard environment.captures.keep(bytes, of: downstream.limits.bodyMemory) else { return nil }
-    environment.counters.change(.bodyBytes, by: bytes)
-    return bytes
+  /// Claims or completes the record of an overtaken run until it has an end.
+  private func follow(_ number: Int) async {
+    var pause: Int64 = 50
+    let end = BootInstant.now + Self.overtakenSpan
+    while !isStopping, let kept = keptOutcomes[number] {
+      guard BootInstant.now < end else { return noteDropped(kept, "the other owner has had it for too long") }
+      guard let next = await step(kept) else { return }
+      keptOutcomes[number]?.record = next
+      await context.sleep(milliseconds: Int64.random(in: 1...pause))
+      pause = min(pause * 2, 2000)
+    }
   }
 
   /// Claims or completes the record. Returns what is known of it then; `nil` if there is nothing more to do.
-  private func step(
-    _ record: OvertakenRecord, _ outcome: OvertakenOutcome, _ completion: Completion
-  ) async -> OvertakenRecord? {
+  private func step(_ kept: KeptOutcome) async -> KeptOutcome.Record? {
     do throws(StoreError) {
-      switch record {
-      case .taken(let request): return try await claim(request, outcome, completion)
-      case .granted(let claim): return try await complete(claim, completion)
+      switch kept.record {
+      case .taken(let request): return try await claim(request, for: kept)
+      case .granted(let claim): return try await complete(claim, kept.outcome.completion)
       }
     } catch {
-      if case .unreadable = error { return nil }
-      return record
+      guard case .unreadable = error else { return kept.record }
+      noteDropped(kept, "the record cannot be read")
+      return nil
     }
   }
 
   private func claim(
-    _ request: ClaimRequest, _ outcome: OvertakenOutcome, _ completion: Completion
-  ) async throws(StoreError) -> OvertakenRecord? {
-    let own = request.changed(owner: newOwner(), takeOver: .never)
-    let reply: ClaimOutcome
-    do throws(StoreError) {
-      reply = try await store.claim(own)
-    } catch {
-      // The store may have granted what was free before.
-      if case .fateUnknown = error { giveBack(own) }
-      throw error
-    }
-    switch reply {
-    case .granted(let claim) where outcome.isOf(claim):
+    _ request: ClaimRequest, for kept: KeptOutcome
+  ) async throws(StoreError) -> KeptOutcome.Record? {
+    switch try await store.claim(request) {
+    case .granted(let claim) where kept.outcome.isOf(claim):
       // From here on the claim is kept: giving it back would let the request run.
-      return await step(.granted(claim), outcome, completion)
+      var granted = kept
+      granted.record = .granted(claim)
+      return await step(granted)
     case .granted(let claim):
       giveBack(granted: claim)
       return nil
@@ -104,12 +118,34 @@ extension Worker {
 
   private func complete(
     _ claim: Claim, _ completion: Completion
-  ) async throws(StoreError) -> OvertakenRecord? {
+  ) async throws(StoreError) -> KeptOutcome.Record? {
     guard try await store.complete(claim, with: completion).outcome == .done else { return nil }
     environment.known.end(claim.id, for: max(completion.retention, completion.remember))
     environment.logger.info(
       "the outcome of an overtaken run is recorded",
       metadata: ["record": "\(claim.id.text)", "attempt": .stringConvertible(claim.attempt)])
     return nil
+  }
+
+  /// Ends the wait for a record, since the process ends: an outcome whose record was granted is stored once more.
+  func end(_ kept: KeptOutcome) async {
+    if case .granted(let claim) = kept.record,
+      (try? await store.complete(claim, with: kept.outcome.completion))?.outcome == .done
+    {
+      return
+    }
+    noteDropped(kept, "this process ends")
+  }
+
+  /// Notes that the outcome of an overtaken run is not recorded, so that the request may run again if the other owner
+  /// gives the record back.
+  @inline(never)
+  private func noteDropped(_ kept: KeptOutcome, _ reason: String) {
+    metrics.add(.outcomesLost, route: kept.route.number)
+    environment.logger.error(
+      "the outcome of an overtaken run is dropped",
+      metadata: [
+        "record": "\(kept.record.id.text)", "route": "\(kept.route.name)", "reason": "\(reason)",
+      ])
   }
 }

@@ -26,13 +26,17 @@ extension Worker {
   }
 
   /// Gives back a claim that was never used, once no copy of it can take the record again, however long that takes.
+  /// Without memory for the wait its lease lapses, as after a crash.
   private func giveBack(_ claim: Claim, _ release: Release) {
+    let bytes = 1024
+    guard takeMemory(bytes) else { return }
     claimsGivenBack += 1
     context.task { [self] in
       await waitForCopies(of: claim)
       // Another owner's record is no loss: this claim may never have been granted.
       _ = await repeatUntilReply { store throws(StoreError) in try await store.release(claim, release) }
       claimsGivenBack -= 1
+      giveMemory(bytes)
     }
   }
 
@@ -57,26 +61,37 @@ extension Worker {
   /// - Parameter content: The bytes of its outcome.
   func takeMemory(toKeep content: Int, of lease: LeaseKeeper<Store>) -> Bool {
     let bytes = lease.heldBytes + content
-    guard environment.captures.keep(bytes, of: downstream.limits.bodyMemory) else { return false }
-    environment.counters.change(.bodyBytes, by: bytes)
+    guard takeMemory(bytes) else { return false }
     lease.keptBytes = bytes
     return true
   }
 
-  private func giveMemory(of lease: LeaseKeeper<Store>) {
-    environment.captures.giveKept(lease.keptBytes)
-    environment.counters.change(.bodyBytes, by: -lease.keptBytes)
-    lease.keptBytes = 0
+  /// Takes memory for what waits for the store; false if there is none.
+  func takeMemory(_ bytes: Int) -> Bool {
+    guard environment.captures.keep(bytes, of: downstream.limits.bodyMemory) else { return false }
+    environment.counters.change(.bodyBytes, by: bytes)
+    return true
+  }
+
+  func giveMemory(_ bytes: Int) {
+    environment.captures.giveKept(bytes)
+    environment.counters.change(.bodyBytes, by: -bytes)
   }
 
   /// Repeats an owner's last command in a task of its own, and ends the lease with it. The caller has taken memory.
+  ///
+  /// - Parameter completion: The run's outcome, if the command stores one. If another delivery has the record by then,
+  ///   it is kept.
   func repeatInBackground(
-    _ end: KnownRecord.OwnEnd, of lease: LeaseKeeper<Store>,
+    _ end: KnownRecord.OwnEnd, of lease: LeaseKeeper<Store>, _ completion: Completion? = nil,
     _ command: @escaping @Sendable (Store) async throws(StoreError) -> OwnerOutcome
   ) {
     lease.pendingCommand = command
     context.task { [self] in
-      defer { giveMemory(of: lease) }
+      defer {
+        giveMemory(lease.keptBytes)
+        lease.keptBytes = 0
+      }
       let outcome = await repeatUntilReply { store throws(StoreError) in
         let outcome = try await command(store)
         lease.note(end, outcome)
@@ -84,6 +99,10 @@ extension Worker {
       }
       if let outcome {
         countSuperseded(outcome)
+        if let completion, outcome.isOvertaking(lease.claim) {
+          let overtaken = OvertakenOutcome(completion, of: lease.claim)
+          keep(KeptOutcome(overtaken, .taken(lease.claim.request()), of: lease.delivery.logEntry))
+        }
       } else if !isStopping {
         noteDropped(lease)
       }

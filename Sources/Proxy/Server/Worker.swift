@@ -21,6 +21,9 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   var pauses: [ObjectIdentifier: Signal] = [:]
   /// The claims that are being given back. A shutdown waits for them, or their keys stay blocked for a lease.
   var claimsGivenBack = 0
+  /// The outcomes of overtaken runs that no record has yet, by their numbers. A shutdown waits for them.
+  var keptOutcomes: [Int: KeptOutcome] = [:]
+  var keptOutcomeCount = 0
   private(set) var isStopping = false
   /// The longest time for which a process that ends waits for its store, in milliseconds: several times what one command
   /// may take by default.
@@ -74,8 +77,11 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     for lease in leases.values { lease.renewNow() }
   }
 
-  /// Whether no claim is held any more or is being given back, and each client has taken its response.
-  public var isIdle: Bool { leases.isEmpty && claimsGivenBack == 0 && !downstream.hasUnread }
+  /// Whether no claim is held any more or is being given back, each outcome is stored, and each client has taken its
+  /// response.
+  public var isIdle: Bool {
+    leases.isEmpty && claimsGivenBack == 0 && keptOutcomes.isEmpty && !downstream.hasUnread
+  }
 
   /// Ends the requests that the process cannot finish: tells the client of each owner that its outcome is unknown, logs
   /// each request that is cut, and marks the record of each held claim unknown.
@@ -90,22 +96,28 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     for delivery in leases.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
       RequestRunner(worker: self, delivery: delivery).logCut()
     }
-    await markUnknown(leases)
+    await end(leases, Array(keptOutcomes.values))
   }
 
-  /// Marks the records of all these claims at once: a store that does not reply must not delay the end for each of them.
-  private func markUnknown(_ leases: [LeaseKeeper<Store>]) async {
-    let marks = Countdown(leases.count, timers: context.timers)
+  /// Ends all these claims and outcomes at once: a store that does not reply must not delay the end for each of them.
+  private func end(_ leases: [LeaseKeeper<Store>], _ outcomes: [KeptOutcome]) async {
+    let ends = Countdown(leases.count + outcomes.count, timers: context.timers)
+    for kept in outcomes {
+      context.task { [self] in
+        await end(kept)
+        ends.countDown()
+      }
+    }
     for lease in leases {
       // A request that is not sent yet must not follow another delivery's refusal because its outcome is unknown.
       lease.permit.revoke()
       lease.stopRenewing()
       context.task { [self] in
         await markUnknown(lease)
-        marks.countDown()
+        ends.countDown()
       }
     }
-    await marks.zero(within: Self.abandonSpan)
+    await ends.zero(within: Self.abandonSpan)
   }
 
   /// Marks the record of a run unknown. A run that has an outcome, which the store was not reached to store, sends that

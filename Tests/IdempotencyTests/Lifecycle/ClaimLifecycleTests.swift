@@ -356,7 +356,7 @@ struct ClaimEndTests {
       return
     }
     for outcome in [
-      OwnerOutcome.lost(.absent), .lost(.released(attempt: 2)), .lost(.unknown(age: 5, attempt: 2)),
+      OwnerOutcome.lost(.absent), .lost(.released(attempt: 1)), .lost(.unknown(age: 5, attempt: 2)),
       .lost(.expired(attempt: 2)), .replaced,
     ] {
       var refused = Self.settling()

@@ -191,12 +191,25 @@ struct LifecycleReconcileTests {
     #expect(completion.outcome == Self.outcome)
   }
 
-  @Test func `an outcome that another owner kept from being stored is stored once that one is gone`() {
-    var lifecycle = Self.lifecycle()
-    _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))
+  /// A delivery whose run has ended with the outcome when another owner had the record, as this reply states.
+  private static func overtaken(by reply: OwnerOutcome) -> ClaimLifecycle {
+    var lifecycle = lifecycle()
+    _ = lifecycle.claimed(.granted(claim(attempt: 2, followsUnknown: false)))
     _ = lifecycle.responded(status: 201, steering: Steering())
-    let own = Completion(outcome: Self.outcome, retention: 1, remember: 2)
-    _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 1, attempt: 3)), of: own)
+    _ = lifecycle.stored(reply, of: Completion(outcome: outcome, retention: 1, remember: 2))
+    return lifecycle
+  }
+
+  private static func fenced(_ claim: Claim, until: Int64) -> Claim {
+    Claim(
+      id: claim.id, owner: claim.owner, fingerprint: claim.fingerprint, attempt: claim.attempt,
+      firstSeen: claim.firstSeen, followsUnknown: false, onlyRejectedSoFar: true, lease: claim.lease,
+      unknownRetention: claim.unknownRetention, remember: claim.remember,
+      fence: Fence(until: StoreInstant(milliseconds: until), left: 5), requestedAt: claim.requestedAt)
+  }
+
+  @Test func `an outcome that another owner kept from being stored is stored once that one is gone`() {
+    var lifecycle = Self.overtaken(by: .lost(.inFlight(leaseLeft: 1, attempt: 3)))
     guard case .adopt(_, let completion) = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
       Issue.record("the outcome was not adopted")
       return
@@ -209,21 +222,48 @@ struct LifecycleReconcileTests {
     }
   }
 
-  @Test func `an outcome of a record that was forgotten meanwhile is not recorded`() {
+  @Test func `an overtaken outcome counts even if the other owner gave the record back before`() {
+    var lifecycle = Self.overtaken(by: .lost(.released(attempt: 3)))
+    guard case .adopt(_, let completion) = lifecycle.claimed(.granted(Self.claim(attempt: 4))) else {
+      Issue.record("the outcome was not adopted")
+      return
+    }
+    #expect(completion.outcome == Self.outcome)
+    // The store has it from a copy of the command whose reply was lost: another claim finds it.
+    guard case .claimAgain = lifecycle.adopted(.success(CompletionReply(outcome: .done, record: nil))) else {
+      Issue.record("a stored outcome was not looked up")
+      return
+    }
+    #expect(lifecycle.overtakenOutcome != nil)
+    let record = CompletedRecord(
+      outcome: Self.outcome, recordedAt: StoreInstant(milliseconds: 1),
+      expiresAt: StoreInstant(milliseconds: 9), remaining: 8, attempt: 4)
+    guard case .replay = lifecycle.claimed(.taken(.completed(record))) else {
+      Issue.record("the stored outcome was not replayed")
+      return
+    }
+    #expect(lifecycle.overtakenOutcome == nil)
+  }
+
+  @Test func `an owner that releases a record which another has given back passes its response on`() {
     var lifecycle = Self.lifecycle()
     _ = lifecycle.claimed(.granted(Self.claim(attempt: 2, followsUnknown: false)))
-    _ = lifecycle.responded(status: 201, steering: Steering())
-    let own = Completion(outcome: Self.outcome, retention: 1, remember: 2)
-    _ = lifecycle.stored(.lost(.inFlight(leaseLeft: 1, attempt: 3)), of: own)
+    _ = lifecycle.responded(status: 503, steering: Steering())
+    guard case .respond = lifecycle.stored(.lost(.released(attempt: 3))) else {
+      Issue.record("the response of a free record was held back")
+      return
+    }
+  }
+
+  @Test func `an outcome of a record that was forgotten meanwhile is not recorded`() {
+    var lifecycle = Self.overtaken(by: .lost(.inFlight(leaseLeft: 1, attempt: 3)))
     let outcome = lifecycle.overtakenOutcome
-    let fence = Fence(until: StoreInstant(milliseconds: 9), left: 5)
     let mine = Self.claim(attempt: 4)
-    let fenced = Claim(
-      id: mine.id, owner: mine.owner, fingerprint: mine.fingerprint, attempt: 4, firstSeen: mine.firstSeen,
-      followsUnknown: false, onlyRejectedSoFar: true, lease: mine.lease,
-      unknownRetention: mine.unknownRetention, remember: mine.remember, fence: fence,
-      requestedAt: mine.requestedAt)
+    let fenced = Self.fenced(mine, until: 9)
     #expect(outcome?.isOf(mine) == true && outcome?.isOf(fenced) == false)
+    // A fence that has ended meanwhile, or went with the record in a store that lost it, is no sign of a forget.
+    let ofFenced = OvertakenOutcome(Completion(outcome: Self.outcome, retention: 1, remember: 2), of: fenced)
+    #expect(ofFenced.isOf(fenced) && ofFenced.isOf(mine) && !ofFenced.isOf(Self.fenced(mine, until: 10)))
     guard case .giveBackGrant(_, let problem) = lifecycle.claimed(.granted(fenced)) else {
       Issue.record("a forgotten outcome was recorded")
       return

@@ -17,10 +17,11 @@ final class WorkerHarness {
   let worker: Worker<ScriptedStore, ScriptedBackend>
   private let limits: LimitSettings
   let metrics: LoopMetrics
+  private let all = Metrics(loops: 1)
 
   /// Creates a worker with one route.
   init(_ policy: RoutePolicy) {
-    let all = Metrics(loops: 1)
+    let all = all
     var limits = LimitSettings()
     limits.bodyMemory = 1 << 20
     self.limits = limits
@@ -66,6 +67,9 @@ final class WorkerHarness {
 
   /// Runs what is ready, and all that follows from it.
   func run() { loop.run() }
+
+  /// Renders the page of metrics. What uses the loop comes before, since the call may go on on another thread.
+  func page() async -> String { await all.page() }
 
   /// Takes all the room for responses that requests may reserve.
   func exhaustCaptures() { while environment.captures.reserve(of: limits.bodyMemory) {} }

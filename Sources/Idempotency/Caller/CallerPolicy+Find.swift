@@ -77,7 +77,14 @@ extension CallerPolicy {
     case .absent: return add(part, kind, name: name, value: nil, to: &builder)
     case .once(let range):
       return head.withBytes(range) { value in
-        if kind == .header, name == "authorization", !isKnownScheme(value) { return .unknownScheme }
+        guard kind == .header, name == "authorization" else {
+          return add(part, kind, name: name, value: value, to: &builder)
+        }
+        guard let scheme = Self.scheme(of: value) else {
+          let isMissing = isKnown(scheme: value)
+          return add(part, kind, name: name, value: isMissing ? nil : value, to: &builder)
+        }
+        guard isKnown(scheme: scheme) else { return .unknownScheme }
         return add(part, kind, name: name, value: value, to: &builder)
       }
     }
@@ -145,12 +152,14 @@ extension CallerPolicy {
   /// The schemes whose credentials stay the same when a request is sent again.
   private static let knownSchemes: [StaticString] = ["bearer", "basic", "token", "apikey"]
 
-  /// Whether credentials have a scheme that identifies the caller. A single word is a bare token and does.
-  private func isKnownScheme(_ credentials: UnsafeRawBufferPointer) -> Bool {
-    guard let end = credentials.firstIndex(where: { $0 == ASCII.space || $0 == ASCII.tab }) else {
-      return true
-    }
-    let scheme = UnsafeRawBufferPointer(rebasing: credentials[..<end])
+  /// The scheme of credentials; `nil` for a single word, which is a bare token or a scheme without credentials.
+  private static func scheme(of credentials: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    credentials.firstIndex { $0 == ASCII.space || $0 == ASCII.tab }
+      .map { UnsafeRawBufferPointer(rebasing: credentials[..<$0]) }
+  }
+
+  /// Whether credentials of the scheme identify the caller.
+  private func isKnown(scheme: UnsafeRawBufferPointer) -> Bool {
     for name in Self.knownSchemes where ASCII.equalsIgnoringCase(scheme, name) { return true }
     return schemes.contains { name in
       name.utf8.count == scheme.count && zip(name.utf8, scheme).allSatisfy { $0 == ASCII.lowercased($1) }

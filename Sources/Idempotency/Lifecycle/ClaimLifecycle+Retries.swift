@@ -55,10 +55,11 @@ extension ClaimLifecycle {
       of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected(by: status, to: claim))
   }
 
-  /// Whether a final response to a DELETE means that an earlier attempt has deleted what it names.
+  /// Whether a final response to a DELETE means that an earlier attempt has deleted what it names. A response that is
+  /// final only because no further attempt is allowed does not.
   public func meansDeleted(status: Int, steering: Steering, to claim: Claim) -> Bool {
     route.policy.meansDeleted(status: status, ordinal: claim.ordinal)
-      && outcomeClass(of: status, steering: steering, to: claim) == .final
+      && route.policy.ownClass(of: status, steering: steering, claim: claim) == .final
   }
 
   /// Whether this attempt and all before it met only 401, 403 or 429.

@@ -6,18 +6,17 @@ extension RoutePolicy {
   public func outcomeClass(
     of status: Int, steering: Steering, claim: Claim, isOnlyRejected: Bool = false
   ) -> OutcomeClass {
-    let own: OutcomeClass
-    if let steered = steering.outcome {
-      own = steered
-    } else if claim.followsUnknown, status == 409 || status == 412, !outcomes.isNamed(status: status) {
-      // The backend's own check for duplicates may have refused this attempt because of the one whose response was
-      // lost.
-      own = .unknown
-    } else {
-      own = outcomes[status]
-    }
+    let own = ownClass(of: status, steering: steering, claim: claim)
     let isLastAttempt = maxAttempts > 0 && claim.ordinal >= maxAttempts && !isOnlyRejected
     return own == .retry && isLastAttempt ? .final : own
+  }
+
+  /// The class that a response has however many attempts there were.
+  func ownClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
+    if let steered = steering.outcome { return steered }
+    // The backend's own check for duplicates may have refused this attempt because of the one whose response was lost.
+    let maySeeLost = claim.followsUnknown && (status == 409 || status == 412)
+    return maySeeLost && !outcomes.isNamed(status: status) ? .unknown : outcomes[status]
   }
 
   /// The time after which a client may retry with the same key when a response was lost; `nil` if only an operator can

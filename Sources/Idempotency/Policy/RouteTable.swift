@@ -76,12 +76,13 @@ public struct RouteTable: Sendable {
     }
   }
 
-  /// Whether the request has a value in a field in which any route looks for its key.
+  /// Whether the request has a key in a field in which any route looks for its own. An empty value is none, nor is an
+  /// empty string in quotation marks.
   public func carriesKey(_ head: MessageHead) -> Bool {
     keyFields.contains { name in
       switch head.find(name) {
       case .absent: false
-      case .once(let value): !value.isEmpty
+      case .once(let value): !value.isEmpty && !head.withBytes(value) { $0.elementsEqual("\"\"".utf8) }
       case .repeated: true
       }
     }

@@ -251,6 +251,14 @@ struct CallerTests {
     #expect(fault([.header("authorization")], [("Authorization", credentials)]) == nil)
   }
 
+  @Test(arguments: ["Bearer", "basic", "APIKEY"])
+  func `a known scheme without credentials is a missing part`(scheme: String) throws {
+    let parts = [CallerPart.header("authorization")]
+    #expect(fault(parts, [("Authorization", scheme)])?.code == .callerUnknown)
+    let caller = try caller(parts, [("Authorization", scheme)], anonymous: .allow)
+    #expect(try caller == self.caller(parts, [], anonymous: .allow))
+  }
+
   @Test func `long parts keep their lengths`() throws {
     let parts: [CallerPart] = [.header("a"), .header("b")]
     let long = String(repeating: "x", count: 300)

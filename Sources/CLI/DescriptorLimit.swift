@@ -26,6 +26,20 @@ enum DescriptorLimit {
     return limit
   }
 
+  /// The limit below which the process cannot even start.
+  private static let minimum = 64
+
+  /// The error of a limit that is too low for any configuration.
+  struct Fault: Error, CustomStringConvertible { let description: String }
+
+  /// Throws an error if the process may not have enough files open to start.
+  static func require(_ limit: Int) throws(Fault) {
+    guard limit < minimum else { return }
+    throw Fault(
+      description: "\(limit) open files are allowed, and \(minimum) are needed to start: "
+        + "raise the hard limit (ulimit -Hn, LimitNOFILE)")
+  }
+
   /// Returns a warning if the settings allow more connections than the process may open; otherwise `nil`.
   static func warning(of settings: Settings, loops: Int, limit: Int) -> String? {
     let upstreams = settings.upstreams.values.map(\.maxConnections).reduce(0, +)

@@ -3,12 +3,22 @@ import Glibc
 /// Starts a detached thread for work that blocks: the process does not wait for its end.
 ///
 /// Threads of the concurrency pool and event loops must not block.
-public func startThread(_ body: @escaping @Sendable () -> Void) {
-  let context = Unmanaged.passRetained(ThreadBody(run: body)).toOpaque()
+///
+/// - Returns: Whether the system has started it. It may not, for instance because a container has a limit of threads.
+public func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+  let context = Unmanaged.passRetained(ThreadBody(run: body))
   var thread = pthread_t()
-  let code = pthread_create(&thread, nil, runThread, context)
-  precondition(code == 0, "startThread: the system starts no thread (error \(code))")
+  guard pthread_create(&thread, nil, runThread, context.toOpaque()) == 0 else {
+    context.release()
+    return false
+  }
   pthread_detach(thread)
+  return true
+}
+
+/// Starts a detached thread without which the process cannot do its work.
+public func startNeededThread(_ body: @escaping @Sendable () -> Void) {
+  guard startThread(body) else { preconditionFailure("the system starts no thread: raise its limit of them") }
 }
 
 private final class ThreadBody: Sendable {

@@ -78,7 +78,8 @@ extension TLSFiles {
 
   private static func readable(_ path: String, _ file: TLSFault.File) throws(TLSFault) {
     guard FileStatus(readable: path) != nil else {
-      throw TLSFault(file: file, message: "cannot be read; give the path of a PEM file")
+      let reason = SystemFile.fault(of: path)
+      throw TLSFault(file: file, message: "cannot be read\(reason); give the path of a PEM file")
     }
   }
 }

@@ -55,7 +55,7 @@ public final class LogSink: @unchecked Sendable {
     pthread_mutex_init(lock, nil)
     pthread_cond_init(filled, nil)
     pthread_cond_init(emptied, nil)
-    startThread { [self] in run() }
+    startNeededThread { [self] in run() }
   }
 
   /// Takes one entry, which ends in a line feed.

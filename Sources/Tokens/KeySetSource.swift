@@ -93,7 +93,7 @@ public final class KeySetSource: Sendable {
   private static var now: Int64 { BootInstant.now.nanoseconds / 1_000_000 }
 
   private func fetch() {
-    startThread { [self] in
+    let isStarted = startThread { [self] in
       let bytes: Result<[UInt8], KeySetFault>
       do throws(KeySetFault) { bytes = .success(try load()) } catch { bytes = .failure(error) }
       Task {
@@ -107,6 +107,7 @@ public final class KeySetSource: Sendable {
         ended(set)
       }
     }
+    if !isStarted { ended(.failure(KeySetFault("the system starts no thread"))) }
   }
 
   private func ended(_ result: Result<(KeySet, Digest256), KeySetFault>) {

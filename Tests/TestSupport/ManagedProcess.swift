@@ -39,7 +39,7 @@ package final class ManagedProcess: Sendable {
       throw error
     }
     let (id, state) = (id, state)
-    startThread {
+    startNeededThread {
       Self.read(output.reading, errors.reading, into: state)
       Self.reap(id, into: state)
     }

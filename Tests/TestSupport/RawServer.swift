@@ -38,12 +38,12 @@ package final class RawServer: Sendable {
   ) throws {
     (listener, port) = try BoundSocket.make(address, receiveBuffer: receiveBuffer)
     guard listen(listener, 512) == 0 else { throw RawServerError(call: "listen", code: errno) }
-    startThread { [self] in
+    startNeededThread { [self] in
       while true {
         let descriptor = accept(listener, nil, nil)
         guard descriptor >= 0 else { return }
         let number = count { $0.connections += 1 }.connections
-        startThread { [self] in
+        startNeededThread { [self] in
           let connection = RawConnection(descriptor: descriptor, number: number, server: self)
           try? script(connection)
           connection.close()

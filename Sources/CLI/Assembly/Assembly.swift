@@ -35,7 +35,9 @@ struct Assembly {
     for warning in settings.warnings { logger.warning("\(warning)") }
     defer { log.close() }
     do throws(any Error) {
-      let parts = ProcessParts(settings, log)
+      let descriptors = DescriptorLimit.raise()
+      try DescriptorLimit.require(descriptors)
+      let parts = ProcessParts(settings, log, descriptors: descriptors)
       switch settings.store.place {
       case .embedded(let path): try await run(path, parts, beside: services)
       case .redis(let redis): try await run(redis, parts, beside: services)
@@ -87,7 +89,12 @@ struct Assembly {
           if case .pending(let reason) = try await Self.begin(namespace) { reason } else { nil }
         }
       })
-    try await serve(assembled, parts, beside: services)
+    do {
+      try await serve(assembled, parts, beside: services)
+    } catch {
+      await store.close()
+      throw error
+    }
     await store.close()
   }
 
@@ -125,8 +132,11 @@ struct Assembly {
       board: RedisOpenRecordBoard(stores[0]), invalidations: RedisInvalidations(stores[0]),
       onAlarm: { subscriber.observeAlarms($0) },
       enter: { watch.follow(try await Self.begin(namespace)) })
+    defer {
+      subscriber.close()
+      for store in stores { store.close() }
+    }
     try await serve(assembled, parts, beside: services)
-    subscriber.close()
   }
 
   private func serve<Records: RecordStore>(

@@ -58,11 +58,12 @@ struct ProcessParts {
 
   /// Creates the parts, and warns of too few file descriptors. A process has one instance, since a metrics system can
   /// be set only once.
-  init(_ settings: Settings, _ log: ProgramLog) {
+  ///
+  /// - Parameter descriptors: The number of files and sockets that the process may have open.
+  init(_ settings: Settings, _ log: ProgramLog, descriptors: Int) {
     group = MultiThreadedEventLoopGroup(
       numberOfThreads: settings.workers > 0 ? settings.workers : System.coreCount)
     contexts = group.makeIterator().map { EventLoopContext(loop: $0) }
-    let descriptors = DescriptorLimit.raise()
     if let warning = DescriptorLimit.warning(of: settings, loops: contexts.count, limit: descriptors) {
       log.logger.warning("\(warning)")
     }

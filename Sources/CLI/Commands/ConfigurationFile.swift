@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Idempotency
+import Platform
 import Settings
 
 /// A configuration file that was read and checked.
@@ -21,7 +22,8 @@ struct ConfigurationFile {
   /// Reads and checks a file.
   init(reading path: String) throws(Fault) {
     guard let data = FileManager.default.contents(atPath: path) else {
-      throw Fault(lines: ["\(path): cannot be read; give the path of a configuration file"])
+      let reason = SystemFile.fault(of: path)
+      throw Fault(lines: ["\(path): cannot be read\(reason); give the path of a configuration file"])
     }
     guard let text = String(validating: data, as: UTF8.self) else {
       throw Fault(lines: ["\(path): is not UTF-8 text; give the path of a configuration file"])

@@ -19,8 +19,11 @@ struct Health: ParsableCommand {
     call.timeoutMilliseconds = 2000
     do {
       let response = try call.send()
-      print(String(decoding: response.body, as: UTF8.self), terminator: "")
+      let text = String(decoding: response.body, as: UTF8.self)
+      print(text, terminator: "")
       if response.status != 200 { throw ExitCode.failure }
+      // The client listener passes these paths on, to whatever the backend makes of them.
+      guard text.hasPrefix(live ? "ok\n" : "ready\n") else { throw AdminCall.otherListener(url) }
     } catch let failure as HTTPCall.Failure {
       AdminCall.printUnreachable(url, failure)
       throw ExitCode.failure

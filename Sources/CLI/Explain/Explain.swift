@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Idempotency
+import Proxy
 import Settings
 
 /// `semel explain FILE METHOD URL`: what a request meets, offline.

@@ -11,7 +11,9 @@ struct BackendProbe: OutcomeProbe {
 
   func send(_ query: ProbeQuery) async -> ProbeResponse? {
     await withUnsafeContinuation { continuation in
-      startThread { continuation.resume(returning: response(to: query)) }
+      guard !startThread({ continuation.resume(returning: response(to: query)) }) else { return }
+      logNoResponse(of: query, "the system starts no thread")
+      continuation.resume(returning: nil)
     }
   }
 
@@ -25,11 +27,15 @@ struct BackendProbe: OutcomeProbe {
         status: response.status, contentType: response.contentType,
         body: isKept ? ByteBuffer(bytes: response.body) : nil)
     } catch {
-      logger.info(
-        "a backend did not respond to the query about an unknown outcome",
-        metadata: ["upstream": "\(query.upstream.name)", "error": "\(error)"])
+      logNoResponse(of: query, "\(error)")
       return nil
     }
+  }
+
+  private func logNoResponse(of query: ProbeQuery, _ error: String) {
+    logger.info(
+      "a backend did not respond to the query about an unknown outcome",
+      metadata: ["upstream": "\(query.upstream.name)", "error": "\(error)"])
   }
 }
 

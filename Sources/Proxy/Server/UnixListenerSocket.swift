@@ -29,16 +29,19 @@ struct UnixListenerSocket: Sendable {
   init(path: String, mode: Int, backlog: Int32) throws {
     try Self.removeLeftover(path)
     let descriptor = try Self.socket()
+    var isBound = false
     do {
       try Self.withAddress(path) { address, length in
         try Self.check(bind(descriptor, address, length), "bind")
       }
+      isBound = true
       try Self.check(chmod(path, mode_t(mode)), "chmod")
       try Self.check(listen(descriptor, backlog), "listen")
       guard let file = Self.file(path) else { throw IOError(errnoCode: errno, reason: "lstat") }
       identity = file.identity
     } catch {
       close(descriptor)
+      if isBound { unlink(path) }
       throw error
     }
     self.path = path

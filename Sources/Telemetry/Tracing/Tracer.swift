@@ -38,7 +38,7 @@ public final class Tracer: Sendable {
   public init(sample: Int, send: @escaping @Sendable ([UInt8]) -> Bool) {
     self.sample = sample
     self.send = send
-    startThread { [self] in run() }
+    startNeededThread { [self] in run() }
   }
 
   /// Whether the next trace that begins here is kept. Advances the sampling.

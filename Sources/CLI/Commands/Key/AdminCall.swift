@@ -71,10 +71,15 @@ struct AdminCall: ParsableArguments {
     do {
       return try decoder.decode(type, from: json)
     } catch {
-      StandardError.print(
-        "semel: what \(url) sends is not from Semel's admin listener: give that one's URL by --admin")
-      throw ExitCode.failure
+      throw Self.otherListener(url)
     }
+  }
+
+  /// Prints that a response is not from the admin listener, and returns the command's end.
+  static func otherListener(_ url: String) -> ExitCode {
+    StandardError.print(
+      "semel: what \(url) sends is not from Semel's admin listener: give that one's URL by --admin")
+    return .failure
   }
 
   /// Prints the listener's reason to refuse a request.

@@ -26,7 +26,10 @@ struct BulkResolution {
         "semel: \(unattributed) more are left, whose records do not name their route: see semel key list"
       )
     }
-    guard !wanted.isEmpty else { return print("no unknown outcome is that old: nothing to resolve") }
+    guard !wanted.isEmpty else {
+      let place = route.map { " of route \($0)" } ?? ""
+      return print("no unknown outcome\(place) is that old: nothing to resolve")
+    }
     let chosen = wanted.prefix(Self.maxRecords)
     let oldest = chosen.compactMap(\.unknownForSeconds).max() ?? 0
     let noun = wanted.count == 1 ? "unknown outcome" : "unknown outcomes"
@@ -80,11 +83,13 @@ struct BulkResolution {
         "POST", "/v1/records/\(RecordSelection.escaped(record.id))/resolve",
         body: Array(try JSONEncoder().encode(statement)))
     } catch is ExitCode {
+      StandardError.print("semel: \(record.id) may not be resolved")
       return .failed
     }
     if 200..<300 ~= response.status { return .resolved }
     guard let change = Self.change(of: record, by: response) else {
       call.printRefusal(response)
+      StandardError.print("semel: \(record.id) may not be resolved")
       return .failed
     }
     StandardError.print("semel: \(record.id) is skipped: \(change)")

@@ -83,13 +83,13 @@ let package = Package(
     module("Idempotency", ["Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
     module("Platform", ["Idempotency", "Wire", nioCore]),
     module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
-    module("Settings", ["Idempotency", "Platform", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
+    module("Settings", ["Idempotency", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
     module("Tokens", ["Idempotency", "Platform", "Wire", jwtKit, logging]),
     module("Telemetry", ["Idempotency", "Platform", "Wire", coreMetrics, logging]),
     module(
       "Store",
       [
-        "CHiredis", "CZstd", "Idempotency", "Platform", "TLS", "Wire", crypto, nioCore, nioPosix, nioSSL,
+        "CHiredis", "CZstd", "Idempotency", "Platform", "TLS", "Wire", crypto, nioCore, nioPosix, nioTLS,
         logging,
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "GRDBSQLite", package: "GRDB.swift"),
@@ -97,8 +97,7 @@ let package = Package(
     module(
       "Transport",
       [
-        "Idempotency", "Platform", "TLS", "Wire", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP2, nioHPACK,
-        logging,
+        "Idempotency", "Platform", "TLS", "Wire", nioCore, nioPosix, nioTLS, nioHTTP2, nioHPACK, logging,
       ]),
     module("Calls", ["CCurl"]),
     module("Conformance", ["Platform", "Wire", crypto, nioCore, nioPosix, nioSSL, nioTLS]),

@@ -15,8 +15,11 @@ extension RedisSettings {
   static func read(_ section: Section) -> RedisSettings? {
     var kind = Kind.standalone
     section.choice("topology", into: &kind)
-    // The other members depend on it.
-    guard section.isSound("topology") else { return nil }
+    guard section.isSound("topology") else {
+      // Nothing is reported about the members that depend on it.
+      for name in members { _ = section.member(name) }
+      return nil
+    }
     var settings: RedisSettings?
     switch kind {
     case .standalone: settings = readStandalone(section)

@@ -23,7 +23,7 @@ struct SystemServicesTests {
 
   @Test func `a thread runs its body`() async throws {
     let hasRun = Watched(false)
-    startThread { hasRun.withValue { $0 = true } }
+    startNeededThread { hasRun.withValue { $0 = true } }
     try await hasRun.until("the thread has run") { $0 ? () : nil }
   }
 

@@ -102,7 +102,7 @@ private final class ReaderThread: Sendable {
   private let end = DispatchSemaphore(value: 0)
 
   init(descriptor: Int32) {
-    startThread { [self] in
+    startNeededThread { [self] in
       var buffer = [UInt8](repeating: 0, count: 1 << 16)
       while case let count = read(descriptor, &buffer, buffer.count), count > 0 {
         bytes.withLock { $0 += buffer[..<count] }

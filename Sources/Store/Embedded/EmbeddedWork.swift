@@ -121,9 +121,11 @@ final class EmbeddedWork {
       }
       guard hasWritten else { return }
       try table.touch(clock)
-      writer.counters.commits.add(1, ordering: .relaxed)
     }
-    if hasWritten { housekeeping.touchedAt = .now() }
+    if hasWritten {
+      writer.counters.commits.add(1, ordering: .relaxed)
+      housekeeping.touchedAt = .now()
+    }
     return (count, ended, hasWritten)
   }
 

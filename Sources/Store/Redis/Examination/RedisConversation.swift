@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import NIOPosix
+import NIOTLS
 import Platform
 import TLS
 import Wire
@@ -106,6 +107,12 @@ private final class ReplyCollector: ChannelInboundHandler {
     for command in commands { buffer.writeCommand(command) }
     writtenAt = .now
     context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    // Until now the commands have waited. The proxy has more time for a handshake than for a command.
+    if case .handshakeCompleted = event as? TLSUserEvent { writtenAt = .now }
+    context.fireUserInboundEventTriggered(event)
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {

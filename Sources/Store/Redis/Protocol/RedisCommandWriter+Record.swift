@@ -102,11 +102,13 @@ extension RedisCommandWriter {
     end(claim, recipe: recipe, hasFlags: claim.onlyRejectedSoFar || claim.followsUnknown, cause: cause)
   }
 
-  /// Writes the same for a completed record, which is never unknown and needs no flags about earlier attempts.
+  /// Writes the same for a completed record, which is never unknown and needs no flags about earlier attempts. An
+  /// earlier version that amends what an operator has put there needs its `REMEMBER`.
   mutating func record(_ claim: Claim, with completion: Completion, _ kept: RedisCompletion, recipe: String) {
     span(completion.retention)
     literal(" 0 ")
-    span(completion.remember > completion.retention ? completion.remember : 0)
+    let needsRemember = completion.remember > completion.retention || claim.owner.isOfOperator
+    span(needsRemember ? completion.remember : 0)
     literal(" ")
     kept.writeFlags(to: &self)
     end(claim, recipe: recipe, hasFlags: kept.hasFlags)

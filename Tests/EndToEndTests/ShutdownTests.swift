@@ -59,6 +59,9 @@ struct ShutdownTests {
       let marked = lines.filter { $0.contains("a record is marked unknown") }
       #expect(
         marked.count == 1 && marked[0].contains(id) && marked[0].contains(#""route":"orders""#), "\(marked)")
+      let lost = lines.filter { $0.contains("the outcome of a request was lost") }
+      #expect(
+        lost.count == 1 && lost[0].contains(id) && lost[0].contains(#""cause":"shutdown""#), "\(lost)")
       try await rig.semel.start()
       let start = ContinuousClock.now
       let after = try await rig.order("k")

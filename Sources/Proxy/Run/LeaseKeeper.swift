@@ -67,8 +67,13 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
 
   /// Lets the lease lapse from now on: the record is `unknown`, or has ended.
   func stopRenewing() {
-    if case .scheduled(let timer) = renewal { context.timers.stop(timer) }
+    switch renewal {
+    case .scheduled(let timer): context.timers.stop(timer)
+    case .underWay: break
+    case .stopped: return
+    }
     renewal = .stopped
+    noteLapse(by: .now)
   }
 
   /// Renews the lease at once: the store may have lost it, or judge it by another time than before.
@@ -114,7 +119,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
     guard isRenewing else { return }
     let requestedAt = BootInstant.now
     hasRequestedRenewal = true
-    if !hasLapsed, requestedAt - grantedAt >= claim.lease { noteLapse(after: requestedAt - grantedAt) }
+    noteLapse(by: requestedAt)
     do throws(StoreError) {
       let outcome = try await store.renew(claim)
       guard isRenewing else { return }
@@ -136,12 +141,16 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
     }
   }
 
-  /// Counts and logs that the lease ran out while its owner lives: another delivery may find the record unknown.
-  ///
+  /// Counts and logs, once, that the lease ran out while its owner lives: another delivery may find the record unknown.
+  private func noteLapse(by now: BootInstant) {
+    guard !hasLapsed, now - grantedAt >= claim.lease else { return }
+    hasLapsed = true
+    logLapse(after: now - grantedAt)
+  }
+
   /// - Parameter span: The time since the last acknowledged grant was requested.
   @inline(never)
-  private func noteLapse(after span: Milliseconds) {
-    hasLapsed = true
+  private func logLapse(after span: Milliseconds) {
     metrics.add(.leasesLapsed)
     // Without a failure every renewal was acknowledged, and this one begins too late.
     var line: Logger.Metadata = ["cause": "\(failure == nil ? "renewal_late" : "renewals_failed")"]

@@ -66,7 +66,6 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
 
   /// Lets the lease lapse because there is no memory for the end of the run.
   private func endWithoutMemory() {
-    worker.metrics.add(.outcomesLost, route: call.route.number)
     noteLoss(.noMemory)
     worker.end(lease)
   }
@@ -122,7 +121,6 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   func markUnknownAfterLoss(_ failure: UpstreamFailure, cause: LossCause? = nil) async {
     let cause = cause ?? LossCause(failure)
     noteLoss(cause, ["reason": "\(failure)"])
-    worker.metrics.add(.outcomesLost, route: call.route.number)
     _ = await markUnknown(because: cause)
   }
 

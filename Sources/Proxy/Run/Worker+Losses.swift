@@ -5,12 +5,13 @@ import Telemetry
 import Wire
 
 extension Worker {
-  /// Logs that the outcome of an attempt was lost, so that its record is unknown, unless that was logged before.
+  /// Logs and counts that the outcome of an attempt was lost, so that its record is unknown, once for each attempt.
   @inline(never)
   func noteLoss(of lease: LeaseKeeper<Store>, _ cause: LossCause, _ more: Logger.Metadata = [:]) {
     let delivery = lease.delivery
     guard !lease.isLossNoted else { return }
     lease.isLossNoted = true
+    metrics.add(.outcomesLost, route: delivery.logEntry.routeNumber)
     delivery.logEntry.loss = cause
     var line: Logger.Metadata = [
       "record": "\(lease.claim.id.text)", "route": "\(delivery.logEntry.route ?? "")",

@@ -113,7 +113,7 @@ extension Worker {
   /// Notes that the end of a run was never stored: its record can no longer be read, or the store was away for too long.
   @inline(never)
   private func noteDropped(_ lease: LeaseKeeper<Store>) {
-    metrics.add(.outcomesLost, route: lease.delivery.logEntry.routeNumber)
+    if !lease.isLossNoted { metrics.add(.outcomesLost, route: lease.delivery.logEntry.routeNumber) }
     environment.logger.error(
       "an outcome was never stored: its record cannot be read, or the store was away for a day",
       metadata: [

@@ -89,7 +89,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     isStopping = true
     let leases = Array(leases.values)
     for lease in leases where lease.pendingCommand == nil && lease.isEnforced {
-      lease.delivery.logEntry.loss = .shutdown
+      noteLoss(of: lease, .shutdown)
       guard lease.delivery.responseState == .none else { continue }
       RequestRunner(worker: self, delivery: lease.delivery).refuse(.responseLost(.broken, retryAfter: 1000))
     }

@@ -8,10 +8,14 @@ import Wire
 
 /// Renewals that are demanded because the store is another one than before, or has another time.
 struct LeaseKeeperTests {
-  private static let request = ClaimRequest(
-    id: RecordID(Digest256.sha256(of: Array("k".utf8))), owner: OwnerToken(high: 1, low: 2),
-    fingerprint: Fingerprint(recipe: Recipe(), digest: Digest256.sha256(of: Array("body".utf8))),
-    lease: .seconds(60), takeOver: .never, unknownRetention: .seconds(60), remember: .seconds(60))
+  private static let request = request(lease: .seconds(60))
+
+  private static func request(lease: Milliseconds) -> ClaimRequest {
+    ClaimRequest(
+      id: RecordID(Digest256.sha256(of: Array("k".utf8))), owner: OwnerToken(high: 1, low: 2),
+      fingerprint: Fingerprint(recipe: Recipe(), digest: Digest256.sha256(of: Array("body".utf8))),
+      lease: lease, takeOver: .never, unknownRetention: .seconds(60), remember: .seconds(60))
+  }
 
   private static func harness() -> WorkerHarness {
     WorkerHarness(
@@ -51,6 +55,20 @@ struct LeaseKeeperTests {
     Self.reply(.success(.done), harness)
     #expect(harness.store.renewals.count == 2)
     lease.stopRenewing()
+  }
+
+  /// A lease that ran out before its timer fired: the owner stood still, or renewals fail.
+  @Test func `a lapse is counted once, also if the run ends before the next renewal`() async throws {
+    let harness = Self.harness()
+    let claim = Self.request(lease: 1).granted
+    let lease = LeaseKeeper(
+      claim, for: try harness.delivery(of: ""), isEnforced: true, store: harness.store, known: nil,
+      context: harness.worker.context, metrics: harness.metrics)
+    let lapse = claim.requestedAt + 1
+    while BootInstant.now < lapse {}
+    lease.stopRenewing()
+    lease.stopRenewing()
+    #expect(await harness.page().contains("semel_leases_lapsed_total 1\n"))
   }
 
   @Test func `an owner that has lost its record does not renew again`() throws {

@@ -67,12 +67,30 @@ extension TLSFiles {
       let read = TLSFiles(certificate: certificate, key: key, clientCA: clientCA, clientCAName: clientCAName)
       do throws(TLSFault) {
         _ = try read.context()
+        if let doubt = read.doubt() { section["certificate"]?.warn(doubt) }
         files = read
       } catch {
         section[error.file.rawValue]?.refuse(error.message)
       }
     }
     return files
+  }
+}
+
+extension ListenSettings {
+  /// Whether a connection to this address, made on this machine, meets the listener. A name other than `localhost` is not
+  /// looked up.
+  func takes(_ other: ServerAddress) -> Bool {
+    guard case .tcp(let host, let port) = address, case .tcp(let otherHost, port) = other, port != 0 else {
+      return address == other
+    }
+    let own = IPAddress(host)
+    let targets = otherHost.lowercased() == "localhost" ? ["127.0.0.1", "::1"] : [otherHost]
+    return targets.contains { target in
+      guard let target = IPAddress(target) else { return target.lowercased() == host.lowercased() }
+      return target == own || host.lowercased() == "localhost" && target.isLoopback
+        || own?.isAny == true && (target.isLoopback || target.isAny)
+    }
   }
 }
 

@@ -118,6 +118,12 @@ extension Settings {
         "\(grace) is shorter than the longest response_timeout, \(response): a stop may leave requests unknown"
       )
     }
+    for (name, upstream) in upstreams.sorted(by: { $0.key < $1.key })
+    where listen.contains(where: { $0.takes(upstream.address) }) {
+      document["upstreams"]?.warn(
+        "\(name) is a listener of this Semel, \(upstream.address): its requests would come back to it for ever"
+      )
+    }
     if upstreams.count > 1, !routes.contains(where: \.takesEveryRequest) {
       (document["routes"] ?? document["upstreams"])?.warn(
         "there are several upstreams, and no route that takes every request: "

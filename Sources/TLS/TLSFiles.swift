@@ -1,3 +1,4 @@
+import Glibc
 import NIOSSL
 import Platform
 
@@ -57,6 +58,27 @@ extension TLSFiles {
     } catch {
       throw TLSFault(file: .key, message: "does not belong to the certificate")
     }
+  }
+
+  /// The reason why clients refuse the certificate at this time; `nil` if its dates are no reason.
+  ///
+  /// - Parameter now: The seconds since 1970.
+  public func doubt(at now: Int = WallClock.seconds()) -> String? {
+    guard let own = (try? Self.certificates(at: certificate, .certificate))?.first else { return nil }
+    if now >= own.notValidAfter { return "ended on \(Self.text(own.notValidAfter)): clients refuse it" }
+    if now < own.notValidBefore {
+      return "begins on \(Self.text(own.notValidBefore)): clients refuse it until then"
+    }
+    return nil
+  }
+
+  /// A time in seconds since 1970 as a date, `2026-01-31`.
+  private static func text(_ second: time_t) -> String {
+    var second = second
+    var parts = tm()
+    gmtime_r(&second, &parts)
+    let padded = { (number: Int32) in number < 10 ? "0\(number)" : "\(number)" }
+    return "\(parts.tm_year + 1900)-\(padded(parts.tm_mon + 1))-\(padded(parts.tm_mday))"
   }
 
   static func privateKey(at path: String) throws(TLSFault) -> NIOSSLPrivateKey {

@@ -379,6 +379,21 @@ struct WarningTests {
       ])
   }
 
+  @Test(arguments: [
+    ("127.0.0.1:8080", "127.0.0.1:8080", true), ("127.0.0.1:8080", "localhost:8080", true),
+    ("0.0.0.0:8080", "127.0.0.2:8080", true), ("[::]:8080", "[::1]:8080", true),
+    ("localhost:8080", "127.0.0.1:8080", true), ("127.0.0.1:8080", "127.0.0.1:8081", false),
+    ("127.0.0.1:8080", "10.0.0.1:8080", false), ("0.0.0.0:8080", "10.0.0.1:8080", false),
+    ("0.0.0.0:0", "127.0.0.1:8080", false), ("0.0.0.0:8080", "orders:8080", false),
+  ])
+  func `an upstream that is a listener of Semel is reported`(
+    _ listener: String, _ upstream: String, _ isReported: Bool
+  ) throws {
+    let text = "listen: [{address: \"\(listener)\"}]\nupstreams: {b: {url: \"http://\(upstream)\"}}"
+    let reported = try warnings(text).contains { $0.contains("b is a listener of this Semel, \(upstream)") }
+    #expect(reported == isReported)
+  }
+
   @Test func `several upstreams without a route for the rest are reported`() throws {
     let text = "upstreams: {a: {url: \"http://a\"}, b: {url: \"http://b\"}}"
     #expect(

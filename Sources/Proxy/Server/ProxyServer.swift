@@ -110,6 +110,9 @@ public final class ProxyServer<Store: RecordStore, Backend: Upstream>: Sendable 
           try certificate.reload()
         }
         environment.logger.info("a certificate was read again", metadata: place)
+        if let doubt = certificate.files.doubt() {
+          environment.logger.warning("the certificate \(doubt)", metadata: place)
+        }
       } catch {
         environment.logger.error(
           "a certificate could not be read again; the one before stays in use",

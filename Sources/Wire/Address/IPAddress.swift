@@ -12,6 +12,10 @@ public struct IPAddress: Hashable, Sendable {
   }
 
   public var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
+  /// Whether it is an address of the machine itself: 127.0.0.0/8 or ::1.
+  public var isLoopback: Bool { isIPv4 ? low >> 24 & 0xFF == 127 : high == 0 && low == 1 }
+  /// Whether it stands for every address of a machine: 0.0.0.0 or ::.
+  public var isAny: Bool { isIPv4 ? low & 0xFFFF_FFFF == 0 : high == 0 && low == 0 }
 
   /// Parses an address in text form, without port, brackets or zone.
   public init?(_ text: String) {

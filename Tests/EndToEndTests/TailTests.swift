@@ -69,6 +69,17 @@ struct TailTests {
     }
   }
 
+  @Test func `whoever follows ends with the reader of what it prints`() async throws {
+    try await Rig.run { rig in
+      expectExecuted(try await rig.order("a"))
+      let command = #"'\#(SemelProcess.binary)' tail --admin '\#(rig.adminURL)'; echo "ended: $?" >&2"#
+      let shell = try ManagedProcess(["/bin/sh", "-c", "{ \(command); } | head -n 1"])
+      #expect(try await shell.exit() == .code(0))
+      #expect(shell.output.split(separator: "\n").count == 1, "\(shell.output)")
+      #expect(shell.errors.contains("ended: 0"), "\(shell.errors)")
+    }
+  }
+
   @Test func `a stop does not wait for those who follow`() async throws {
     try await Rig.run { rig in
       let tail = try tail(rig, [])

@@ -1,6 +1,8 @@
 import Admin
 import ArgumentParser
 import Foundation
+import Glibc
+import Platform
 
 /// `semel tail`: follows what a running Semel does.
 struct Tail: ParsableCommand {
@@ -34,6 +36,7 @@ struct Tail: ParsableCommand {
   }
 
   func run() throws {
+    Self.endWithReader()
     var query = "last=\(last)"
     if route != nil || outcome != nil {
       query = "from=\(try showEarlier())"
@@ -46,6 +49,17 @@ struct Tail: ParsableCommand {
       fflush(nil)
       if noFollow, lines.isEmpty || end.next == 0 { return }
       query = "from=\(end.next)"
+    }
+  }
+
+  /// Ends the process when the reader of its output does, as in `semel tail | head -1`: the next line that would notice it
+  /// may be far.
+  private static func endWithReader() {
+    _ = startThread {
+      // No event is asked for: the call returns for an error or a hang-up alone.
+      var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+      while poll(&output, 1, -1) < 0, errno == EINTR {}
+      Glibc.exit(0)
     }
   }
 

@@ -49,6 +49,15 @@ struct RecordStatementTests {
     }
   }
 
+  @Test func `a payload that overrides its method is not put`() async throws {
+    try await Rig.run { rig in
+      let header = ["-H", "X-HTTP-Method-Override: PUT"]
+      let refused = try await rig.key(
+        Self.put + Self.order + header + Rig.selection("a"), ends: .code(1))
+      #expect(refused.errors.contains("overrides its method"), "\(refused.errors)")
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a record that exists is not put`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in

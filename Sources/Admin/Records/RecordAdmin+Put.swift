@@ -125,6 +125,12 @@ extension RecordStatement {
       for (name, value) in (payload.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
         try head.append(name: name, value: value)
       }
+      guard head.names.isDisjoint(with: .methodOverrides) else {
+        throw AdminError(
+          .badRequest,
+          "no request with this key has a field that overrides its method: give the overriding method in record, and "
+            + "take the field out of the payload's headers")
+      }
       let target = try RequestTarget(head)
       return .make(
         recipe: recipe, head: head, method: ByteBuffer(string: identity.method), path: target.path,

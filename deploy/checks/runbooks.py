@@ -177,6 +177,15 @@ routes:
         until(lambda: self.process.poll() is not None or self.responds("/livez"), "semel does not start")
         assert self.process.poll() is None, (self.folder / "log").read_text()
 
+    def start_beside(self, change):
+        """Starts another node on the same store, whose configuration `change` makes of this one's."""
+        text = (self.folder / "semel.yaml").read_text()
+        for port in (self.port, self.admin):
+            text = text.replace(f":{port}\"", f":{unused_port()}\"")
+        (self.folder / "other.yaml").write_text(change(text))
+        with open(self.folder / "other.log", "wb") as log:
+            return subprocess.Popen([BINARY, "run", "--config", str(self.folder / "other.yaml")], stdout=log, stderr=log)
+
     def stop(self):
         if self.process:
             # With what it runs under.

@@ -212,12 +212,34 @@ class ClaimsSuspect(Situation):
         until(lambda: self.node.figure("semel_store_claims_suspect_total") > 0)
 
 
-class Healthy(Situation):
-    """What needs a cluster, a failover, or hours, is looked at on a node that has nothing."""
+class ReloadRefused(Situation):
+    alerts = ("SemelReloadRefused",)
 
-    chapters = (
-        "SemelNotScraped", "SemelStoreFailedOver", "SemelStoreRedirects", "SemelStoreWaits", "SemelLogDrops",
-        "SemelNodesDisagree", "SemelReloadRefused")
+    def plant(self):
+        file = self.node.folder / "semel.yaml"
+        file.write_text(file.read_text().replace("workers: 2", "worker: 2"))
+        self.node.process.send_signal(signal.SIGHUP)
+        until(lambda: self.node.figure("semel_reloads_refused_total") == 1)
+
+
+class NodesDisagree(Situation):
+    alerts = ("SemelNodesDisagree",)
+
+    def plant(self):
+        self.other = self.node.start_beside(
+            lambda text: text.replace("header:Authorization", "header:X-Account") + "allow_identity_change: true\n")
+        until(lambda: self.node.figure("semel_namespace_conflicts") == 1)
+
+    def end(self):
+        self.other.kill()
+        self.other.wait()
+        super().end()
+
+
+class Healthy(Situation):
+    """What needs a cluster, a failover, replicas or a full pipe is looked at on a node that has nothing."""
+
+    chapters = ("SemelNotScraped", "SemelStoreFailedOver", "SemelStoreRedirects", "SemelStoreWaits", "SemelLogDrops")
 
     def plant(self):
         for number in range(3):
@@ -233,8 +255,6 @@ FIGURES = {
                         for le, count in {"0.1": 90, "0.25": 100, "+Inf": 100}.items()},
     "SemelLogDrops": {"semel_log_lines_dropped_total": 1},
     "SemelNotScraped": {"up": 0},
-    "SemelNodesDisagree": {"semel_namespace_conflicts": 1},
-    "SemelReloadRefused": {"semel_reloads_refused_total": 1},
     "SemelTokenKeysOld": {"semel_jwks_age_seconds": 60, "semel_jwks_keys": 2},
 }
 

@@ -86,7 +86,8 @@ class Response:
 # The path of queries about unknown outcomes, before the request's id.
 LOOKUP = "/lookup/"
 # Of a run that there never was: whoever is given it was given another's.
-STRAY = http1.response(201, {"X-Run": -1}, b'{"serial": -1, "print": "", "caller": "", "attempt": 1}')
+STRAY_BODY = b'{"serial": -1, "print": "", "caller": "", "attempt": 1}'
+STRAY = http1.response(201, {"X-Run": -1}, STRAY_BODY)
 # Sent on an idle connection that is closed. If a request is on its way meanwhile, this cannot be distinguished from its
 # response, and states by itself that the outcome is unknown. The request is not run.
 FAREWELL = http1.response(502, {"Connection": "close"}, b"{}")
@@ -128,7 +129,7 @@ class Connection(asyncio.Protocol):
         self.is_busy = False
         self.transport.write(http1.response(response.status, response.fields, response.body, response.is_chunked))
 
-    def send_twice(self, response):
+    def send_twice(self, response, _serial):
         """One more behind it, in one piece with it."""
         self.is_busy = False
         whole = http1.response(response.status, response.fields, response.body, response.is_chunked)
@@ -260,7 +261,7 @@ class Backend:
                 pass
             case "sent twice":
                 self.journal.add("responded", serial=serial)
-                exchange.send_twice(response)
+                exchange.send_twice(response, serial)
             case "farewell":
                 self.finish(exchange, serial, response)
                 later(luck * 0.3, exchange.bid_farewell)

@@ -13,9 +13,12 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   private let loops: Int
   private let strayBytes: StrayBytes
   private let unreached: UnreachedBackends
-  private var connectFailures = ConnectFailures()
+  /// The requests for which no connection to their backend could be made, by upstream.
+  private var connectFailures = LogPace<String>()
   let tls: BackendTLS
   private var pools: [ConnectionPool] = []
+  /// The upstreams of the configuration by name; `nil` before the first reload.
+  private var configured: [String: UpstreamSettings]?
   private var isShutDown = false
   /// The totals of this transport. Read them on its loop.
   public internal(set) var counters = UpstreamCounters()
@@ -56,6 +59,14 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
     return exchange
   }
 
+  /// Adopts the upstreams of a new configuration. The connections to others close, those in use after their exchange.
+  public func adopt(_ upstreams: [String: UpstreamSettings]) {
+    context.loop.assertInEventLoop()
+    configured = upstreams
+    for pool in pools { pool.setRetired(isRetired(pool.settings)) }
+    removeRetired()
+  }
+
   /// Cuts the exchanges in progress and closes every connection. Exchanges that begin later fail.
   public func shutdown() {
     context.loop.assertInEventLoop()
@@ -78,7 +89,7 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
   /// Handles a request for which the last attempt to connect has failed.
   func didFailToConnect(to name: String, because reason: String) {
     unreached.failed(name, because: reason)
-    guard let count = connectFailures.count(of: name, at: .now()) else { return }
+    guard let count = connectFailures.count(name, at: .now()) else { return }
     logger.warning(
       "a backend cannot be reached; the next line about it comes in a minute at the earliest",
       metadata: ["upstream": "\(name)", "reason": "\(reason)", "requests": "\(count)"])
@@ -96,16 +107,21 @@ public final class HTTPUpstream: Upstream, @unchecked Sendable {
 
   private func pool(for settings: UpstreamSettings, _ versions: HTTPVersions) -> ConnectionPool {
     for pool in pools where pool.versions == versions && pool.settings == settings { return pool }
-    // The pools of a previous configuration are removed with the next new one, if they are idle.
-    pools.removeAll { pool in
-      guard pool.isIdle, pool.settings.name == settings.name, pool.settings != settings else { return false }
-      pool.shutdown()
-      return true
-    }
+    removeRetired()
     let pool = ConnectionPool(settings: settings, versions: versions, loops: loops, upstream: self)
+    // A request that began before a reload may send after it.
+    pool.setRetired(isRetired(settings))
     pools.append(pool)
     return pool
   }
+
+  /// Whether the configuration no longer has an upstream with these settings.
+  private func isRetired(_ settings: UpstreamSettings) -> Bool {
+    configured.map { $0[settings.name] != settings } ?? false
+  }
+
+  /// Forgets the retired pools on which nothing is under way. Others follow with the next new pool or reload.
+  private func removeRetired() { pools.removeAll { $0.isRetired && $0.isIdle } }
 }
 
 /// The totals of one event loop's transport.

@@ -71,6 +71,65 @@ struct ReloadTests {
     }
   }
 
+  @Test(arguments: ["1", "2"])
+  func `what is under way on an upstream that a reload removes ends there, and its connections close`(
+    workers: String
+  ) async throws {
+    let gate = ScriptGate()
+    let ended = Watched(0)
+    let removed = try RawServer { connection in
+      defer { ended.withValue { $0 += 1 } }
+      while true {
+        let request = try connection.readRequest()
+        if request.contains("\r\nUpgrade: spoken\r\n") {
+          try connection.write(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: spoken\r\n\r\nhello")
+          return try connection.write(connection.read(5).reversed())
+        }
+        let pieces = ["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nha", "lf"]
+        try connection.write(pieces[0])
+        if !request.hasPrefix("GET /removed/idle ") { gate.pass() }
+        try connection.write(pieces[1])
+      }
+    }
+    let own = "{url: 'http://127.0.0.1:\(removed.port)'}"
+    try await Rig.run(Configuration(top: ["workers": workers])) { rig in
+      var before = Configuration(top: ["workers": workers], route: ["upstream": "orders"])
+      before.top["allow_identity_change"] = "true"
+      let after = before
+      before.top["upstreams"] = "{orders: {url: 'http://127.0.0.1:\(rig.backend.port)'}, removed: \(own)}"
+      before.firstRoutes = [
+        "{name: passed, match: {path: '/removed/**'}, upstream: removed, idempotency: off}",
+        "{name: kept, match: {path: /v1/removed}, upstream: removed, "
+          + "caller: {parts: ['header:Authorization']}}",
+      ]
+      try await rig.reload(rig.text(of: before))
+
+      let tunnel = try await RawClient(port: rig.semel.ports.proxy)
+      let upgrade = [("Connection", "Upgrade"), ("Upgrade", "spoken")]
+      try await tunnel.send(HTTPClient.request("GET", "/removed/tunnel", upgrade))
+      try await tunnel.inbox.until("the tunnel") { $0.bytes.has("hello") }
+      let passed = try await RawClient(port: rig.semel.ports.proxy)
+      try await passed.send(HTTPClient.request("GET", "/removed/passed"))
+      try await passed.inbox.until("a part of the response") { $0.bytes.has("\r\n\r\nha") }
+      async let claimed = rig.order("k", path: "/v1/removed")
+      await removed.reached { $0.requests == 3 }
+      #expect(try await rig.semel.client.send("GET", "/removed/idle").text == "half")
+
+      try await rig.reload(rig.text(of: after))
+      #expect(try await rig.semel.counter("semel_reloads_total") == 2)
+      try await ended.until("the end of the unused connection", within: .seconds(5)) { $0 == 1 ? true : nil }
+      for _ in 0..<2 { gate.open() }
+      #expect(try await passed.response(to: "GET").text == "half")
+      expectExecuted(try await claimed, 200)
+      try await ended.until("the end of those that were used", within: .seconds(5)) { $0 == 3 ? true : nil }
+      try await tunnel.send("first")
+      try await tunnel.inbox.until("the tunnel's bytes") { $0.bytes.has("hellotsrif") }
+      expectExecuted(try await rig.order("k", path: "/v1/removed"))
+      #expect(removed.tally.requests == 4 && rig.backend.requests.count == 1)
+    }
+  }
+
   @Test func `a bad file leaves the old configuration, and all its errors are reported`() async throws {
     try await Rig.run { rig in
       let first = try await rig.order("k")

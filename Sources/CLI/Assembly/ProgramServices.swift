@@ -1,6 +1,7 @@
 import Admin
 import Idempotency
 import Logging
+import NIOCore
 import Platform
 import Proxy
 import ServiceLifecycle
@@ -22,6 +23,7 @@ struct ProgramServices<Records: RecordStore> {
   let onListening: @Sendable () -> Void
   private let backendTLS = BackendTLS()
   private let unreached = UnreachedBackends()
+  private let losses: LossLog
   /// The latest requests for operators; `nil` without an admin listener to read them by.
   private let journal: RequestJournal?
 
@@ -36,6 +38,7 @@ struct ProgramServices<Records: RecordStore> {
     self.store = store
     self.onListening = onListening
     journal = settings.admin == nil ? nil : RequestJournal()
+    losses = LossLog(logger: log.logger)
   }
 
   private var metrics: Metrics { parts.metrics }
@@ -47,12 +50,13 @@ struct ProgramServices<Records: RecordStore> {
     let adminToken = try settings.admin?.tokenFile.map(AdminToken.init)
     metrics.addSource(store.namespace)
     await parts.tokens.adopt(settings)
-    let server = makeServer()
+    let backends = makeBackends()
+    let server = makeServer(on: backends)
     store.onAlarm { server.renewLeases() }
     let adminStands = OperatorGate(isNeeded: settings.admin != nil)
     let renewFiles = fileRenewal(with: adminToken)
     let proxy = try makeProxy(server, after: adminStands, renewFiles)
-    let reload = file.map { makeReload(of: $0, server, proxy, renewFiles) }
+    let reload = file.map { makeReload(of: $0, server, backends, proxy, renewFiles) }
     var all = others + store.services
     if let secret = store.logSecret { all.append(LogSecretService(secret: secret)) }
     all += adminServices(proxy, reload, adminStands, adminToken)
@@ -88,12 +92,8 @@ extension ProgramServices {
     }
   }
 
-  private func makeServer() -> Server {
-    let environment = ProxyEnvironment(
-      counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
-      sealsResponses: settings.store.encryption != nil, digests: parts.digests, node: parts.node,
-      known: parts.known, mismatches: parts.mismatches, probe: BackendProbe(logger: logger), journal: journal,
-      logger: logger)
+  /// Returns the transport of each event loop.
+  private func makeBackends() -> [HTTPUpstream] {
     let strayBytes = StrayBytes(upstreams: Array(settings.upstreams.keys))
     let backends = parts.contexts.map {
       HTTPUpstream(
@@ -102,6 +102,15 @@ extension ProgramServices {
     }
     metrics.addSource(strayBytes)
     metrics.addSource(Array(zip(parts.contexts, backends)))
+    return backends
+  }
+
+  private func makeServer(on backends: [HTTPUpstream]) -> Server {
+    let environment = ProxyEnvironment(
+      counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
+      sealsResponses: settings.store.encryption != nil, digests: parts.digests, node: parts.node,
+      known: parts.known, mismatches: parts.mismatches, probe: BackendProbe(logger: logger), journal: journal,
+      losses: losses, logger: logger)
     let snapshot = makeSnapshot(of: settings)
     let workers = parts.contexts.indices.map { index in
       Worker(
@@ -125,8 +134,8 @@ extension ProgramServices {
   }
 
   private func makeReload(
-    of file: ConfigurationFile, _ server: Server, _ proxy: ProxyService<Records, HTTPUpstream>,
-    _ renewFiles: @escaping @Sendable () -> Void
+    of file: ConfigurationFile, _ server: Server, _ backends: [HTTPUpstream],
+    _ proxy: ProxyService<Records, HTTPUpstream>, _ renewFiles: @escaping @Sendable () -> Void
   ) -> ConfigurationReload {
     ConfigurationReload(
       of: file, counters: metrics.counters, logger: logger,
@@ -134,6 +143,9 @@ extension ProgramServices {
     ) { [self] settings in
       await parts.tokens.adopt(settings)
       await server.adopt(makeSnapshot(of: settings))
+      for (context, backend) in zip(parts.contexts, backends) {
+        try? await context.loop.submit { backend.adopt(settings.upstreams) }.get()
+      }
       server.reloadCertificates()
       renewFiles()
       proxy.adopt(StopDurations(settings))
@@ -172,12 +184,12 @@ extension ProgramServices {
       onChange: { [known = parts.known] id, change in
         switch change {
         case .freed: known.remove(id)
-        case .ended(let completion): known.end(id, for: max(completion.retention, completion.remember))
+        case .ended(let completion): known.end(id, for: completion.lifetime)
         }
       },
       lastMismatch: { [mismatches = parts.mismatches] in
         mismatches.last(of: $0).map { (at: $0.at, differs: $0.differs) }
-      }, journal: journal, digests: parts.digests, node: parts.node, logger: logger)
+      }, onLapse: noteLapse, journal: journal, digests: parts.digests, node: parts.node, logger: logger)
     let openRecords = OpenRecordCounter(recordAdmin: recordAdmin, board: store.board)
     metrics.source { openRecords.figures }
     metrics.source { [MetricFigure(.bodyLimit, await live().limits.bodyMemory)] }
@@ -188,6 +200,16 @@ extension ProgramServices {
       surroundings: makeSurroundings(live), recordAdmin: recordAdmin, settings: { await live().shownJSON },
       onListening: { stands.open() }, logger: logger)
     return [openRecords, server]
+  }
+
+  /// Logs and counts a record that was lost with its owner, which is found by a walk through the store.
+  private var noteLapse: @Sendable (RecordView) -> Void {
+    { [losses, metrics, context = parts.contexts[0]] record in
+      guard losses.noteLapse(record) else { return }
+      let route = metrics.knownNumber(ofRoute: record.attribution?.route ?? "")
+      // Only its own loop writes the row.
+      context.loop.execute { metrics.loops[0].add(.outcomesLost, route: route) }
+    }
   }
 
   /// Returns the function of the store, the tokens' keys and the upstreams as `/readyz` shows them, a line each.

@@ -16,7 +16,7 @@ final class ConnectionPool: @unchecked Sendable {
   /// The TLS client; `nil` if the backend is not `https`, and before the first connection.
   private var tls: ClientTLS?
   /// The generation of the TLS files that the pool has seen.
-  private var generation = 0
+  private var generation: Int?
   let upstream: HTTPUpstream
   private let limit: Int
   /// The number of HTTP/1.1 connections that requests of no protected route may take up together. They leave a quarter
@@ -38,6 +38,11 @@ final class ConnectionPool: @unchecked Sendable {
   private var waiting = WaitingExchanges()
   private var timer: LoopTimers.Token?
   private var isShutDown = false
+  /// Whether the configuration no longer has these settings, so that no connection is kept for another exchange.
+  private(set) var isRetired = false
+
+  /// Whether an unused connection is kept.
+  private var keepsIdle: Bool { settings.idleTimeout > 0 && !isShutDown && !isRetired }
 
   init(settings: UpstreamSettings, versions: HTTPVersions, loops: Int, upstream: HTTPUpstream) {
     self.settings = settings
@@ -109,9 +114,9 @@ final class ConnectionPool: @unchecked Sendable {
 
   /// The TLS client for a new connection; `nil` if the backend is not `https`.
   func client() throws(TLSFault) -> ClientTLS? {
-    guard let settings = settings.tls else { return nil }
+    guard let files = settings.tls else { return nil }
     if let tls { return tls }
-    let tls = try upstream.tls.client(of: settings, protocols: versions.protocols)
+    let tls = try upstream.tls.client(of: files, protocols: versions.protocols)
     generation = tls.generation
     self.tls = tls
     return tls
@@ -200,7 +205,7 @@ final class ConnectionPool: @unchecked Sendable {
       case .ended: return connection.closeUnusable()
       }
     }
-    guard settings.idleTimeout > 0, !isShutDown, connection.isOpen else { return connection.close() }
+    guard keepsIdle, connection.isOpen else { return connection.close() }
     connection.rest()
     idle.append(connection)
     if timer == nil { startTimer(settings.idleTimeout) }
@@ -214,7 +219,7 @@ final class ConnectionPool: @unchecked Sendable {
       connection.open(next)
     }
     guard connection.isResting else { return }
-    guard settings.idleTimeout > 0, !isShutDown else { return connection.close() }
+    guard keepsIdle else { return connection.close() }
     if timer == nil { startTimer(settings.idleTimeout) }
   }
 
@@ -231,6 +236,14 @@ final class ConnectionPool: @unchecked Sendable {
     idle.removeAll { $0 === connection }
     shared.removeAll { $0 === connection }
     startNext()
+  }
+
+  /// Retires the pool, which closes its unused connections, or takes it into use again.
+  func setRetired(_ isRetired: Bool) {
+    self.isRetired = isRetired
+    guard isRetired else { return }
+    for connection in idle { connection.close() }
+    for connection in shared where connection.isResting { connection.close() }
   }
 
   func shutdown() {

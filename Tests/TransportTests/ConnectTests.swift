@@ -52,6 +52,40 @@ struct ConnectTests {
     unlink(path)
   }
 
+  @Test(arguments: [(1000, 60_000), (120_000, 120_000)] as [(Int64, Int32)])
+  func `data that a backend does not acknowledge ends its connection by the kernel's timer`(
+    responseTimeout: Int64, userTimeout: Int32
+  ) async throws {
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      var settings = UpstreamSettings.loopback(server.port)
+      settings.responseTimeout = Milliseconds(responseTimeout)
+      #expect(try await harness.upstream.begin(request(settings)).finish().status == 200)
+      #expect(Self.userTimeouts(towards: server.port) == [userTimeout])
+    }
+  }
+
+  /// `TCP_USER_TIMEOUT` of this process's connections to a port.
+  private static func userTimeouts(towards port: Int) -> [Int32] {
+    (0..<Int32(4096)).compactMap { descriptor in
+      var address = sockaddr_in()
+      var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+      let result = withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &size) }
+      }
+      guard result == 0, address.sin_family == AF_INET, Int(address.sin_port.bigEndian) == port else {
+        return nil
+      }
+      var span: Int32 = 0
+      var length = socklen_t(MemoryLayout<Int32>.size)
+      return getsockopt(descriptor, Int32(IPPROTO_TCP), 18, &span, &length) == 0 ? span : nil
+    }
+  }
+
   @Test func `a connect that hangs ends at its time-out`() async throws {
     let dead = try DeadPort.hanging()
     try await Harness.run { harness async throws in
@@ -60,6 +94,31 @@ struct ConnectTests {
       settings.connectRetries = 0
       let failure = await harness.upstream.begin(request(settings)).failure()
       #expect(failure?.isNotSent == true, "\(String(describing: failure))")
+    }
+  }
+
+  /// Over HTTP/2, so that connecting takes more than one step.
+  @Test func `a backend that has accepted while the process stood still is not late`() async throws {
+    let server = try RawServer { connection in
+      // SETTINGS without any.
+      try connection.write([0, 0, 0, 4, 0, 0, 0, 0, 0])
+      _ = try connection.read(24)
+      while true {
+        let frame = try connection.read(9)
+        _ = try connection.read(Int(frame[0]) << 16 | Int(frame[1]) << 8 | Int(frame[2]))
+        // In response to HEADERS: `:status: 200` from HPACK's static table, and the end of the stream.
+        if frame[3] == 1 { try connection.write([0, 0, 1, 1, 5] + frame[5...] + [0x88]) }
+      }
+    }
+    try await Harness.run { harness async throws in
+      var settings = UpstreamSettings.loopback(server.port)
+      settings.http2 = .priorKnowledge
+      settings.connectTimeout = 100
+      settings.connectRetries = 0
+      let exchange = harness.upstream.begin(request(settings))
+      // Longer than the time-out, on the loop itself.
+      usleep(400_000)
+      #expect(try await exchange.finish().status == 200)
     }
   }
 

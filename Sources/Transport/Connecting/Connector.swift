@@ -40,7 +40,8 @@ enum Connector {
 
   private static func bootstrap(for pool: ConnectionPool, _ tls: ClientTLS?) -> ClientBootstrap {
     ClientBootstrap(group: pool.upstream.context.loop)
-      .connectTimeout(.milliseconds(max(1, pool.settings.connectTimeout.count)))
+      // `limited` decides. NIO's own time-out would fire before it reads after a pause of the process.
+      .connectTimeout(.milliseconds(pool.settings.connectTimeout.count + 2 * Lateness.uploadGrace))
       // A second read would usually find nothing.
       .channelOption(.maxMessagesPerRead, value: 1)
       // Most responses fit in the minimum, which the allocator keeps in its cache of small blocks (up to 1032 bytes).
@@ -116,13 +117,18 @@ enum Connector {
   private static func limited<Outcome: Sendable>(
     _ connecting: EventLoopFuture<Outcome>, to span: Milliseconds
   ) -> EventLoopFuture<Outcome> {
-    let loop = connecting.eventLoop
-    let first = loop.makePromise(of: Outcome.self)
-    let timer = loop.assumeIsolated().scheduleTask(in: .milliseconds(max(1, span.count))) {
-      first.fail(ConnectTimeout())
+    let loop = connecting.eventLoop.assumeIsolated()
+    let first = connecting.eventLoop.makePromise(of: Outcome.self)
+    var deadline = LateDeadline(in: max(1, span.count))
+    var timer: Scheduled<Void>?
+    func wait() {
+      timer = loop.scheduleTask(in: .milliseconds(max(1, deadline.left()))) {
+        if deadline.isOver() { first.fail(ConnectTimeout()) } else { wait() }
+      }
     }
-    connecting.whenComplete { result in
-      timer.cancel()
+    wait()
+    connecting.assumeIsolated().whenComplete { result in
+      timer?.cancel()
       first.completeWith(result)
     }
     return first.futureResult

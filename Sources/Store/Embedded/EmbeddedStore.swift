@@ -16,31 +16,49 @@ public final class EmbeddedStore: RecordStore {
   private let file: DatabaseQueue
   private let lock: FileLock
   private let codec: OutcomeCodec
+  /// The number below which no attempt of this generation is: see `CopyMark`.
+  private let firstAttempts: Int
 
   /// Opens the file, or creates it. Blocks; called once, at start.
   ///
   /// - Parameters:
   ///   - path: The path of the database file.
   ///   - timeout: The maximum duration of a command.
-  ///   - requiresDurable: Whether a deleted database is refused instead of made anew.
+  ///   - requiresDurable: Whether a deleted database is refused instead of made anew, and a copy of another file.
   ///   - codec: The form in which outcomes are stored.
   ///   - isWallTrusted: Whether the operator vouches for the wall clock, even if it contradicts the times in the file.
   ///   - logger: The logger of the store.
-  public init(
+  public convenience init(
     path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
     isWallTrusted: Bool = false, codec: OutcomeCodec = .plain, logger: Logger
   ) throws(EmbeddedStoreError) {
+    try self.init(
+      path: path, timeout: timeout, requiresDurable: requiresDurable, isWallTrusted: isWallTrusted,
+      codec: codec, logBound: FileSpace.logBound, logger: logger)
+  }
+
+  /// Opens the file as the public initializer does.
+  ///
+  /// - Parameter logBound: The length of SQLite's log, in bytes, from which it is emptied explicitly.
+  init(
+    path: String, timeout: Milliseconds = .seconds(10), requiresDurable: Bool = false,
+    isWallTrusted: Bool = false, codec: OutcomeCodec = .plain, logBound: Int, logger: Logger
+  ) throws(EmbeddedStoreError) {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path, refusesLoss: requiresDurable)
-    let opened = try StoreFile.opened(path, isWallTrusted: isWallTrusted)
+    let opened = try StoreFile.opened(
+      path, isWallTrusted: isWallTrusted, refusesCopy: requiresDurable)
     Self.log(opened, path: path, isGone: lock.isDatabaseGone, to: logger)
     monitor = StoreMonitor(.serving)
-    let writer = EmbeddedWriter(clock: opened.clock, timeout: timeout, monitor: monitor, logger: logger)
+    let writer = EmbeddedWriter(
+      clock: opened.clock, timeout: timeout, logBound: logBound, monitor: monitor, logger: logger)
     let presence = FilePresence(path: path, database: lock.database)
     file = opened.queue
     self.writer = writer
     self.lock = lock
     self.codec = codec
+    firstAttempts = opened.mark.generation * Claim.attemptsPerGeneration
+    if opened.mark.copiedAt != nil { writer.counters.losses.add(1, ordering: .relaxed) }
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps its lock until its last group is on the disk.
       withExtendedLifetime(lock) { writer.run(on: database, presence) }
@@ -57,11 +75,18 @@ public final class EmbeddedStore: RecordStore {
         requests that are retried now run again
         """, metadata: ["file": "\(path)"])
     }
+    if let copiedAt = opened.mark.copiedAt {
+      logger.critical(
+        """
+        store: the file is a copy of \(CopyMark.text(copiedAt)); keys that came after it are forgotten, and requests that are \
+        retried with them run again
+        """, metadata: ["file": "\(path)"])
+    }
     if let warning = opened.warning { logger.warning("\(warning)") }
     if let doubt = opened.clock.doubt { logger.error("\(doubt.warning)") }
     if let excess = opened.clock.excess {
       logger.warning(
-        "store: the clock had been ahead when it was last written; its times were moved back",
+        "store: the clock was ahead when the database was last written; the times in the database were moved back",
         metadata: ["by_ms": "\(excess.count)"])
     }
   }
@@ -96,9 +121,10 @@ extension EmbeddedStore {
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     let requestedAt = BootInstant.now
     let loop = MultiThreadedEventLoopGroup.currentEventLoop
+    let base = firstAttempts
     enqueue(
       RecordRequest(request.id, reply: .function(on: loop, codec.decoding(request, on: loop, onReply))) {
-        RecordRules.claim($0, request, now: $1, requestedAt: requestedAt)
+        RecordRules.claim($0, request, now: $1, requestedAt: requestedAt, base: base)
       })
   }
 

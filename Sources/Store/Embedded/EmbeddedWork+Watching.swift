@@ -10,7 +10,7 @@ extension EmbeddedWork {
   func watchLog() {
     var length = FilePresence.length(of: presence.path + "-wal")
     defer { writer.counters.logBytes.store(length, ordering: .relaxed) }
-    guard length >= FileSpace.logBound else { return }
+    guard length >= writer.logBound else { return }
     let outcome = LogCheckpoint.run(database, busyMilliseconds: busyMilliseconds)
     length = FilePresence.length(of: presence.path + "-wal")
     guard outcome != .emptied, DispatchTime.now() >= housekeeping.nextLogWarning else { return }
@@ -36,11 +36,11 @@ extension EmbeddedWork {
     logger.notice("store: changes are written again")
   }
 
-  /// Concludes from a small write that changes are written again. A record needs more room than that, so that there must
-  /// be some, and no change may have failed for a while.
+  /// Concludes from a small write that changes are written again. A record needs more room than that, so that there
+  /// must be some, and no change may have failed for a while.
   func mayWriteAgain() {
     guard let hinderedAt, DispatchTime.now() >= hinderedAt + Housekeeping.recovery,
-      FileSpace.free(at: presence.path) >= FileSpace.minFree
+      let free = FileSpace.free(at: presence.path), free >= FileSpace.minFree
     else { return }
     writesAgain()
   }

@@ -18,10 +18,14 @@ final class EmbeddedWriter: Sendable {
   let monitor: StoreMonitor
   let logger: Logger
   let timeout: Milliseconds
+  let logBound: Int
   private let clock: StoreClock
   private let watchdog: Watchdog
 
-  init(clock: StoreClock, timeout: Milliseconds, monitor: StoreMonitor, logger: Logger) {
+  init(
+    clock: StoreClock, timeout: Milliseconds, logBound: Int, monitor: StoreMonitor, logger: Logger
+  ) {
+    self.logBound = logBound
     self.monitor = monitor
     self.clock = clock
     self.timeout = timeout

@@ -144,6 +144,100 @@ struct EmbeddedHousekeepingTests {
     }
   }
 
+  @Test func `the sweeper lets others through between large responses`() async throws {
+    try await inDirectory { path in
+      let count = 64
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let large = Samples.response(body: String(repeating: "x", count: 1 << 20))
+      for _ in 0..<count { _ = try await first.completed(with: Samples.completion(.whole(large))) }
+      await first.close()
+      // All of them are due in the same step.
+      let queue = try DatabaseQueue(path: path)
+      try await queue.writeWithoutTransaction { try $0.execute(sql: "UPDATE record SET sweep_at = 1") }
+      try queue.close()
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      var steps: Set<Int> = []
+      while second.sweptCount < count {
+        steps.insert(second.sweptCount)
+        try await Task.sleep(for: .milliseconds(1))
+      }
+      #expect(steps.subtracting([0]).count >= 2, "\(steps)")
+      await second.close()
+    }
+  }
+
+  @Test func `a sweep that fails is counted, and tried less and less often`() async throws {
+    try await inDirectory { path in
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      for _ in 0..<3 { _ = try await first.completed() }
+      await first.close()
+      let queue = try DatabaseQueue(path: path)
+      try await queue.writeWithoutTransaction { database in
+        try database.execute(sql: "UPDATE record SET sweep_at = 1, kept_until = 1")
+        try database.execute(
+          sql: "CREATE TRIGGER hindrance BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'hindered'); END")
+      }
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      try await until { second.figures.sweepFailures > 0 }
+      let began = ContinuousClock.now
+      try await until { second.figures.sweepFailures >= 3 }
+      // After one second, and after two more.
+      #expect(ContinuousClock.now - began >= .milliseconds(2800))
+      #expect(second.sweptCount == 0)
+      #expect(try await second.granted(Samples.request()).attempt == 1)
+      try await queue.writeWithoutTransaction { try $0.execute(sql: "DROP TRIGGER hindrance") }
+      try await until { second.sweptCount == 3 }
+      try queue.close()
+      await second.close()
+    }
+  }
+
+  @Test func `the pause after failures doubles up to an hour, and ends with a success`() {
+    let second: UInt64 = 1_000_000_000
+    var pause = RetryPause()
+    var now: UInt64 = 0
+    for seconds: UInt64 in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600] {
+      pause.failed(now: now)
+      #expect(!pause.isDue(now: now + seconds * second - 1))
+      now += seconds * second
+      #expect(pause.isDue(now: now))
+    }
+    pause.succeeded()
+    pause.failed(now: now)
+    #expect(pause.isDue(now: now + second))
+  }
+
+  @Test(arguments: [20 << 20, FileSpace.logBound])
+  func `a log that a reader has held is short again when it ends`(bound: Int) async throws {
+    try await inDirectory { path in
+      let recorder = LogRecorder()
+      let store = try EmbeddedStore(
+        path: path, timeout: 10_000, logBound: bound, logger: Logger(label: "store") { _ in recorder })
+      _ = try await store.completed()
+      let reader = try Self.stranger(path)
+      try Self.run("BEGIN", on: reader)
+      try Self.run("SELECT count(*) FROM record", on: reader)
+      let large = Samples.response(body: String(repeating: "x", count: 1 << 20))
+      for _ in 0..<26 { _ = try await store.completed(with: Samples.completion(.whole(large))) }
+      #expect(FilePresence.length(of: path + "-wal") > 26 << 20)
+      let warning = "store: the database's log grows and cannot be emptied; end whoever reads the file"
+      if bound < FileSpace.logBound { try await until { recorder.messages.contains(warning) } }
+      try Self.run("ROLLBACK", on: reader)
+      if bound < FileSpace.logBound {
+        try await until { FilePresence.length(of: path + "-wal") == 0 }
+      } else {
+        // SQLite itself cuts the log with a later change.
+        try await until {
+          _ = try await store.completed()
+          return FilePresence.length(of: path + "-wal") <= FileSpace.logLimit
+        }
+        #expect(!recorder.messages.contains(warning))
+      }
+      try reader.close()
+      await store.close()
+    }
+  }
+
   @Test func `a file shrinks when its records have expired`() async throws {
     try await inDirectory { path in
       let store = try EmbeddedStore(path: path, timeout: 10_000, logger: Self.logger)
@@ -153,7 +247,7 @@ struct EmbeddedHousekeepingTests {
         for _ in 0..<400 {
           group.addTask {
             _ = try await store.completed(
-              with: Samples.completion(.kept(large), retention: 2000, remember: 2000))
+              with: Samples.completion(.whole(large), retention: 2000, remember: 2000))
           }
         }
         try await group.waitForAll()
@@ -214,9 +308,9 @@ struct EmbeddedHousekeepingTests {
     }
   }
 
-  private func until(_ isReached: () -> Bool) async throws {
+  private func until(_ isReached: () async throws -> Bool) async throws {
     let giveUp = BootInstant.now.nanoseconds + 40_000_000_000
-    while !isReached() {
+    while try await !isReached() {
       guard BootInstant.now.nanoseconds < giveUp else { throw Unexpected(what: "not reached") }
       try await Task.sleep(nanoseconds: 5_000_000)
     }

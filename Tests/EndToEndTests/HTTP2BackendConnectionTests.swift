@@ -103,6 +103,26 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
+  @Test(arguments: [(true, 2), (false, 1)])
+  func `a connection that acknowledges no PING is closed, and no longer counted`(
+    isSecure: Bool, maxConnections: Int
+  ) async throws {
+    let configuration = Configuration(
+      top: ["workers": "1"], upstream: ["max_connections": "\(maxConnections)"])
+    try await HTTP2Backend.run(isSecure: isSecure, configuration) { rig, backend in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(HTTPClient.request("GET", "/fading"))
+      try await client.inbox.until("the response's beginning") { $0.bytes.has("some") }
+      try await backend.line(containing: "pinged 1")
+      if maxConnections > 1 { expectExecuted(try await rig.order("k", within: .seconds(3))) }
+      let bytes = String(decoding: try await client.closedByPeer(within: .seconds(20)), as: UTF8.self)
+      #expect(bytes.hasPrefix("HTTP/1.1 200 ") && !bytes.contains("\r\n0\r\n"), "\(bytes)")
+      try await backend.line(containing: "closed 1", within: .seconds(5))
+      expectExecuted(try await rig.order("after"))
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
+    }
+  }
+
   @Test func `a connection that was silent during a time-out takes no more requests`() async throws {
     let configuration = Configuration(
       top: ["workers": "1"], upstream: ["response_timeout": "500ms", "settle": "10s"])

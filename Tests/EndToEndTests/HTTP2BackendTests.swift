@@ -59,6 +59,26 @@ struct HTTP2BackendTests {
   }
 
   @Test(arguments: [true, false])
+  func `trailers are filtered, and a length among them is dropped`(isSecure: Bool) async throws {
+    try await HTTP2Backend.run(isSecure: isSecure, Configuration(top: ["workers": "1"])) { rig, backend in
+      let first = try await rig.order("k", path: "/v1/filtered")
+      expectExecuted(first, 200)
+      #expect(first.text == "body" && first.trailers.map(\.name) == ["x-sum", "age"], "\(first.trailers)")
+      let again = try await rig.order("k", path: "/v1/filtered")
+      expectReplayed(again, of: first)
+      #expect(again.trailers.map(\.name) == ["x-sum"], "\(again.trailers)")
+      let report = try await HTTP2Script.run(
+        rig, [["open", 1, HTTP2Script.order(path: "/filtered"), true], ["response", 1]])
+      #expect(try Set(report[1].trailers.keys) == ["x-sum", "age"])
+      expectRefused(
+        try await rig.order("c", path: "/v1/control"), 502, "outcome_unknown", retryable: true)
+      expectExecuted(try await rig.order("after"))
+      // It is the stream's fault alone.
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 1) == 1)
+    }
+  }
+
+  @Test(arguments: [true, false])
   func `responses without a body are framed correctly`(isSecure: Bool) async throws {
     try await HTTP2Backend.run(isSecure: isSecure) { rig, _ in
       let client = try await RawClient(port: rig.semel.ports.proxy)
@@ -86,7 +106,7 @@ struct HTTP2BackendTests {
       let client = try await RawClient(port: rig.semel.ports.proxy)
       rig.semel.freeze()
       try await client.send(Rig.orderText("frozen"))
-      try await backend.line(containing: "said /v1/\(way)")
+      try await backend.line(containing: "sent /v1/\(way)")
       rig.semel.thaw()
       let frozen = try await client.response()
       #expect(!frozen.text.contains("nobody"), "\(frozen)")

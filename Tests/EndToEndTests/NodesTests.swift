@@ -46,6 +46,28 @@ struct NodesTests {
     }
   }
 
+  @Test func `one of two nodes counts the open records for both`() async throws {
+    try await Rig.run(Configuration(store: .redis)) { rig in
+      func countedAt(_ node: SemelProcess) async throws -> String? {
+        let name = "semel_open_records_counted_timestamp_seconds "
+        let page = try await node.admin.send("GET", "/metrics").text
+        return page.split(separator: "\n").first { $0.hasPrefix(name) }.map {
+          String($0.dropFirst(name.count))
+        }
+      }
+      func firstCount(of node: SemelProcess) async throws -> String {
+        while true {
+          if let time = try await countedAt(node), Double(time) ?? 0 > 0 { return time }
+          try await Task.sleep(for: .milliseconds(10))
+        }
+      }
+      let first = try await firstCount(of: rig.semel)
+      let other = try await rig.secondNode()
+      #expect(try await firstCount(of: other) == first)
+      try await other.kill()
+    }
+  }
+
   @Test func `a duplicate on another node is woken when the first ends`() async throws {
     try await Rig.run(Configuration(store: .redis, route: ["lease": "30s", "wait_timeout": "20s"])) { rig in
       let gate = Gate()

@@ -163,6 +163,73 @@ struct SecureBackendTests {
   }
 
   @Test(arguments: ["off", "auto"])
+  func `certificates that are renewed under load lose no request, and run none twice`(
+    http2: String
+  ) async throws {
+    var backend = try await SecureBackend()
+    backend.http2 = http2
+    let certificates = backend.certificates
+    let client = try await certificates.issue("client", subject: "/CN=0")
+    backend.tls = "certificate: \(client.certificate), key: \(client.key)"
+    backend.directives = "ssl_client_certificate \(certificates.authority); ssl_verify_client on;"
+    let server = try await certificates.server("listener")
+    let port = FreePort.find()
+    let configuration = Configuration(
+      top: [
+        "listen":
+          "[{address: '127.0.0.1:\(port)', tls: {certificate: \(server.certificate), key: \(server.key)}}]"
+      ])
+    try await backend.run(nil, configuration) { rig in
+      let hasEnded = Watched(false)
+      let count = try await withThrowingTaskGroup(of: Int.self) { group in
+        for number in 0..<3 {
+          group.addTask {
+            var rounds = 0
+            repeat {
+              // Each round by a connection of its own.
+              let orders: [(stream: Int, key: String)] = (0..<30).map {
+                (2 * $0 + 1, "\(number)-\(rounds)-\($0)")
+              }
+              let report = try await HTTP2Script(
+                port: port, authority: certificates.authority,
+                orders.flatMap { stream, key -> [[HTTP2Script.Argument]] in
+                  [
+                    ["open", .number(stream), HTTP2Script.order(key), true], ["response", .number(stream)],
+                  ]
+                }
+              ).report()
+              for order in orders {
+                let stream = try report[order.stream]
+                #expect(
+                  stream.status == 201 && stream.fields["idempotency-status"] == "executed", "\(stream)")
+              }
+              rounds += 1
+            } while !hasEnded.value
+            return rounds * 30
+          }
+        }
+        for number in 1...10 {
+          try await certificates.server("listener")
+          try await certificates.issue("client", subject: "/CN=\(number)")
+          try await rig.reload { _ in }
+        }
+        hasEnded.withValue { $0 = true }
+        return try await group.reduce(0, +)
+      }
+      let requests = rig.backend.requests
+      #expect(requests.count == count)
+      #expect(Set(requests.map { $0["Idempotency-Key"] }).count == count)
+      let last = try await HTTP2Script(
+        port: port, authority: certificates.authority,
+        [["open", 1, HTTP2Script.order("last"), true], ["response", 1]]
+      ).report()
+      #expect(try last[1].status == 201)
+      #expect(rig.backend.requests.last?["X-Client"] == "CN=10")
+      #expect(Set(requests.map { $0["X-Client"] }).count > 1)
+    }
+  }
+
+  @Test(arguments: ["off", "auto"])
   func `the configured server name is sent and verified`(http2: String) async throws {
     var backend = try await SecureBackend()
     let pair = try await backend.certificates.issue(

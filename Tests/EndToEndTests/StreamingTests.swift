@@ -5,19 +5,63 @@ import Testing
 struct StreamingTests {
   private static let gibibyte = 1 << 30
   /// In KiB.
-  private static let mostMemory = 100 << 10
+  private static let maxMemory = 100 << 10
 
-  @Test(arguments: [Reply.Framing.length, .chunked])
-  func `a download of one GiB needs little memory`(framing: Reply.Framing) async throws {
-    try await Rig.run(within: .seconds(240)) { rig in
+  /// The protocols of the backend and of the client.
+  enum Wires: CaseIterable {
+    case plain, tlsBackend, http2Backend, http2Client, http2
+
+    var hasHTTP2Client: Bool { self == .http2Client || self == .http2 }
+
+    /// The backend's `http2`; `nil` in clear.
+    var backend: String? {
+      switch self {
+      case .plain, .http2Client: nil
+      case .tlsBackend: "off"
+      case .http2Backend, .http2: "auto"
+      }
+    }
+  }
+
+  @Test(arguments: Wires.allCases, [Reply.Framing.length, .chunked])
+  func `a download of one GiB needs little memory`(wires: Wires, framing: Reply.Framing) async throws {
+    // The framing is the client's only in HTTP/1.1.
+    if wires.hasHTTP2Client, framing == .chunked { return }
+    let certificates = try await Certificates()
+    let pair = try await certificates.server()
+    let listener = FreePort.find()
+    var configuration = Configuration()
+    if wires.hasHTTP2Client {
+      configuration.top["listen"] =
+        "[{address: '127.0.0.1:\(listener)', tls: {certificate: \(pair.certificate), key: \(pair.key)}}]"
+    }
+    let body: @Sendable (Rig) async throws -> Void = { rig in
       rig.backend.on("/open") { _ in Reply(200, [], content: .filler(Self.gibibyte), framing: framing) }
-      let connection = try await RawClient(port: rig.semel.ports.proxy)
-      connection.inbox.withValue { $0.isCounting = true }
-      try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-      try await connection.closedByPeer(within: .seconds(200))
-      #expect(connection.inbox.value.total > Self.gibibyte)
+      if wires.hasHTTP2Client {
+        let curl = try ManagedProcess([
+          "curl", "--silent", "--http2", "--cacert", certificates.authority, "--output", "/dev/null",
+          "--write-out",
+          "%{http_version} %{size_download}", "https://localhost:\(listener)/open",
+        ])
+        #expect(try await curl.exit(within: .seconds(200)) == .code(0))
+        #expect(curl.output == "2 \(Self.gibibyte)")
+      } else {
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
+        connection.inbox.withValue { $0.isCounting = true }
+        try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        try await connection.closedByPeer(within: .seconds(200))
+        #expect(connection.inbox.value.total > Self.gibibyte)
+      }
+      if wires.backend == "auto" { #expect(rig.backend.requests.map { $0["X-Protocol"] } == ["HTTP/2.0"]) }
       let memory = try rig.semel.memory("VmHWM")
-      #expect(memory < Self.mostMemory)
+      #expect(memory < Self.maxMemory)
+    }
+    if let http2 = wires.backend {
+      var backend = try await SecureBackend()
+      backend.http2 = http2
+      try await backend.run(nil, configuration, within: .seconds(240), body)
+    } else {
+      try await Rig.run(configuration, within: .seconds(240), body)
     }
   }
 
@@ -35,7 +79,7 @@ struct StreamingTests {
       #expect(try await connection.response(to: "PUT", within: .seconds(100)).status == 201)
       #expect(rig.backend.requests.map(\.bodyLength) == [Self.gibibyte])
       let memory = try rig.semel.memory("VmHWM")
-      #expect(memory < Self.mostMemory)
+      #expect(memory < Self.maxMemory)
     }
   }
 
@@ -47,7 +91,7 @@ struct StreamingTests {
       try await connection.send("GET /open HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
       #expect(try await rig.backend.stalled() < 256 << 20)
       let memory = try rig.semel.memory("VmHWM")
-      #expect(memory < Self.mostMemory)
+      #expect(memory < Self.maxMemory)
       connection.inbox.withValue { $0.isCounting = true }
       try await connection.setReading(true)
       try await connection.closedByPeer(within: .seconds(40))
@@ -64,7 +108,7 @@ struct StreamingTests {
       try await connection.closedByPeer(within: .seconds(40))
       #expect(connection.inbox.value.total > 256 << 20)
       let memory = try rig.semel.memory("VmHWM")
-      #expect(memory < Self.mostMemory)
+      #expect(memory < Self.maxMemory)
       #expect(try await rig.order("k").problem?.code == "response_not_kept")
     }
   }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Transport
@@ -86,6 +87,31 @@ struct TLSRecordTests {
       #expect(records.isMidRecord == !cut.isMultiple(of: Self.record.count), "\(cut)")
       bytes[cut...].withUnsafeBytes { records.take($0) }
       #expect(!records.isMidRecord)
+    }
+  }
+
+  @Test func `any records of TLS, cut anywhere, end where they say`() {
+    var dice = SeededGenerator(seed: 1)
+    for _ in 0..<2000 {
+      var bytes: [UInt8] = []
+      var ends: Set<Int> = [0]
+      for _ in 0..<Int.random(in: 1...8, using: &dice) {
+        let length = Bool.random(using: &dice) ? 0 : Int.random(in: 0...700, using: &dice)
+        bytes += [UInt8.random(in: 20...24, using: &dice), 3, 3, UInt8(length >> 8), UInt8(length & 0xFF)]
+        bytes += (0..<length).map { _ in UInt8.random(in: 0...255, using: &dice) }
+        ends.insert(bytes.count)
+      }
+      let records = TLSRecords()
+      var at = 0
+      while at < bytes.count {
+        let end = min(bytes.count, at + Int.random(in: 1...900, using: &dice))
+        bytes[at..<end].withUnsafeBytes { records.take($0) }
+        at = end
+        guard records.isMidRecord == !ends.contains(at) else {
+          Issue.record("cut at \(at) of \(bytes)")
+          return
+        }
+      }
     }
   }
 

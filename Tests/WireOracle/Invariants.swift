@@ -30,7 +30,7 @@ package enum Invariants {
   }
 
   /// The lines that are sent on are read back as the same fields, less those of one hop.
-  private static func forwardingFault(_ head: MessageHead) -> String? {
+  package static func forwardingFault(_ head: MessageHead) -> String? {
     var output = ByteBuffer(string: "GET / HTTP/1.0\r\n")
     head.copyFields(into: &output, omitting: .length)
     output.writeString("\r\n")

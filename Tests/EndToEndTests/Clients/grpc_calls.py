@@ -1,5 +1,7 @@
-"""Calls grpc_server in all the ways of gRPC and prints what came of it, as JSON. Arguments: the port, the service, and,
-for one call alone, its key or an empty text."""
+"""Calls grpc_server in all the ways of gRPC and prints what came of it, as JSON.
+
+Arguments: the port (for TLS port:CA), the service, and, for one call alone, its key or an empty text.
+"""
 
 import json
 import queue
@@ -8,7 +10,12 @@ import sys
 import grpc
 
 PATIENCE = 15
-channel = grpc.insecure_channel(f"127.0.0.1:{sys.argv[1]}")
+port, *authority = sys.argv[1].split(":")
+if authority:
+    trusted = grpc.ssl_channel_credentials(open(authority[0], "rb").read())
+    channel = grpc.secure_channel(f"localhost:{port}", trusted)
+else:
+    channel = grpc.insecure_channel(f"127.0.0.1:{port}")
 
 
 def path(name):
@@ -57,6 +64,10 @@ else:
     report["sum"] = int(channel.stream_unary(path("Sum"))((b"%d" % n for n in range(100)), timeout=PATIENCE))
     replies, calls = chat(["one", "two", "three"])
     report["chat"], report["chat_end"] = replies, [reply.decode() for reply in calls]
+    replies, calls = chat(["one"], "Hold")
+    calls.cancel()
+    report["cancel"] = replies + [calls.code().name]
+    report["deadline"] = failure(lambda: channel.unary_unary(path("Sleep"))(b"", timeout=1))
     replies, calls = chat(["one"], "Leave")
     report["leave"] = [replies, failure(lambda: list(calls))]
 print(json.dumps(report))

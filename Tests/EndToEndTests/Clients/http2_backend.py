@@ -3,7 +3,7 @@
 Arguments: the port, for TLS a certificate and its key, and what it says of itself: "streams=N" for how many it takes at
 once, "window=N" for how much of a body; with "mean=1" it never takes more than the first 65,535 bytes of all bodies.
 Prints "ready", a line "connection N" for each connection, for each request that
-came whole "ran METHOD PATH KEY BYTES", "reset PATH CODE" for each that was given up, "said PATH" for what nobody asked
+came whole "ran METHOD PATH KEY BYTES", "reset PATH CODE" for each that was given up, "sent PATH" for what nobody asked
 for, and "pinged N".
 """
 
@@ -23,7 +23,7 @@ lock = threading.Lock()
 count = {"connections": 0, "requests": 0}
 
 
-def say(text):
+def report(text):
     with lock:
         print(text, flush=True)
 
@@ -33,13 +33,13 @@ class Connection:
         with lock:
             count["connections"] += 1
         self.number = count["connections"]
-        say(f"connection {self.number}")
+        report(f"connection {self.number}")
         self.socket = peer
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
         self.requests, self.closed, self.silent = {}, False, False
-        self.h2.local_settings = h2.settings.Settings(client=False, initial_values=said)
+        self.h2.local_settings = h2.settings.Settings(client=False, initial_values=announced)
         self.h2.initiate_connection()
-        if said.get(WINDOW) and "mean" not in options:
+        if announced.get(WINDOW) and "mean" not in options:
             self.h2.increment_flow_control_window(1 << 30)
         self.flush()
 
@@ -59,7 +59,7 @@ class Connection:
             pass
         finally:
             self.socket.close()
-            say(f"closed {self.number}")
+            report(f"closed {self.number}")
 
     def take(self, event):
         match event:
@@ -71,13 +71,13 @@ class Connection:
                     early(event.stream_id)
             case h2.events.DataReceived():
                 self.requests[event.stream_id]["body"] += event.data
-                if WINDOW not in said and "mean" not in options:
+                if WINDOW not in announced and "mean" not in options:
                     self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             case h2.events.StreamReset():
                 path = self.requests[event.stream_id]["fields"][":path"]
-                say(f"reset {path} {event.error_code}")
+                report(f"reset {path} {event.error_code}")
             case h2.events.PingReceived():
-                say(f"pinged {self.number}")
+                report(f"pinged {self.number}")
             case h2.events.TrailersReceived():
                 self.requests[event.stream_id]["trailers"] = dict(event.headers)
             case h2.events.StreamEnded():
@@ -86,7 +86,7 @@ class Connection:
                 with lock:
                     count["requests"] += 1
                     request["number"] = count["requests"]
-                say(f"ran {fields[':method']} {fields[':path']} {fields.get('idempotency-key', '-')} "
+                report(f"ran {fields[':method']} {fields[':path']} {fields.get('idempotency-key', '-')} "
                     f"{len(request['body'])}")
                 name = fields[":path"].split("/")[-1].split("?")[0]
                 getattr(self, "do_" + name, self.do_order)(event.stream_id, request)
@@ -101,7 +101,13 @@ class Connection:
         self.h2.send_data(stream, b"" if request["fields"][":method"] == "HEAD" else body, end_stream=True)
 
     def do_silent(self, stream, request):
-        """From here on not a word is said on this connection, though all is read."""
+        """From here on nothing is sent on this connection, though all is read."""
+        self.silent = True
+
+    def do_fading(self, stream, request):
+        """Begins a response, and falls silent."""
+        self.do_begun(stream, request)
+        self.flush()
         self.silent = True
 
     def do_slow(self, stream, request):
@@ -112,10 +118,10 @@ class Connection:
         """A whole response to nobody, 0.3 s after the connection has become idle."""
         block = self.h2.encoder.encode([(":status", "200"), ("content-length", "15")])
         head = len(block).to_bytes(3, "big") + b"\x01\x04" + target.to_bytes(4, "big") + block
-        body = b"\x00\x00\x0f\x00\x01" + target.to_bytes(4, "big") + b"said to nobody!"
+        body = b"\x00\x00\x0f\x00\x01" + target.to_bytes(4, "big") + b"sent to nobody!"
         time.sleep(0.3)
         self.socket.sendall(head + body)
-        say(f"said {path}")
+        report(f"sent {path}")
 
     def do_late(self, stream, request):
         """On the stream that has ended."""
@@ -163,6 +169,26 @@ class Connection:
         self.h2.send_data(stream, b"body")
         self.h2.send_headers(stream, [("x-sum", str(request["number"]))], end_stream=True)
 
+    def do_filtered(self, stream, request):
+        """Trailers that nobody may get."""
+        self.head(stream, 200)
+        self.h2.send_data(stream, b"body")
+        self.frame(stream, 5, ("x-sum", str(request["number"])), ("set-cookie", "a=b"), ("content-length", "4"),
+                   ("idempotency-status", "executed"), ("idempotent-replayed", "true"), ("age", "7"))
+
+    def do_control(self, stream, request):
+        """A control byte in a trailer."""
+        self.head(stream, 200)
+        self.h2.send_data(stream, b"body")
+        self.frame(stream, 5, ("x-sum", "a\x01b"))
+
+    def frame(self, stream, flags, *fields):
+        """A frame HEADERS as it is: h2 itself would refuse some fields and take off others."""
+        self.flush()
+        block = self.h2.encoder.encode(fields)
+        self.socket.sendall(
+            len(block).to_bytes(3, "big") + bytes([1, flags]) + stream.to_bytes(4, "big") + block)
+
     def do_open(self, stream, request):
         """Trailers behind a body whose length is not."""
         self.head(stream, 200)
@@ -182,10 +208,8 @@ class Connection:
         self.do_refused(stream, request)
 
     def do_malformed(self, stream, request):
-        """A field that HTTP/2 does not have; h2 itself would take it off."""
-        self.flush()
-        block = self.h2.encoder.encode([(":status", "200"), ("connection", "close")])
-        self.socket.sendall(len(block).to_bytes(3, "big") + b"\x01\x05" + stream.to_bytes(4, "big") + block)
+        """A field that HTTP/2 does not have."""
+        self.frame(stream, 5, (":status", "200"), ("connection", "close"))
 
     def do_cancelled(self, stream, request):
         self.h2.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
@@ -232,6 +256,16 @@ class Connection:
         self.head(stream, 200, ("content-length", "2"))
         self.h2.send_data(stream, b"ok", end_stream=True)
 
+    def do_endless(self, stream, request):
+        """Interim responses, of which no client wants so many."""
+        for _ in range(200):
+            for _ in range(100):
+                self.head(stream, 103, ("link", f"</{'a' * 900}.css>"))
+            self.flush()
+        report("hinted")
+        self.head(stream, 200, ("content-length", "2"))
+        self.h2.send_data(stream, b"ok", end_stream=True)
+
     def early_early(self, stream):
         """Sends the whole response while the request is still arriving."""
         self.head(stream, 200, ("content-type", "text/plain"))
@@ -242,7 +276,7 @@ class Connection:
 
     def early_stuck(self, stream):
         """Reads nothing of its connection for a while."""
-        say("stuck")
+        report("stuck")
         time.sleep(6)
 
     def early_measured(self, stream):
@@ -277,14 +311,14 @@ def serve(peer):
 STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
 WINDOW = h2.settings.SettingCodes.INITIAL_WINDOW_SIZE
 options = dict(word.split("=") for word in sys.argv[1:] if "=" in word)
-said = {code: int(options[name]) for name, code in [("streams", STREAMS), ("window", WINDOW)] if name in options}
+announced = {code: int(options[name]) for name, code in [("streams", STREAMS), ("window", WINDOW)] if name in options}
 context = None
 if len(sys.argv) > 3:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(sys.argv[2], sys.argv[3])
     context.set_alpn_protocols(["h2"])
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=256)
-say("ready")
+report("ready")
 while True:
     peer, _ = listener.accept()
     threading.Thread(target=serve, args=[peer], daemon=True).start()

@@ -165,6 +165,11 @@ class Client:
         self.h2.reset_stream(number, 8)
         self.flush()
 
+    def nameless(self, number, fields):
+        """A request one of whose fields has an empty name."""
+        block = self.h2.encoder.encode([tuple(field) for field in fields]) + b"\x00\x00\x01y"
+        self.raw(len(block).to_bytes(3, "big") + b"\x01\x05" + struct.pack(">I", number) + block)
+
     def half_close(self):
         """Sends nothing more, and reads on."""
         self.is_silent = True
@@ -199,7 +204,7 @@ class Client:
     def hold(self, number):
         self.held.add(number)
 
-    def say(self, text):
+    def note(self, text):
         print(text, flush=True)
 
     def head(self, number):

@@ -1,14 +1,19 @@
-"""A WebSocket client of websocket_server, which prints its findings as JSON. Arguments: a URL, and a task's name."""
+"""A WebSocket client of websocket_server, which prints its findings as JSON.
+
+Arguments: a URL, a task's name, and for wss: the certificate of the authority.
+"""
 
 import json
 import os
+import ssl
 import sys
 
 import websockets.exceptions
 from websockets.sync.client import connect
 
 PATIENCE = 15
-url, task = sys.argv[1:]
+url, task, *authority = sys.argv[1:]
+context = ssl.create_default_context(cafile=authority[0]) if authority else None
 
 
 def ending(connection):
@@ -69,5 +74,6 @@ def refused():
 if task == "refused":
     print(json.dumps(refused()))
 else:
-    with connect(url, open_timeout=PATIENCE, max_size=None, compression=None, ping_interval=None, proxy=None) as opened:
+    with connect(url, open_timeout=PATIENCE, max_size=None, compression=None, ping_interval=None, proxy=None,
+                 ssl=context) as opened:
         print(json.dumps(globals()[task](opened)))

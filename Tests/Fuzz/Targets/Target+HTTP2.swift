@@ -3,7 +3,8 @@ import Wire
 import WireOracle
 
 extension Target {
-  /// The fields of a request of HTTP/2, one a line as `name: value`: an accepted head can be sent on as HTTP/1.1.
+  /// The fields of a request or a response of HTTP/2, one a line as `name: value`: an accepted head can be sent on as
+  /// HTTP/1.1.
   static func http2Fault(in bytes: [UInt8]) -> String? {
     let fields = bytes.split(separator: 0x0A).map { line in
       // The first colon may be that of a pseudo-header field.
@@ -20,8 +21,27 @@ extension Target {
       guard isEnd, (try? body.end()) == nil else { continue }
       return "a request without a body waits for one"
     }
-    guard let trailers = try? HTTP2Trailers.lines(fields) else { return nil }
-    let text = String(buffer: trailers)
+    return responseFault(in: fields) ?? trailersFault(in: try? HTTP2Trailers.lines(fields))
+      ?? trailersFault(in: try? HTTP2Trailers.responseLines(fields, limits: HeadLimits()))
+  }
+
+  private static func responseFault(in fields: [(name: String, value: String)]) -> String? {
+    for method in [MessageHead.Method.get, .head, .connect] {
+      for isEnd in [false, true] {
+        guard
+          let response = try? ResponseHead(http2: fields, isEnd: isEnd, method: method, limits: HeadLimits())
+        else { continue }
+        if let fault = Invariants.forwardingFault(response.head) { return fault }
+        if response.head.status == 101 || isEnd && response.head.status < 200 {
+          return "a response that HTTP/2 does not have: \(response.head.status)"
+        }
+      }
+    }
+    return nil
+  }
+
+  private static func trailersFault(in lines: ByteBuffer?) -> String? {
+    let text = lines.map { String(buffer: $0) } ?? ""
     return text.isEmpty || text.hasSuffix("\r\n") ? nil : "trailers without an end: \(text)"
   }
 }

@@ -1,0 +1,81 @@
+import Idempotency
+import Platform
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// The count of open records, which nodes on one Redis share, and the pace of the walk that makes it.
+@Suite(.timeLimit(.minutes(1)))
+struct OpenRecordBoardTests {
+  @Test func `one node has the turn to count until it expires`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      let sibling = node.sibling()
+      defer { sibling.close() }
+      let board = RedisOpenRecordBoard(node.store.store)
+      let other = RedisOpenRecordBoard(sibling.store.store)
+      let (own, others) = (OwnerToken.random(), OwnerToken.random())
+      #expect(try await board.takeTurn(own, for: .seconds(60)))
+      #expect(try await !other.takeTurn(others, for: .seconds(60)))
+      // Its owner keeps it for as long as the count takes.
+      let extended = ContinuousClock.now
+      #expect(try await board.takeTurn(own, for: 300))
+      while try await !other.takeTurn(others, for: .seconds(60)) {
+        try await Task.sleep(for: .milliseconds(10))
+      }
+      #expect(ContinuousClock.now - extended >= .milliseconds(290))
+      #expect(try await !board.takeTurn(own, for: .seconds(60)))
+    }
+  }
+
+  @Test func `a count is every node's until it expires`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      let sibling = node.sibling()
+      defer { sibling.close() }
+      let board = RedisOpenRecordBoard(node.store.store)
+      let other = RedisOpenRecordBoard(sibling.store.store)
+      #expect(try await other.lastCount() == nil)
+      try await board.post("1 2 3", for: .seconds(60))
+      #expect(try await other.lastCount() == "1 2 3")
+      try await board.post("4 5 6", for: 100)
+      while try await other.lastCount() != nil { try await Task.sleep(for: .milliseconds(10)) }
+    }
+  }
+
+  @Test func `a walk pauses for ten times as long as its last step took, and at most 200 ms`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      let nodes = node.store.store.nodes
+      func pause(after milliseconds: Int64) async -> Duration {
+        await node.store.context.run {
+          let began = ContinuousClock.now
+          nodes.walkStepped(nanoseconds: milliseconds * 1_000_000)
+          await nodes.paceWalk()
+          nodes.walkStepped(nanoseconds: 0)
+          return ContinuousClock.now - began
+        }
+      }
+      #expect(await pause(after: 5) >= .milliseconds(50))
+      let longest = await pause(after: 60_000)
+      #expect(longest >= .milliseconds(200) && longest < .seconds(10))
+    }
+  }
+
+  @Test func `walks of one node take turns`() async throws {
+    try await RedisNode.run(.on(try await SharedRedis.server)) { node in
+      let nodes = node.store.store.nodes
+      let began = await withTaskGroup(of: ContinuousClock.Instant.self) { group in
+        for _ in 0..<3 {
+          group.addTask {
+            await node.store.context.run {
+              await nodes.paceWalk()
+              return ContinuousClock.now
+            }
+          }
+        }
+        return await group.reduce(into: []) { $0.append($1) }.sorted()
+      }
+      // None has said yet how long its step took.
+      for (first, next) in zip(began, began.dropFirst()) { #expect(next - first >= .milliseconds(190)) }
+    }
+  }
+}

@@ -54,6 +54,55 @@ struct StoreCommandTests {
     }
   }
 
+  @Test func `a copy that is put back tells that newer keys are forgotten, and counts attempts anew`()
+    async throws
+  {
+    try await Rig.run { rig in
+      let directory = TemporaryDirectory()
+      let (file, copy) = (directory.file("semel.yaml"), directory.file("copy.db"))
+      try rig.writeConfiguration(to: file)
+      rig.backend.on("/v1/busy", inTurn: [Reply(503), Reply(201)])
+      expectExecuted(try await rig.order("before"))
+      #expect(try await rig.order("busy", path: "/v1/busy").status == 503)
+      _ = try await rig.command(["store", "backup", file, copy])
+      #expect(!FileManager.default.fileExists(atPath: copy + "-wal"))
+      expectExecuted(try await rig.order("after"))
+      let ports = SemelProcess.Ports()
+      let start = { (members: [String: String]) in
+        var changed = rig.configuration
+        changed.storeMembers = members
+        return changed.text(ports: ports, backend: rig.backend.port, storePath: copy, redis: nil)
+      }
+      // It is refused, and so again, until somebody has accepted what it lacks.
+      for _ in 0..<2 {
+        try start(["require_durable": "true"]).write(toFile: file, atomically: true, encoding: .utf8)
+        let refused = try ManagedProcess([SemelProcess.binary, "run", file])
+        #expect(try await refused.exit() == .code(1))
+        #expect(refused.errors.contains("in which newer keys are missing"), "\(refused.errors)")
+      }
+      let restored = try await SemelProcess(ports: ports, configuration: start([:]))
+      let line = try await restored.process.line(containing: "the file is a copy of 20")
+      #expect(line.contains(#""level":"critical""#), "\(line)")
+      #expect(try await restored.counter("semel_store_losses_total") == 1)
+      expectReplayed(try await rig.order("before", at: restored), 201)
+      // It ran before as attempt 1, by an owner that a backend fences off by this number.
+      expectExecuted(try await rig.order("after", at: restored))
+      expectExecuted(try await rig.order("busy", path: "/v1/busy", at: restored))
+      #expect(rig.backend.requests.suffix(2).map(\.attempt) == ["1000000001", "1000000002"])
+      try await restored.kill()
+      try await restored.start()
+      expectExecuted(try await rig.order("later", at: restored))
+      #expect(rig.backend.requests.last?.attempt == "1000000001")
+      #expect(!restored.process.output.contains("is a copy of"))
+      #expect(try await restored.counter("semel_store_losses_total") == 0)
+      try await restored.kill()
+      try start(["require_durable": "true"]).write(toFile: file, atomically: true, encoding: .utf8)
+      let accepted = try await SemelProcess(ports: ports, configuration: start(["require_durable": "true"]))
+      expectReplayed(try await rig.order("after", at: accepted), 201)
+      try await accepted.kill()
+    }
+  }
+
   @Test func `a store that is no file of Semel is refused`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       let directory = TemporaryDirectory()

@@ -51,7 +51,7 @@ extension Metrics {
         MetricFigure(.storeFile, figures.freeBytes, ("part", "free")),
         MetricFigure(.storeFile, figures.logBytes, ("part", "log")),
         MetricFigure(.storeExpiryHeld, figures.isExpiryHeld ? 1 : 0),
-        MetricFigure(.storeDoubts, 0), MetricFigure(.storeLosses, 0),
+        MetricFigure(.storeDoubts, 0), MetricFigure(.storeLosses, figures.losses),
       ]
     }
   }

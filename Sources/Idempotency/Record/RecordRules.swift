@@ -11,23 +11,26 @@ public enum RecordRules {
   ///
   /// A store that may receive delayed copies of a command refuses, as late, the claim of an owner that has released the
   /// record or whose record was forgotten: see `RedisScript.claimSource`.
+  ///
+  /// - Parameter base: The number above which the attempts of the store's present generation are.
   public static func claim(
-    _ entry: StoredEntry?, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant
+    _ entry: StoredEntry?, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant,
+    base: Int = 0
   ) -> RecordStep<ClaimOutcome> {
     switch present(entry, now: now) {
     case nil:
-      grant(fresh(request, attempt: 1, now: now), request, now: now, requestedAt: requestedAt)
+      grant(fresh(request, attempt: base + 1, now: now), request, now: now, requestedAt: requestedAt)
     case .fence(let attempt, let until, _):
       grant(
-        fresh(request, attempt: attempt + 1, now: now, fencedUntil: until), request, now: now,
+        fresh(request, attempt: following(attempt, base), now: now, fencedUntil: until), request, now: now,
         requestedAt: requestedAt)
     case .record(let record):
-      claim(record, request, now: now, requestedAt: requestedAt)
+      claim(record, request, now: now, requestedAt: requestedAt, base)
     }
   }
 
   private static func claim(
-    _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant
+    _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, requestedAt: BootInstant, _ base: Int
   ) -> RecordStep<ClaimOutcome> {
     if record.owner == request.owner, case .inFlight = record.state {
       var again = record
@@ -42,12 +45,12 @@ public enum RecordRules {
     let standing = record.standing(now: now)
     switch standing {
     case .released:
-      return grant(next(record, request, now: now), request, now: now, requestedAt: requestedAt)
+      return grant(next(record, request, now: now, base), request, now: now, requestedAt: requestedAt)
     case .unknown(let age, _):
       guard let minAge = request.takeOver.minAge(at: requestedAt), age >= minAge else {
         return RecordStep(.none, .taken(standing))
       }
-      var record = next(record, request, now: now)
+      var record = next(record, request, now: now, base)
       record.followsUnknown = true
       record.onlyRejectedSoFar = false
       return grant(record, request, now: now, requestedAt: requestedAt)
@@ -67,16 +70,22 @@ public enum RecordRules {
   }
 
   /// The record with its next owner.
-  private static func next(_ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant) -> StoredRecord
-  {
+  private static func next(
+    _ record: StoredRecord, _ request: ClaimRequest, now: StoreInstant, _ base: Int
+  ) -> StoredRecord {
     var record = record
     record.state = .inFlight(leaseUntil: now + request.lease)
     record.owner = request.owner
-    record.attempt += 1
+    record.attempt = following(record.attempt, base)
     record.unknownRetention = request.unknownRetention
     record.remember = request.remember
     record.attribution = request.attribution
     return record
+  }
+
+  /// The number of the attempt after another one, which may be of an earlier generation.
+  private static func following(_ attempt: Int, _ base: Int) -> Int {
+    attempt > base ? attempt + 1 : base + (attempt - 1) % Claim.attemptsPerGeneration + 2
   }
 
   private static func grant(

@@ -20,6 +20,7 @@ public enum EmbeddedCopy {
     do {
       let copy = try DatabaseQueue(path: target)
       try source.backup(to: copy)
+      try CopyMark.put(on: copy)
       try copy.close()
       try source.close()
     } catch {
@@ -63,8 +64,8 @@ public enum EmbeddedCopy {
 
 /// The number of records in the embedded store's file by their states, and its size.
 public struct EmbeddedStatistics: Sendable {
-  /// The records of each state, in the order of a record's life. A lease that has lapsed counts as unknown, and a record
-  /// that has ended and waits to be swept as `ended`.
+  /// The records of each state, in the order of a record's life. A lease that has lapsed counts as unknown, and a
+  /// record that has ended and waits to be swept as `ended`.
   public let states: [(name: String, count: Int)]
   /// The bytes of all recorded responses.
   public let responseBytes: Int

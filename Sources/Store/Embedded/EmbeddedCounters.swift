@@ -9,6 +9,7 @@ final class EmbeddedCounters: Sendable {
   let databaseBytes = Atomic<Int>(0)
   let logBytes = Atomic<Int>(0)
   let freeBytes = Atomic<Int>(0)
+  let losses = Atomic<Int>(0)
   let isExpiryHeld = Atomic<Bool>(false)
   let isAvailable = Atomic<Bool>(true)
 }
@@ -25,6 +26,8 @@ public struct EmbeddedFigures: Equatable, Sendable {
   public let sweepFailures: Int
   /// The number of indexes that were rebuilt.
   public let indexRepairs: Int
+  /// The number of starts of this process on a copy in which keys may be missing.
+  public let losses: Int
   /// Whether expiry is held back because the clock is in doubt.
   public let isExpiryHeld: Bool
   /// Whether the database is still where it was opened.
@@ -36,6 +39,7 @@ public struct EmbeddedFigures: Equatable, Sendable {
     freeBytes = counters.freeBytes.load(ordering: .relaxed)
     sweepFailures = counters.sweepFailures.load(ordering: .relaxed)
     indexRepairs = counters.indexRepairs.load(ordering: .relaxed)
+    losses = counters.losses.load(ordering: .relaxed)
     isExpiryHeld = counters.isExpiryHeld.load(ordering: .relaxed)
     isAvailable = counters.isAvailable.load(ordering: .relaxed)
   }

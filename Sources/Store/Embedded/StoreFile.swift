@@ -22,14 +22,20 @@ enum StoreFile {
     let clock: StoreClock
     /// Advice for the operator; `nil` if there is none.
     let warning: String?
+    let mark: CopyMark.Found
   }
 
   /// Opens the file, and moves back times that were written while the clock was ahead.
-  static func opened(_ path: String, isWallTrusted: Bool) throws(EmbeddedStoreError) -> Opened {
+  ///
+  /// - Parameter refusesCopy: Whether a copy of another file that has not run yet is refused.
+  static func opened(
+    _ path: String, isWallTrusted: Bool, refusesCopy: Bool = false
+  ) throws(EmbeddedStoreError) -> Opened {
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
       return try queue.writeWithoutTransaction { database in
         try prepare(database, path: path)
+        let mark = try CopyMark.take(from: database, path: path, refusesCopy: refusesCopy)
         let warning = try FileSpace.prepare(database, path: path)
         let clock = StoreClock(history: try history(database), isWallTrusted: isWallTrusted)
         if let excess = clock.excess {
@@ -38,7 +44,7 @@ enum StoreFile {
             return .commit
           }
         }
-        return Opened(queue: queue, clock: clock, warning: warning)
+        return Opened(queue: queue, clock: clock, warning: warning, mark: mark)
       }
     } catch let error as EmbeddedStoreError {
       throw error
@@ -111,8 +117,7 @@ enum StoreFile {
       }
     }
     // Files of the first builds lack this table. Those builds ignore it.
-    try database.execute(
-      sql: "CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+    try database.execute(sql: factSchema)
     // The index is missing if a process died while it replaced a damaged one.
     try database.execute(sql: "CREATE INDEX IF NOT EXISTS record_sweep ON record (sweep_at)")
     try add(clockColumns, to: "clock", unless: "high", database)
@@ -130,6 +135,9 @@ enum StoreFile {
       return .commit
     }
   }
+
+  static let factSchema =
+    "CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
   /// The columns that the first builds lack and ignore.
   private static let clockColumns = [

@@ -1,0 +1,61 @@
+import FoundationEssentials
+import GRDB
+import Idempotency
+import Platform
+
+/// The mark of a copy, by which its first start notices that keys may be missing which came after it was made.
+///
+/// It is a fact of the file. The first start takes it away, and begins the next generation, in which the attempt numbers
+/// of new claims begin higher than any before: they fence off owners whose records the copy lacks. A copy that was made
+/// by other means has no mark.
+enum CopyMark {
+  private static let time = "copied_at"
+  private static let generation = "generation"
+  /// As in Redis: attempt numbers have 14 digits at most.
+  private static let maxGeneration = 9999
+
+  /// The file's generation, and the copy that it was until this start.
+  struct Found {
+    var generation: Int
+    /// The time at which the copy was made, in milliseconds since 1970; `nil` if the file has run before.
+    var copiedAt: Int64?
+  }
+
+  /// Marks a copy. One that never ran keeps the mark of the copy that it was made of.
+  static func put(on copy: DatabaseQueue) throws {
+    try copy.writeWithoutTransaction { database in
+      // The copy is one file, whether its owner closed the log or not.
+      try database.execute(sql: "PRAGMA journal_mode = DELETE")
+      try database.execute(sql: StoreFile.factSchema)
+      try database.execute(
+        sql: "INSERT OR IGNORE INTO fact VALUES (?, ?)", arguments: [time, "\(WallClock.milliseconds())"])
+    }
+  }
+
+  /// Reads the generation. Begins the next one if the file is a copy that has not run.
+  ///
+  /// - Parameter refusesCopy: Whether such a file is refused instead, and stays as it is.
+  static func take(from database: Database, path: String, refusesCopy: Bool) throws -> Found {
+    let generation = min(try number(Self.generation, in: database) ?? 0, Int64(maxGeneration))
+    guard let copiedAt = try number(time, in: database) else { return Found(generation: Int(generation)) }
+    guard !refusesCopy else { throw EmbeddedStoreError.copy(path: path, madeAt: copiedAt) }
+    let next = min(generation + 1, Int64(maxGeneration))
+    try database.inTransaction(.immediate) {
+      try database.execute(
+        sql: "INSERT OR REPLACE INTO fact VALUES (?, ?)", arguments: [Self.generation, "\(next)"])
+      try database.execute(sql: "DELETE FROM fact WHERE name = ?", arguments: [time])
+      return .commit
+    }
+    return Found(generation: Int(next), copiedAt: copiedAt)
+  }
+
+  /// The time of a copy as text, in whole seconds of UTC.
+  static func text(_ milliseconds: Int64) -> String {
+    Date(timeIntervalSince1970: Double(milliseconds / 1000)).ISO8601Format()
+  }
+
+  private static func number(_ name: String, in database: Database) throws -> Int64? {
+    try String.fetchOne(database, sql: "SELECT value FROM fact WHERE name = ?", arguments: [name])
+      .flatMap { Int64($0) }
+  }
+}

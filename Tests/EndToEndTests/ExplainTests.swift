@@ -183,6 +183,38 @@ struct ExplainTests {
     #expect(refused.contains("400 key_not_supported"), "\(refused)")
   }
 
+  @Test func `a preflight goes where the request that it announces goes`() async throws {
+    let text = """
+      listen: [{address: 127.0.0.1:8080}]
+      upstreams: {orders: {url: "http://127.0.0.1:9000"}, other: {url: "http://127.0.0.1:9001"}}
+      store: {kind: embedded, path: records.db}
+      routes:
+        - name: create-order
+          match: {methods: [POST], path: /v1/orders}
+          upstream: orders
+          caller: {shared: true}
+          cors: {origins: ["https://shop.example"]}
+      """
+    let preflight = [
+      "OPTIONS", "/v1/orders", "-H", "Origin: https://shop.example", "-H",
+      "Access-Control-Request-Method: POST", "-H", "Access-Control-Request-Headers: idempotency-key",
+    ]
+    let taken = try await explain(preflight, text)
+    for line in [
+      "preflight    it announces POST, which create-order takes", "passed       to orders, 127.0.0.1:9000",
+      "for pages of https://shop.example",
+    ] {
+      #expect(taken.contains(line), "\(line) in \(taken)")
+    }
+    let other = preflight.map { $0.replacing("POST", with: "PUT") }
+    let untaken = try await explain(other, text, ends: .code(1))
+    #expect(untaken.contains("announces PUT, which no route takes"), "\(untaken)")
+    #expect(untaken.contains("404 no_route"), "\(untaken)")
+    // A request with a key is no preflight.
+    let keyed = try await explain(preflight + Self.keyed, text, ends: .code(1))
+    #expect(keyed.contains("404 no_route") && !keyed.contains("preflight"), "\(keyed)")
+  }
+
   @Test func `a key in the body is found, and a body from a file is read`() async throws {
     let directory = TemporaryDirectory()
     try #"{"id":"from-the-body"}"#.write(toFile: directory.file("b"), atomically: true, encoding: .utf8)

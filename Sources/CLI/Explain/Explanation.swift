@@ -39,10 +39,12 @@ struct Explanation {
   }
 
   /// The address of the client: the one that a trusted proxy states, or the connection's own.
-  private func client(of head: MessageHead, from address: String) -> String {
+  private func client(of head: MessageHead, from address: String) -> String? {
     let trusted = settings.trustedProxies
-    guard head.first(.xForwardedFor) != nil, trusted.trusts(IPAddress(address)) else { return address }
-    return trusted.client(in: head)?.text ?? ""
+    guard head.first(.xForwardedFor) != nil, trusted.trusts(IPAddress(address)) else {
+      return address.isEmpty ? nil : address
+    }
+    return trusted.client(in: head)?.text
   }
 
   /// Identifies the request in the steps of `RequestRunner.identify`.
@@ -53,6 +55,7 @@ struct Explanation {
     add(
       "request",
       "\(head.string(head.methodRange)) \(place), host \(host.map { String(buffer: $0.name) } ?? "none")")
+    if try explainPreflight(head, target, host) { return }
     if ReservedPath(head, path: target.path) != nil {
       return add("response", "Semel itself responds: its policy, or the outcome of an earlier request")
     }

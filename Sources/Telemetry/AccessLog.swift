@@ -59,6 +59,8 @@ public struct AccessLog: Sendable {
     if let digest = entry.keyDigest { line.add("key", digest) }
     if let digest = entry.callerDigest { line.add("caller", digest) }
     if let id = entry.recordID { line.add("record", id) }
+    if let items = entry.items { line.add("items", items) }
+    if let ids = entry.itemRecords { line.add("records", ids) }
   }
 
   private func isWanted(_ entry: borrowing AccessLogEntry) -> Bool {

@@ -7,8 +7,8 @@ import Idempotency
 public struct AccessLogEntry: ~Copyable, Sendable {
   /// The name of the route; `nil` if the request matched none.
   public var route: String?
-  /// The row of the metrics that counts the request: the route's, as `Metrics.number(ofRoute:)` returns it, or 0, that of
-  /// the requests without a route.
+  /// The row of the metrics that counts the request: the route's, as `Metrics.number(ofRoute:)` returns it, or 0, that
+  /// of the requests without a route.
   public var routeNumber = 0
   /// The route's path template, such as `/v1/orders/{id}`; `nil` if the route has none. Never the request's own path.
   public var pathTemplate: String?
@@ -45,10 +45,16 @@ public struct AccessLogEntry: ~Copyable, Sendable {
   public var callerDigest: String?
   /// Whether both digests are by the secret of all nodes, as those in records are.
   public var hasSharedDigests = false
-  /// The way in which the outcome of the request's attempt was lost; `nil` if it was not.
+  /// The way in which the outcome of the request's attempt, or of the one that it was refused for, was lost; `nil` if
+  /// none was.
   public var loss: LossCause?
-  /// The record's ID, as sent to the backend, by which an operator finds the record; `nil` if the request has no record.
+  /// The record's ID, as sent to the backend, by which an operator finds the record; `nil` if the request has no
+  /// record.
   public var recordID: String?
+  /// The number of a batch's items; `nil` for any other request.
+  public var items: Int?
+  /// The IDs of the first records of a batch, with commas between them.
+  public var itemRecords: String?
   /// The number of bytes received of the request's body.
   public var requestBytes = 0
   /// The number of bytes sent of the response, including its head.

@@ -8,12 +8,25 @@ struct AttributionTests {
   private func requests(
     _ rig: Rig, _ count: Int, at node: SemelProcess? = nil
   ) async throws -> [[String: String]] {
-    try await (node ?? rig.semel).process.state.until("\(count) requests in the log") {
+    try await entries("request", count, at: node ?? rig.semel)
+  }
+
+  /// The warnings of lost outcomes so far, as soon as there are so many.
+  private func losses(
+    _ rig: Rig, _ count: Int, within span: Duration = .seconds(20)
+  ) async throws -> [[String: String]] {
+    try await entries("the outcome of a request was lost", count, at: rig.semel, within: span)
+  }
+
+  private func entries(
+    _ message: String, _ count: Int, at node: SemelProcess, within span: Duration = .seconds(20)
+  ) async throws -> [[String: String]] {
+    try await node.process.state.until("\(count) lines with \(message)", within: span) {
       state -> [[String: String]]? in
       let entries = state.output.split(separator: UInt8(ascii: "\n")).compactMap {
         (try? JSONSerialization.jsonObject(with: Data($0)) as? [String: Any])
       }
-      let found = entries.filter { $0["message"] as? String == "request" }
+      let found = entries.filter { $0["message"] as? String == message }
       return found.count >= count ? found.map { $0.mapValues { "\($0)" } } : nil
     }
   }
@@ -31,6 +44,108 @@ struct AttributionTests {
       #expect(entries.prefix(3).allSatisfy { $0["record"] == id && $0["route"] == "orders" }, "\(entries)")
       #expect(entries.prefix(3).allSatisfy { $0["path"] == "/v1/**" }, "\(entries)")
       #expect(entries[3]["record"] == nil && entries[3]["path"] == nil, "\(entries)")
+    }
+  }
+
+  /// A refusal before the request is identified, of a request whose head holds its key and its caller.
+  enum EarlyRefusal: String, CaseIterable {
+    case tooLarge = "request_too_large"
+    case timeOut = "request_timeout"
+    case noMemory = "overloaded by memory"
+    case tooMany = "overloaded by number"
+
+    var limits: String {
+      switch self {
+      case .tooLarge: "{max_in_flight: 9}"
+      case .timeOut: "{body_timeout: 300ms}"
+      case .noMemory: "{body_memory: 1MiB}"
+      case .tooMany: "{max_in_flight: 1}"
+      }
+    }
+
+    var code: String { String(rawValue.prefix { $0 != " " }) }
+
+    /// The body of the request that is in flight meanwhile.
+    var otherBody: String { self == .noMemory ? String(repeating: "x", count: 700 << 10) : "{}" }
+
+    func refused(_ rig: Rig) async throws -> ReceivedResponse {
+      switch self {
+      case .tooLarge: return try await rig.order("a", body: String(repeating: "x", count: 2000))
+      case .noMemory: return try await rig.order("a", body: otherBody)
+      case .tooMany: return try await rig.order("a")
+      case .timeOut:
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
+        let fields = Rig.fields(key: "a") + [("Content-Length", "5")]
+        try await connection.send(HTTPClient.request("POST", "/v1/orders", fields))
+        return try await connection.response()
+      }
+    }
+  }
+
+  @Test(arguments: EarlyRefusal.allCases)
+  func `a request that is refused early is attributed as one that runs`(_ refusal: EarlyRefusal) async throws
+  {
+    let route = refusal == .tooLarge ? ["max_request_body": "1KiB"] : [:]
+    let top = ["limits": refusal.limits, "workers": "1"]
+    try await Rig.run(Configuration(top: top, route: route)) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/slow") { _ in Reply(gate: gate) }
+      async let other = rig.order("b", body: refusal.otherBody, caller: "Bearer bob", path: "/v1/slow")
+      try await rig.backend.arrived(1)
+      let refused = try await refusal.refused(rig)
+      #expect(refused.problem?.code == refusal.code)
+      gate.open()
+      expectExecuted(try await other)
+      expectExecuted(try await rig.order("a"))
+      let entries = try await requests(rig, 3)
+      let (early, run) = (try #require(entries.first { $0["reason"] != nil }), entries[2])
+      for member in ["record", "key", "caller", "route", "path"] {
+        #expect(early[member] != nil && early[member] == run[member], "\(member) in \(entries)")
+      }
+      let counted = #"route="orders",reason="\#(refusal.code)""#
+      #expect(try await rig.semel.counter("semel_refusals_total", label: counted) == 1)
+      // The record's trail has it, too.
+      let shown = try await rig.key(["show"] + Rig.selection("a")).output
+      #expect(shown.contains(#""deliveries" : 2"#), "\(shown)")
+    }
+  }
+
+  @Test func `an early refusal names no record of a key that is not in the head, or of an observed route`()
+    async throws
+  {
+    let shadowed = "{name: seen, match: {path: /seen}, caller: {shared: true}, shadow: true}"
+    let bulk =
+      "{name: bulk, match: {path: /bulk}, caller: {shared: true}, "
+      + "batch: {items: /orders, key: /id, results: /results}}"
+    let configuration = Configuration(top: ["limits": "{max_in_flight: 1}"], firstRoutes: [shadowed, bulk])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/slow") { _ in Reply(gate: gate) }
+      async let other = rig.order("b", path: "/v1/slow")
+      try await rig.backend.arrived(1)
+      for (path, key) in [("/seen", "a"), ("/bulk", "a"), ("/v1/orders", nil), ("/v1/orders", "a,b")] {
+        #expect(try await rig.order(key, path: path).status == 503)
+      }
+      gate.open()
+      expectExecuted(try await other)
+      let refused = try await requests(rig, 5).filter { $0["reason"] != nil }
+      #expect(refused.map { $0["route"] } == ["seen", "bulk", "orders", "orders"], "\(refused)")
+      #expect(refused.allSatisfy { $0["record"] == nil && $0["key"] == nil }, "\(refused)")
+    }
+  }
+
+  @Test func `an inquiry names the record that it is about`() async throws {
+    try await Rig.run { rig in
+      expectExecuted(try await rig.order("a"))
+      let question = "/.well-known/idempotency/outcome?method=POST&path=/v1/orders"
+      #expect(try await rig.semel.client.send("GET", question, Rig.fields(key: "a")).status == 200)
+      let entries = try await requests(rig, 2)
+      #expect(entries[1]["outcome"] == "reported")
+      for member in ["record", "key", "route", "path"] {
+        #expect(entries[1][member] != nil && entries[1][member] == entries[0][member], "\(entries)")
+      }
+      let shown = try await rig.key(["show"] + Rig.selection("a")).output
+      #expect(shown.contains(#""deliveries" : 1"#), "\(shown)")
     }
   }
 
@@ -157,6 +272,64 @@ struct AttributionTests {
       expectRefused(try await rig.order("a"), 409, "outcome_unknown", retryable: true)
       let unknown = try await rig.key(["list", "--state", "unknown"]).output
       #expect(unknown.contains(" lease_lapsed ") && unknown.contains(" orders "), "\(unknown)")
+      // Its own process cannot have logged it. The delivery that meets it does, and no later one.
+      expectRefused(try await rig.order("a"), 409, "outcome_unknown", retryable: true)
+      let (found, entries) = (try await losses(rig, 1), try await requests(rig, 2))
+      #expect(found.count == 1 && found[0]["level"] == "warning", "\(found)")
+      #expect(found[0]["cause"] == "lease_lapsed" && found[0]["attempt"] == "1", "\(found)")
+      for member in ["record", "route", "key", "caller"] {
+        #expect(found[0][member] != nil && found[0][member] == entries[0][member], "\(found) \(entries)")
+      }
+      #expect(entries.allSatisfy { $0["cause"] == "lease_lapsed" }, "\(entries)")
+      let lost = try await rig.semel.counter("semel_outcomes_lost_total", label: #"route="orders""#)
+      #expect(lost == 1)
+    }
+  }
+
+  @Test func `the loss of a node that died is logged though no client returns`() async throws {
+    try await Rig.run { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      let connection = try await RawClient(port: rig.semel.ports.proxy)
+      try await connection.send(Rig.orderText("a"))
+      try await rig.backend.arrived(1)
+      let id = try #require(rig.backend.requests[0].requestID)
+      try await rig.semel.kill()
+      gate.open()
+      try await rig.semel.start()
+      // The second walk through the store finds it, 15 s after the first.
+      let found = try await losses(rig, 1, within: .seconds(45))
+      #expect(found[0]["record"] == id && found[0]["cause"] == "lease_lapsed", "\(found)")
+      #expect(found[0]["route"] == "orders" && found[0]["node"] != nil, "\(found)")
+      let label = #"route="orders""#
+      try await rig.semel.counter("semel_outcomes_lost_total", label: label, isAtLeast: 1)
+      // The delivery that comes later knows of it.
+      expectRefused(try await rig.order("a"), 409, "outcome_unknown", retryable: true)
+      #expect(try await requests(rig, 1)[0]["cause"] == "lease_lapsed")
+      #expect(try await losses(rig, 1).count == 1)
+      #expect(try await rig.semel.counter("semel_outcomes_lost_total", label: label) == 1)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a record that only a person can settle counts once when its client returns`(store: StoreKind)
+    async throws
+  {
+    let upstream = ["settle": "100ms"]
+    let retried = "{name: retried, match: {path: /retried}, caller: {shared: true}, on_unknown: retry}"
+    try await Rig.run(Configuration(store: store, upstream: upstream, firstRoutes: [retried])) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      rig.backend.on("/retried") { _ in .unanswered }
+      let returns = { try await rig.semel.counter("semel_unknown_returns_total") }
+      for key in ["a", "b"] {
+        #expect(try await rig.order(key).status == 502)
+        _ = try await rig.order(key) { $0.problem?.retryable == false }
+        for _ in 0..<3 { #expect(try await rig.order(key).status == 409) }
+        #expect(try await rig.order(key, path: "/retried").status == 502)
+        #expect(try await returns() == (key == "a" ? 1 : 2))
+      }
+      _ = try await rig.order("a", path: "/retried")
+      #expect(try await returns() == 2)
     }
   }
 
@@ -166,6 +339,10 @@ struct AttributionTests {
       rig.backend.on("/v1/orders") { _ in .unanswered }
       _ = try await rig.order(nil, body: #"{"orders":[{"id":"a"},{"id":"b"}]}"#)
       let json = try await rig.key(["list", "--state", "unknown", "--json"]).output
+      let entry = try await requests(rig, 1)[0]
+      let records = try #require(entry["records"]).split(separator: ",")
+      #expect(entry["items"] == "2" && records.count == 2 && entry["record"] == nil, "\(entry)")
+      #expect(records.allSatisfy { json.contains($0) }, "\(entry) \(json)")
       let rows = json.split(separator: "\n")
       #expect(rows.count == 2 && rows.allSatisfy { $0.contains(#""route":"orders""#) }, "\(json)")
       #expect(rows.allSatisfy { $0.contains(#""cause":"connection_lost""#) }, "\(json)")
@@ -197,6 +374,114 @@ struct AttributionTests {
       #expect(try await next("running").contains("waits up to 10 s for the response of attempt 1"))
       gate.open()
       _ = try await running.response()
+    }
+  }
+
+  /// The outcome of the next delivery that `semel key show` gives for a record of a route.
+  private func next(_ rig: Rig, _ route: String, _ key: String = "a") async throws -> String {
+    let selection = ["--route", route, "--key", key, "--method", "POST", "--host", "orders.example"]
+    let shown = try await rig.key(["show"] + selection).output
+    return String(try #require(shown.split(separator: "\n").first { $0.contains("next_delivery") }))
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a record tells what the next delivery gets by the rules of its route`(store: StoreKind) async throws {
+    let lookup = "reconcile: {path: '/lookup?request_id={request_id}'}"
+    let routes = [
+      ("reject", "duplicates: reject"), ("retry", "on_unknown: retry"),
+      ("ask", "on_unknown: reconcile, \(lookup)"),
+      ("brief", "retention: 1s, remember: 1h"), ("small", "max_response_body: 1KiB, mismatch_status: 422"),
+      ("seen", "shadow: true"),
+    ].map { "{name: \($0), match: {methods: [POST], path: /\($0)}, caller: {shared: true}, \($1)}" }
+    let configuration = Configuration(store: store, upstream: ["settle": "1h"], firstRoutes: routes)
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/reject") { _ in Reply(gate: gate) }
+      for path in ["/retry", "/ask"] { rig.backend.on(path) { _ in .unanswered } }
+      rig.backend.on("/small") { _ in Reply(201, [], content: .filler(300_000)) }
+      async let running = rig.order("a", path: "/reject")
+      try await rig.backend.arrived(1)
+      for path in ["/retry", "/ask", "/brief", "/small", "/seen"] { _ = try await rig.order("a", path: path) }
+      let mismatch = "; another payload gets 409 payload_mismatch"
+      for (route, text) in [
+        ("reject", "gets 409 in_flight until attempt 1, which runs now, has ended" + mismatch),
+        ("retry", "then runs again as attempt 2, since `on_unknown` is retry" + mismatch),
+        (
+          "ask",
+          "then has the backend queried first: what was applied is replayed, what is absent runs as attempt 2"
+        ),
+        ("small", "gets 409 response_not_kept until 20"),
+        ("small", "; another payload gets 422 payload_mismatch"),
+        (
+          "seen",
+          "is forwarded, since the route has `shadow: true`; without that, it gets the recorded response"
+        ),
+      ] {
+        let line = try await next(rig, route)
+        #expect(line.contains(text), "\(route): \(line)")
+      }
+      // What it says of the others is what they get.
+      expectRefused(try await rig.order("a", path: "/reject"), 409, "in_flight", retryable: true)
+      expectRefused(
+        try await rig.order("a", body: "{}", path: "/reject"), 409, "payload_mismatch", retryable: false)
+      expectRefused(try await rig.order("a", path: "/retry"), 409, "outcome_unknown", retryable: true)
+      expectRefused(
+        try await rig.order("a", body: "{}", path: "/retry"), 409, "payload_mismatch", retryable: false)
+      expectRefused(try await rig.order("a", path: "/small"), 409, "response_not_kept", retryable: false)
+      gate.open()
+      _ = try await running
+      var line = try await next(rig, "brief")
+      while line.contains("recorded response") { line = try await next(rig, "brief") }
+      #expect(line.contains("gets 409 key_expired") && line.contains(mismatch), "\(line)")
+      expectRefused(try await rig.order("a", path: "/brief"), 409, "key_expired", retryable: false)
+      expectRefused(
+        try await rig.order("a", body: "{}", path: "/brief"), 409, "payload_mismatch", retryable: false)
+
+      // The route of the record is not in the configuration any more.
+      let ids = try await rig.key(["list", "--state", "unknown", "--route", "retry", "--json"]).output
+      let record = try #require(try JSONSerialization.jsonObject(with: Data(ids.utf8)) as? [String: Any])
+      try await rig.reload { $0.firstRoutes.remove(at: 1) }
+      let shown = try await rig.key(["show", "--id", "\(record["id"] ?? "")"]).output
+      #expect(
+        shown.contains("unless its route's `on_unknown` is retry or reconcile; another payload"), "\(shown)")
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func `a record tells its fields, its recipe and its deliveries, and an outcome that a person stated`(
+    store: StoreKind
+  ) async throws {
+    let route = ["fingerprint": "{ignore: [/sent_at], explain: true}"]
+    try await Rig.run(Configuration(store: store, upstream: ["settle": "100ms"], route: route)) { rig in
+      rig.backend.on(
+        "/v1/orders", inTurn: [Reply(201, [("X-Order", "7"), ("Content-Type", "text/plain")]), .unanswered])
+      expectExecuted(try await rig.order("a"))
+      expectReplayed(try await rig.order("a"), 201)
+      expectRefused(try await rig.order("a", body: "{}"), 409, "payload_mismatch", retryable: false)
+      _ = try await requests(rig, 3)
+      let real = try await rig.key(["show"] + Rig.selection("a")).output
+      for part in [
+        #""deliveries" : 3"#, #""last_status" : 409"#, #""last_seen" : "20"#,
+        #""recipe" : "1;auto;i=/sent_at""#,
+        #""x-order""#,
+      ] {
+        #expect(real.contains(part), "\(part) in \(real)")
+      }
+      #expect(!real.contains("stated"), "\(real)")
+
+      #expect(try await rig.order("b").status == 502)
+      let applied =
+        ["resolve", "--applied", "--status", "201", "--header", "X-Order: 8"] + Rig.selection("b")
+      let stated = try await rig.key(applied).output
+      #expect(stated.contains(#""stated" : true"#) && stated.contains(#""x-order""#), "\(stated)")
+      #expect(stated.contains(#""recipe" : "1;auto;i=/sent_at""#), "\(stated)")
+      let amended = try await rig.key(["resolve", "--not-applied", "--amend"] + Rig.selection("b")).output
+      #expect(amended.contains(#""stated" : true"#) && amended.contains(#""released""#), "\(amended)")
+      // What runs then is the backend's outcome again.
+      rig.backend.on("/v1/orders") { _ in Reply(201) }
+      expectExecuted(try await rig.order("b"))
+      let run = try await rig.key(["show"] + Rig.selection("b")).output
+      #expect(run.contains(#""attempt" : 2"#) && !run.contains("stated"), "\(run)")
     }
   }
 }

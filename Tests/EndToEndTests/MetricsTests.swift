@@ -61,8 +61,8 @@ struct MetricsTests {
         expectReplayed(try await rig.order("a", path: path), 201)
       }
       // A route has six histograms of 19 to 23 series: of two outcomes, of three parts, and of the time to success.
-      #expect(try await series("route=") <= 6 * 150 + 4)
-      #expect(try await series("route=(none)") == 4)
+      #expect(try await series("route=") <= 6 * 150 + 5)
+      #expect(try await series("route=(none)") == 5)
       #expect(try await series() <= 6 * 150 + 200)
       #expect(try await samples(rig)["semel_body_limit_bytes"] == Double(256 << 20))
     }

@@ -120,9 +120,9 @@ struct RecordStatementTests {
       let bulk = ["resolve", "--not-applied", "--route", "orders", "--older-than"]
       #expect(try await rig.key(bulk + ["1h", "--yes"]).output.contains("nothing to resolve"))
       // Nobody confirms.
-      let asked = try await rig.key(bulk + ["0s"], ends: .code(1))
-      #expect(asked.output.contains("3 unknown outcomes of route orders"), "\(asked.output)")
-      #expect(asked.errors.contains("nothing was changed"))
+      let refused = try await rig.key(bulk + ["0s"], ends: .code(1))
+      #expect(refused.output.contains("3 unknown outcomes of route orders"), "\(refused.output)")
+      #expect(refused.errors.contains("nothing was changed"))
       let done = try await rig.key(bulk + ["0s", "--yes"])
       #expect(done.output.contains("3 resolved"), "\(done.output)")
       let audited = try await rig.semel.process.lines(atLeast: 3) { $0.contains(#""action":"resolve""#) }
@@ -131,6 +131,51 @@ struct RecordStatementTests {
       expectExecuted(try await rig.order("a"))
       expectRefused(
         try await rig.order("d", path: "/other"), 409, "outcome_unknown", retryable: true)
+    }
+  }
+
+  @Test func `of outcomes of different ages only the older ones are resolved`() async throws {
+    try await Rig.run { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      for key in ["old-1", "old-2"] { #expect(try await rig.order(key).status == 502) }
+      let oldest = { () async throws -> Double in
+        let shown = try await rig.key(["show"] + Rig.selection("old-2")).output
+        let line = try #require(shown.split(separator: "\n").first { $0.contains("unknown_for_seconds") })
+        let digits = String(line.filter { $0.isNumber || $0 == "." })
+        return try #require(Double(digits))
+      }
+      while try await oldest() < 3 { try await Task.sleep(for: .milliseconds(100)) }
+      #expect(try await rig.order("new").status == 502)
+      let bulk = ["resolve", "--not-applied", "--route", "orders", "--older-than", "2s", "--yes"]
+      let done = try await rig.key(bulk).output
+      #expect(done.contains("2 unknown outcomes of route orders") && done.contains("2 resolved"), "\(done)")
+      for (key, state) in [("old-1", "released"), ("old-2", "released"), ("new", "unknown")] {
+        let shown = try await rig.key(["show"] + Rig.selection(key)).output
+        #expect(shown.contains(#""state" : "\#(state)""#), "\(shown)")
+      }
+    }
+  }
+
+  @Test func `one command resolves a thousand outcomes at most`() async throws {
+    try await Rig.run(within: .seconds(300)) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for part in 0..<13 {
+          group.addTask { () async throws in
+            for number in 0..<77 { #expect(try await rig.order("\(part)-\(number)").status == 502) }
+          }
+        }
+        try await group.waitForAll()
+      }
+      let bulk = ["resolve", "--not-applied", "--route", "orders", "--older-than", "0s", "--yes"]
+      let first = try await rig.key(bulk).output
+      for line in [
+        "1001 unknown outcomes of route orders", "this command resolves the first 1000\n", "1000 resolved",
+      ] {
+        #expect(first.contains(line), "\(line) in \(first)")
+      }
+      #expect(try await rig.key(bulk).output.contains("1 resolved"))
+      #expect(try await rig.key(bulk).output.contains("nothing to resolve"))
     }
   }
 
@@ -176,14 +221,11 @@ struct RecordStatementTests {
 
   /// Removes the origins from the embedded store's records, as an earlier version has made them.
   private func removeOrigins(_ rig: Rig) async throws {
-    let process = try ManagedProcess([
-      "python3", "-c",
+    try await Python.runInline(
       """
       import sqlite3, sys
       with sqlite3.connect(sys.argv[1]) as database: database.execute("UPDATE record SET origin = NULL")
-      """, try #require(rig.storePath),
-    ])
-    #expect(try await process.exit() == .code(0), "\(process.errors)")
+      """, [try #require(rig.storePath)])
   }
 
   @Test func `outcomes whose records do not name their route are left`() async throws {

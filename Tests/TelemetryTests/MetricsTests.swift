@@ -53,7 +53,7 @@ struct MetricsTests {
       })
   }
 
-  @Test func `begins with four series for each route, and has another once it counts`() async throws {
+  @Test func `begins with five series for each route, and has another once it counts`() async throws {
     let metrics = Metrics(loops: 2)
     for route in 1...6 { _ = metrics.number(ofRoute: "route-\(route)") }
     let start = Self.series(await metrics.page())
@@ -62,7 +62,8 @@ struct MetricsTests {
       route == [
         #"semel_requests_total{route="route-1",outcome="unprotected"}"#,
         #"semel_refusals_total{route="route-1",reason="overloaded"}"#,
-        #"semel_outcomes_lost_total{route="route-1"}"#, #"semel_unprotected_keys_total{route="route-1"}"#,
+        #"semel_outcomes_lost_total{route="route-1"}"#, #"semel_unknown_returns_total{route="route-1"}"#,
+        #"semel_unprotected_keys_total{route="route-1"}"#,
       ])
     // Six routes, and the requests that match none.
     #expect(start.count { $0.contains("route=") } == 7 * route.count)

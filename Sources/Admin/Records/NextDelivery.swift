@@ -13,12 +13,18 @@ extension Standing {
 
   /// The outcome of the next delivery, if the route is in force.
   private func enforcedDelivery(by policy: RoutePolicy?) -> String {
+    guard self != .absent else { return "runs: there is no record" }
+    let mismatch = "another payload gets \(policy.map { "\($0.mismatchStatus) " } ?? "")payload_mismatch"
+    return "\(deliveryOfSamePayload(by: policy)); \(mismatch)"
+  }
+
+  /// The outcome of the next delivery with the payload of the first.
+  private func deliveryOfSamePayload(by policy: RoutePolicy?) -> String {
     switch self {
-    case .absent: "runs: there is no record"
+    case .absent: "runs"
     case .inFlight(_, let attempt): Self.duringRun(attempt, policy)
     case .unknown(let age, let attempt): Self.afterLoss(age, attempt, policy)
-    case .released(let attempt):
-      "runs as attempt \(attempt + 1), if its payload is the same, else gets 409 payload_mismatch"
+    case .released(let attempt): "runs as attempt \(attempt + 1)"
     case .completed(let record): Self.afterEnd(record)
     case .expired: "gets 409 key_expired: the request was completed, and its response is no longer kept"
     }
@@ -52,12 +58,10 @@ extension Standing {
 
   private static func afterEnd(_ record: CompletedRecord) -> String {
     let until = Timestamp.text(milliseconds: record.expiresAt.milliseconds)
-    if case .notKept(let status, _) = record.outcome {
+    if case .statusOnly(let status, _) = record.outcome {
       return "gets 409 response_not_kept until \(until): the response, of status \(status), could not be kept"
     }
-    return
-      "gets the recorded response, \(record.outcome.status), until \(until), if its payload is the same, "
-      + "else gets 409 payload_mismatch"
+    return "gets the recorded response, \(record.outcome.status), until \(until)"
   }
 
   private static func seconds(_ span: Milliseconds) -> String {

@@ -60,10 +60,18 @@ public final class OpenRecordCounter: Service {
   /// expires.
   private static let turn = Milliseconds.seconds(60)
 
+  /// The age from which on a lapsed lease is a loss, in milliseconds: an owner that lives renews it before.
+  private static let minLapse: Milliseconds = 5000
+
+  /// The age from which on a lapse is reported no more: a process that begins does not report all of them again.
+  private static let maxLapse = Milliseconds.seconds(3600)
+
   private let recordAdmin: RecordAdmin
   private let board: (any OpenRecordBoard)?
   private let token = OwnerToken.random()
   private let last = Mutex<(count: RecordCount, at: Int64)?>(nil)
+  /// The beginning of this process's latest walk; `nil` before the first.
+  private let walkedAt = Mutex<ContinuousClock.Instant?>(nil)
 
   /// Creates a counter.
   ///
@@ -102,10 +110,20 @@ public final class OpenRecordCounter: Service {
   /// Makes the count and returns its duration. Calls `goingOn` periodically.
   private func count(goingOn: @Sendable () async -> Void) async -> Duration {
     let startedAt = ContinuousClock.now
-    if let count = try? await recordAdmin.count(goingOn: goingOn), !Task.isCancelled {
+    let lapsed = Self.minLapse..<newLapses(at: startedAt)
+    if let count = try? await recordAdmin.count(lapsed: lapsed, goingOn: goingOn), !Task.isCancelled {
+      walkedAt.withLock { $0 = startedAt }
       last.withLock { $0 = (count, WallClock.milliseconds()) }
     }
     return ContinuousClock.now - startedAt
+  }
+
+  /// The age below which a lapse is none that this process's latest walk has found.
+  private func newLapses(at now: ContinuousClock.Instant) -> Milliseconds {
+    guard let before = walkedAt.withLock({ $0 }) else { return Self.maxLapse }
+    // Records are seen some time after a walk has begun.
+    return min(
+      Self.maxLapse, Milliseconds((now - before).components.seconds * 1000) + Self.minLapse + Self.minLapse)
   }
 
   /// The numbers of the latest count, for the metrics page.

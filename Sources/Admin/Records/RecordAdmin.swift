@@ -31,6 +31,7 @@ public struct RecordAdmin: Sendable {
   /// The name of this process among the nodes of its store.
   let node: String
   private let lastMismatch: @Sendable (RecordID) -> (at: Int64, differs: String)?
+  private let onLapse: @Sendable (RecordView) -> Void
   private let logger: Logger
 
   /// Creates the operations.
@@ -46,12 +47,14 @@ public struct RecordAdmin: Sendable {
   ///   - digests: The digests by which the log shows keys and callers.
   ///   - node: The name of this process among the nodes of its store.
   ///   - lastMismatch: Returns the time and the differing members of the last payload that was refused for a record.
+  ///   - onLapse: Called for a record whose owner's lease has lapsed, at each walk that finds it newly lapsed.
   ///   - logger: The logger of the audit entries.
   public init(
     store: any RecordStore, context: EventLoopContext, invalidations: (any CacheInvalidations)? = nil,
     identityKey: IdentityKey?, routes: @escaping @Sendable () async -> [RoutePolicy],
     onChange: @escaping @Sendable (RecordID, Change) -> Void = { _, _ in },
     lastMismatch: @escaping @Sendable (RecordID) -> (at: Int64, differs: String)? = { _ in nil },
+    onLapse: @escaping @Sendable (RecordView) -> Void = { _ in },
     journal: RequestJournal? = nil, digests: LogDigests = LogDigests(), node: String = "", logger: Logger
   ) {
     self.store = store
@@ -64,6 +67,7 @@ public struct RecordAdmin: Sendable {
     self.digests = digests
     self.node = node
     self.lastMismatch = lastMismatch
+    self.onLapse = onLapse
     self.logger = logger
   }
 
@@ -217,7 +221,7 @@ public struct RecordAdmin: Sendable {
     }
   }
 
-  /// Tells this process of a change that the store has made.
+  /// Reports a change that the store has made to this process's observer.
   func noteChange(of id: RecordID, _ change: Change) { onChange(id, change) }
 
   /// Makes other nodes drop the record from their caches. Returns the warning for the operator if they cannot hear it.
@@ -257,16 +261,24 @@ public struct RecordAdmin: Sendable {
 
   /// Counts the open and the unreadable records and finds the oldest one's age, by state.
   ///
-  /// - Parameter goingOn: Called every ten seconds or so.
-  func count(goingOn: @Sendable () async -> Void) async throws(AdminError) -> RecordCount {
+  /// - Parameters:
+  ///   - lapsed: The ages of lapses that no earlier count has found.
+  ///   - goingOn: Called every ten seconds or so.
+  func count(
+    lapsed: Range<Milliseconds>, goingOn: @Sendable () async -> Void
+  ) async throws(AdminError) -> RecordCount {
     let store = store
+    var lapses = NewLapses(of: lapsed, shadowed: await currentRoutes().filter(\.shadow).map(\.name))
     var count = RecordCount()
     var cursor: String?
     var calledAt = ContinuousClock.now
     repeat {
       let after = cursor
       let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
-      for record in part.records { count.add(record) }
+      for record in part.records {
+        count.add(record)
+        if lapses.take(record) { onLapse(record) }
+      }
       count.add(unreadable: part.unreadable.count)
       if ContinuousClock.now - calledAt > .seconds(10) {
         await goingOn()
@@ -291,5 +303,30 @@ public struct RecordAdmin: Sendable {
       case .unreadable(let reason): throw AdminError(.internalServerError, reason)
       }
     }
+  }
+}
+
+/// The records whose owners' leases have lapsed since an earlier walk through the store.
+private struct NewLapses {
+  /// The most that one walk reports, each of which is a line of the log.
+  private static let max = 1000
+
+  private let ages: Range<Milliseconds>
+  /// Routes whose records are nobody's outcome.
+  private let shadowed: Set<String>
+  private var left = Self.max
+
+  init(of ages: Range<Milliseconds>, shadowed: [String]) {
+    self.ages = ages
+    self.shadowed = Set(shadowed)
+  }
+
+  /// Whether a record is one of them and to be reported.
+  mutating func take(_ record: RecordView) -> Bool {
+    guard left > 0, record.cause == .leaseLapsed, case .unknown(let age, _) = record.standing,
+      ages.contains(age), record.attribution.map({ !shadowed.contains($0.route) }) ?? true
+    else { return false }
+    left -= 1
+    return true
   }
 }

@@ -20,6 +20,8 @@ struct RecordDocument: Encodable {
   var expiresAt: String?
   /// True if the recorded outcome is sealed, so that its size and location cannot be read without the client's key.
   var sealed: Bool?
+  /// The names of the recorded response's fields, in lower case; `nil` if no response was recorded, or they are sealed.
+  var fields: [String]?
   /// The size of the recorded response's body; `nil` if no response was recorded.
   var bodyBytes: Int?
   /// The size of the whole response in the store, where it is compressed or sealed.
@@ -35,6 +37,10 @@ struct RecordDocument: Encodable {
   var node: String?
   /// The way in which the outcome was lost.
   var cause: String?
+  /// True if an operator has stated the outcome of the latest attempt, so that it is none that the backend gave.
+  var stated: Bool?
+  /// The recipe of the payload's fingerprint, as `semel explain` shows it.
+  var recipe: String?
   // The following is known only of requests that this process has seen lately.
   /// The number of requests that have ended.
   var deliveries: Int?
@@ -86,8 +92,10 @@ struct RecordDocument: Encodable {
     expiresAt = Timestamp.text(milliseconds: record.expiresAt.milliseconds)
     storedBytes = record.storedBytes
     switch record.outcome {
-    case .kept(let response): bodyBytes = response.body.readableBytes
-    case .notKept(_, let location): self.location = location
+    case .whole(let response):
+      bodyBytes = response.body.readableBytes
+      fields = response.fieldNames
+    case .statusOnly(_, let location): self.location = location
     case .encoded: sealed = true
     }
   }
@@ -105,6 +113,8 @@ struct RecordDocument: Encodable {
     firstSeen = Timestamp.text(milliseconds: record.firstSeen.milliseconds)
     ageSeconds = record.age.inSeconds
     cause = record.cause?.rawValue
+    if record.isStated { stated = true }
+    recipe = record.recipe
     guard let attribution = record.attribution else { return }
     route = attribution.route
     keyDigest = attribution.keyDigest
@@ -122,4 +132,12 @@ struct RecordListDocument: Encodable {
 
 extension Milliseconds {
   var inSeconds: Double { Double(count) / 1000 }
+}
+
+extension RecordedResponse {
+  /// The names of its fields, each once, in lower case and in order.
+  fileprivate var fieldNames: [String] {
+    let lines = String(buffer: fields).split(separator: "\r\n")
+    return Set(lines.map { $0.prefix { $0 != ":" }.lowercased() }).sorted()
+  }
 }

@@ -10,17 +10,25 @@ public struct RecordView: Sendable, Equatable {
   public var attribution: Attribution?
   /// The way in which the outcome was lost; `nil` if it is not unknown, or the way is not known.
   public var cause: LossCause?
+  /// Whether an operator has stated the outcome of the latest attempt.
+  public var isStated: Bool
+  /// The recipe of the payload's fingerprint, as text; `nil` if this version does not know it.
+  public var recipe: String?
 
-  /// - Parameter isHeld: Whether an owner holds the record by the store's text, so that an unknown outcome means that its
-  ///   lease has lapsed.
+  /// - Parameters:
+  ///   - isHeld: Whether an owner holds the record by the store's text, so that an unknown outcome means that its lease
+  ///     has lapsed.
+  ///   - owner: The record's last owner.
   public init(
     id: RecordID, standing: Standing, firstSeen: StoreInstant, now: StoreInstant,
-    attribution: Attribution? = nil, isHeld: Bool = false
+    attribution: Attribution? = nil, isHeld: Bool = false, owner: OwnerToken, recipe: Recipe?
   ) {
     self.id = id
     self.standing = standing
     self.firstSeen = firstSeen
     self.attribution = attribution
+    isStated = owner.isOfOperator && !isHeld
+    self.recipe = recipe?.plain.text
     age = max(now - firstSeen, 0)
     if case .unknown = standing { cause = isHeld ? .leaseLapsed : attribution?.cause }
   }
@@ -75,8 +83,8 @@ public struct RecordFilter: Sendable, Equatable {
   }
 }
 
-/// A part of what a search has found. A record that existed throughout the search is in at least one part, and may be in
-/// two.
+/// A part of what a search has found. A record that existed throughout the search is in at least one part, and may be
+/// in two.
 public struct FoundRecords: Sendable, Equatable {
   public var ids: [RecordID]
   /// The cursor for the next part; `nil` at the end.

@@ -13,6 +13,6 @@ public enum LossCause: String, Sendable, CaseIterable {
   /// This process ended before the backend had responded.
   case shutdown
   /// The owner's lease has lapsed without a report from the owner: its process died, or could not reach the store.
-  /// Never logged by the owner, and never stored: it follows from the record's state.
+  /// Never logged by the owner, but by whoever meets the lease, and never stored: it follows from the record's state.
   case leaseLapsed = "lease_lapsed"
 }

@@ -135,7 +135,7 @@ extension RequestRunner {
     }
   }
 
-  private func noteCaller(_ caller: Caller) {
+  func noteCaller(_ caller: Caller) {
     delivery.logEntry.hasSharedDigests = environment.digests.isShared
     delivery.logEntry.callerDigest = caller.digestText(by: environment.digests)
   }
@@ -145,15 +145,18 @@ extension RequestRunner {
   /// There are no digests until the secret of all nodes is known, because nobody could find the record by them.
   @inline(never)
   func attribution(of call: KeyedCall) -> Attribution {
-    let (digests, policy) = (environment.digests, call.route.policy)
-    guard digests.isShared else { return Attribution(route: policy.name, node: environment.node) }
+    // A copy of the policy would cost as much as the digests.
+    let route = call.route
+    guard let digests = environment.digests.ofAllNodes else {
+      return Attribution(route: route.policy.name, node: environment.node)
+    }
     // The delivery of a batch has no key of its own.
-    let isNoted = delivery.logEntry.hasSharedDigests && policy.batch == nil
+    let isNoted = delivery.logEntry.hasSharedDigests && route.policy.batch == nil
     let key = isNoted ? delivery.logEntry.keyDigest : nil
     let caller = isNoted ? delivery.logEntry.callerDigest : nil
     return Attribution(
-      route: policy.name, keyDigest: key ?? call.key.digestText(by: digests),
-      callerDigest: caller ?? call.caller.digestText(by: digests), node: environment.node)
+      route: route.policy.name, keyDigest: key ?? digests.text(of: call.key),
+      callerDigest: caller ?? digests.text(of: call.caller), node: environment.node)
   }
 
   /// The subject of a request that no route protects. It is passed through, unless it has a key and such keys are

@@ -25,8 +25,7 @@ extension RequestRunner {
       let inquiry = try OutcomeInquiry(
         head: head, query: target.query, host: host, peer: peer,
         routes: configuration.routes, under: environment.identityKey)
-      delivery.logEntry.route = inquiry.route.policy.name
-      delivery.logEntry.routeNumber = inquiry.route.number
+      note(inquiry)
       return .inquiry(inquiry)
     }
   }
@@ -92,13 +91,13 @@ extension CompletedRecord {
   /// would hand one caller's response to another. The length is left out: a recorded response to HEAD states that of a
   /// body which is not here.
   fileprivate var uncacheable: CompletedRecord {
-    guard case .kept(let response) = outcome else { return self }
+    guard case .whole(let response) = outcome else { return self }
     // The new field comes first, because a trace's stamp must remain the last line.
     var fields = ByteBuffer(staticString: "Cache-Control: no-store\r\n")
     let dropped = FieldNameSet(.cacheControl).union(.length)
     fields.writeImmutableBuffer(response.fields.fieldLines(without: dropped))
     return CompletedRecord(
-      outcome: .kept(
+      outcome: .whole(
         RecordedResponse(
           status: response.status, fields: fields, body: response.body, trailers: response.trailers)),
       recordedAt: recordedAt, expiresAt: expiresAt, remaining: remaining, attempt: attempt)

@@ -11,7 +11,7 @@ extension RequestRunner {
   /// Replay: the client gets the recorded response.
   @inline(never)
   func replay(_ record: CompletedRecord, from source: ReplaySource) {
-    guard case .kept(var response) = record.outcome else {
+    guard case .whole(var response) = record.outcome else {
       preconditionFailure("RequestRunner: a replay of a response that was not kept")
     }
     let origin = TraceStamp.take(from: &response)
@@ -36,6 +36,7 @@ extension RequestRunner {
     delivery.logEntry.refusal = RefusalReason(problem.code)
     delivery.logEntry.failure = FailureCategory(
       problem.code, isDuplicate: delivery.logEntry.isDuplicateRefused)
+    noteSubjectOfRefused()
     noteOriginOfRefused()
     delivery.respond(with: ClientResponse(problem, as: delivery.errorFormat, to: head.method))
     // The client's time ends here; listening for a late response does not count.

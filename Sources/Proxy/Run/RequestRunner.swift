@@ -25,7 +25,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       guard inFlight <= configuration.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
       if let failure = delivery.bodyFailure { throw failure }
       switch try identify(body: delivery.wholeBody) {
-      case .keyed(let call): return try claim(call)
+      case .keyed(let call): return try startClaim(call)
       case .passed(let target, let route, let label): return try passThrough(target, by: route, label)
       case let subject: return continueInTask { () throws(Problem) in try await run(subject) }
       }
@@ -59,6 +59,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     case .keyed(let call):
       try await claimInTask(call)
     case .batch(let batch):
+      noteItems(of: batch)
       try await BatchRun(batch, by: self).run()
     case .incomplete(let limit):
       try await run(try identify(body: try await delivery.collectBody(limit: limit)))
@@ -107,18 +108,18 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   /// Claim: one delivery becomes the record's owner; the others replay, wait, or are refused. A task is made only for
   /// what has to wait: most duplicates get their response by the cache or by the store's first reply.
   @inline(never)
-  private func claim(_ call: KeyedCall) throws(Problem) {
+  private func startClaim(_ call: KeyedCall) throws(Problem) {
     let known = knownAction(of: call, call.fingerprint)
     if let known, respond(by: known, from: .cache) { return finish() }
     try enterQuota(of: call)
-    let request = claimRequest(of: call, owner: worker.newOwner())
+    let request = newClaimRequest(of: call, owner: worker.newOwner())
     if let known {
       return continueInTask { () throws(Problem) in try await carryOut(known, after: request, of: call) }
     }
     try reserveCapture(call)
-    let requestedAt = claimRequested()
+    let requestedAt = noteClaimSent()
     worker.store.startClaim(request) { reply in
-      claimReplied(requestedAt)
+      noteClaimReply(requestedAt)
       let action = decide(on: reply, to: request, of: call)
       if respond(by: action, from: .store) { return finish() }
       continueInTask { () throws(Problem) in try await carryOut(action, after: request, of: call) }
@@ -129,14 +130,15 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   @inline(never)
   private func claimInTask(_ call: KeyedCall) async throws(Problem) {
     try enterQuota(of: call)
-    try await carryOut(nil, after: claimRequest(of: call, owner: worker.newOwner()), of: call)
+    try await carryOut(nil, after: newClaimRequest(of: call, owner: worker.newOwner()), of: call)
   }
 
-  /// Responds if the record has an outcome to replay, or the request is refused. False if the run goes on.
+  /// Responds if the record has an outcome to replay, or the request is refused. False if the run goes on, as it does
+  /// before a refusal for which the store has to be queried once more.
   private func respond(by action: ClaimLifecycle.ClaimedAction, from source: ReplaySource) -> Bool {
     switch action {
     case .replay(let record): replay(record, from: source)
-    case .refuse(let problem): refuse(duplicate(problem))
+    case .refuse(let problem) where problem.code != .outcomeUnknown: refuse(duplicate(problem))
     default: return false
     }
     return true
@@ -150,7 +152,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   ) async throws(Problem) {
     var request = request
     var (action, source) =
-      if let first { (first, ReplaySource.store) } else { try await claimed(request, of: call, mayRun: true) }
+      if let first { (first, ReplaySource.store) } else {
+        try await nextAction(request, of: call, mayRun: true)
+      }
     var wait: DuplicateWait<Store>?
     defer {
       wait?.end()
@@ -169,6 +173,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .compare(let recipe):
         request = request.changed(fingerprint: await fingerprint(of: call, by: recipe))
       case .probe(let attempt):
+        _ = await loss(of: call)
         action = try await reconcile(request, of: call, after: attempt)
         continue
       case .adopt(let claim, let completion):
@@ -180,16 +185,26 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       case .claimAgain: request = request.changed(owner: worker.newOwner())
       case .refuse(let problem), .giveBack(let problem), .giveBackGrant(_, let problem),
         .markGrantUnknown(_, let problem):
-        await undoClaim(action, request)
-        if problem.code == .payloadMismatch { await explain(request, of: call) }
-        throw duplicate(problem)
+        throw await refusal(problem, after: action, request, of: call)
       case .forwardUnprotected(let mayOwn):
         return try await PassThrough(runner: self, label: .unprotected)
           .run(call, without: request, mayOwn: mayOwn)
       }
       // A delivery that has waited reserves room for a response only once it is the owner.
-      (action, source) = try await claimed(request, of: call, mayRun: wait == nil)
+      (action, source) = try await nextAction(request, of: call, mayRun: wait == nil)
     }
+  }
+
+  /// Ends the claim that a refusal leaves behind, and returns the problem that the client gets.
+  @inline(never)
+  private func refusal(
+    _ problem: Problem, after action: ClaimLifecycle.ClaimedAction, _ request: ClaimRequest,
+    of call: KeyedCall
+  ) async -> Problem {
+    await undoClaim(action, request)
+    if problem.code == .payloadMismatch { await explain(request, of: call) }
+    await noteLoss(behind: problem, of: call)
+    return duplicate(problem)
   }
 
   /// Returns the next action and its source: an outcome that this process knows for certain, or else the store's reply
@@ -197,7 +212,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   ///
   /// - Parameter mayRun: Whether room for a response must be certain before the store is queried.
   @inline(never)
-  private func claimed(
+  private func nextAction(
     _ request: ClaimRequest, of call: KeyedCall, mayRun: Bool
   ) async throws(Problem) -> (ClaimLifecycle.ClaimedAction, ReplaySource) {
     if let known = knownAction(of: call, request.fingerprint) { return (known, .cache) }
@@ -282,29 +297,29 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// Claims the record, and decides on the reply.
   func claim(_ request: ClaimRequest, of call: KeyedCall) async -> ClaimLifecycle.ClaimedAction {
-    let requestedAt = claimRequested()
+    let requestedAt = noteClaimSent()
     let reply: ClaimReply
     do throws(StoreError) {
       reply = .success(try await worker.store.claim(request))
     } catch {
       reply = .failure(error)
     }
-    claimReplied(requestedAt)
+    noteClaimReply(requestedAt)
     return decide(on: reply, to: request, of: call)
   }
 
-  func claimRequest(of call: KeyedCall, owner: OwnerToken) -> ClaimRequest {
+  func newClaimRequest(of call: KeyedCall, owner: OwnerToken) -> ClaimRequest {
     call.claimRequest(
       owner: owner, isSealed: environment.sealsResponses, attribution: attribution(of: call))
   }
 
-  func claimRequested() -> NIODeadline {
+  func noteClaimSent() -> NIODeadline {
     let now = NIODeadline.now()
     if delivery.logEntry.trace?.claimAt == nil { delivery.logEntry.trace?.claimAt = now.uptimeNanoseconds }
     return now
   }
 
-  func claimReplied(_ requestedAt: NIODeadline) {
+  func noteClaimReply(_ requestedAt: NIODeadline) {
     delivery.logEntry.claimMicroseconds =
       (delivery.logEntry.claimMicroseconds ?? 0) + microseconds(since: requestedAt)
   }

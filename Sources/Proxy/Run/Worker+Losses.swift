@@ -11,13 +11,13 @@ extension Worker {
     let delivery = lease.delivery
     guard !lease.isLossNoted else { return }
     lease.isLossNoted = true
+    environment.losses.note(lease.claim.id, attempt: lease.claim.attempt)
     metrics.add(.outcomesLost, route: delivery.logEntry.routeNumber)
     delivery.logEntry.loss = cause
-    var line: Logger.Metadata = [
-      "record": "\(lease.claim.id.text)", "route": "\(delivery.logEntry.route ?? "")",
-      "attempt": .stringConvertible(lease.claim.attempt), "cause": "\(cause.rawValue)",
-      "key": "\(delivery.logEntry.keyDigest ?? "")", "caller": "\(delivery.logEntry.callerDigest ?? "")",
-    ]
+    var line = lease.place
+    line["cause"] = "\(cause.rawValue)"
+    line["key"] = "\(delivery.logEntry.keyDigest ?? "")"
+    line["caller"] = "\(delivery.logEntry.callerDigest ?? "")"
     line.merge(more) { _, more in more }
     environment.logger.warning("the outcome of a request was lost", metadata: line)
     delivery.note(.lost)

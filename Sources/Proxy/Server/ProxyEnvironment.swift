@@ -25,6 +25,7 @@ public final class ProxyEnvironment: Sendable {
   let sightings = KeySightings()
   let known: KnownRecords
   let mismatches: MismatchNotes
+  let losses: LossLog
   let captures = CaptureShare()
   let retries = RetryBudgets()
   let reconciler: Reconciler
@@ -36,7 +37,7 @@ public final class ProxyEnvironment: Sendable {
     sealsResponses: Bool = false, digests: LogDigests = LogDigests(), node: String = "",
     known: KnownRecords = KnownRecords(),
     mismatches: MismatchNotes = MismatchNotes(), probe: (any OutcomeProbe)? = nil,
-    journal: RequestJournal? = nil, logger: Logger
+    journal: RequestJournal? = nil, losses: LossLog? = nil, logger: Logger
   ) {
     self.counters = counters
     self.tracer = tracer
@@ -46,6 +47,7 @@ public final class ProxyEnvironment: Sendable {
     self.node = Attribution.nodeName(node)
     self.known = known
     self.mismatches = mismatches
+    self.losses = losses ?? LossLog(logger: logger)
     reconciler = Reconciler(probe)
     self.journal = journal
     self.logger = logger

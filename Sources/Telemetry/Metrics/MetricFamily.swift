@@ -78,6 +78,9 @@ extension MetricFamily {
   public static let clientRetryEnds = MetricFamily(
     .counter, "client_retries_stopped_total",
     "Attempts that Semel would have repeated for the client, and did not, by the reason.", initial: .none)
+  public static let attemptsExhausted = MetricFamily(
+    .counter, "attempts_exhausted_total",
+    "Intents that ended with a response that may be retried, since max_attempts was reached.", initial: .none)
   public static let reconciliations = MetricFamily(
     .counter, "reconciliations_total",
     "Deliveries for which the backend was queried about an unknown outcome, by what it stated.",
@@ -90,6 +93,10 @@ extension MetricFamily {
     initial: .none)
   public static let losses = MetricFamily(
     .counter, "outcomes_lost_total", "Claimed requests that were sent and whose outcome became unknown.")
+  public static let unknownReturns = MetricFamily(
+    .counter, "unknown_returns_total",
+    "Records whose client came back and was refused, since their outcome is unknown and only a person can settle it: each counts once."
+  )
   public static let unprotectedKeys = MetricFamily(
     .counter, "unprotected_keys_total", "Requests with an idempotency key that match no protected route.")
   public static let batchItems = MetricFamily(
@@ -191,7 +198,9 @@ extension MetricFamily {
     "Reasons, as last looked at, for which Redis may lose records or keeps this node from telling others of a change."
   )
   public static let storeLosses = MetricFamily(
-    .counter, "store_losses_total", "Times that Redis came back without the records that it had.")
+    .counter, "store_losses_total",
+    "Times that Redis came back without the records that it had, or the embedded store began as an earlier copy."
+  )
 
   public static let cacheHits = MetricFamily(
     .counter, "cache_hits_total", "Look-ups that found an outcome in the local cache.")
@@ -230,7 +239,7 @@ extension MetricFamily {
   public static let tokensCached = MetricFamily(
     .gauge, "tokens_cached", "Accepted tokens that are known by their digests.")
   public static let keySetFetches = MetricFamily(
-    .counter, "jwks_fetches_total", "Times that the key set of tokens was read or fetched.")
+    .counter, "jwks_fetches_total", "Reads and fetches of the tokens' key set.")
   public static let keySetFailures = MetricFamily(
     .counter, "jwks_fetch_failures_total", "Of these, those that failed: the set before stays in use.")
   public static let keySetKeys = MetricFamily(
@@ -240,7 +249,7 @@ extension MetricFamily {
   public static let upstreamConnects = MetricFamily(
     .counter, "upstream_connects_total", "Connections begun to backends.")
   public static let upstreamSends = MetricFamily(
-    .counter, "upstream_sends_total", "Requests of which the sending to a backend was begun.")
+    .counter, "upstream_sends_total", "Requests that Semel began to send to a backend.")
   public static let upstreamRetries = MetricFamily(
     .counter, "upstream_connect_retries_total", "Connects to backends that were tried again.")
   public static let upstreamStrayCloses = MetricFamily(
@@ -271,8 +280,10 @@ extension MetricFamily {
   /// All of Semel's own families, in the page's order.
   public static let all: [MetricFamily] = [
     build, requests, requestDuration, partDuration, timeToSuccess, refusals, replays, duplicatesPrevented,
-    retries, clientRetries, clientRetryEnds, reconciliations, failures, lateResponses, losses,
-    unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting, bodyBytes, bodyLimit,
+    retries, clientRetries, clientRetryEnds, attemptsExhausted, reconciliations, failures, lateResponses,
+    losses,
+    unknownReturns, unprotectedKeys, batchItems, shadow, requestBytes, responseBytes, inFlight, waiting,
+    bodyBytes, bodyLimit,
     openRecords, oldestRecord, recordsCounted, leasesRenewed, leasesLapsed, claimsLost, supersededOwners,
     keysUnderOtherCaller, storeDuration, storeErrors, storeRoundTrips, storeConnections, storeReconnects,
     storeUp, storeRedirects, storeFailovers, storeWait, storeSuspects, storeNodeReplies, storeNodeSeconds,

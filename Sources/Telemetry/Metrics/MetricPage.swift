@@ -145,6 +145,7 @@ extension Metrics {
     addEnds(route, to: &page, count)
     page.add(.lateResponses, count(.lateResponses), route)
     page.add(.losses, count(.outcomesLost), route)
+    page.add(.unknownReturns, count(.unknownReturns), route)
     page.add(.unprotectedKeys, count(.unprotectedKeys), route)
     page.add(.requestBytes, count(.requestBytes), route)
     page.add(.responseBytes, count(.responseBytes), route)
@@ -160,6 +161,7 @@ extension Metrics {
     for end in RetryEnd.allCases {
       page.add(.clientRetryEnds, count(end.count), route, (RetryEnd.key, end.text))
     }
+    page.add(.attemptsExhausted, count(.attemptsExhausted), route)
     for end in BatchItemEnd.allCases {
       page.add(.batchItems, count(end.count), route, (BatchItemEnd.key, end.text))
     }

@@ -45,6 +45,11 @@ public final class Metrics: Sendable {
     }
   }
 
+  /// Returns the number of a route if it was announced; 0, that of the requests without a route, if it was not.
+  public func knownNumber(ofRoute name: String) -> Int {
+    state.withLock { $0.routes.firstIndex(of: name) ?? 0 }
+  }
+
   /// Adds a source of numbers, which is read each time a page is made.
   public func source(_ figures: @escaping @Sendable () async -> [MetricFigure]) {
     state.withLock { $0.sources.append(figures) }

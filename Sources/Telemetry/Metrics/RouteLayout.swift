@@ -3,10 +3,12 @@ public enum RouteCount: Int, CaseIterable, Sendable {
   case replayFromCache, replayFromStore, replayAfterWait
   case retryAfterUnknown, retryAfterRelease, retryAfterForget
   case failedTransport, failedAuth, failedValidation, failedBackend, failedStore, failedOverload
-  case duplicateRefused, lateResponses, outcomesLost, requestBytes, responseBytes, unprotectedKeys
+  case duplicateRefused, lateResponses, outcomesLost, unknownReturns, requestBytes, responseBytes,
+    unprotectedKeys
   case reconciledApplied, reconciledAbsent, reconciledUnknown
   case clientRetries, clientRetryExhausted, clientRetryLate, clientRetryOverBudget
   case batchItemsExecuted, batchItemsReplayed, batchItemsRefused
+  case attemptsExhausted
 }
 
 /// The position of each number in a route's row of cells.

@@ -42,8 +42,8 @@ struct RedisRecord: Equatable {
 
   /// The flag of a record whose location and response are encoded.
   static let encodedFlag = UInt8(ascii: "x")
-  /// The limit below which the first moment of a completed record is its age at completion: ages are shorter, and clocks
-  /// later than 2001, in milliseconds.
+  /// The limit below which the first moment of a completed record is its age at completion: ages are shorter, and
+  /// clocks later than 2001, in milliseconds.
   private static let minInstant: Int64 = 1_000_000_000_000
   /// The first byte of the attribution, by which that is told from a status.
   static let attributionMark = UInt8(ascii: "@")
@@ -246,12 +246,12 @@ extension RedisRecord {
   func view(_ id: RecordID, now: StoreInstant, standing: Standing? = nil) -> RecordView {
     RecordView(
       id: id, standing: standing ?? self.standing(now: now, response: nil), firstSeen: firstSeen, now: now,
-      attribution: attribution, isHeld: state == .inFlight)
+      attribution: attribution, isHeld: state == .inFlight, owner: owner, recipe: Recipe(text: recipe))
   }
 
   private var outcomeWithoutResponse: Outcome {
     isEncoded
       ? .encoded(EncodedOutcome(status: status, location: location, response: nil))
-      : .notKept(status: status, location: location)
+      : .statusOnly(status: status, location: location)
   }
 }

@@ -1,0 +1,102 @@
+import Idempotency
+import NIOCore
+import Telemetry
+import Wire
+
+/// The attribution of requests that end before they are identified, and of outcomes that were lost with their owner.
+/// None of it is a step of a first run or of a replay.
+extension RequestRunner {
+  /// Notes the route of a request that is refused before it was identified, and, as far as its head holds them, its
+  /// record and the digests of its key and its caller.
+  @inline(never)
+  func noteSubjectOfRefused() {
+    guard delivery.recordID == nil, delivery.logEntry.recordID == nil, delivery.logEntry.would == nil,
+      let (target, host) = try? addressed(), target.form != .authority
+    else { return }
+    if head.method == .options, preflighted(target, host: host) != nil { return }
+    if let path = ReservedPath(head, path: target.path) {
+      _ = try? reserved(path, target, host: host)
+      return
+    }
+    guard
+      let choice = try? configuration.routes.choice(
+        for: head, host: host?.name ?? ByteBuffer(), path: target.path, operation: delivery.operation),
+      let route = choice.route
+    else { return }
+    note(route)
+    guard route.policy.isEnforced, !choice.isUndecided, !choice.isAmbiguous else { return }
+    noteIdentityOfRefused(route, target, host, method: choice.method)
+  }
+
+  private func note(_ route: Route) {
+    delivery.logEntry.route = route.policy.name
+    delivery.logEntry.routeNumber = route.number
+    delivery.logEntry.pathTemplate = route.policy.match.path?.text
+  }
+
+  /// Notes what a protected request's head holds of its identity. The items of a batch have their keys in the body, and
+  /// a token that was not verified names no caller.
+  private func noteIdentityOfRefused(
+    _ route: Route, _ target: RequestTarget, _ host: RequestHost?, method: ByteBuffer
+  ) {
+    guard configuration.accessLog.isEnabled || environment.journal != nil else { return }
+    var key: IdempotencyKey?
+    if route.policy.batch == nil,
+      case .found(let found)? = try? route.policy.key.keyBeforeBody(head: head, query: target.query)
+    {
+      key = found
+      delivery.logEntry.keyDigest = found.digestText(by: environment.digests)
+    }
+    guard let peer = identifiedPeer(isTokenNeeded: route.needsToken),
+      let caller = try? route.policy.caller?.callerBeforeBody(head: head, peer: peer, query: target.query)
+    else { return }
+    noteCaller(caller)
+    guard let key else { return }
+    delivery.recordID = .make(
+      caller: caller, upstream: route.policy.upstream.name, host: host, method: method,
+      place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
+      under: environment.identityKey)
+  }
+
+  /// Notes the earlier request that an inquiry is about. The inquiry is no delivery of it.
+  func note(_ inquiry: OutcomeInquiry) {
+    note(inquiry.route)
+    guard configuration.accessLog.isEnabled else { return }
+    delivery.logEntry.recordID = inquiry.id.text
+    delivery.logEntry.keyDigest = inquiry.key.digestText(by: environment.digests)
+  }
+
+  /// The most records of a batch that one log entry names.
+  private static var maxNamedRecords: Int { 8 }
+
+  /// Notes the number of a batch's items and their first records.
+  @inline(never)
+  func noteItems(of batch: BatchCall) {
+    guard configuration.accessLog.isEnabled else { return }
+    delivery.logEntry.items = batch.places.count
+    delivery.logEntry.itemRecords = batch.calls.prefix(Self.maxNamedRecords).map(\.id.text)
+      .joined(separator: ",")
+  }
+
+  /// The way in which the record's outcome was lost; `nil` if that cannot be read, or the record has changed meanwhile.
+  /// Logs and counts a loss that its owner could not log, since it died.
+  @inline(never)
+  func loss(of call: KeyedCall) async -> (cause: LossCause, attempt: Int)? {
+    guard let view = try? await worker.store.inspect(call.id), let cause = view.cause,
+      case .unknown(_, let attempt) = view.standing
+    else { return nil }
+    if environment.losses.noteLapse(view) { worker.metrics.add(.outcomesLost, route: call.route.number) }
+    return (cause, attempt)
+  }
+
+  /// Notes the loss for which a delivery is refused, and counts the records that only a person can settle.
+  @inline(never)
+  func noteLoss(behind problem: Problem, of call: KeyedCall) async {
+    guard problem.code == .outcomeUnknown, let (cause, attempt) = await loss(of: call) else { return }
+    delivery.logEntry.loss = cause
+    guard !problem.isRetryable, environment.losses.isFirstReturn(to: call.id, attempt: attempt) else {
+      return
+    }
+    worker.metrics.add(.unknownReturns, route: call.route.number)
+  }
+}

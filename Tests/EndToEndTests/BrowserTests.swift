@@ -6,7 +6,7 @@ import Testing
 @Suite(.enabled(if: Chromium.isInstalled, "there is no chromium: run deploy/install test"))
 struct BrowserTests {
   /// Longer than a browser takes to start on a machine that is busy with other tests.
-  private static let patience = Duration.seconds(240)
+  private static let timeout = Duration.seconds(240)
 
   /// The page's account of one response.
   struct Seen: Decodable, Sendable {
@@ -56,7 +56,7 @@ struct BrowserTests {
     }
     let chromium = try Chromium(opening: "http://127.0.0.1:\(pages.port)/shop")
     do {
-      let report = try await pages.log.until("the page's report", within: patience) { log in
+      let report = try await pages.log.until("the page's report", within: timeout) { log in
         log.requests.first { $0.path == "/report" }
       }
       try await chromium.process.kill()
@@ -85,7 +85,7 @@ struct BrowserTests {
     try await pages.start()
     let origin = "http://127.0.0.1:\(pages.port)"
     let configuration = Configuration(store: store, route: ["cors": "{origins: ['\(origin)']}"])
-    try await Rig.run(configuration, within: Self.patience + .seconds(30), slots: 3) { rig in
+    try await Rig.run(configuration, within: Self.timeout + .seconds(30), slots: 3) { rig in
       Self.serve(rig, for: origin)
       let report = try await Self.browse(rig, pages: pages)
       #expect(report.error == nil)
@@ -102,11 +102,76 @@ struct BrowserTests {
     try await pages.stop()
   }
 
+  /// The script of the clients' page, as it is printed.
+  private static func printedScript() throws -> String {
+    let page = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../deploy/clients.md").standardizedFileURL
+    let text = try String(contentsOf: page, encoding: .utf8)
+    let parts = text.split(separator: "```js\n", maxSplits: 1)
+    return String(try #require(parts.last?.split(separator: "```\n", maxSplits: 1).first))
+  }
+
+  /// Submits one intent as soon as all tabs are there, and reports its key and the final response.
+  private static func submitting(_ proxy: Int) -> String {
+    """
+    <!doctype html><title>shop</title><script type="module">
+    import {submit} from '/order.mjs'
+    const work = async () => {
+      await fetch('/ready')
+      if (!navigator.locks) throw 'there are no locks'
+      const final = await submit('http://127.0.0.1:\(proxy)/v1/orders', 'cart-7', {amount: 1}, async () => 'alice')
+      return {key: JSON.parse(localStorage['intent:cart-7']).key, status: final.status ?? 0, text: final.text ?? ''}
+    }
+    const report = body => fetch('/report', {method: 'POST', body: JSON.stringify(body)})
+    work().then(report, error => report({key: String(error), status: 0, text: ''}))
+    </script>
+    """
+  }
+
+  private struct Submitted: Decodable {
+    let key: String
+    let status: Int
+    let text: String
+  }
+
+  @Test func `of two tabs that submit one intent at once, one makes its key, and one order is placed`()
+    async throws
+  {
+    let pages = OrdersBackend()
+    try await pages.start()
+    let origin = "http://127.0.0.1:\(pages.port)"
+    let configuration = Configuration(route: ["cors": "{origins: ['\(origin)']}"])
+    try await Rig.run(configuration, within: Self.timeout + .seconds(30), slots: 3) { rig in
+      Self.serve(rig, for: origin)
+      let (script, together) = (try Self.printedScript(), Gate())
+      pages.on("/shop") { _ in
+        Reply(200, [("Content-Type", "text/html")], body: Self.submitting(rig.semel.ports.proxy))
+      }
+      pages.on("/order.mjs") { _ in Reply(200, [("Content-Type", "text/javascript")], body: script) }
+      pages.on("/ready") { _ in Reply(200, gate: together) }
+      let chromium = try Chromium(opening: [origin + "/shop?1", origin + "/shop?2"])
+      _ = try await pages.log.until("both tabs", within: Self.timeout) { log in
+        log.requests.count { $0.path == "/ready" } == 2 ? true : nil
+      }
+      together.open()
+      let reports = try await pages.log.until("both reports", within: Self.timeout) { log in
+        let found = log.requests.filter { $0.path == "/report" }
+        return found.count == 2 ? found.map(\.body) : nil
+      }
+      try await chromium.process.kill()
+      let submitted = try reports.map { try JSONDecoder().decode(Submitted.self, from: Data($0)) }
+      #expect(submitted.allSatisfy { $0.status == 201 && $0.text == #"{"order":1}"# }, "\(submitted)")
+      #expect(Set(submitted.map(\.key)).count == 1, "\(submitted)")
+      #expect(rig.backend.requests.count { $0.method == "POST" } == 1)
+    }
+    try await pages.stop()
+  }
+
   @Test func `a page that the backend does not allow learns nothing`() async throws {
     let pages = OrdersBackend()
     try await pages.start()
     try await Rig.run(
-      Configuration(route: ["cors": "true"]), within: Self.patience + .seconds(30), slots: 3
+      Configuration(route: ["cors": "true"]), within: Self.timeout + .seconds(30), slots: 3
     ) { rig in
       Self.serve(rig, for: "https://shop.example")
       let report = try await Self.browse(rig, pages: pages)

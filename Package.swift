@@ -7,8 +7,8 @@ let isFuzzing = Context.environment["SEMEL_FUZZ"] != nil
 /// One set of compiler settings for every module: the Swift 6 language mode, warnings as errors, and in release one
 /// optimisation over all modules, without which the proxy's generic code would not be specialised for its store. That
 /// takes in what is `public` and nothing else, which is why modules are `public` to each other although nobody imports
-/// them. Tests in debug check exclusive access at run time; release trusts them. What is fuzzed is optimised and yet has
-/// every check.
+/// them. Tests in debug check exclusive access at run time; release trusts them. What is fuzzed is optimised and yet
+/// has every check.
 let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),
@@ -55,8 +55,8 @@ let package = Package(
   name: "semel",
   platforms: [.macOS(.v26)],
   products: [.executable(name: "semel", targets: ["semel"])],
-  // Exact, since no Package.resolved is kept: every build is of the same sources. To raise one, change its version here,
-  // and run `swift package update` and deploy/test.
+  // Exact, since no Package.resolved is kept: every build is of the same sources. To raise one, change its version
+  // here, and run `swift package update` and deploy/test.
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
     .package(url: "https://github.com/apple/swift-asn1", exact: "1.7.4"),

@@ -11,7 +11,8 @@ import Wire
 struct PageGuard: Sendable {
   enum Verdict: Equatable {
     case accept
-    /// The `Host` is neither loopback, nor configured, nor the address at which the request arrived, or there are several.
+    /// The `Host` is neither loopback, nor configured, nor the address at which the request arrived, or there are
+    /// several.
     case foreignHost
     /// The `Origin` is not the listener's own, or the browser states that the request comes from another site.
     case foreignPage

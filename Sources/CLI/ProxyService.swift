@@ -121,7 +121,7 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
     let end = ContinuousClock.now.advanced(by: .milliseconds(grace.count))
     while await !server.isIdle() {
       guard ContinuousClock.now < end else {
-        logger.warning("what is still in flight is marked unknown")
+        logger.warning("requests that are still in flight are marked unknown")
         return await server.abandon()
       }
       // Ends of requests are counted but not signalled, so that requests pay nothing for the one shutdown. Hence the

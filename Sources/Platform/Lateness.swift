@@ -1,5 +1,5 @@
-/// The delays from which a time-out proves nothing about its peer, because the process stood still or its loop was busy,
-/// and the time to read what has arrived meanwhile. All in milliseconds.
+/// The delays from which a time-out proves nothing about its peer, because the process stood still or its loop was
+/// busy, and the time to read what has arrived meanwhile. All in milliseconds.
 public enum Lateness {
   /// The delay from which a check counts as late. The loop's own timers fire up to two ticks of 10 ms late.
   public static let tolerance: Int64 = 50

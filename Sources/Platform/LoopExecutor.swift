@@ -44,7 +44,8 @@ public final class LoopExecutor: TaskExecutor, @unchecked Sendable {
     if !isDraining { schedule() }
   }
 
-  /// Makes the calls that are due, and runs the jobs that are ready and those that become ready meanwhile, up to a limit.
+  /// Makes the calls that are due, and runs the jobs that are ready and those that become ready meanwhile, up to a
+  /// limit.
   ///
   /// Call it on the loop. Inside a job it does nothing.
   public func drain() {

@@ -1,5 +1,5 @@
-/// A wake-up for one waiter of a loop, a task or a call: it may be set any number of times, and has at most one waiter at
-/// a time.
+/// A wake-up for one waiter of a loop, a task or a call: it may be set any number of times, and has at most one waiter
+/// at a time.
 ///
 /// Confined to its loop. Setting it while nobody waits is remembered: the next wait returns at once.
 public final class Signal: @unchecked Sendable {

@@ -67,8 +67,8 @@ public struct TimerWheel<Payload> {
     if isRunning(token) { _ = remove(token.slot) }
   }
 
-  /// Advances the time and returns the timers that are due, bucket by bucket. Each of them can still be stopped until it
-  /// is taken.
+  /// Advances the time and returns the timers that are due, bucket by bucket. Each of them can still be stopped until
+  /// it is taken.
   public mutating func advance(to tick: Int64) -> [Token] {
     guard tick > now else { return [] }
     guard count > 0 else {

@@ -78,8 +78,8 @@ extension TLSFiles {
 }
 
 extension ListenSettings {
-  /// Whether a connection to this address, made on this machine, meets the listener. A name other than `localhost` is not
-  /// looked up.
+  /// Whether a connection to this address, made on this machine, meets the listener. A name other than `localhost` is
+  /// not looked up.
   func takes(_ other: ServerAddress) -> Bool {
     guard case .tcp(let host, let port) = address, case .tcp(let otherHost, port) = other, port != 0 else {
       return address == other

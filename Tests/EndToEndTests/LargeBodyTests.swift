@@ -51,7 +51,8 @@ struct LargeBodyTests {
       }
       isOver.withValue { $0 = true }
       let delays = try await others.value
-      // On the event loop nearly all of them would wait for most of the large ones. The longest may be the machine's doing.
+      // On the event loop nearly all of them would wait for most of the large ones. The longest may be the machine's
+      // doing.
       #expect(delays[delays.count / 2] < all / 8 && delays[delays.count - 1] < all / 2, "\(delays) of \(all)")
     }
   }

@@ -16,8 +16,8 @@ struct MismatchExplanationTests {
       route: ["fingerprint": "{explain: \(explain)}"].merging(more) { _, own in own })
   }
 
-  /// Sends both payloads under new keys until the record can explain them, which it can once the secret of the namespace is
-  /// known; the last key.
+  /// Sends both payloads under new keys until the record can explain them, which it can once the secret of the
+  /// namespace is known; the last key.
   private func mismatch(_ rig: Rig, isRefused: Bool = true) async throws -> String {
     let deadline = ContinuousClock.now + .seconds(20)
     var number = 0

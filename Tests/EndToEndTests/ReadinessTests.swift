@@ -84,7 +84,7 @@ struct ReadinessTests {
         rig, "refused: require_durable is set, and this Redis may lose records: appendonly")
       try await rig.semel.counter("semel_store_connections_up", becomes: 0)
       let process = rig.semel.process
-      try await process.line(containing: "REDIS IS REFUSED, AND NO PROTECTED REQUEST RUNS: require_durable")
+      try await process.line(containing: "Redis is refused, and no protected request runs: require_durable")
       try rig.redis?.command(["CLIENT", "KILL", "TYPE", "normal"])
       try await process.line(containing: "no connection to Redis")
       try await expectUnready(rig, "refused: require_durable is set")

@@ -163,7 +163,7 @@ struct RouteRefusalTests {
     ("shadow: maybe", 8, "shadow", "must be true or false"),
     (
       "fingerprint: {body: raw, explain: true}", 34, "fingerprint.explain",
-      "compares members of JSON, which body: auto alone does; take it out, or write that"
+      "needs body: auto, which alone compares JSON by members; set that, or remove explain"
     ),
     ("spelling: strict", 10, "spelling", "must be lenient, caseless or exact"),
     ("content_coding: gzip", 16, "content_coding", "must be identity or pass"),

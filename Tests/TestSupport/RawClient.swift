@@ -48,8 +48,8 @@ package final class RawClient: Sendable {
 
   /// Connects to a port of the loopback address.
   ///
-  /// - Parameter receiveBuffer: The bytes that the kernel takes while nobody reads; `nil` for its own choice, which may be
-  ///   tens of megabytes.
+  /// - Parameter receiveBuffer: The bytes that the kernel takes while nobody reads; `nil` for its own choice, which may
+  ///   be tens of megabytes.
   package convenience init(port: Int, receiveBuffer: Int? = nil) async throws {
     try await self.init(SocketAddress(ipAddress: "127.0.0.1", port: port), receiveBuffer: receiveBuffer)
   }

@@ -17,7 +17,8 @@ extension RedisServer {
     return try reply(descriptor)
   }
 
-  /// Whether it is a master. A failover, which cuts connections, may cut the query's own: it is then not known to be one.
+  /// Whether it is a master. A failover, which cuts connections, may cut the query's own: it is then not known to be
+  /// one.
   package var isMaster: Bool { ((try? command(["ROLE"])) ?? nil)?.hasPrefix("master") == true }
 
   private func connect() throws -> Int32 {

@@ -1,7 +1,8 @@
 import Foundation
 import Glibc
 
-/// A wall clock that a test sets: a library that is preloaded into a process, and adds an offset to what the system says.
+/// A wall clock that a test sets: a library that is preloaded into a process, and adds an offset to what the system
+/// says.
 ///
 /// `libfaketime` replaces more than that, under which servers with an allocator of their own do not start.
 package final class SteppedClock: Sendable {

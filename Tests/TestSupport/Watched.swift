@@ -44,8 +44,8 @@ package final class Watched<Value: Sendable>: Sendable {
 
   /// Waits until `find` yields something, which it may take out of the value.
   ///
-  /// - Throws: `TestFailure` that names `what` once `span` is over; `CancellationError` if the task is cancelled, as that
-  ///   of a skipped test is.
+  /// - Throws: `TestFailure` that names `what` once `span` is over; `CancellationError` if the task is cancelled, as
+  ///   that of a skipped test is.
   @discardableResult
   package func until<Found: Sendable>(
     _ what: @autoclosure () -> String, within span: Duration = .seconds(20),

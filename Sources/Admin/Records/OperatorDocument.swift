@@ -1,5 +1,5 @@
-/// A JSON object that an operator sends. It has no members but its own: one that is mistyped would be left out silently,
-/// and the statement mean more than was meant.
+/// A JSON object that an operator sends. It has no members but its own: one that is mistyped would be left out
+/// silently, and the statement mean more than was meant.
 protocol OperatorDocument: Decodable {
   associatedtype CodingKeys: CodingKey & CaseIterable
 }

@@ -2,8 +2,8 @@ import Idempotency
 import Platform
 import Telemetry
 
-/// The requests of one record that this process has seen lately: each delivery, where the record itself holds the latest
-/// attempt, and of a record without attribution also its route, its key and its caller.
+/// The requests of one record that this process has seen lately: each delivery, where the record itself holds the
+/// latest attempt, and of a record without attribution also its route, its key and its caller.
 struct RecordTrail: Sendable {
   /// The name of the route; `nil` if the latest request matched none.
   var route: String?

@@ -52,8 +52,8 @@ struct Tail: ParsableCommand {
     }
   }
 
-  /// Ends the process when the reader of its output does, as in `semel tail | head -1`: the next line that would notice it
-  /// may be far.
+  /// Ends the process when the reader of its output does, as in `semel tail | head -1`: the next line that would notice
+  /// it may be far.
   private static func endWithReader() {
     _ = startThread {
       // No event is asked for: the call returns for an error or a hang-up alone.

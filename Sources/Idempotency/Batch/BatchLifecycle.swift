@@ -1,5 +1,5 @@
-/// The state machine of one batch: the order in which its items are claimed, sent, waited for and responded to. Performs
-/// no I/O. `ClaimLifecycle` decides on each item.
+/// The state machine of one batch: the order in which its items are claimed, sent, waited for and responded to.
+/// Performs no I/O. `ClaimLifecycle` decides on each item.
 ///
 /// Claims are taken in the order of the records' ids. No item is waited for while the batch holds a claim, so that two
 /// batches with the same items in any order never wait for each other (Tests/Model/batch.pml).

@@ -13,8 +13,8 @@ public struct BatchRequest: Sendable {
   private let whole: ByteBuffer
   public let items: [Item]
 
-  /// Splits a body by a route's policy. Throws if it is no JSON with an array of items in its place, or if an item has no
-  /// key, or one against the route's rules.
+  /// Splits a body by a route's policy. Throws if it is no JSON with an array of items in its place, or if an item has
+  /// no key, or one against the route's rules.
   public init(
     _ body: ByteBuffer, head: MessageHead, policy: BatchPolicy, keys: KeyPolicy
   ) throws(Problem) {

@@ -8,8 +8,8 @@ public struct JSONArrayText: Sendable {
   /// The text of each element, without space around it.
   public let elements: [ByteBuffer]
 
-  /// Splits a text at the array that the pointer names; `nil` if it is not JSON, names a member twice anywhere, or has no
-  /// array there.
+  /// Splits a text at the array that the pointer names; `nil` if it is not JSON, names a member twice anywhere, or has
+  /// no array there.
   ///
   /// A member that stands twice may be read by the backend as another one than by Semel.
   public init?(_ text: ByteBuffer, at pointer: String) {

@@ -46,8 +46,8 @@ extension RouteTable {
 }
 
 extension OutcomeInquiry {
-  /// The response to the preflight of an inquiry, and the route that the inquiry is about; `nil` for any other preflight,
-  /// and where that route lets no page read Semel's own responses.
+  /// The response to the preflight of an inquiry, and the route that the inquiry is about; `nil` for any other
+  /// preflight, and where that route lets no page read Semel's own responses.
   public static func response(
     to preflight: Preflight, head: MessageHead, target: RequestTarget, host: RequestHost?, routes: RouteTable
   ) -> (response: OwnResponse, route: Route)? {

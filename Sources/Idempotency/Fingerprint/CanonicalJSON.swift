@@ -38,7 +38,8 @@ struct CanonicalJSON {
     }
   }
 
-  /// Calls `body` with up to so many members of the outermost object that are not left out, in the order of their names.
+  /// Calls `body` with up to so many members of the outermost object that are not left out, in the order of their
+  /// names.
   ///
   /// - Returns: False if the document is no object.
   static func eachMember(

@@ -67,8 +67,8 @@ extension JSONDocument {
     return .at(cursor)
   }
 
-  /// Whether the outermost value is an object that fulfils a condition by its members, or an array of such objects alone,
-  /// of one at least.
+  /// Whether the outermost value is an object that fulfils a condition by its members, or an array of such objects
+  /// alone, of one at least.
   func outermostObjects(allSatisfy condition: (ArraySlice<Member>) -> Bool) -> Bool {
     switch text[start] {
     case JSONByte.openBrace: return condition(members(of: 0))

@@ -1,9 +1,9 @@
 import NIOCore
 import Wire
 
-/// Short keyed digests of the top-level members of one JSON body, by which another body can be compared with it member by
-/// member. Nothing of the body can be read from them without the secret, and the same value has another digest in another
-/// record.
+/// Short keyed digests of the top-level members of one JSON body, by which another body can be compared with it member
+/// by member. Nothing of the body can be read from them without the secret, and the same value has another digest in
+/// another record.
 public struct MemberDigests: Hashable, Sendable {
   /// The digests of a name and of its value.
   struct Member: Hashable {

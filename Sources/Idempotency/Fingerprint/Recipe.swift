@@ -68,8 +68,8 @@ public struct Recipe: Sendable {
   public var ignore: [String] { contents.ignore }
   /// The whole recipe as text for a record, such as `1;auto`, which `init(text:)` parses.
   public var text: String { contents.text }
-  /// The digests of the payload's members, with which a record explains how another payload differs. They are no part of
-  /// the specification, and change no fingerprint.
+  /// The digests of the payload's members, with which a record explains how another payload differs. They are no part
+  /// of the specification, and change no fingerprint.
   public var members: MemberDigests? { contents.members }
   /// The recipe without digests of members.
   public var plain: Recipe { contents.plain.map(Recipe.init) ?? self }

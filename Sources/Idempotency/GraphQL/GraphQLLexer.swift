@@ -5,8 +5,8 @@ struct GraphQLFault: Error {}
 
 /// The tokens of a GraphQL document (October 2021, section 2.1), read in one pass without allocation.
 ///
-/// It is no stricter than needed to find where strings, comments and brackets begin and end. Bytes about which servers of
-/// different ages disagree are a fault.
+/// It is no stricter than needed to find where strings, comments and brackets begin and end. Bytes about which servers
+/// of different ages disagree are a fault.
 struct GraphQLLexer {
   enum Token: Equatable {
     /// The position of a name in the text.

@@ -84,8 +84,8 @@ extension ClaimLifecycle {
   /// Decides on the store's reply to the completion with the backend's statement. Without a reply the outcome counts as
   /// unknown here: the store may have the completion, and otherwise the claim's lease lapses.
   ///
-  /// A completion that the store already had is looked up by another claim: the reply to an earlier copy of the command,
-  /// which held the record, was lost.
+  /// A completion that the store already had is looked up by another claim: the reply to an earlier copy of the
+  /// command, which held the record, was lost.
   public mutating func adopted(_ reply: Result<CompletionReply, StoreError>) -> ClaimedAction {
     guard case .settling = state else { preconditionFailure("ClaimLifecycle: adopted outside of settling") }
     if case .success(let reply) = reply, case .done = reply.outcome, reply.record == nil {

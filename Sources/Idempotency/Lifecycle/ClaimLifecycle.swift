@@ -10,8 +10,8 @@ public struct ClaimLifecycle: ~Copyable {
     /// refused, unprotected.
     case claiming
     /// The store has reported the record: the delivery is a duplicate, or an owner that has lost its record. Its
-    /// request may have run already, so it must not run without a record. Followed by `owning`, `probing`, or by the end:
-    /// replayed, refused.
+    /// request may have run already, so it must not run without a record. Followed by `owning`, `probing`, or by the
+    /// end: replayed, refused.
     case following
     /// The record's outcome is unknown since this attempt, and the backend is being queried about it. Followed by
     /// `applying` or the end.
@@ -171,8 +171,8 @@ extension ClaimLifecycle {
     }
   }
 
-  /// Refuses a granted claim because another delivery of this process runs, or was lost, without a record that the store
-  /// knows; `nil` if neither is the case.
+  /// Refuses a granted claim because another delivery of this process runs, or was lost, without a record that the
+  /// store knows; `nil` if neither is the case.
   mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
     guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: granted outside of claiming") }
     guard known.state.isUnknownToStore else { return nil }

@@ -1,11 +1,11 @@
-/// The places of a batch's items, of the key in each item, and of the results in the backend's response. Each item has a
-/// record of its own.
+/// The places of a batch's items, of the key in each item, and of the results in the backend's response. Each item has
+/// a record of its own.
 public struct BatchPolicy: Hashable, Sendable {
   /// The default of `max_items`.
   public static let defaultMaxItems = 100
 
-  /// JSON pointers (RFC 6901): to the array of items in the request, from an item to its key, and to the array of results
-  /// in a response.
+  /// JSON pointers (RFC 6901): to the array of items in the request, from an item to its key, and to the array of
+  /// results in a response.
   public var items: String
   public var key: String
   public var results: String

@@ -72,8 +72,8 @@ public enum CallerPart: Hashable, Sendable {
   case query(String)
   /// A member of a JSON body, by JSON pointer (RFC 6901).
   case json(String)
-  /// A claim of the request's verified token, by its name, or by a JSON pointer if that begins with a slash. The token's
-  /// issuer belongs to it.
+  /// A claim of the request's verified token, by its name, or by a JSON pointer if that begins with a slash. The
+  /// token's issuer belongs to it.
   case jwt(String)
   /// The client's IP address, as `trusted_proxies` and the PROXY header determine it.
   case address

@@ -1,8 +1,8 @@
 import NIOCore
 import Wire
 
-/// The policy that protected resources publish, as draft-ietf-httpapi-idempotency-key-header asks of them: the routes of
-/// a host, their key sources, retention and statuses, and the problem codes.
+/// The policy that protected resources publish, as draft-ietf-httpapi-idempotency-key-header asks of them: the routes
+/// of a host, their key sources, retention and statuses, and the problem codes.
 ///
 /// It is made from the live configuration, and contains nothing about callers, upstreams and the values of fields.
 public struct PolicyDocument: Sendable {

@@ -43,7 +43,8 @@ public enum RetryStop: Int, CaseIterable, Sendable {
 }
 
 extension RetryPolicy {
-  /// Decides on the retry after an attempt: exponential backoff with full jitter, and no earlier than the backend wants.
+  /// Decides on the retry after an attempt: exponential backoff with full jitter, and no earlier than the backend
+  /// wants.
   ///
   /// - Parameters:
   ///   - made: The number of retries that were made for the delivery before.

@@ -69,8 +69,8 @@ extension RouteTable {
   /// | both | refused: 400 | a record of the written one would not stop the plain overriding one | and vice versa |
   /// | neither | passed through | | |
   ///
-  /// The fingerprint names both methods. A request that shares a record with another pair of methods is therefore refused
-  /// as another payload, and never gets the response of a method that it did not ask for.
+  /// The fingerprint names both methods. A request that shares a record with another pair of methods is therefore
+  /// refused as another payload, and never gets the response of a method that it did not ask for.
   private func overridden(
     _ head: MessageHead, _ written: ByteBuffer, _ host: ByteBuffer, _ path: ByteBuffer, _ own: Route?,
     _ operation: GraphQLOperation

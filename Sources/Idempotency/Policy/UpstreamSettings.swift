@@ -55,8 +55,8 @@ public struct UpstreamSettings: Hashable, Sendable {
   /// The maximum pause before another attempt to connect.
   public static let maxConnectPause: Milliseconds = 500
 
-  /// The maximum time until a connection is established, or given up. Each attempt waits for a free connection first, if
-  /// all are in use.
+  /// The maximum time until a connection is established, or given up. Each attempt waits for a free connection first,
+  /// if all are in use.
   public var longestConnecting: Milliseconds {
     let attempt = connectTimeout + connectTimeout + Self.maxConnectPause
     return Milliseconds(attempt.count * Int64(connectRetries + 1))

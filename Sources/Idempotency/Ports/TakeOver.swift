@@ -5,8 +5,8 @@ extension ClaimRequest {
     case never
     /// The record may be taken over when this time has passed since the loss: `on_unknown: retry`.
     case afterSettle(Milliseconds)
-    /// The same, but only of a loss that was seen before: `on_unknown: reconcile`, with a verdict about it. Its owner may
-    /// have come back to life since, and have sent its request and lost the response anew.
+    /// The same, but only of a loss that was seen before: `on_unknown: reconcile`, with a verdict about it. Its owner
+    /// may have come back to life since, and have sent its request and lost the response anew.
     case ofLoss(SeenLoss, afterSettle: Milliseconds)
 
     /// The time since a loss from which on a record may be taken over; `nil` for never.

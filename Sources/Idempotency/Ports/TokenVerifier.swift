@@ -3,7 +3,8 @@ public protocol TokenVerifier: Sendable {
   /// The identity in a token that was verified before and is still accepted; `nil` if it has to be checked.
   func known(_ token: [UInt8]) -> VerifiedToken?
 
-  /// Checks a token by the keys that are known. Costs up to a tenth of a millisecond, and must not run on an event loop.
+  /// Checks a token by the keys that are known. Costs up to a tenth of a millisecond, and must not run on an event
+  /// loop.
   func check(_ token: [UInt8]) -> TokenCheck
 
   /// Waits until the keys have been fetched again, if they may be fetched now.

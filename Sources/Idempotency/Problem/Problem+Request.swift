@@ -41,11 +41,11 @@ extension Problem {
       case .methodOverridden:
         "Send the overriding method as the request's own; a key protects both methods here, and it would be uncertain which of them ran."
       case .batch:
-        "Send JSON with the items in an array, at the place that the API documents, at least one of them, and without a member that stands twice."
+        "Send JSON with at least one item in an array, at the place that the API documents, and without duplicate member names."
       case .batchSize:
         "Send fewer items at once; keep the key of each."
       case .inquiry:
-        "Ask by the parameters method and path, and by key, attach and response where they are wanted, each percent-encoded and once."
+        "Send the parameters method and path and, as needed, key, attach and response, each once and percent-encoded."
       }
     return Problem(.badRequest, status: 400, detail: detail, isRetryable: false)
   }
@@ -121,12 +121,12 @@ extension Problem {
     let detail =
       switch fault {
       case .missing(let part):
-        "Say who you are by \(part.place), which this request lacks; this resource keeps every caller's keys apart."
+        "Identify the caller by \(part.place), which this request lacks; keys are separate for each caller."
       case .repeated(let part): "Send \(part.place) once; this request has it more than once."
       case .unreadable(let part):
         "Send \(part.place) so that it can be read: percent-encoded in a query, as a string or an integer in JSON."
       case .unknownScheme:
-        "Use credentials that stay the same when the request is retried; this Authorization scheme is not known to."
+        "Use credentials that stay the same when the request is retried, such as a bearer token; those of this Authorization scheme may change."
       case .token(let fault): fault.detail
       }
     let isRetryable = fault == .token(.keysMissing)

@@ -1,7 +1,7 @@
 /// The origin of a record's latest attempt, by which operators find the record: route, key, caller and node.
 ///
-/// It decides nothing: a record without it, or with one that cannot be read, is as good as any other. Key and caller are
-/// the digests that the log shows, never values.
+/// It decides nothing: a record without it, or with one that cannot be read, is as good as any other. Key and caller
+/// are the digests that the log shows, never values.
 public struct Attribution: Sendable, Equatable {
   /// The maximum length of a node's name, in bytes.
   static let maxNodeLength = 24
@@ -41,8 +41,8 @@ public struct Attribution: Sendable, Equatable {
 }
 
 extension Attribution {
-  /// The text in a store: `ROUTE,KEY,CALLER,NODE[,CAUSE]`, where an unknown digest is empty. No part contains a space or
-  /// a comma.
+  /// The text in a store: `ROUTE,KEY,CALLER,NODE[,CAUSE]`, where an unknown digest is empty. No part contains a space
+  /// or a comma.
   public var text: String {
     "\(route),\(keyDigest ?? ""),\(callerDigest ?? ""),\(node)" + (cause.map { ",\($0.rawValue)" } ?? "")
   }

@@ -60,8 +60,8 @@ public final class LogDigests: Sendable {
 
   /// A digest of eight hexadecimal digits: enough to find a value again in a log.
   ///
-  /// With only 32 bits shown, a keyed hash of 64 bits serves as well as an HMAC, at a twentieth of its time; every first
-  /// run makes two of them.
+  /// With only 32 bits shown, a keyed hash of 64 bits serves as well as an HMAC, at a twentieth of its time; every
+  /// first run makes two of them.
   func text(_ value: [UInt8]) -> String {
     let key = (shared.load() ?? own).short
     return UInt32(truncatingIfNeeded: value.withUnsafeBytes(key.digest) >> 32).hexText

@@ -133,7 +133,8 @@ extension TokenRules {
   /// The latest second that calendars of tokens use; a later one could overflow.
   private static let maxSecond = 1e15
 
-  /// A claim with a time (RFC 7519, section 2: seconds since 1970, maybe with a fraction); `nil` if it has another type.
+  /// A claim with a time (RFC 7519, section 2: seconds since 1970, maybe with a fraction); `nil` if it has another
+  /// type.
   private static func time(_ name: String, of document: JSONDocument) -> Moment? {
     switch TokenMember(document, JSONPointer(member: name)) {
     case .absent: return .unlimited

@@ -10,9 +10,9 @@ import Synchronization
 /// defaults that is more than all requests in flight reserve: 4096 × 8 KiB = 32 MiB of 64 MiB.
 ///
 /// A response that outgrows its reservation takes the rest step by step, and waits a moment where there is none: a
-/// capture lasts no longer than its backend sends and the store writes. A connection or a caller that captures more than
-/// an eighth of the share (or one larger response) takes no more than the first half of it. So one client leaves the
-/// second half to the others.
+/// capture lasts no longer than its backend sends and the store writes. A connection or a caller that captures more
+/// than an eighth of the share (or one larger response) takes no more than the first half of it. So one client leaves
+/// the second half to the others.
 ///
 /// Outcomes that wait for an unavailable store take at most half of the share, however long they wait.
 public final class CaptureShare: Sendable {

@@ -17,12 +17,13 @@ struct ClientPeer: Sendable {
   private(set) var forwardedHost: String?
   /// The connection's own address; `nil` for a unix socket.
   private let ownAddress: IPAddress?
-  /// Whether a balancer stated that it does not know the client. The fields are then not trusted: the unknown client may
-  /// have written them.
+  /// Whether a balancer stated that it does not know the client. The fields are then not trusted: the unknown client
+  /// may have written them.
   private let isUnknown: Bool
 
   /// - Parameters:
-  ///   - address: The address of the connection's other end, or the one that a balancer stated; empty for a unix socket.
+  ///   - address: The address of the connection's other end, or the one that a balancer stated; empty for a unix
+  ///     socket.
   ///   - isUnknown: Whether a balancer stated that it does not know the client.
   init(
     address: String, isUnknown: Bool = false, isSecure: Bool = false, certificate: CertificateIdentity? = nil
@@ -45,8 +46,8 @@ struct ClientPeer: Sendable {
 }
 
 extension ClientPeer {
-  /// The client that a request states, if the peer is a trusted proxy. A proxy that states no address leaves it unknown:
-  /// its own address would be that of all its clients.
+  /// The client that a request states, if the peer is a trusted proxy. A proxy that states no address leaves it
+  /// unknown: its own address would be that of all its clients.
   func believing(_ head: MessageHead, by trusted: TrustedProxies) -> ClientPeer {
     guard !trusted.isEmpty, !isUnknown, trusted.trusts(ownAddress) else { return self }
     var peer = self

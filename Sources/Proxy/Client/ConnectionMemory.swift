@@ -113,7 +113,8 @@ extension ConnectionMemory {
   /// Counts one more response that is read from a recorded body. `leave` must follow.
   ///
   /// - Parameter own: The bytes that the response holds already.
-  /// - Returns: The body that clients of this loop share; `nil` if there is no memory, or the connection holds too much.
+  /// - Returns: The body that clients of this loop share; `nil` if there is no memory, or the connection holds too
+  ///   much.
   func share(_ body: ByteBuffer, recordedAt: StoreInstant, beside own: Int) -> SharedBody? {
     let bodies = downstream.sharedBodies
     guard let shared = bodies.enter(body, recordedAt: recordedAt, limit: limitOfOthers) else { return nil }

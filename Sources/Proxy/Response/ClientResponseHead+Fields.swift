@@ -4,8 +4,8 @@ import Platform
 import Wire
 
 extension ClientResponseHead {
-  /// Fields of a backend's response that never reach a client: framing, which is made anew, Semel's own response fields,
-  /// and those by which a backend steers.
+  /// Fields of a backend's response that never reach a client: framing, which is made anew, Semel's own response
+  /// fields, and those by which a backend steers.
   static let droppedFromResponses: FieldNameSet = FieldNameSet(
     .contentLength, .idempotencyStatus, .idempotentReplayed, .idempotencyRecordedAt, .idempotencyExpires,
     .idempotencyOutcome, .idempotencyRetention)

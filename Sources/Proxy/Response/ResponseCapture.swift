@@ -2,8 +2,8 @@ import Idempotency
 import NIOCore
 import Wire
 
-/// The capture of a claimed request's response from the backend: whole, or relayed except for its last bytes if it is too
-/// large to keep or the route streams.
+/// The capture of a claimed request's response from the backend: whole, or relayed except for its last bytes if it is
+/// too large to keep or the route streams.
 ///
 /// After a time-out it may run again, and continues where it stopped: a response that was relayed is never taken for a
 /// whole one.
@@ -28,8 +28,8 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
     self.delivery = delivery
   }
 
-  /// - Parameter span: The time limit of the whole response, which begins with the request's last byte, or with this call
-  ///   if that was sent before. Connecting and uploading do not count.
+  /// - Parameter span: The time limit of the whole response, which begins with the request's last byte, or with this
+  ///   call if that was sent before. Connecting and uploading do not count.
   func run(within span: Milliseconds) async throws(UpstreamFailure) -> BackendResponse {
     let limit = Limit(span: span, since: .now())
     if relay == nil, !route.policy.stream, let body = try await collect(within: limit) {

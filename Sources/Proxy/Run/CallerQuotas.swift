@@ -3,7 +3,8 @@ import Synchronization
 
 /// The requests in flight and the new keys of each caller of this process.
 ///
-/// Callers are known by a hash that is keyed anew in each process: two that share one share a quota, in one case of 2^64.
+/// Callers are known by a hash that is keyed anew in each process: two that share one share a quota, in one case of
+/// 2^64.
 final class CallerQuotas: Sendable {
   /// The number of callers whose new keys are remembered before those with a full quota are forgotten.
   private static let sweptCallers = 1 << 14

@@ -4,8 +4,8 @@ import Synchronization
 /// The keys of recent first runs with their callers, in bounded memory: a key that comes back under another caller soon
 /// after is probably a retry with a refreshed token, which ran a second time.
 ///
-/// Shared by all event loops. Each key has one place by a hash that is keyed anew in each process; a place holds half of
-/// the hash, a quarter of the caller's and the time, in one word, and the next key that falls there takes it. So a
+/// Shared by all event loops. Each key has one place by a hash that is keyed anew in each process; a place holds half
+/// of the hash, a quarter of the caller's and the time, in one word, and the next key that falls there takes it. So a
 /// sighting may be lost, and one in 2^32 is false. The memory behind its pointer holds atomics, hence `@unchecked
 /// Sendable`.
 public final class KeySightings: @unchecked Sendable {

@@ -5,8 +5,8 @@ import Telemetry
 
 // The outcomes of runs whose records another owner has taken over.
 extension RequestRunner {
-  /// Keeps the outcome of a run that was overtaken, if this delivery ends before a record has it. Its client may be gone,
-  /// or wait for no other delivery.
+  /// Keeps the outcome of a run that was overtaken, if this delivery ends before a record has it. Its client may be
+  /// gone, or wait for no other delivery.
   func keepOvertakenOutcome(of call: KeyedCall, _ request: ClaimRequest) {
     guard let outcome = call.lifecycle.overtakenOutcome else { return }
     worker.keep(KeptOutcome(outcome, .taken(request), of: delivery.logEntry))
@@ -17,8 +17,8 @@ extension RequestRunner {
 struct KeptOutcome {
   /// The record as far as the process knows it.
   enum Record {
-    /// Another owner has it. This is the claim to repeat. Its token stays the same, so that what it was granted by a lost
-    /// reply is found again.
+    /// Another owner has it. This is the claim to repeat. Its token stays the same, so that what it was granted by a
+    /// lost reply is found again.
     case taken(ClaimRequest)
     /// The other owner has given it back. It is to be completed with this claim.
     case granted(Claim)

@@ -110,7 +110,8 @@ extension Worker {
     }
   }
 
-  /// Notes that the end of a run was never stored: its record can no longer be read, or the store was away for too long.
+  /// Notes that the end of a run was never stored: its record can no longer be read, or the store was away for too
+  /// long.
   @inline(never)
   private func noteDropped(_ lease: LeaseKeeper<Store>) {
     if !lease.isLossNoted { metrics.add(.outcomesLost, route: lease.delivery.logEntry.routeNumber) }

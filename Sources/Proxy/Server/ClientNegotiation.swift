@@ -7,8 +7,8 @@ import TLS
 import Telemetry
 import Wire
 
-/// The beginning of a client's connection: awaits the PROXY header and the TLS handshake, which state the client's address
-/// and protocol, then leaves the connection to that protocol's handler.
+/// The beginning of a client's connection: awaits the PROXY header and the TLS handshake, which state the client's
+/// address and protocol, then leaves the connection to that protocol's handler.
 ///
 /// Confined to its event loop, hence `@unchecked Sendable`.
 final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, DownstreamConnection,
@@ -92,8 +92,8 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
     ticket = nil
   }
 
-  /// The address of the one client that the connection is known to be from; `nil` for a unix socket, for a load balancer
-  /// before its header, and for a trusted proxy.
+  /// The address of the one client that the connection is known to be from; `nil` for a unix socket, for a load
+  /// balancer before its header, and for a trusted proxy.
   private var client: String? {
     guard !awaitsHeader, !isUnknown, !address.isEmpty else { return nil }
     return downstream.configuration.trustedProxies.trusts(IPAddress(address)) ? nil : address

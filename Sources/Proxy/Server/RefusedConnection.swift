@@ -10,8 +10,8 @@ final class RefusedConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// The number of refused connections that get a response at once. The others are closed without one, so that they cost
-  /// no more than the accept.
+  /// The number of refused connections that get a response at once. The others are closed without one, so that they
+  /// cost no more than the accept.
   static var maxResponses: Int { 64 }
   /// The time that a client has to read the response: to close with its request unread would reset the connection.
   private static var lingering: TimeAmount { .seconds(1) }

@@ -16,8 +16,8 @@ public struct UnixPathTaken: Error, CustomStringConvertible {
   }
 }
 
-/// A listening unix socket and its file. Never takes the file from a process that still serves it, and removes it at the
-/// end only if it is still this socket's.
+/// A listening unix socket and its file. Never takes the file from a process that still serves it, and removes it at
+/// the end only if it is still this socket's.
 struct UnixListenerSocket: Sendable {
   let descriptor: CInt
   private let path: String

@@ -25,8 +25,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   var keptOutcomes: [Int: KeptOutcome] = [:]
   var keptOutcomeCount = 0
   private(set) var isStopping = false
-  /// The longest time for which a process that ends waits for its store, in milliseconds: several times what one command
-  /// may take by default.
+  /// The longest time for which a process that ends waits for its store, in milliseconds: several times what one
+  /// command may take by default.
   private static var abandonSpan: Int64 { 3000 }
   private var entropy = Entropy()
 

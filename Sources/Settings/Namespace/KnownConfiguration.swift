@@ -28,8 +28,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
 
   /// The addresses of the upstreams of protected routes, by name.
   var upstreams: [String: String]
-  /// A digest of what a client's address depends on, `trusted_proxies` and the listeners' `proxy_protocol`, if an address
-  /// is part of any caller.
+  /// A digest of what a client's address depends on, `trusted_proxies` and the listeners' `proxy_protocol`, if an
+  /// address is part of any caller.
   var proxies: String?
   /// The names of the listeners' authorities for client certificates by address, empty for one without a name, if a
   /// certificate is part of any caller.
@@ -74,8 +74,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     return String(Digest256.sha256(of: Array(data)).hexText.prefix(32))
   }
 
-  /// Whether clients' certificates were verified at one of the listeners before, under another name. Versions that knew no
-  /// names remember no listeners.
+  /// Whether clients' certificates were verified at one of the listeners before, under another name. Versions that knew
+  /// no names remember no listeners.
   func renamesAuthorities(of known: KnownConfiguration) -> Bool {
     let knew = known.routes.contains { ($0.caller ?? []).contains { $0.hasPrefix("client_certificate") } }
     guard knew, let authorities else { return false }

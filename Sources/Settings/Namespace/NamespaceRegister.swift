@@ -24,8 +24,8 @@ public struct NamespaceRegister: Codable, Sendable {
     public var foreign: [String] = []
     /// Whether this configuration succeeds none of those that the namespace remembers.
     public var followsNone = true
-    /// Whether this version cannot read the namespace's text, or a configuration in it, for instance because a newer one
-    /// wrote it, so that it was not compared.
+    /// Whether this version cannot read the namespace's text, or a configuration in it, for instance because a newer
+    /// one wrote it, so that it was not compared.
     public var isUnreadable = false
   }
 

@@ -129,7 +129,7 @@ struct RouteDraft {
       return
     }
     section["explain"]?.refuse(
-      "compares members of JSON, which body: auto alone does; take it out, or write that")
+      "needs body: auto, which alone compares JSON by members; set that, or remove explain")
   }
 
   private static func recipe(_ section: Section, over recipe: Recipe) -> Recipe {

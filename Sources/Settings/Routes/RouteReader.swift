@@ -40,8 +40,8 @@ struct RouteReader {
     return read.map(\.policy)
   }
 
-  /// The members of `defaults` that nothing has been warned of. A warning about the defaults is given once, however many
-  /// routes inherit it.
+  /// The members of `defaults` that nothing has been warned of. A warning about the defaults is given once, however
+  /// many routes inherit it.
   private struct InheritedMembers {
     var caller: Value?
     var onUnknown: Value?
@@ -125,7 +125,8 @@ struct RouteReader {
     }
   }
 
-  /// Refuses a route that would take mutations away from the routes that protect them, together with all that may be one.
+  /// Refuses a route that would take mutations away from the routes that protect them, together with all that may be
+  /// one.
   private func checkGraphQL(_ draft: RouteDraft, _ section: Section) {
     guard draft.policy.match.graphql != nil, draft.policy.idempotency == .off, section.isSound("idempotency")
     else { return }

@@ -137,7 +137,8 @@ final class EmbeddedWork {
     writer.counters.isAvailable.store(fault == nil, ordering: .relaxed)
     if let fault {
       writer.monitor.refuses(fault)
-      logger.critical("store: nothing is run any more", metadata: ["error": "\(fault)"])
+      logger.critical(
+        "store: the database cannot be used, and no protected request runs", metadata: ["error": "\(fault)"])
     } else {
       writer.monitor.serves()
       logger.notice("store: the database is back in its place")

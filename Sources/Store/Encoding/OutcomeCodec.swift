@@ -28,8 +28,8 @@ public final class OutcomeCodec: Sendable {
   static let damaged = "the recorded response cannot be decompressed: it was damaged"
   static let tooLarge = "the recorded response states a length beyond limits.body_memory"
 
-  /// The minimum size of a body that is compressed, in bytes. Up to here a response in Redis needs no key of its own, and
-  /// compressing one costs more time than the bytes are worth.
+  /// The minimum size of a body that is compressed, in bytes. Up to here a response in Redis needs no key of its own,
+  /// and compressing one costs more time than the bytes are worth.
   public static let minCompressedBody = 4096
 
   private let secrets: [SealingSecret]
@@ -43,8 +43,8 @@ public final class OutcomeCodec: Sendable {
   /// - Parameters:
   ///   - secrets: The secrets of `store.encryption`, the one that seals first.
   ///   - compression: The responses that are compressed. All that are in the store are decompressed.
-  ///   - maxContent: The length that a compressed record may state for its content, in bytes. It bounds what a damaged or
-  ///     hostile record makes this process allocate.
+  ///   - maxContent: The length that a compressed record may state for its content, in bytes. It bounds what a damaged
+  ///     or hostile record makes this process allocate.
   public init(
     secrets: [Secret] = [], compression: Compression = .none, maxContent: Int = 256 << 20
   ) {

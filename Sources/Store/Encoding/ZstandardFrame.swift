@@ -3,8 +3,8 @@ import NIOCore
 
 /// Compressed content as one frame of Zstandard (RFC 8878), which states the content's length and ends with a checksum.
 enum ZstandardFrame {
-  /// The fastest level but the negative ones. A mebibyte of JSON takes 2.5 ms and shrinks to a sixth; level 3 takes twice
-  /// as long for no more.
+  /// The fastest level but the negative ones. A mebibyte of JSON takes 2.5 ms and shrinks to a sixth; level 3 takes
+  /// twice as long for no more.
   private static let level: Int32 = 1
 
   /// The content as a frame; `nil` if the frame would be longer than `maxLength`, or if there is no memory.

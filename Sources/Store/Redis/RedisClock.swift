@@ -29,8 +29,8 @@ struct RedisClock {
   /// - Parameters:
   ///   - sentAt: The time at which the command was written, or earlier.
   ///   - at: The time at which the reply was received.
-  /// - Returns: The step of the store's clock since earlier replies, also those of an earlier connection; `nil` if there
-  ///   was none.
+  /// - Returns: The step of the store's clock since earlier replies, also those of an earlier connection; `nil` if
+  ///   there was none.
   mutating func update(to now: StoreInstant, sentAt: BootInstant, at: BootInstant) -> Milliseconds? {
     lastTime = now
     self.at = at

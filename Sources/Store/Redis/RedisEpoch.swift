@@ -1,8 +1,8 @@
 import Idempotency
 import Synchronization
 
-/// Detects that Redis came back without its records, by the namespace's epoch: a value among its facts, which is created
-/// once and is lost with everything else. A cluster has one for each master.
+/// Detects that Redis came back without its records, by the namespace's epoch: a value among its facts, which is
+/// created once and is lost with everything else. A cluster has one for each master.
 ///
 /// The text is `GENERATION.RANDOM`, or `RANDOM` in the first generation. A process that finds a loss begins the next
 /// generation, in which the attempt numbers of new records begin higher than any before: they fence the owners of lost

@@ -198,8 +198,8 @@ public struct RedisStore: RecordStore {
   }
 
   /// Gives back a claim that too few replicas have, since a failover would let another delivery have it, too. A record
-  /// that it made is deleted: nothing was run. If that fails, the claim counts as one whose reply was lost. A record that
-  /// it may have taken over from an owner whose outcome is unknown stays unknown.
+  /// that it made is deleted: nothing was run. If that fails, the claim counts as one whose reply was lost. A record
+  /// that it may have taken over from an owner whose outcome is unknown stays unknown.
   private func giveBack(
     _ outcome: ClaimOutcome, of request: ClaimRequest, because shortage: String
   ) async throws(StoreError) {

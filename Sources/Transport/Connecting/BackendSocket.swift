@@ -43,8 +43,8 @@ struct BackendSocket {
 
   /// Closes the connection at once. Under TLS, it bypasses the closing handshake, which would wait for the backend.
   ///
-  /// - Parameter discardsUnsent: Whether the kernel drops what the backend has not taken yet, and resets the connection.
-  ///   Otherwise a backend that stood still may read the request long after it was given up.
+  /// - Parameter discardsUnsent: Whether the kernel drops what the backend has not taken yet, and resets the
+  ///   connection. Otherwise a backend that stood still may read the request long after it was given up.
   func cut(_ context: ChannelHandlerContext, discardsUnsent: Bool) {
     if discardsUnsent, let channel = context.channel as? any SocketOptionProvider {
       _ = channel.setSoLinger(linger(l_onoff: 1, l_linger: 0))

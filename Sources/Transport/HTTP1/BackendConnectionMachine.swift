@@ -1,8 +1,8 @@
 /// The state machine of one HTTP/1.1 connection to a backend: the exchange that it carries, and its next use. Holds no
 /// bytes and performs no I/O.
 ///
-/// Bytes that arrive without an exchange were sent unasked: their place in the order of responses is in doubt, hence the
-/// connection is closed.
+/// Bytes that arrive without an exchange were sent unasked: their place in the order of responses is in doubt, hence
+/// the connection is closed.
 struct BackendConnectionMachine<Exchange> {
   private enum State {
     /// The next exchange may begin. Followed by `carrying`.
@@ -12,8 +12,8 @@ struct BackendConnectionMachine<Exchange> {
     case carrying(Exchange, keepsAlive: Bool)
     /// Both sides have switched to another protocol: bytes pass unchanged. Followed by `idle`.
     case tunnel(Exchange)
-    /// An exchange has ended within the present read. The connection is free only with the end of that read, since stray
-    /// bytes may follow in it. Followed by `idle`.
+    /// An exchange has ended within the present read. The connection is free only with the end of that read, since
+    /// stray bytes may follow in it. Followed by `idle`.
     case ended
   }
 

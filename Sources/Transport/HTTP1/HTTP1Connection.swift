@@ -78,7 +78,8 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
   func channelInactive(context: ChannelHandlerContext) {
     self.context = nil
-    // After an error (a reset, or an end of TLS without close_notify) the response may be truncated (RFC 9112, section 8).
+    // After an error (a reset, or an end of TLS without close_notify) the response may be truncated (RFC 9112, section
+    // 8).
     let isWhole = machine.isTunnel || decoder.finish() == .complete && error == nil
     let exchange = machine.endExchange()
     if isWhole {

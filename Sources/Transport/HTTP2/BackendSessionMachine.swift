@@ -8,8 +8,8 @@ struct BackendSessionMachine {
     case open
     /// Bytes have arrived that must be read before another stream is opened. Followed by `open` or `leaving`.
     case unread
-    /// The connection was made for one exchange alone, which may begin. No other is taken, and the connection closes when
-    /// that one ends.
+    /// The connection was made for one exchange alone, which may begin. No other is taken, and the connection closes
+    /// when that one ends.
     case reserved
     /// No stream begins any more, and the connection closes when the last one ends. Followed by `reserved` if the
     /// backend left before the connection reached the exchange that it was made for.
@@ -109,8 +109,9 @@ extension BackendSessionMachine {
     }
   }
 
-  /// Whether a stream may begin although bytes have arrived that were not read. While no other stream is open, a backend
-  /// has little to send, so that no stream is opened before they are read; else they cannot concern this request.
+  /// Whether a stream may begin although bytes have arrived that were not read. While no other stream is open, a
+  /// backend has little to send, so that no stream is opened before they are read; else they cannot concern this
+  /// request.
   mutating func mayBeginBesideUnread() -> Bool {
     guard streams == 1 else { return true }
     if case .open = availability { availability = .unread }

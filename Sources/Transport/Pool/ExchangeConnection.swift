@@ -11,8 +11,8 @@ protocol ExchangeConnection: AnyObject, Sendable {
   var bytesAhead: Int { get }
   /// Writes the request's head, and its body unless that is streamed.
   ///
-  /// From now on the connection reports to the exchange the events of the response and, by `wasSent`, the sending of the
-  /// request's last byte.
+  /// From now on the connection reports to the exchange the events of the response and, by `wasSent`, the sending of
+  /// the request's last byte.
   func begin(_ exchange: HTTPExchange)
   /// Writes a piece of a streamed body.
   func write(_ piece: ByteBuffer, of exchange: HTTPExchange)

@@ -36,8 +36,8 @@ public struct RequestHost: Sendable, Equatable {
     port = parsed.port
   }
 
-  /// Whether the host is an address, which names a machine and not a service: an IPv6 address, or four numbers of one to
-  /// three digits.
+  /// Whether the host is an address, which names a machine and not a service: an IPv6 address, or four numbers of one
+  /// to three digits.
   public var isAddress: Bool {
     name.withUnsafeReadableBytes { $0.first == UInt8(ascii: "[") || Self.isIPv4($0) }
   }

@@ -2,8 +2,8 @@ import Idempotency
 import NIOCore
 import Store
 
-/// Prints the time that it takes to encode a recorded response for the store, and to decode it again, by the size of its
-/// body: compressed, sealed, and both.
+/// Prints the time that it takes to encode a recorded response for the store, and to decode it again, by the size of
+/// its body: compressed, sealed, and both.
 ///
 ///     EncodingBenchmark [ROUNDS]
 @main

@@ -1,6 +1,7 @@
 import Telemetry
 
-/// Requests that have ended, with durations such as a busy node has them: some of them, so that no branch is always right.
+/// Requests that have ended, with durations such as a busy node has them: some of them, so that no branch is always
+/// right.
 enum Records {
   static let replays = (0..<64).map { number in
     var record = AccessLogEntry()

@@ -1,7 +1,8 @@
 @testable import Idempotency
 
 extension Target {
-  /// A GraphQL document: a mutation is found behind every document that can be read, and none in its comments or strings.
+  /// A GraphQL document: a mutation is found behind every document that can be read, and none in its comments or
+  /// strings.
   static func graphqlFault(in bytes: [UInt8]) -> String? {
     guard let own = reading(of: bytes) else { return nil }
     let line: [UInt8] = [0x0A]

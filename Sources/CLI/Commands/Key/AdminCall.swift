@@ -78,7 +78,8 @@ struct AdminCall: ParsableArguments {
   /// Prints that a response is not from the admin listener, and returns the command's end.
   static func otherListener(_ url: String) -> ExitCode {
     StandardError.print(
-      "semel: what \(url) sends is not from Semel's admin listener: give that one's URL by --admin")
+      "semel: the response of \(url) is not from Semel's admin listener: give that listener's URL with --admin"
+    )
     return .failure
   }
 

@@ -1,7 +1,8 @@
 import NIOCore
 import Wire
 
-/// The response under way on an HTTP/1.1 connection: its framing, and the bytes that the client has not taken yet. Pure.
+/// The response under way on an HTTP/1.1 connection: its framing, and the bytes that the client has not taken yet.
+/// Pure.
 struct OutgoingResponse {
   private(set) var framing = ResponseEncoder.Framing.none
   private var bytes = OutgoingBody()

@@ -14,15 +14,15 @@ enum FrameKind {
 /// PRIORITY_UPDATE, ALTSVC, ORIGIN, GOAWAY and those of unknown types. Each costs time of the event loop, and the codec
 /// bounds only some of them.
 ///
-/// Clients send such frames about the frames that they get and about the requests that they make: both give credit. Beyond
-/// its credit a client may send `max` at once, and so many again within 30 s. DATA, HEADERS, CONTINUATION and RST_STREAM
-/// are free here: they belong to requests, and the codec bounds those that do not. Pure: time comes in.
+/// Clients send such frames about the frames that they get and about the requests that they make: both give credit.
+/// Beyond its credit a client may send `max` at once, and so many again within 30 s. DATA, HEADERS, CONTINUATION and
+/// RST_STREAM are free here: they belong to requests, and the codec bounds those that do not. Pure: time comes in.
 struct FrameBudget {
   private static let window = TimeAmount.seconds(30)
   /// A WINDOW_UPDATE for the stream and one for the connection.
   private static let creditOfFrame = 2
-  /// Clients that read in pieces announce a large frame in several parts; those of Go announce at least 4 KiB at once, also
-  /// for the stream and for the connection.
+  /// Clients that read in pieces announce a large frame in several parts; those of Go announce at least 4 KiB at once,
+  /// also for the stream and for the connection.
   private static let bytesOfCredit = 2 << 10
   /// PRIORITY_UPDATE (RFC 9218), PRIORITY, and WINDOW_UPDATEs that open the window of the new stream.
   private static let creditOfRequest = 4
@@ -76,9 +76,9 @@ struct FrameBudget {
 
 /// The largest read from a connection, by the frames of the read before.
 ///
-/// All frames of a read are handled in one turn of the event loop. A DATA frame of one byte costs about as much as one of
-/// 16 KiB, so that 64 KiB of such frames would delay all other connections for as long as hundreds of requests. Smaller
-/// reads let the others take their turns; they cost a client of many small messages next to nothing.
+/// All frames of a read are handled in one turn of the event loop. A DATA frame of one byte costs about as much as one
+/// of 16 KiB, so that 64 KiB of such frames would delay all other connections for as long as hundreds of requests.
+/// Smaller reads let the others take their turns; they cost a client of many small messages next to nothing.
 struct ReadLimit {
   static let full = 64 << 10
   static let small = 4 << 10

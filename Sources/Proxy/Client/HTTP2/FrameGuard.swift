@@ -1,7 +1,8 @@
 import NIOCore
 
 /// Corrects the codec, between it and the socket: the codec limits PINGs that a client may send freely, does not limit
-/// other frames that advance no request (`FrameIntake`), and ends a connection without stating which streams were taken.
+/// other frames that advance no request (`FrameIntake`), and ends a connection without stating which streams were
+/// taken.
 ///
 /// RFC 9113, section 6.8, lets a client repeat all requests above the last stream of a GOAWAY, POST included, and the
 /// codec sends 0 to a client that misbehaves.

@@ -3,8 +3,8 @@ import NIOCore
 /// The frames of a client on their way to the codec: charges them to a budget, and takes out the PINGs that a client
 /// may send without charge.
 ///
-/// The codec counts all PINGs as a flood, but gRPC estimates its bandwidth with one for each DATA that it gets. Each frame
-/// of DATA or HEADERS that was sent allows one PING. Pure: bytes come in and go out.
+/// The codec counts all PINGs as a flood, but gRPC estimates its bandwidth with one for each DATA that it gets. Each
+/// frame of DATA or HEADERS that was sent allows one PING. Pure: bytes come in and go out.
 struct FrameIntake {
   /// The result of a read.
   struct Passed {

@@ -1,8 +1,8 @@
 /// The state machine of an HTTP/2 connection's orderly end (RFC 9113, section 6.8). Performs no I/O.
 ///
 /// A client opens streams while the announcement that it should not is still under way. So the end is announced first
-/// without a statement on which streams count. Once the client has confirmed that, the last stream that counts is named,
-/// and when all have ended the connection is closed.
+/// without a statement on which streams count. Once the client has confirmed that, the last stream that counts is
+/// named, and when all have ended the connection is closed.
 struct HTTP2Drain {
   enum Stage {
     /// Streams are accepted. Followed by `announced`.

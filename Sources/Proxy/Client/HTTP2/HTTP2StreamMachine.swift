@@ -1,7 +1,7 @@
 import Wire
 
-/// The state machine of one HTTP/2 stream of a client: its request, its response, and its end. Holds no bytes and performs
-/// no I/O.
+/// The state machine of one HTTP/2 stream of a client: its request, its response, and its end. Holds no bytes and
+/// performs no I/O.
 ///
 /// The two directions end independently. A stream whose response is written while the client still sends, or whose
 /// request is malformed, ends by RST_STREAM (RFC 9113, section 8.1).

@@ -12,8 +12,8 @@ struct RedisRights {
   private let namespace: String
   private let user: String
 
-  /// - Parameter tag: The hash tag of the keys that are tried: of a cluster's master, one in a slot that it serves. None of
-  ///   these keys is one that a running Semel uses, since they are deleted.
+  /// - Parameter tag: The hash tag of the keys that are tried: of a cluster's master, one in a slot that it serves.
+  ///   None of these keys is one that a running Semel uses, since they are deleted.
   init(
     namespace: String, user: String?, topology: RedisEndpointSettings.Topology, demand: ReplicaDemand? = nil,
     tag: String = "check"

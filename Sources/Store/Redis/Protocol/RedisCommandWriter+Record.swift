@@ -132,8 +132,8 @@ extension RedisCommandWriter {
 
 /// The parts that a completion adds: the end of the record's text, and the response if it has a key of its own.
 struct RedisCompletion {
-  /// The length from which a response has a key of its own, in bytes. Up to here, the second key costs Redis more than the
-  /// copies that Lua makes of the text.
+  /// The length from which a response has a key of its own, in bytes. Up to here, the second key costs Redis more than
+  /// the copies that Lua makes of the text.
   static let maxLengthInRecord = 4096
 
   private let status: Int

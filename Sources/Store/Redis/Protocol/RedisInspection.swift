@@ -45,8 +45,8 @@ extension RedisInspection {
 }
 
 extension RedisPipeline {
-  /// Inspects Redis over this connection and calls `onFindings` with the findings, or with `nil` if the connection was lost
-  /// meanwhile. Call it on the pipeline's loop.
+  /// Inspects Redis over this connection and calls `onFindings` with the findings, or with `nil` if the connection was
+  /// lost meanwhile. Call it on the pipeline's loop.
   func inspect(epochKey: String, _ onFindings: @escaping (RedisInspection?) -> Void) {
     let steps = RedisInspection.commands(keys, epochKey: epochKey)
     var inspection: RedisInspection? = RedisInspection()

@@ -18,7 +18,8 @@ final class RedisAlarm: Sendable {
 
   private let logger: Logger
   private let state = Mutex(State())
-  /// The time when the leases were last renewed for such an event, in nanoseconds of the boot-time clock; 0 before that.
+  /// The time when the leases were last renewed for such an event, in nanoseconds of the boot-time clock; 0 before
+  /// that.
   private let changedAt = Atomic<Int64>(0)
 
   init(logger: Logger) { self.logger = logger }

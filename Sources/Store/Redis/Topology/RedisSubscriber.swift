@@ -358,7 +358,7 @@ extension RedisSubscriber {
   /// Logs a loss, empties the caches, and stops claims if `require_durable` is set. Safe from any thread.
   private func report(_ loss: String) {
     logger.critical(
-      "RECORDED OUTCOMES ARE GONE, AND RETRIES OF THEIR REQUESTS RUN AGAIN: the namespace's epoch is another, so Redis was emptied, or came back without its file",
+      "recorded outcomes are gone, and retries of their requests run again: Redis was emptied, or came back without its file",
       metadata: ["what": "\(loss)"])
     context.loop.execute {
       // The cached outcomes belong to records that no other node has any more.
@@ -373,7 +373,7 @@ extension RedisSubscriber {
   private func take(publishRefusal refusal: String?) {
     if let refusal, publishRefusal == nil {
       logger.error(
-        "REDIS DOES NOT LET SEMEL PUBLISH: what is forgotten or resolved here cannot be told to other nodes, whose caches may go on replaying it, and this node's own cache is passed by; allow +publish on the channels \(keys.prefix)* and \(keys.invalidations)",
+        "Redis does not let Semel publish: other nodes may go on replaying forgotten and resolved records from their caches, and this node does not use its own; allow +publish on the channels \(keys.prefix)* and \(keys.invalidations)",
         metadata: ["reason": "\(refusal)"])
     } else if refusal == nil, publishRefusal != nil {
       logger.notice("Redis lets Semel publish again")

@@ -18,13 +18,13 @@ final class RedisWarnings: Sendable {
   /// Logs a warning about a Redis that may lose records.
   func warn(_ doubt: String) {
     guard isNews(doubt) else { return }
-    logger.warning("REDIS MAY LOSE RECORDS, AND A LOST RECORD LETS A RETRY RUN TWICE: \(doubt)")
+    logger.warning("Redis may lose records, and a lost record lets a retry run twice: \(doubt)")
   }
 
   /// Logs that a Redis is refused.
   func refuse(_ reason: String) {
     guard isNews(reason) else { return }
-    logger.error("REDIS IS REFUSED, AND NO PROTECTED REQUEST RUNS: \(reason)")
+    logger.error("Redis is refused, and no protected request runs: \(reason)")
   }
 
   /// Logs that a reason for which Redis was refused is over.

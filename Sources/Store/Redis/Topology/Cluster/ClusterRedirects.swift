@@ -15,8 +15,8 @@ struct ClusterRedirects: Equatable {
     case fail(String)
   }
 
-  /// The maximum number of nodes that redirect one call. A slot map that is right needs one redirection, and a slot that
-  /// is on its way two.
+  /// The maximum number of nodes that redirect one call. A slot map that is right needs one redirection, and a slot
+  /// that is on its way two.
   private static let maxFollowed = 8
   /// The first and the largest pause. Semel pauses for conditions that last: a slot's migration, or an election.
   private static let firstPause: Milliseconds = 5

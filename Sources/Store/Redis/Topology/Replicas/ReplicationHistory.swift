@@ -32,7 +32,8 @@ struct ReplicationLineage {
   /// The number of histories that are remembered: more than a cluster has masters.
   private static let maxCount = 4096
 
-  /// The time of each history's promotion; `nil` for one that has not begun by a promotion, as far as this process knows.
+  /// The time of each history's promotion; `nil` for one that has not begun by a promotion, as far as this process
+  /// knows.
   private var promotions: [String: BootInstant?] = [:]
 
   /// Takes a server's history.

@@ -4,10 +4,11 @@ import NIOCore
 import Platform
 import Wire
 
-/// The connections of the process to the Sentinels, which lead its other connections to the master. Confined to the loop
-/// of its context, except for the members that are marked as safe from any thread.
+/// The connections of the process to the Sentinels, which lead its other connections to the master. Confined to the
+/// loop of its context, except for the members that are marked as safe from any thread.
 ///
-/// It asks one Sentinel twice a second, so that a new master is found within a second even if the push about it is lost.
+/// It asks one Sentinel twice a second, so that a new master is found within a second even if the push about it is
+/// lost.
 final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   /// The interval of queries, and just below it the maximum wait for a reply.
   private static let interval: TimeAmount = .milliseconds(500)

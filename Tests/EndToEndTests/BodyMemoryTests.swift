@@ -45,7 +45,7 @@ struct BodyMemoryTests {
         [
           ["open", 1, HTTP2Script.order("one"), false], ["upload", 1, .number(400 << 10)],
           ["open", 3, HTTP2Script.order("two"), false], ["upload", 3, .number(400 << 10)], ["response", 3],
-          ["say", "full"], ["data", 1, "", true], ["response", 1],
+          ["note", "full"], ["data", 1, "", true], ["response", 1],
         ])
       try await script.says("full")
       expectExecuted(try await rig.order("other", body: Self.body))
@@ -83,7 +83,7 @@ struct BodyMemoryTests {
       rig.backend.on("/v1/orders") { _ in Reply(201, [], content: .filler(size)) }
       #expect(try await Self.sameOrder(rig, "k").body.count == size)
       let before = try rig.semel.memory("VmRSS")
-      let steps = Self.deafSteps(Array(repeating: "k", count: 50)) + [["say", "waiting"], ["pause", 60]]
+      let steps = Self.deafSteps(Array(repeating: "k", count: 50)) + [["note", "waiting"], ["pause", 60]]
       let scripts = try (0..<4).map { _ in try HTTP2Script(port: rig.semel.ports.proxy, steps) }
       for script in scripts { try await script.says("waiting") }
       // Once for each event loop.
@@ -101,7 +101,7 @@ struct BodyMemoryTests {
     try await Rig.run(Configuration(top: ["limits": "{write_timeout: 2s}"])) { rig in
       rig.backend.on("/v1/orders") { _ in Reply(201, [], content: .filler(100 << 10)) }
       let script = try HTTP2Script(
-        port: rig.semel.ports.proxy, Self.deafSteps(["k"]) + [["say", "head"], ["was_reset", 1]])
+        port: rig.semel.ports.proxy, Self.deafSteps(["k"]) + [["note", "head"], ["was_reset", 1]])
       try await script.says("head")
       let start = ContinuousClock.now
       let report = try await script.report()
@@ -121,7 +121,7 @@ struct BodyMemoryTests {
       let keys = (0..<6).map { "k\($0)" }
       let script = try HTTP2Script(
         port: rig.semel.ports.proxy,
-        Self.deafSteps(keys) + [["resets", 4], ["say", "waiting"], ["pause", 1]])
+        Self.deafSteps(keys) + [["resets", 4], ["note", "waiting"], ["pause", 1]])
       try await script.says("waiting")
       #expect(try await rig.semel.counter("semel_body_bytes") <= 512 << 10)
       let report = try await script.report()
@@ -187,7 +187,7 @@ struct BodyMemoryTests {
   @Test func `a replay beyond its connection's share is refused before it has begun`() async throws {
     try await Self.withLargeRecords { rig, keys, _ in
       let script = try HTTP2Script(
-        port: rig.semel.ports.proxy, Self.deafSteps(keys) + [["say", "heads"], ["pause", 1]])
+        port: rig.semel.ports.proxy, Self.deafSteps(keys) + [["note", "heads"], ["pause", 1]])
       try await script.says("heads")
       let report = try await script.report()
       #expect(report.streams.values.allSatisfy { $0.reset == nil })
@@ -282,7 +282,7 @@ struct BodyMemoryTests {
             + keys.enumerated().map {
               ["open", .number(2 * $0.offset + 1), HTTP2Script.order($0.element), true]
             }
-            + [["say", "open"], ["pause", 60]])
+            + [["note", "open"], ["pause", 60]])
         try await script.says("open")
         scripts.append(script)
       }

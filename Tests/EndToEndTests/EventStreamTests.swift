@@ -86,8 +86,8 @@ struct EventStreamTests {
       let script = try HTTP2Script(
         port: rig.semel.ports.proxy,
         [
-          ["open", 1, HTTP2Script.order("k", path: path), true], ["bytes", 1, 9], ["say", "one"],
-          ["bytes", 1, 18], ["say", "two"], ["bytes", 1, 27], ["say", "three"], ["response", 1],
+          ["open", 1, HTTP2Script.order("k", path: path), true], ["bytes", 1, 9], ["note", "one"],
+          ["bytes", 1, 18], ["note", "two"], ["bytes", 1, 27], ["note", "three"], ["response", 1],
         ])
       for word in ["one", "two", "three"] {
         try await script.says(word)

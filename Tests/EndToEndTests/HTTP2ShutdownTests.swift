@@ -12,9 +12,9 @@ struct HTTP2ShutdownTests {
         port: rig.semel.ports.proxy,
         [
           ["open", 1, HTTP2Script.order("k", [["content-type", "application/json"]]), false],
-          ["data", 1, "{}", true], ["goaway", 2], ["say", "told"], ["response", 1], ["end"],
+          ["data", 1, "{}", true], ["goaway", 2], ["note", "told"], ["response", 1], ["end"],
         ])
-      let idle = try HTTP2Script(port: rig.semel.ports.proxy, [["say", "here"], ["goaway", 1], ["end"]])
+      let idle = try HTTP2Script(port: rig.semel.ports.proxy, [["note", "here"], ["goaway", 1], ["end"]])
       try await idle.says("here")
       try await rig.backend.arrived(1)
       rig.semel.terminate()

@@ -185,7 +185,7 @@ struct HTTP2Tests {
         port: rig.semel.ports.proxy,
         [
           ["open", 1, HTTP2Script.order("k"), true], ["open", 3, HTTP2Script.order("k"), true], ["reset", 1],
-          ["say", "reset"], ["response", 3],
+          ["note", "reset"], ["response", 3],
         ])
       try await rig.backend.arrived(1)
       try await script.says("reset")

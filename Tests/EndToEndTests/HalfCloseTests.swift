@@ -18,7 +18,7 @@ struct HalfCloseTests {
           ["open", 1, HTTP2Script.order("k", [["content-length", "9"]]), false], ["data", 1, "{", false],
           ["open", 3, HTTP2Script.order("l"), false], ["data", 3, "{}", false],
           ["open", 5, HTTP2Script.order("whole"), true],
-          ["half_close"], ["response", 1], ["response", 3], ["say", "over"], ["response", 5], ["end"],
+          ["half_close"], ["response", 1], ["response", 3], ["note", "over"], ["response", 5], ["end"],
         ])
       try await script.says("over")
       gate.open()

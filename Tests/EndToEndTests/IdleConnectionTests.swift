@@ -6,7 +6,7 @@ import Testing
 struct IdleConnectionTests {
   private static let count = 10_000
   /// In KiB: 30 KiB a connection, in a debug build too.
-  private static let mostMemory = 300 << 10
+  private static let maxMemory = 300 << 10
 
   /// The maximum number of files that a process of this machine may have open.
   private static var openFiles: Int {
@@ -28,7 +28,7 @@ struct IdleConnectionTests {
       try await client.line(containing: "held \(Self.count)", within: .seconds(120))
       #expect(try await rig.semel.counter("semel_open_connections") == Self.count)
       let memory = try rig.semel.memory("VmRSS")
-      #expect(memory < Self.mostMemory)
+      #expect(memory < Self.maxMemory)
       expectExecuted(try await rig.order("k"))
       client.signal(SIGUSR1)
       try await client.line(containing: "responded \(Self.count)", within: .seconds(120))

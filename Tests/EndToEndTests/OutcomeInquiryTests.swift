@@ -8,20 +8,20 @@ struct OutcomeInquiryTests {
   @Test(arguments: StoreKind.allCases)
   func `an outcome is reported to its caller alone`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in
-      func ask(_ more: String = "", caller: String = "Bearer alice") async throws -> ReceivedResponse {
+      func inquire(_ more: String = "", caller: String = "Bearer alice") async throws -> ReceivedResponse {
         try await rig.semel.client.send("GET", Self.order + more, Rig.fields(key: "k", caller: caller))
       }
-      #expect(try await ask().text == "{\"state\":\"absent\"}\n")
+      #expect(try await inquire().text == "{\"state\":\"absent\"}\n")
       let first = try await rig.order("k")
-      let reported = try await ask()
+      let reported = try await inquire()
       #expect(reported.status == 200 && reported["Cache-Control"] == "no-store")
       #expect(reported.text.hasPrefix(#"{"state":"completed","status":201,"recorded_at":"2"#))
       #expect(reported.text.hasSuffix("\"attempt\":1}\n"))
-      #expect(try await ask(caller: "Bearer bob").text == "{\"state\":\"absent\"}\n")
-      let replay = try await ask("&response=true")
+      #expect(try await inquire(caller: "Bearer bob").text == "{\"state\":\"absent\"}\n")
+      let replay = try await inquire("&response=true")
       expectReplayed(replay, of: first)
       #expect(replay["Cache-Control"] == "no-store")
-      let other = try await ask("&response=true", caller: "Bearer bob")
+      let other = try await inquire("&response=true", caller: "Bearer bob")
       #expect(other.status == 404 && other.text == "{\"state\":\"absent\"}\n")
       let missing = try await rig.semel.client.send("GET", Self.order, [("Authorization", "Bearer alice")])
       expectRefused(missing, 400, "key_missing", retryable: false)

@@ -91,17 +91,17 @@ struct TLSTests {
     try await SecureRig.run { secure in
       let weak = ["-cipher", "ALL:@SECLEVEL=0"]
       for version in ["-tls1", "-tls1_1"] {
-        let said = try await secure.handshake([version] + weak)
-        #expect(said.contains("alert") || said.contains("no protocols"), "\(said)")
-        #expect(said.contains("Cipher is (NONE)"), "\(said)")
+        let output = try await secure.handshake([version] + weak)
+        #expect(output.contains("alert") || output.contains("no protocols"), "\(output)")
+        #expect(output.contains("Cipher is (NONE)"), "\(output)")
       }
       for cipher in ["AES128-SHA", "AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-SHA"] {
-        let said = try await secure.handshake(["-tls1_2", "-cipher", "\(cipher):@SECLEVEL=0"])
-        #expect(said.contains("Cipher is (NONE)"), "\(cipher): \(said)")
+        let output = try await secure.handshake(["-tls1_2", "-cipher", "\(cipher):@SECLEVEL=0"])
+        #expect(output.contains("Cipher is (NONE)"), "\(cipher): \(output)")
       }
       for version in ["-tls1_2", "-tls1_3"] {
-        let said = try await secure.handshake([version, "-alpn", "h2"])
-        #expect(said.contains("Verification: OK") && said.contains("ALPN protocol: h2"), "\(said)")
+        let output = try await secure.handshake([version, "-alpn", "h2"])
+        #expect(output.contains("Verification: OK") && output.contains("ALPN protocol: h2"), "\(output)")
       }
     }
   }
@@ -251,8 +251,8 @@ struct TLSTests {
     try await SecureRig.run(Configuration(top: ["limits": "{header_timeout: 1s}"])) { secure in
       let plain = try await RawClient(port: secure.port)
       try await plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-      let said = try await plain.closedByPeer()
-      #expect(!String(decoding: said, as: UTF8.self).contains("HTTP/1.1"))
+      let output = try await plain.closedByPeer()
+      #expect(!String(decoding: output, as: UTF8.self).contains("HTTP/1.1"))
       let silent = try await RawClient(port: secure.port)
       #expect(try await silent.closedByPeer().isEmpty)
       #expect(try await secure.order("k").contains("executed"))

@@ -3,7 +3,7 @@ import Testing
 
 /// The peers whose statement about the client is believed.
 struct TrustedProxiesTests {
-  private static let said = [
+  private static let stated = [
     ("X-Forwarded-For", "203.0.113.9, 10.1.1.1"), ("X-Forwarded-Proto", "https"),
     ("X-Forwarded-Host", "shop.example"),
   ]
@@ -11,7 +11,7 @@ struct TrustedProxiesTests {
   @Test(arguments: ["/v1/orders", "/open"])
   func `a trusted proxy's fields are forwarded with its own address appended`(path: String) async throws {
     try await Rig.run(Configuration(top: ["trusted_proxies": "[127.0.0.0/8, 10.0.0.0/8]"])) { rig in
-      #expect(try await rig.order("k", path: path, Self.said).status == 201)
+      #expect(try await rig.order("k", path: path, Self.stated).status == 201)
       let request = try #require(rig.backend.requests.first)
       #expect(request["X-Forwarded-For"] == "203.0.113.9, 10.1.1.1, 127.0.0.1")
       #expect(request["X-Forwarded-Proto"] == "https")
@@ -23,7 +23,7 @@ struct TrustedProxiesTests {
 
   @Test func `other clients' forwarding fields are replaced`() async throws {
     try await Rig.run(Configuration(top: ["trusted_proxies": "[10.0.0.0/8, unix]"])) { rig in
-      expectExecuted(try await rig.order("k", Self.said))
+      expectExecuted(try await rig.order("k", Self.stated))
       let request = try #require(rig.backend.requests.first)
       #expect(request["X-Forwarded-For"] == "127.0.0.1")
       #expect(request["X-Forwarded-Proto"] == "http")
@@ -60,9 +60,10 @@ struct TrustedProxiesTests {
   }
 
   @Test(arguments: [nil, "", "unknown", "203.0.113.9, unknown", "_hidden"])
-  func `a client without an address from a trusted proxy is no caller by address`(said: String?) async throws
+  func `a client without an address from a trusted proxy is no caller by address`(stated: String?)
+    async throws
   {
-    let fields = said.map { [("X-Forwarded-For", $0)] } ?? []
+    let fields = stated.map { [("X-Forwarded-For", $0)] } ?? []
     let (top, parts) = (["trusted_proxies": "[127.0.0.1]"], "{parts: [address]}")
     try await Rig.run(Configuration(top: top, route: ["caller": parts])) { rig in
       expectRefused(try await rig.order("k", fields), 401, "caller_unknown", retryable: false)

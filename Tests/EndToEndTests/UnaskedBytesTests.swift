@@ -39,7 +39,7 @@ struct UnaskedBytesTests {
       for method in ["GET", "POST"] {
         let before = try await rig.semel.client.send(method, "/open/\(way)", [("X-Name", "eve")])
         Self.expectOwn(before, "eve")
-        _ = try await backend.lines(atLeast: method == "GET" ? 1 : 2) { $0 == "said /open/\(way)" }
+        _ = try await backend.lines(atLeast: method == "GET" ? 1 : 2) { $0 == "sent /open/\(way)" }
         for name in ["alice", "bob", "carol"] {
           let key = "\(name)-\(method)"
           let first = try await rig.order(key, caller: "Bearer \(name)")
@@ -88,7 +88,7 @@ struct UnaskedBytesTests {
       rig.semel.freeze()
       try await client.send(
         HTTPClient.request(method, method == "GET" ? "/open" : "/v1/orders", Rig.fields(key: "bob")))
-      try await backend.line(containing: "said /open/late")
+      try await backend.line(containing: "sent /open/late")
       rig.semel.thaw()
       Self.expectOwn(try await client.response(), "bob")
     }
@@ -106,7 +106,7 @@ struct UnaskedBytesTests {
     try await run(.tls13) { rig, backend in
       for number in 1...3 {
         expectExecuted(try await rig.order("t\(number)", path: "/v1/ticket"))
-        _ = try await backend.lines(atLeast: number) { $0 == "said /v1/ticket" }
+        _ = try await backend.lines(atLeast: number) { $0 == "sent /v1/ticket" }
         Self.expectOwn(try await rig.order("k\(number)"), "k\(number)")
       }
       #expect(try await backend.lines(atLeast: 1) { $0.hasPrefix("connection") } == 1)
@@ -119,7 +119,7 @@ struct UnaskedBytesTests {
       let client = try await RawClient(port: rig.semel.ports.proxy)
       rig.semel.freeze()
       try await client.send(Rig.orderText("k"))
-      try await backend.line(containing: "said /v1/ticket")
+      try await backend.line(containing: "sent /v1/ticket")
       rig.semel.thaw()
       let response = try await client.response()
       expectExecuted(response)

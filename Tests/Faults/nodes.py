@@ -37,7 +37,7 @@ def free_port():
 class Process:
     """A process that is started, killed, frozen and started again."""
 
-    patience = 60  # The maximum duration of a start, in seconds: a node is ready once its troubled store is.
+    start_timeout = 60  # The maximum duration of a start, in seconds: a node is ready once its troubled store is.
 
     def __init__(self, name, command, directory, environment=None):
         self.name = name
@@ -66,7 +66,7 @@ class Process:
 
     async def start(self):
         self.spawn()
-        limit = time.monotonic() + self.patience
+        limit = time.monotonic() + self.start_timeout
         while not await self.is_up():
             if self.process.poll() is not None or time.monotonic() > limit:
                 raise RuntimeError(f"{self.name} does not start; see {self.directory}/{self.name}.log")

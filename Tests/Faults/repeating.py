@@ -5,13 +5,13 @@ import asyncio
 from relay import CALM
 
 
-def repeated(most):
+def repeated(max_pause):
     """Does it again and again, with pauses of up to so many seconds."""
 
     def wrap(body):
         async def fault(rig):
             while True:
-                await asyncio.sleep(rig.dice.uniform(0.1, most * rig.pace))
+                await asyncio.sleep(rig.dice.uniform(0.1, max_pause * rig.pace))
                 # Shielded: what was broken is mended, also when the storm ends meanwhile.
                 await asyncio.shield(rig.track(body(rig)))
 

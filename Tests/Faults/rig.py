@@ -160,7 +160,7 @@ class Rig:
         node = Node(f"node{number}", self.binary, self.directory, store, to_backend.port, http2, clock)
         node.lock = asyncio.Lock()
         # It serves once its store does, whose servers may be about to fail over.
-        node.patience = 90 if self.topology else node.patience
+        node.start_timeout = 90 if self.topology else node.start_timeout
         self.nodes.append(node)
         from_clients = Relay(f"client relay {number}", ("127.0.0.1", node.port), dice("client"), self.journal)
         await from_clients.start()

@@ -11,11 +11,11 @@ from resp import Refused
 from topology import until
 
 
-def at_a_shard(most):
+def at_a_shard(max_pause):
     """Again and again at a shard of a store that works, which has to work again before the next fault."""
 
     def wrap(body):
-        @repeated(most)
+        @repeated(max_pause)
         async def fault(rig):
             topology = rig.topology
             async with topology.lock:

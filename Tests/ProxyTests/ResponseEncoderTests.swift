@@ -24,7 +24,7 @@ struct ResponseEncoderTests {
       status: status, fields: ByteBuffer(string: fields), body: ByteBuffer(string: body),
       trailers: ByteBuffer(string: trailers))
     let record = CompletedRecord(
-      outcome: .kept(response), recordedAt: StoreInstant(milliseconds: 1_700_000_000_000),
+      outcome: .whole(response), recordedAt: StoreInstant(milliseconds: 1_700_000_000_000),
       expiresAt: StoreInstant(milliseconds: 1_700_086_400_000), remaining: 86_400_000, attempt: 1)
     return (record, response)
   }

@@ -66,19 +66,19 @@ import Store
       lease: .seconds(60), takeOver: .never, unknownRetention: .seconds(60), remember: .seconds(60))
     let body = ByteBuffer(string: digest.text + String(repeating: ".", count: bodyBytes))
     let response = RecordedResponse(status: 200, fields: ByteBuffer(), body: body)
-    let completion = Completion(outcome: .kept(response), retention: .seconds(600), remember: .seconds(600))
+    let completion = Completion(outcome: .whole(response), retention: .seconds(600), remember: .seconds(600))
     do {
       guard case .granted(let claim) = try await store.claim(request) else { exit(1) }
       guard try await store.complete(claim, with: completion).outcome == .done else { exit(1) }
-      say(digest.text)
+      report(digest.text)
       return true
     } catch {
-      say("failed")
+      report("failed")
       return false
     }
   }
 
-  private static func say(_ line: String) {
+  private static func report(_ line: String) {
     let bytes = Array("\(line)\n".utf8)
     guard write(1, bytes, bytes.count) == bytes.count else { exit(1) }
   }

@@ -14,21 +14,21 @@ struct UnaskedTests {
   @Test(arguments: ["GET", "HEAD", "POST", "DELETE"])
   func `a kept connection with anything unread gets no request`(method: String) async throws {
     let gate = ScriptGate()
-    let said = ScriptGate()
+    let sent = ScriptGate()
     let server = try RawServer { connection in
       try connection.readRequest()
       try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown")
       guard connection.number == 1 else { return connection.readToEnd() }
       gate.pass()
       try connection.write(Self.stray)
-      said.open()
+      sent.open()
       connection.readToEnd()
     }
     try await Harness.run { harness async throws in
       #expect(try await harness.upstream.begin(.to(server)).finish().body == "own")
       // The loop does not look at its sockets from here on until the next request was sent.
       gate.open()
-      said.pass()
+      sent.pass()
       let permit = method == "POST" ? SendPermit.fresh() : nil
       let next = try await harness.upstream.begin(.to(server, method, permit: permit)).finish()
       #expect(next.body == (method == "HEAD" ? "" : "own"))

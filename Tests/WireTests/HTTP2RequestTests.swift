@@ -5,17 +5,17 @@ import Wire
 private typealias Fields = [(name: String, value: String)]
 
 struct HTTP2RequestTests {
-  private static let usual: Fields = [
+  private static let defaultFields: Fields = [
     (":method", "POST"), (":scheme", "https"), (":path", "/v1/orders?a=b"), (":authority", "api.example"),
   ]
 
-  private func request(_ more: Fields = [], _ pseudo: Fields = usual, isEnd: Bool = false) throws
+  private func request(_ more: Fields = [], _ pseudo: Fields = defaultFields, isEnd: Bool = false) throws
     -> RequestHead
   {
     try RequestHead(http2: pseudo + more, isEnd: isEnd)
   }
 
-  private func error(_ more: Fields, _ pseudo: Fields = usual, isEnd: Bool = false) -> WireError? {
+  private func error(_ more: Fields, _ pseudo: Fields = defaultFields, isEnd: Bool = false) -> WireError? {
     do {
       _ = try RequestHead(http2: pseudo + more, isEnd: isEnd)
       return nil

@@ -57,7 +57,7 @@ struct ResolutionDocument: OperatorDocument {
     let response = RecordedResponse(status: status, fields: try fields(), body: body)
     return .applied(
       Completion(
-        outcome: .kept(response), retention: policy?.retention ?? Self.day,
+        outcome: .whole(response), retention: policy?.retention ?? Self.day,
         remember: policy?.remember ?? Self.day))
   }
 

@@ -32,7 +32,7 @@ public enum BatchElement: Sendable, Equatable {
 
   /// A recorded outcome. An operator may have resolved the item by hand, with a body that is no JSON.
   public init(_ record: CompletedRecord) {
-    guard case .kept(let response) = record.outcome, 200..<300 ~= response.status,
+    guard case .whole(let response) = record.outcome, 200..<300 ~= response.status,
       response.body.withUnsafeReadableBytes({ (try? JSONParser.parse($0)) == nil })
     else {
       self = .recorded(record)
@@ -49,7 +49,7 @@ public enum BatchElement: Sendable, Equatable {
     case .unsplit(_, .retry, _): return .refused(.batchNotExecuted)
     case .unsplit(_, .unknown, let retryAfter): return .refused(.outcomeUnknown(retryAfter: retryAfter))
     case .recorded(let record):
-      guard case .kept(let response) = record.outcome, 200..<300 ~= response.status else {
+      guard case .whole(let response) = record.outcome, 200..<300 ~= response.status else {
         return .refused(.responseNotKept(status: record.outcome.status, location: nil))
       }
       return self
@@ -62,7 +62,7 @@ public enum BatchElement: Sendable, Equatable {
     case .executed(let result): return result
     case .refused(let problem): return problem.body()
     case .recorded(let record):
-      if case .kept(let response) = record.outcome { return response.body }
+      if case .whole(let response) = record.outcome { return response.body }
     case .unsplit: break
     }
     preconditionFailure("BatchElement: an element is written that has no result")
@@ -91,7 +91,7 @@ public struct BatchResponse: Sendable, Equatable {
   public init(
     _ elements: [BatchElement], around results: BatchResults?, status: Int?, policy: BatchPolicy, limit: Int
   ) {
-    if case .recorded(let record)? = elements.first, case .kept(let response) = record.outcome,
+    if case .recorded(let record)? = elements.first, case .whole(let response) = record.outcome,
       !(200..<300 ~= response.status), elements.allSatisfy({ $0.outcome == record.outcome })
     {
       (content, counts) = (.replayed(record), BatchElement.Counts(elements.map(\.shown)))

@@ -103,7 +103,7 @@ extension JSONParser {
         skipSpace()
         try member(depth: depth)
         skipSpace()
-      } while try goesOn(until: JSONByte.closeBrace)
+      } while try hasNext(before: JSONByte.closeBrace)
     }
     close(number, firstPending: firstPending)
   }
@@ -138,11 +138,11 @@ extension JSONParser {
       skipSpace()
       try value(depth: depth + 1)
       skipSpace()
-    } while try goesOn(until: JSONByte.closeBracket)
+    } while try hasNext(before: JSONByte.closeBracket)
   }
 
   /// Consumes a comma (true, since more follows) or the closing byte (false).
-  private mutating func goesOn(until close: UInt8) throws(JSONFault) -> Bool {
+  private mutating func hasNext(before close: UInt8) throws(JSONFault) -> Bool {
     let byte = try current()
     position += 1
     if byte == JSONByte.comma { return true }

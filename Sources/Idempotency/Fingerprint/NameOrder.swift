@@ -38,7 +38,7 @@ struct NameOrder {
   /// even if these continue with a NUL.
   private static let step = 7
   /// The value of a key's last byte if the name continues after this key.
-  private static let goesOn: UInt64 = 8
+  private static let continuation: UInt64 = 8
   /// The maximum number of entries that are sorted by insertion, which is faster for so few than counting.
   private static let insertionBound = 32
 
@@ -113,7 +113,7 @@ extension NameOrder {
     let left = Int(entry.length) - depth
     guard left <= Self.step else {
       return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)) & ~0xFF
-        | Self.goesOn
+        | Self.continuation
     }
     var key = UInt64(left)
     for index in 0..<left { key |= UInt64(bytes[start + index]) << UInt64(56 - 8 * index) }
@@ -158,7 +158,7 @@ extension NameOrder {
     for index in group.start + 1...group.end {
       if index < group.end, entries[index].key == entries[start].key { continue }
       if index - start > 1 {
-        if entries[start].key & 0xFF == Self.goesOn {
+        if entries[start].key & 0xFF == Self.continuation {
           pending.append(Group(start: start, end: index, depth: group.depth + Self.step))
         } else {
           isUnique = false

@@ -189,7 +189,7 @@ extension OutcomeInquiry {
     switch standing {
     case .inFlight(let leaseLeft, _) where mayWait && attach > 0: return .wait(leaseLeft: leaseLeft)
     case .completed(let record) where wantsResponse:
-      if case .kept = record.outcome { return .replay(record) }
+      if case .whole = record.outcome { return .replay(record) }
       return .report(status: 404)
     default:
       // With 404, a client that wants the response does not take the document for it.

@@ -19,15 +19,15 @@ extension ClaimLifecycle {
   /// The release that follows the pause before a retry.
   ///
   /// - Parameters:
-  ///   - goesOn: Whether the retry is made. Otherwise the client gets the last response.
+  ///   - isRetrying: Whether the retry is made. Otherwise the client gets the last response.
   ///   - isRenewed: Whether a renewal of the claim was ever requested.
-  public mutating func paused(goesOn: Bool, isRenewed: Bool) -> Release {
+  public mutating func paused(isRetrying: Bool, isRenewed: Bool) -> Release {
     guard case .releasing(let claim, let decided) = state else {
       preconditionFailure("ClaimLifecycle: paused without a release")
     }
     // A delayed copy of a renewal would make a deleted record anew.
     let release = isRenewed ? .remembered : decided
-    guard goesOn else {
+    guard isRetrying else {
       state = .releasing(claim, release)
       return release
     }

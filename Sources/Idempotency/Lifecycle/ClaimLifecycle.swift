@@ -234,8 +234,8 @@ extension ClaimLifecycle {
 
   static func replay(_ record: CompletedRecord) -> ClaimedAction {
     switch record.outcome {
-    case .kept: .replay(record)
-    case .notKept(let status, let location):
+    case .whole: .replay(record)
+    case .statusOnly(let status, let location):
       .refuse(.responseNotKept(status: status, location: location))
     case .encoded: .refuse(.storeUnreadable(retryAfter: Self.pause))
     }

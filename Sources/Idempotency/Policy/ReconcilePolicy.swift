@@ -49,7 +49,7 @@ public struct ReconcilePolicy: Hashable, Sendable {
     of response: ProbeResponse, _ method: MessageHead.Method, _ cors: CORSPolicy?
   ) -> Outcome {
     let status = status ?? response.status
-    guard let body = response.body else { return .notKept(status: status, location: nil) }
+    guard let body = response.body else { return .statusOnly(status: status, location: nil) }
     // Such responses have no content (RFC 9110, section 6.4.1).
     let hasContent = method != .head && status != 204 && status != 304
     var fields = ByteBuffer()
@@ -58,7 +58,7 @@ public struct ReconcilePolicy: Hashable, Sendable {
     if let cors, let origin = cors.origins.first {
       OriginAllowance(origin: origin, withCredentials: cors.credentials).write(into: &fields)
     }
-    return .kept(RecordedResponse(status: status, fields: fields, body: hasContent ? body : ByteBuffer()))
+    return .whole(RecordedResponse(status: status, fields: fields, body: hasContent ? body : ByteBuffer()))
   }
 }
 

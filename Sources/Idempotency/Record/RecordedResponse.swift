@@ -39,18 +39,18 @@ extension RecordedResponse: Equatable {
 /// The recorded part of a final outcome.
 public enum Outcome: Sendable, Equatable {
   /// The whole response.
-  case kept(RecordedResponse)
+  case whole(RecordedResponse)
   /// The response was too large, or its completeness was unknown. Only the values that help a client to find the result
   /// are kept.
-  case notKept(status: Int, location: String?)
+  case statusOnly(status: Int, location: String?)
   /// Either of the two in a store's form, compressed or sealed. Outside the store only operators meet this case: it is
   /// sealed, and they do not know the client's key.
   case encoded(EncodedOutcome)
 
   public var status: Int {
     switch self {
-    case .kept(let response): response.status
-    case .notKept(let status, _): status
+    case .whole(let response): response.status
+    case .statusOnly(let status, _): status
     case .encoded(let outcome): outcome.status
     }
   }
@@ -58,21 +58,21 @@ public enum Outcome: Sendable, Equatable {
   /// The bytes that it holds.
   public var size: Int {
     switch self {
-    case .kept(let response):
+    case .whole(let response):
       response.fields.readableBytes + response.body.readableBytes + response.trailers.readableBytes
-    case .notKept(_, let location): location?.utf8.count ?? 0
+    case .statusOnly(_, let location): location?.utf8.count ?? 0
     case .encoded(let outcome): outcome.response?.readableBytes ?? 0
     }
   }
 
   /// The outcome as it is recorded where there is no room for its response.
   public var withoutResponse: Outcome {
-    guard case .kept(let response) = self else { return self }
+    guard case .whole(let response) = self else { return self }
     var location: String?
     response.fields.eachFieldLine { name, value in
       if name == "location" { location = value }
     }
-    return .notKept(status: response.status, location: location)
+    return .statusOnly(status: response.status, location: location)
   }
 }
 

@@ -51,14 +51,14 @@ final class BackendResponse {
   /// The outcome to record.
   func outcome(by route: Route, method: MessageHead.Method) -> Outcome {
     guard let copy, !isDelimitedByClose else {
-      return .notKept(status: head.status, location: head.string(.location))
+      return .statusOnly(status: head.status, location: head.string(.location))
     }
     var dropped = ClientResponseHead.droppedFromRecords
     if route.policy.setCookie == .drop { dropped.formUnion(FieldNameSet(.setCookie)) }
     if method == .head || head.status == 304 { dropped.subtract(.length) }
     var fields = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes)
     head.copyFields(into: &fields, omitting: dropped)
-    return .kept(
+    return .whole(
       RecordedResponse(
         status: head.status, fields: fields, body: copy, trailers: trailers.fieldLines(without: .momentary)))
   }

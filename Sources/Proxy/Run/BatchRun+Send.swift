@@ -167,7 +167,7 @@ extension BatchRun {
   private func outcome(_ head: MessageHead, _ result: ByteBuffer) -> Outcome {
     var fields = ByteBuffer(string: "Content-Type: application/json\r\n")
     if batch.route.policy.cors != nil { OriginAllowance(head)?.write(into: &fields) }
-    return .kept(RecordedResponse(status: head.status, fields: fields, body: result))
+    return .whole(RecordedResponse(status: head.status, fields: fields, body: result))
   }
 
   /// The item's end after the store's reply.

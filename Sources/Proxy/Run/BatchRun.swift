@@ -182,7 +182,7 @@ extension BatchRun {
       return .refused(.resultTooLarge(status: record.outcome.status))
     }
     guard delivery.hold(record.outcome.size) else { return .refused(.overloaded(.busy, retryAfter: 1000)) }
-    if case .kept(let response) = record.outcome { note(OriginAllowance(recorded: response.fields)) }
+    if case .whole(let response) = record.outcome { note(OriginAllowance(recorded: response.fields)) }
     return await readJSON(record.outcome.size) { BatchElement(record) }
   }
 

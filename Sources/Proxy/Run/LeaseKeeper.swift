@@ -26,7 +26,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   /// Whether the loss of the attempt's outcome was logged.
   var isLossNoted = false
   /// The memory that is taken for that command, in bytes.
-  var keptBytes = 0
+  var commandBytes = 0
   private var renewal = Renewal.stopped
   /// Whether a renewal was ever requested.
   private(set) var hasRequestedRenewal = false

@@ -55,9 +55,9 @@ extension OwnedRun {
     delivery.didDisconnect = nil
     delivery.didHalfClose = nil
     lease.pendingCommand = nil
-    let goesOn = mayRetry
-    if goesOn { countRetry() }
-    return call.lifecycle.paused(goesOn: goesOn, isRenewed: lease.hasRequestedRenewal)
+    let isRetrying = mayRetry
+    if isRetrying { countRetry() }
+    return call.lifecycle.paused(isRetrying: isRetrying, isRenewed: lease.hasRequestedRenewal)
   }
 
   private func countRetry() {

@@ -193,8 +193,8 @@ extension ShadowRun {
       let isKept = length <= route.policy.maxResponseBody && !response.isDelimitedByClose
       let outcome: Outcome =
         isKept
-        ? .kept(RecordedResponse(status: head.status, fields: ByteBuffer(), body: ByteBuffer()))
-        : .notKept(status: head.status, location: nil)
+        ? .whole(RecordedResponse(status: head.status, fields: ByteBuffer(), body: ByteBuffer()))
+        : .statusOnly(status: head.status, location: nil)
       return .completed(Completion(outcome: outcome, retention: retention, remember: remember))
     case .release(let release): return .released(release)
     case .markUnknown: return .unknown(.status)

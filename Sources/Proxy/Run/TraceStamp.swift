@@ -11,12 +11,12 @@ enum TraceStamp {
 
   /// Adds the stamp to a response that is kept, if its request is traced.
   static func put(_ trace: RequestTrace?, on outcome: Outcome) -> Outcome {
-    guard let trace, trace.isExported, case .kept(let response) = outcome else { return outcome }
+    guard let trace, trace.isExported, case .whole(let response) = outcome else { return outcome }
     var fields = response.fields
     fields.writeStaticString(name)
     fields.writeString(trace.context.text)
     fields.writeStaticString("\r\n")
-    return .kept(
+    return .whole(
       RecordedResponse(
         status: response.status, fields: fields, body: response.body, trailers: response.trailers))
   }

@@ -9,12 +9,12 @@ extension RequestRunner {
   /// gone, or wait for no other delivery.
   func keepOvertakenOutcome(of call: KeyedCall, _ request: ClaimRequest) {
     guard let outcome = call.lifecycle.overtakenOutcome else { return }
-    worker.keep(KeptOutcome(outcome, .taken(request), of: delivery.logEntry))
+    worker.keep(PendingOutcome(outcome, .taken(request), of: delivery.logEntry))
   }
 }
 
 /// The outcome of a run that was overtaken, and the record that is to have it.
-struct KeptOutcome {
+struct PendingOutcome {
   /// The record as far as the process knows it.
   enum Record {
     /// Another owner has it. This is the claim to repeat. Its token stays the same, so that what it was granted by a
@@ -53,21 +53,21 @@ extension Worker {
   /// Records the outcome of an overtaken run once the other owner has given the record back. If that ends it with an
   /// outcome of its own, that one counts. Without memory for the response it is recorded without it.
   @inline(never)
-  func keep(_ kept: KeptOutcome) {
-    var kept = kept
-    if case .taken(let request) = kept.record {
-      kept.record = .taken(request.changed(owner: newOwner(), takeOver: .never))
+  func keep(_ pending: PendingOutcome) {
+    var pending = pending
+    if case .taken(let request) = pending.record {
+      pending.record = .taken(request.changed(owner: newOwner(), takeOver: .never))
     }
-    if !takeMemory(kept.size) {
-      kept.outcome = kept.outcome.withoutResponse
-      guard takeMemory(kept.size) else { return noteDropped(kept, "there is no memory for it") }
+    if !takeMemory(pending.size) {
+      pending.outcome = pending.outcome.withoutResponse
+      guard takeMemory(pending.size) else { return noteDropped(pending, "there is no memory for it") }
     }
     keptOutcomeCount += 1
     let number = keptOutcomeCount
-    keptOutcomes[number] = kept
-    context.task { [self, bytes = kept.size] in
+    pendingOutcomes[number] = pending
+    context.task { [self, bytes = pending.size] in
       await follow(number)
-      keptOutcomes[number] = nil
+      pendingOutcomes[number] = nil
       giveMemory(bytes)
     }
   }
@@ -76,36 +76,38 @@ extension Worker {
   private func follow(_ number: Int) async {
     var pause: Int64 = 50
     let end = BootInstant.now + Self.overtakenSpan
-    while !isStopping, let kept = keptOutcomes[number] {
-      guard BootInstant.now < end else { return noteDropped(kept, "the other owner has had it for too long") }
-      guard let next = await step(kept) else { return }
-      keptOutcomes[number]?.record = next
+    while !isStopping, let pending = pendingOutcomes[number] {
+      guard BootInstant.now < end else {
+        return noteDropped(pending, "the other owner has had it for too long")
+      }
+      guard let next = await step(pending) else { return }
+      pendingOutcomes[number]?.record = next
       await context.sleep(milliseconds: Int64.random(in: 1...pause))
       pause = min(pause * 2, 2000)
     }
   }
 
   /// Claims or completes the record. Returns what is known of it then; `nil` if there is nothing more to do.
-  private func step(_ kept: KeptOutcome) async -> KeptOutcome.Record? {
+  private func step(_ pending: PendingOutcome) async -> PendingOutcome.Record? {
     do throws(StoreError) {
-      switch kept.record {
-      case .taken(let request): return try await claim(request, for: kept)
-      case .granted(let claim): return try await complete(claim, kept.outcome.completion)
+      switch pending.record {
+      case .taken(let request): return try await claim(request, for: pending)
+      case .granted(let claim): return try await complete(claim, pending.outcome.completion)
       }
     } catch {
-      guard case .unreadable = error else { return kept.record }
-      noteDropped(kept, "the record cannot be read")
+      guard case .unreadable = error else { return pending.record }
+      noteDropped(pending, "the record cannot be read")
       return nil
     }
   }
 
   private func claim(
-    _ request: ClaimRequest, for kept: KeptOutcome
-  ) async throws(StoreError) -> KeptOutcome.Record? {
+    _ request: ClaimRequest, for pending: PendingOutcome
+  ) async throws(StoreError) -> PendingOutcome.Record? {
     switch try await store.claim(request) {
-    case .granted(let claim) where kept.outcome.isOf(claim):
+    case .granted(let claim) where pending.outcome.isOf(claim):
       // From here on the claim is kept: giving it back would let the request run.
-      var granted = kept
+      var granted = pending
       granted.record = .granted(claim)
       return await step(granted)
     case .granted(let claim):
@@ -118,7 +120,7 @@ extension Worker {
 
   private func complete(
     _ claim: Claim, _ completion: Completion
-  ) async throws(StoreError) -> KeptOutcome.Record? {
+  ) async throws(StoreError) -> PendingOutcome.Record? {
     guard try await store.complete(claim, with: completion).outcome == .done else { return nil }
     environment.known.end(claim.id, for: max(completion.retention, completion.remember))
     environment.logger.info(
@@ -128,24 +130,24 @@ extension Worker {
   }
 
   /// Ends the wait for a record, since the process ends: an outcome whose record was granted is stored once more.
-  func end(_ kept: KeptOutcome) async {
-    if case .granted(let claim) = kept.record,
-      (try? await store.complete(claim, with: kept.outcome.completion))?.outcome == .done
+  func end(_ pending: PendingOutcome) async {
+    if case .granted(let claim) = pending.record,
+      (try? await store.complete(claim, with: pending.outcome.completion))?.outcome == .done
     {
       return
     }
-    noteDropped(kept, "this process ends")
+    noteDropped(pending, "this process ends")
   }
 
   /// Notes that the outcome of an overtaken run is not recorded, so that the request may run again if the other owner
   /// gives the record back.
   @inline(never)
-  private func noteDropped(_ kept: KeptOutcome, _ reason: String) {
-    metrics.add(.outcomesLost, route: kept.route.number)
+  private func noteDropped(_ pending: PendingOutcome, _ reason: String) {
+    metrics.add(.outcomesLost, route: pending.route.number)
     environment.logger.error(
       "the outcome of an overtaken run is dropped",
       metadata: [
-        "record": "\(kept.record.id.text)", "route": "\(kept.route.name)", "reason": "\(reason)",
+        "record": "\(pending.record.id.text)", "route": "\(pending.route.name)", "reason": "\(reason)",
       ])
   }
 }

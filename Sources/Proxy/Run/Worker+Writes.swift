@@ -62,7 +62,7 @@ extension Worker {
   func takeMemory(toKeep content: Int, of lease: LeaseKeeper<Store>) -> Bool {
     let bytes = lease.heldBytes + content
     guard takeMemory(bytes) else { return false }
-    lease.keptBytes = bytes
+    lease.commandBytes = bytes
     return true
   }
 
@@ -89,8 +89,8 @@ extension Worker {
     lease.pendingCommand = command
     context.task { [self] in
       defer {
-        giveMemory(lease.keptBytes)
-        lease.keptBytes = 0
+        giveMemory(lease.commandBytes)
+        lease.commandBytes = 0
       }
       let outcome = await repeatUntilReply { store throws(StoreError) in
         let outcome = try await command(store)
@@ -101,7 +101,7 @@ extension Worker {
         countSuperseded(outcome)
         if let completion, outcome.isOvertaking(lease.claim) {
           let overtaken = OvertakenOutcome(completion, of: lease.claim)
-          keep(KeptOutcome(overtaken, .taken(lease.claim.request()), of: lease.delivery.logEntry))
+          keep(PendingOutcome(overtaken, .taken(lease.claim.request()), of: lease.delivery.logEntry))
         }
       } else if !isStopping {
         noteDropped(lease)

@@ -22,7 +22,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// The claims that are being given back. A shutdown waits for them, or their keys stay blocked for a lease.
   var claimsGivenBack = 0
   /// The outcomes of overtaken runs that no record has yet, by their numbers. A shutdown waits for them.
-  var keptOutcomes: [Int: KeptOutcome] = [:]
+  var pendingOutcomes: [Int: PendingOutcome] = [:]
   var keptOutcomeCount = 0
   private(set) var isStopping = false
   /// The longest time for which a process that ends waits for its store, in milliseconds: several times what one
@@ -80,7 +80,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// Whether no claim is held any more or is being given back, each outcome is stored, and each client has taken its
   /// response.
   public var isIdle: Bool {
-    leases.isEmpty && claimsGivenBack == 0 && keptOutcomes.isEmpty && !downstream.hasUnread
+    leases.isEmpty && claimsGivenBack == 0 && pendingOutcomes.isEmpty && !downstream.hasUnread
   }
 
   /// Ends the requests that the process cannot finish: tells the client of each owner that its outcome is unknown, logs
@@ -96,11 +96,11 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     for delivery in leases.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
       RequestRunner(worker: self, delivery: delivery).logCut()
     }
-    await end(leases, Array(keptOutcomes.values))
+    await end(leases, Array(pendingOutcomes.values))
   }
 
   /// Ends all these claims and outcomes at once: a store that does not reply must not delay the end for each of them.
-  private func end(_ leases: [LeaseKeeper<Store>], _ outcomes: [KeptOutcome]) async {
+  private func end(_ leases: [LeaseKeeper<Store>], _ outcomes: [PendingOutcome]) async {
     let ends = Countdown(leases.count + outcomes.count, timers: context.timers)
     for kept in outcomes {
       context.task { [self] in

@@ -44,12 +44,12 @@ struct CacheEntry: BitwiseCopyable {
     status = Int32(truncatingIfNeeded: record.outcome.status)
     let sizes: (fields: Int, body: Int, trailers: Int)
     switch record.outcome {
-    case .kept(let response):
+    case .whole(let response):
       content = .response
       sizes = (
         response.fields.readableBytes, response.body.readableBytes, response.trailers.readableBytes
       )
-    case .notKept(_, let location):
+    case .statusOnly(_, let location):
       content = location == nil ? .status : .statusAndLocation
       sizes = (location?.utf8.count ?? 0, 0, 0)
     case .encoded: preconditionFailure("CacheEntry: an encoded outcome")
@@ -67,15 +67,15 @@ struct CacheEntry: BitwiseCopyable {
   /// Copies the outcome's bytes to `memory`, which follows the head.
   func write(_ outcome: Outcome, to memory: UnsafeMutableRawPointer) {
     switch outcome {
-    case .kept(let response):
+    case .whole(let response):
       response.fields.copy(to: memory)
       response.body.copy(to: memory + Int(fields))
       response.trailers.copy(to: memory + Int(fields) + Int(body))
-    case .notKept(_, var location?):
+    case .statusOnly(_, var location?):
       location.withUTF8 { text in
         if let start = text.baseAddress { memory.copyMemory(from: start, byteCount: text.count) }
       }
-    case .notKept(_, nil), .encoded: break
+    case .statusOnly(_, nil), .encoded: break
     }
   }
 
@@ -86,15 +86,15 @@ struct CacheEntry: BitwiseCopyable {
       let (fields, body, trailers) = (Int(fields), Int(body), Int(trailers))
       var bytes = ByteBufferAllocator().buffer(capacity: fields + body + trailers)
       bytes.writeBytes(UnsafeRawBufferPointer(start: memory, count: fields + body + trailers))
-      return .kept(
+      return .whole(
         RecordedResponse(
           status: Int(status), fields: bytes.slice(of: fields), body: bytes.slice(of: body),
           trailers: bytes.slice(of: trailers)))
     case .status:
-      return .notKept(status: Int(status), location: nil)
+      return .statusOnly(status: Int(status), location: nil)
     case .statusAndLocation:
       let text = UnsafeRawBufferPointer(start: memory, count: Int(fields))
-      return .notKept(status: Int(status), location: String(decoding: text, as: UTF8.self))
+      return .statusOnly(status: Int(status), location: String(decoding: text, as: UTF8.self))
     }
   }
 }

@@ -87,7 +87,7 @@ extension RecordTable {
     if let response { return try self.response(response, format, status: status) }
     let location = statements.select.isNull(14) ? nil : statements.select.string(14)
     return switch format {
-    case .plain: .notKept(status: status, location: location)
+    case .plain: .statusOnly(status: status, location: location)
     case .encoded: .encoded(EncodedOutcome(status: status, location: location, response: nil))
     }
   }
@@ -103,7 +103,7 @@ extension RecordTable {
       switch format {
       case .encoded: .encoded(EncodedOutcome(status: status, location: nil, response: body))
       case .plain:
-        .kept(
+        .whole(
           RecordedResponse(
             stored: status, fields: statements.selectResponse.buffer(0), body: body,
             trailers: statements.selectResponse.buffer(2)))

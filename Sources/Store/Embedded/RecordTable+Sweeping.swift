@@ -6,10 +6,10 @@ extension RecordTable {
   /// - Parameters:
   ///   - now: The time by which records expire.
   ///   - limit: The maximum number of entries.
-  ///   - mayGoOn: Called after each entry; the sweep ends when it returns false. Sizes of entries differ by a factor of
+  ///   - mayContinue: Called after each entry; the sweep ends when it returns false. Sizes of entries differ by a factor of
   ///     ten thousand, so only a limit on time can bound the time for which callers wait.
   func sweep(
-    now: StoreInstant, limit: Int, while mayGoOn: () -> Bool
+    now: StoreInstant, limit: Int, while mayContinue: () -> Bool
   ) throws(SQLError) -> Int {
     var count = 0
     for row in try due(now: now, limit: limit) {
@@ -22,7 +22,7 @@ extension RecordTable {
         try statement.run()
       }
       count += 1
-      guard mayGoOn() else { break }
+      guard mayContinue() else { break }
     }
     return count
   }

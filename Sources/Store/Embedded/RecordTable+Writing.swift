@@ -75,8 +75,8 @@ extension RecordTable {
     statements.replace.bind(15, completion.expiresAt.milliseconds)
     statements.replace.bind(16, Int64(completion.outcome.status))
     switch completion.outcome {
-    case .kept(let response): statements.replace.bind(18, try insert(response))
-    case .notKept(_, let location): if let location { statements.replace.bind(17, location) }
+    case .whole(let response): statements.replace.bind(18, try insert(response))
+    case .statusOnly(_, let location): if let location { statements.replace.bind(17, location) }
     case .encoded(let outcome):
       if let response = outcome.response {
         let row = RecordedResponse(

@@ -71,7 +71,7 @@ public final class OutcomeCodec: Sendable {
   /// comparison.
   func keepsAsIs(_ outcome: Outcome) -> Bool {
     guard secrets.isEmpty else { return false }
-    guard case .kept(let response) = outcome else { return true }
+    guard case .whole(let response) = outcome else { return true }
     return !mayCompress(response)
   }
 
@@ -92,11 +92,11 @@ public final class OutcomeCodec: Sendable {
     let sealer = secrets.first.map { Sealer($0, id, key, status: outcome.status) }
     do {
       switch outcome {
-      case .kept(let response): return try encoded(response, by: sealer)
-      case .notKept(let status, let location?):
+      case .whole(let response): return try encoded(response, by: sealer)
+      case .statusOnly(let status, let location?):
         return .encoded(
           EncodedOutcome(status: status, location: try sealer?.text(location), response: nil))
-      case .notKept(_, nil), .encoded: return outcome
+      case .statusOnly(_, nil), .encoded: return outcome
       }
     } catch {
       // A response that cannot be sealed must not be stored in clear.
@@ -117,7 +117,7 @@ public final class OutcomeCodec: Sendable {
           status: response.status, location: try response.location.map(sealer.text),
           response: try sealer.seal(compressed ?? PackedContent(content), .response)))
     }
-    guard let compressed else { return .kept(response) }
+    guard let compressed else { return .whole(response) }
     return .encoded(
       EncodedOutcome(
         status: response.status, location: response.location.map(Envelope.text),
@@ -133,14 +133,14 @@ public final class OutcomeCodec: Sendable {
       guard let response = Self.response(outcome.status, content) else {
         throw .unreadable(Self.otherFormat)
       }
-      return .kept(response)
+      return .whole(response)
     }
-    guard let text = outcome.location else { return .notKept(status: outcome.status, location: nil) }
+    guard let text = outcome.location else { return .statusOnly(status: outcome.status, location: nil) }
     guard let bytes = Data(base64Encoded: text) else { throw .unreadable(Self.otherFormat) }
     guard let location = try open(ByteBuffer(bytes: bytes), .location, of: outcome, id, key) else {
       return .encoded(outcome)
     }
-    return .notKept(status: outcome.status, location: String(buffer: location))
+    return .statusOnly(status: outcome.status, location: String(buffer: location))
   }
 
   /// The content of an encoded value; `nil` if it takes the client's key, and that is not given.

@@ -21,7 +21,7 @@ enum EncodingBenchmark {
     print("microseconds, the median of \(rounds) rounds: form, body, encode, decode, bytes stored")
     for (name, codec) in forms {
       for size in [256, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20] {
-        let response = Outcome.kept(Sample.response(bodyBytes: size))
+        let response = Outcome.whole(Sample.response(bodyBytes: size))
         let count = max(1, (1 << 20) / (size + 1024))
         guard case .encoded(let stored) = try codec.encoded(response, of: id, key) else { continue }
         let encode = try median(of: rounds) {

@@ -115,29 +115,29 @@ def read_request(stream):
     return line.group(1), b" ".join(IDENTITY.findall(b" ".join(head)))
 
 
-def response(method, said, dice):
+def response(method, identities, dice):
     """Returns a response that echoes the request, in a random framing."""
     interim = dice.choice([b"", b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"])
     if method == b"HEAD":
-        return b"HTTP/1.1 200 OK\r\nX-Said: %s\r\nContent-Length: 7\r\n\r\n" % said, False
+        return b"HTTP/1.1 200 OK\r\nX-Identities: %s\r\nContent-Length: 7\r\n\r\n" % identities, False
     way = dice.randrange(5)
-    head = interim + b"HTTP/1.1 200 OK\r\nX-Said: %s\r\n" % said
+    head = interim + b"HTTP/1.1 200 OK\r\nX-Identities: %s\r\n" % identities
     if way == 0:
-        return head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(said) + 1, said + b"."), False
+        return head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(identities) + 1, identities + b"."), False
     if way == 1:
-        return head + b"\r\n" + said, True
+        return head + b"\r\n" + identities, True
     if way == 2:
-        return interim + b"HTTP/1.1 204 No Content\r\nX-Said: %s\r\n\r\n" % said, False
-    return head + b"Content-Length: %d\r\n\r\n" % len(said) + said, way == 3 and dice.random() < 0.2
+        return interim + b"HTTP/1.1 204 No Content\r\nX-Identities: %s\r\n\r\n" % identities, False
+    return head + b"Content-Length: %d\r\n\r\n" % len(identities) + identities, way == 3 and dice.random() < 0.2
 
 
 def serve(connection, dice):
     stream = Stream(connection)
     try:
         while True:
-            method, said = read_request(stream)
+            method, identities = read_request(stream)
             count("requests")
-            reply, closes = response(method, said, dice)
+            reply, closes = response(method, identities, dice)
             connection.sendall(reply)
             if closes:
                 return

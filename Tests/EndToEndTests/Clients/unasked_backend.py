@@ -1,7 +1,7 @@
 """An HTTP/1.1 backend that sends unrequested bytes, and prints the requests that it ran.
 
 Arguments: the port, and for TLS a certificate, its key and the only version that is spoken ("1.2" or "1.3"). Prints
-"ready", a line "connection N" for each connection, for each request "ran METHOD PATH KEY", and "said PATH" once the
+"ready", a line "connection N" for each connection, for each request "ran METHOD PATH KEY", and "sent PATH" once the
 unrequested bytes have left.
 
 A response is {"key":"KEY"} with the connection's number in X-Connection. The last segment of the path selects the
@@ -21,7 +21,7 @@ count = 0
 STRAY = b"HTTP/1.1 200 OK\r\nContent-Length: 15\r\nContent-Type: text/plain\r\n\r\nsaid to nobody!"
 
 
-def say(text):
+def report(text):
     with lock:
         print(text, flush=True)
 
@@ -32,7 +32,7 @@ class Connection:
         with lock:
             count += 1
             self.number = count
-        say(f"connection {self.number}")
+        report(f"connection {self.number}")
         self.socket, self.raw, self.buffer = peer, raw, b""
 
     def read_request(self):
@@ -58,7 +58,7 @@ class Connection:
             while request := self.read_request():
                 method, path, fields = request
                 key = fields.get("idempotency-key", fields.get("x-name", "-"))
-                say(f"ran {method} {path} {key}")
+                report(f"ran {method} {path} {key}")
                 if getattr(self, "do_" + path.split("/")[-1], self.do_order)(key, path):
                     break
         except (OSError, ValueError):
@@ -79,33 +79,33 @@ class Connection:
         self.do_order(key, path)
         time.sleep(0.3)
         self.socket.sendall(STRAY)
-        say(f"said {path}")
+        report(f"sent {path}")
 
     def do_leaving(self, key, path):
         """A balancer's farewell on an idle connection that it closes."""
         self.do_order(key, path)
         time.sleep(0.3)
         self.socket.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad")
-        say(f"said {path}")
+        report(f"sent {path}")
         return self.leave()
 
     def do_glued(self, key, path):
         """A second response behind the first, in one piece."""
         self.socket.sendall(self.response(key) + STRAY)
-        say(f"said {path}")
+        report(f"sent {path}")
 
     def do_tail(self, key, path):
         """A second response at the heels of the first."""
         self.do_order(key, path)
         self.socket.sendall(STRAY)
-        say(f"said {path}")
+        report(f"sent {path}")
 
     def do_ticket(self, key, path):
         """A session ticket on a connection that has been idle for a while (RFC 8446, section 4.6.1)."""
         self.do_order(key, path)
         time.sleep(0.3)
         ticket(self.socket)
-        say(f"said {path}")
+        report(f"sent {path}")
 
     def do_trailers(self, key, path):
         self.socket.sendall(
@@ -181,7 +181,7 @@ if len(sys.argv) > 3:
     version = ssl.TLSVersion.TLSv1_2 if sys.argv[4] == "1.2" else ssl.TLSVersion.TLSv1_3
     context.minimum_version = context.maximum_version = version
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=256)
-say("ready")
+report("ready")
 while True:
     peer, _ = listener.accept()
     threading.Thread(target=serve, args=[peer], daemon=True).start()

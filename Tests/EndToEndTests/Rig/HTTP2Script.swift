@@ -77,7 +77,7 @@ struct HTTP2Script {
     process = try Python.start("http2_script", [place, text])
   }
 
-  /// Waits until it has come to a `say`.
+  /// Waits until it has come to a `note`.
   func says(_ text: String) async throws { try await process.line(containing: text) }
 
   /// Waits for its end.

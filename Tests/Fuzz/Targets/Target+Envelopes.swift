@@ -18,7 +18,7 @@ extension Target {
       EncodedOutcome(status: 200, location: text, response: nil),
       EncodedOutcome(status: 200, location: String(decoding: bytes, as: UTF8.self), response: nil),
     ] {
-      guard case .kept(let response) = try? codec.decoded(outcome, of: id, nil) else { continue }
+      guard case .whole(let response) = try? codec.decoded(outcome, of: id, nil) else { continue }
       // A content that is only compressed is read without a secret.
       guard bytes.count > 1, bytes[1] & 1 == 0 else { return "bytes of a stranger were opened" }
       guard response.body.readableBytes <= 1 << 20 else { return "a content beyond the limit" }
@@ -30,10 +30,10 @@ extension Target {
   /// What can be read is the same when it is sealed and opened.
   private static func fault(of response: RecordedResponse, _ id: RecordID) -> String? {
     do {
-      guard case .encoded(let sealed) = try codec.encoded(.kept(response), of: id, nil) else {
+      guard case .encoded(let sealed) = try codec.encoded(.whole(response), of: id, nil) else {
         return "a response was not sealed"
       }
-      return try codec.decoded(sealed, of: id, nil) == .kept(response) ? nil : "it is opened as another one"
+      return try codec.decoded(sealed, of: id, nil) == .whole(response) ? nil : "it is opened as another one"
     } catch {
       return "it is not opened: \(error)"
     }

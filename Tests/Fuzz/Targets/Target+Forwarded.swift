@@ -17,9 +17,9 @@ extension Target {
       let behind = client(texts + ["192.0.2.1, 10.0.0.2"])
     else { return nil }
     guard behind == stranger else { return "a stranger's word is believed: \(behind.text)" }
-    guard let said = client(texts) else { return nil }
+    guard let found = client(texts) else { return nil }
     let listed = texts.joined(separator: ",").split(separator: ",").count
-    return listed > 0 ? nil : "a client from nowhere: \(said.text)"
+    return listed > 0 ? nil : "a client from nowhere: \(found.text)"
   }
 
   /// `nil` where no such head can be.

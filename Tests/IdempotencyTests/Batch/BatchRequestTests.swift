@@ -112,7 +112,7 @@ struct BatchResultsTests {
 
 struct BatchResponseTests {
   private static func record(_ status: Int, _ body: String) -> CompletedRecord {
-    .sample(.kept(RecordedResponse(status: status, fields: ByteBuffer(), body: ByteBuffer(string: body))))
+    .sample(.whole(RecordedResponse(status: status, fields: ByteBuffer(), body: ByteBuffer(string: body))))
   }
 
   private func response(_ elements: BatchElement..., limit: Int = 1000) -> BatchResponse.Content {
@@ -145,7 +145,7 @@ struct BatchResponseTests {
   }
 
   @Test func `a refusal that all items share is the response, whatever it comes from`() {
-    let notKept = BatchElement.recorded(.sample(.notKept(status: 201, location: nil)))
+    let notKept = BatchElement.recorded(.sample(.statusOnly(status: 201, location: nil)))
     #expect(response(notKept, notKept) == .refused(.responseNotKept(status: 201, location: nil)))
   }
 

@@ -101,12 +101,12 @@ struct OutcomeInquiryTests {
   }
 
   private static let kept = CompletedRecord(
-    outcome: .kept(RecordedResponse(status: 201, fields: ByteBuffer(), body: ByteBuffer(string: "x"))),
+    outcome: .whole(RecordedResponse(status: 201, fields: ByteBuffer(), body: ByteBuffer(string: "x"))),
     recordedAt: StoreInstant(milliseconds: 1000), expiresAt: StoreInstant(milliseconds: 2000),
     remaining: 1000,
     attempt: 2)
   private static let notKept = CompletedRecord(
-    outcome: .notKept(status: 200, location: nil), recordedAt: StoreInstant(milliseconds: 1000),
+    outcome: .statusOnly(status: 200, location: nil), recordedAt: StoreInstant(milliseconds: 1000),
     expiresAt: StoreInstant(milliseconds: 2000), remaining: 1000, attempt: 1)
 
   @Test func `only what is in flight is waited for, as long as there is time`() throws {
@@ -127,7 +127,7 @@ struct OutcomeInquiryTests {
     let wanted = try inquiry(Self.order + "&response=true")
     #expect(wanted.action(on: .completed(Self.kept), mayWait: true) == .replay(Self.kept))
     for standing in [
-      Standing.absent, .unknown(age: 0, attempt: 1), .completed(Self.notKept),
+      Standing.absent, .unknown(age: 0, attempt: 1), .completed(Self.statusOnly),
       .inFlight(leaseLeft: 1, attempt: 1),
     ] {
       #expect(wanted.action(on: standing, mayWait: true) == .report(status: 404))

@@ -24,7 +24,7 @@ struct ClaimLifecycleTests {
 
   @Test func `points to the result when the response was not kept`() {
     var lifecycle = ClaimLifecycle(route: .sample())
-    let record = CompletedRecord.sample(.notKept(status: 201, location: "/v1/orders/7"))
+    let record = CompletedRecord.sample(.statusOnly(status: 201, location: "/v1/orders/7"))
     guard case .refuse(let problem) = lifecycle.claimed(.taken(.completed(record))) else {
       Issue.record("a response that was not kept was not refused")
       return

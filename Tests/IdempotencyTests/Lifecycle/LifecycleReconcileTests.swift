@@ -5,7 +5,7 @@ import Wire
 
 /// The reconciliation of unknown outcomes, as the lifecycle of a claim permits it. `settle` is 30 s.
 struct LifecycleReconcileTests {
-  private static let outcome = Outcome.kept(
+  private static let outcome = Outcome.whole(
     RecordedResponse(status: 201, fields: ByteBuffer(), body: ByteBuffer(string: "made")))
 
   private static func lifecycle() -> ClaimLifecycle {
@@ -321,18 +321,18 @@ struct LifecycleReconcileTests {
     }
     let kept = RecordedResponse(
       status: 201, fields: ByteBuffer(string: "Content-Type: text/plain\r\n"), body: ByteBuffer(string: "x"))
-    #expect(verdict(200) == .applied(.kept(kept)))
+    #expect(verdict(200) == .applied(.whole(kept)))
     let cors = CORSPolicy(origins: ["https://a.example", "https://b.example"])
     let response = ProbeResponse(status: 200, body: ByteBuffer())
     let allowed = RecordedResponse(
       status: 201, fields: ByteBuffer(string: "Access-Control-Allow-Origin: https://a.example\r\n"),
       body: ByteBuffer())
-    #expect(policy.verdict(of: response, method: .post, cors: cors) == .applied(.kept(allowed)))
+    #expect(policy.verdict(of: response, method: .post, cors: cors) == .applied(.whole(allowed)))
     #expect(verdict(404) == .absent)
     for status in [201, 302, 401, 410, 500, 503] { #expect(verdict(status) == .none) }
     #expect(policy.verdict(of: nil, method: .post) == .none)
     let large = ProbeResponse(status: 200, body: nil)
-    #expect(policy.verdict(of: large, method: .post) == .applied(.notKept(status: 201, location: nil)))
+    #expect(policy.verdict(of: large, method: .post) == .applied(.statusOnly(status: 201, location: nil)))
     #expect(policy.target(about: RecordID(.sample(1))) == "/orders?id=\(RecordID(.sample(1)).text)")
   }
 }

@@ -30,7 +30,7 @@ struct LifecycleRetryTests {
     var lifecycle = Self.owning()
     #expect(lifecycle.responded(status: 503, steering: Steering()) == .release(.remembered))
     #expect(Self.waits(Self.decide(&lifecycle)))
-    #expect(lifecycle.paused(goesOn: true, isRenewed: false) == .remembered)
+    #expect(lifecycle.paused(isRetrying: true, isRenewed: false) == .remembered)
     guard case .retry = lifecycle.stored(.done) else {
       Issue.record("the next attempt was not claimed")
       return
@@ -121,8 +121,8 @@ struct LifecycleRetryTests {
     _ = Self.decide(&lifecycle, after: .response(status: 429, retryAfter: .none))
     var renewed = Self.owning()
     _ = renewed.responded(status: 429, steering: Steering())
-    #expect(lifecycle.paused(goesOn: false, isRenewed: false) == .deleted)
-    #expect(renewed.paused(goesOn: false, isRenewed: true) == .remembered)
+    #expect(lifecycle.paused(isRetrying: false, isRenewed: false) == .deleted)
+    #expect(renewed.paused(isRetrying: false, isRenewed: true) == .remembered)
     guard case .respond = lifecycle.stored(.done) else {
       Issue.record("the client got no response")
       return
@@ -140,7 +140,7 @@ struct LifecycleRetryTests {
   ) {
     var lifecycle = Self.owning()
     _ = lifecycle.responded(status: 429, steering: Steering())
-    #expect(lifecycle.paused(goesOn: true, isRenewed: isRenewed) == .remembered)
+    #expect(lifecycle.paused(isRetrying: true, isRenewed: isRenewed) == .remembered)
     _ = lifecycle.stored(.done)
     _ = lifecycle.claimed(.granted(.sample(attempt: attempt, onlyRejectedSoFar: false)))
     #expect(lifecycle.responded(status: 429, steering: Steering()) == .release(release))
@@ -149,7 +149,7 @@ struct LifecycleRetryTests {
   @Test func `a record that was lost during the pause is not claimed again`() {
     var lifecycle = Self.owning()
     _ = lifecycle.responded(status: 503, steering: Steering())
-    _ = lifecycle.paused(goesOn: true, isRenewed: false)
+    _ = lifecycle.paused(isRetrying: true, isRenewed: false)
     guard case .refuse(let problem) = lifecycle.stored(.lost(.unknown(age: 0, attempt: 1))) else {
       Issue.record("a lost record was claimed again")
       return
@@ -160,7 +160,7 @@ struct LifecycleRetryTests {
   @Test func `without the store's reply to the release the client gets the last response`() {
     var lifecycle = Self.owning()
     _ = lifecycle.responded(status: 503, steering: Steering())
-    _ = lifecycle.paused(goesOn: true, isRenewed: false)
+    _ = lifecycle.paused(isRetrying: true, isRenewed: false)
     guard case .respond = lifecycle.releaseFailed() else {
       Issue.record("the last response was withheld")
       return

@@ -43,7 +43,7 @@ extension CompletedRecord {
       status: 201, fields: ByteBuffer(string: "Content-Type: text/plain\r\n"),
       body: ByteBuffer(string: "made"))
     return CompletedRecord(
-      outcome: outcome ?? .kept(response), recordedAt: StoreInstant(milliseconds: 1000),
+      outcome: outcome ?? .whole(response), recordedAt: StoreInstant(milliseconds: 1000),
       expiresAt: StoreInstant(milliseconds: 9000), remaining: 8000, attempt: 1)
   }
 }

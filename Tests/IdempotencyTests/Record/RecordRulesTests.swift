@@ -12,7 +12,7 @@ struct RecordRulesTests {
   private static let fingerprint = Fingerprint(
     recipe: Recipe(), digest: Digest256((0..<32).map { UInt8($0) })!)
   private static let id = RecordID(fingerprint.digest)
-  private static let response = Outcome.kept(
+  private static let response = Outcome.whole(
     RecordedResponse(status: 201, fields: ByteBuffer(string: "A: b\r\n"), body: ByteBuffer(string: "x")))
 
   private static func record(_ state: StoredRecord.State, owner: OwnerToken = mine) -> StoredRecord {
@@ -238,7 +238,7 @@ struct RecordRulesTests {
     let step = RecordRules.complete(open, Self.claim(), with: completion, now: Self.now)
     #expect(step.outcome.record?.remaining == 100)
     var late = completion
-    late.outcome = .notKept(status: 500, location: nil)
+    late.outcome = .statusOnly(status: 500, location: nil)
     let again = RecordRules.complete(
       Self.entry(Self.completed()), Self.claim(), with: late, now: Self.now + 40)
     #expect(again.change == .none)

@@ -28,7 +28,7 @@ struct BatchRunTests {
 
   private static func record(_ body: String, fields: String = "", status: Int = 200) -> CompletedRecord {
     CompletedRecord(
-      outcome: .kept(
+      outcome: .whole(
         RecordedResponse(
           status: status, fields: ByteBuffer(string: fields), body: ByteBuffer(string: body))),
       recordedAt: StoreInstant(milliseconds: 1000), expiresAt: StoreInstant(milliseconds: 9000),

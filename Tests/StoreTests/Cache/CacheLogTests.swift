@@ -23,14 +23,14 @@ struct CacheLogTests {
       status: 200 + number % 100, fields: ByteBuffer(string: "X-Number: \(number)\r\n"), body: body,
       trailers: ByteBuffer(string: trailers))
     return CompletedRecord(
-      outcome: .kept(response), recordedAt: StoreInstant(milliseconds: Int64(number)),
+      outcome: .whole(response), recordedAt: StoreInstant(milliseconds: Int64(number)),
       expiresAt: StoreInstant(milliseconds: Int64(number) + 600_000), remaining: .seconds(600),
       attempt: number)
   }
 
   private func location(_ number: Int) -> CompletedRecord {
     CompletedRecord(
-      outcome: .notKept(status: 201, location: number % 2 == 0 ? "/v1/orders/\(number)" : nil),
+      outcome: .statusOnly(status: 201, location: number % 2 == 0 ? "/v1/orders/\(number)" : nil),
       recordedAt: StoreInstant(milliseconds: 1), expiresAt: StoreInstant(milliseconds: 600_001),
       remaining: .seconds(600), attempt: number)
   }

@@ -81,12 +81,12 @@ struct CachedStoreTests {
   @Test func `a late completion fills the cache with the store's record`() async throws {
     try await withStore { store async throws in
       let claim = try await store.base.completed()
-      let late = Samples.completion(.kept(Samples.response(status: 500, body: "late")))
+      let late = Samples.completion(.whole(Samples.response(status: 500, body: "late")))
       #expect(try await store.complete(claim, with: late).outcome == .done)
       guard case .taken(.completed(let record)) = store.knownOutcome(of: claim.id, claim.fingerprint) else {
         throw Unexpected(what: "no hit")
       }
-      #expect(record.outcome == .kept(Samples.response()))
+      #expect(record.outcome == .whole(Samples.response()))
     }
   }
 

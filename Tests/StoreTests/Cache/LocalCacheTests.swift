@@ -15,7 +15,7 @@ struct LocalCacheTests {
     bodyBytes: Int = 100, remaining: Milliseconds = .seconds(60)
   ) -> CompletedRecord {
     let response = Samples.response(body: String(repeating: "x", count: bodyBytes))
-    return record(.kept(response), remaining: remaining)
+    return record(.whole(response), remaining: remaining)
   }
 
   private func record(_ outcome: Outcome, remaining: Milliseconds = .seconds(60)) -> CompletedRecord {
@@ -47,7 +47,7 @@ struct LocalCacheTests {
 
   @Test func `a response that was not kept is cached as such`() {
     let cache = LocalCache(capacityBytes: 1 << 20)
-    let record = record(.notKept(status: 201, location: "/v1/orders/7"))
+    let record = record(.statusOnly(status: 201, location: "/v1/orders/7"))
     fill(cache, id, record)
     #expect(cache.outcome(id, fingerprint, now: Self.start) == .taken(.completed(record)))
   }
@@ -170,7 +170,7 @@ struct LocalCacheTests {
   @Test func `a slice does not hold the memory of the buffer it came from`() {
     var whole = ByteBuffer(repeating: 7, count: 1 << 20)
     let body = whole.readSlice(length: 100)!
-    let record = record(.kept(RecordedResponse(status: 200, fields: ByteBuffer(), body: body)))
+    let record = record(.whole(RecordedResponse(status: 200, fields: ByteBuffer(), body: body)))
     let cache = LocalCache(capacityBytes: 1 << 20)
     fill(cache, id, record)
     #expect(cache.statistics.bytes < 2048)

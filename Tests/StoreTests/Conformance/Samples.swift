@@ -62,7 +62,7 @@ enum Samples {
   }
 
   static func completion(
-    _ outcome: Outcome = .kept(response()), retention: Milliseconds = .seconds(600),
+    _ outcome: Outcome = .whole(response()), retention: Milliseconds = .seconds(600),
     remember: Milliseconds = .seconds(600)
   ) -> Completion {
     Completion(outcome: outcome, retention: retention, remember: remember)

@@ -27,7 +27,7 @@ struct StoreAttributionTests {
       #expect(second.attempt == 2 && second.attribution == origin)
       let response = Samples.response(body: String(repeating: "x", count: 9000))
       #expect(
-        try await store.complete(second, with: Samples.completion(.kept(response))).outcome == .done)
+        try await store.complete(second, with: Samples.completion(.whole(response))).outcome == .done)
       try await expectOrigin(.completed)
       #expect(try await other.claim(Samples.again(claim)).taken == .completed)
       #expect(try await other.unreadable().isEmpty)
@@ -41,8 +41,8 @@ struct StoreAttributionTests {
   {
     try await kind.run { store, other async throws in
       let outcomes: [Outcome] = [
-        .kept(Samples.response()), .notKept(status: 201, location: nil),
-        .notKept(status: 201, location: "/orders/7"),
+        .whole(Samples.response()), .statusOnly(status: 201, location: nil),
+        .statusOnly(status: 201, location: "/orders/7"),
       ]
       for outcome in outcomes {
         let origin = Samples.attribution()
@@ -113,7 +113,7 @@ struct StoreAttributionTests {
     try await kind.run { store, other async throws in
       let outcomes: [Resolution] = [
         .notApplied, .applied(Samples.completion()),
-        .applied(Samples.completion(.notKept(status: 201, location: "/a"))),
+        .applied(Samples.completion(.statusOnly(status: 201, location: "/a"))),
       ]
       for resolution in outcomes {
         let origin = Samples.attribution()

@@ -210,7 +210,7 @@ struct StoreClaimTests {
       for handle in [store, other] {
         let outcome = try await handle.claim(Samples.again(claim))
         guard case .taken(.completed(let record)) = outcome else { throw Unexpected(what: "\(outcome)") }
-        #expect(record.outcome == .kept(Samples.response()))
+        #expect(record.outcome == .whole(Samples.response()))
         #expect(record.attempt == 1)
         #expect(record.recordedAt >= claim.firstSeen)
         #expect(record.expiresAt == record.recordedAt + .seconds(600))

@@ -186,7 +186,7 @@ struct StoreOperatorTests {
       #expect(try await store.claim(Samples.again(claim)).taken == .completed)
       #expect(try await other.resolve(claim.id, as: .notApplied).lost == .completed)
       // The owner that lost the response holds the record no longer.
-      let late = Samples.completion(.kept(Samples.response(body: "late")))
+      let late = Samples.completion(.whole(Samples.response(body: "late")))
       #expect(try await store.complete(claim, with: late).outcome.lost == .completed)
       #expect(try await store.find(claim.id).completedRecord?.outcome == completion.outcome)
     }
@@ -213,8 +213,8 @@ struct StoreOperatorTests {
   {
     try await kind.run { store, other async throws in
       let claim = try await store.lapsed()
-      let wrong = Samples.completion(.kept(Samples.response(body: "wrong")))
-      let right = Samples.completion(.kept(Samples.response(body: "right")))
+      let wrong = Samples.completion(.whole(Samples.response(body: "wrong")))
+      let right = Samples.completion(.whole(Samples.response(body: "right")))
       #expect(try await store.resolve(claim.id, as: .applied(wrong), amending: true) == .done)
       #expect(try await other.claim(Samples.again(claim)).taken == .completed)
       #expect(try await store.resolve(claim.id, as: .applied(right)).lost == .completed)

@@ -45,13 +45,13 @@ struct StoreOutcomeTests {
   func `a response is returned byte for byte`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store, other async throws in
       for (name, response) in Self.responses {
-        let claim = try await store.completed(with: Samples.completion(.kept(response)))
+        let claim = try await store.completed(with: Samples.completion(.whole(response)))
         for handle in [store, other] {
           let found = try await handle.find(claim.id).completedRecord
-          #expect(found?.outcome == .kept(response), "\(name)")
+          #expect(found?.outcome == .whole(response), "\(name)")
           let outcome = try await handle.claim(Samples.again(claim))
           guard case .taken(.completed(let record)) = outcome else { throw Unexpected(what: name) }
-          #expect(record.outcome == .kept(response), "\(name)")
+          #expect(record.outcome == .whole(response), "\(name)")
         }
       }
     }
@@ -64,9 +64,9 @@ struct StoreOutcomeTests {
       whole.moveReaderIndex(forwardBy: 7)
       let body = whole.readSlice(length: 4)!
       let response = RecordedResponse(status: 200, fields: ByteBuffer(), body: body)
-      let claim = try await store.completed(with: Samples.completion(.kept(response)))
+      let claim = try await store.completed(with: Samples.completion(.whole(response)))
       let record = try await store.find(claim.id).completedRecord
-      #expect(record?.outcome == .kept(response))
+      #expect(record?.outcome == .whole(response))
     }
   }
 
@@ -74,7 +74,7 @@ struct StoreOutcomeTests {
   func `the remains of a response that was not kept are returned`(_ kind: StoreUnderTest) async throws {
     try await kind.run { store, other async throws in
       for location in [nil, "", "/v1/orders/7?a=ü"] {
-        let outcome = Outcome.notKept(status: 201, location: location)
+        let outcome = Outcome.statusOnly(status: 201, location: location)
         let claim = try await store.completed(with: Samples.completion(outcome))
         #expect(try await other.find(claim.id).completedRecord?.outcome == outcome)
       }

@@ -95,17 +95,17 @@ struct StoreOwnerTests {
       let claim = try await store.completed()
       let first = try await store.find(claim.id).completedRecord
       #expect(try await store.complete(claim, with: Samples.completion()).outcome == .done)
-      let late = Samples.completion(.kept(Samples.response(status: 500, body: "late")))
+      let late = Samples.completion(.whole(Samples.response(status: 500, body: "late")))
       #expect(try await other.complete(claim, with: late).outcome == .done)
       let second = try await other.find(claim.id).completedRecord
-      #expect(second?.outcome == .kept(Samples.response()))
+      #expect(second?.outcome == .whole(Samples.response()))
       #expect(second?.recordedAt == first?.recordedAt)
       #expect(second?.expiresAt == first?.expiresAt)
       // A replay is the stored one, whatever a handle keeps for itself.
       for handle in [store, other] {
         let outcome = try await handle.claim(Samples.again(claim))
         guard case .taken(.completed(let record)) = outcome else { throw Unexpected(what: "\(outcome)") }
-        #expect(record.outcome == .kept(Samples.response()))
+        #expect(record.outcome == .whole(Samples.response()))
         #expect(record.recordedAt == first?.recordedAt)
       }
     }
@@ -186,7 +186,7 @@ struct StoreOwnerTests {
       for release in [Release.remembered, .deleted] {
         let outcome = try await store.release(claim, release)
         guard case .lost(.completed(let record)) = outcome else { throw Unexpected(what: "\(outcome)") }
-        #expect(record.outcome == .kept(Samples.response()))
+        #expect(record.outcome == .whole(Samples.response()))
       }
       #expect(try await store.markUnknown(claim) == .done)
       #expect(try await store.find(claim.id).name == .completed)
@@ -238,7 +238,7 @@ struct StoreOwnerTests {
         let outcome = try await command(first)
         guard case .lost(.inFlight(_, attempt: 2)) = outcome else { throw Unexpected(what: "\(outcome)") }
       }
-      let completion = Samples.completion(.kept(Samples.response(body: "second")))
+      let completion = Samples.completion(.whole(Samples.response(body: "second")))
       #expect(try await other.complete(second, with: completion).outcome == .done)
       for command in commands {
         let outcome = try await command(first)

@@ -47,7 +47,7 @@ struct EmbeddedCrashTests {
     for text in ids {
       let digest = try #require(Digest256(text: text))
       let record = try await store.find(RecordID(digest)).completedRecord
-      guard case .kept(let response) = record?.outcome else { throw Unexpected(what: "\(text) is lost") }
+      guard case .whole(let response) = record?.outcome else { throw Unexpected(what: "\(text) is lost") }
       #expect(response.body.getString(at: response.body.readerIndex, length: text.utf8.count) == text)
     }
     await store.close()

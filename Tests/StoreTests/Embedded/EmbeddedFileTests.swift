@@ -25,7 +25,7 @@ struct EmbeddedFileTests {
       let open = try await first.granted(Samples.request())
       await first.close()
       let second = try EmbeddedStore(path: path, logger: Self.logger)
-      #expect(try await second.find(completed.id).completedRecord?.outcome == .kept(Samples.response()))
+      #expect(try await second.find(completed.id).completedRecord?.outcome == .whole(Samples.response()))
       #expect(try await second.find(open.id).name == .inFlight)
       #expect(try await second.complete(open, with: Samples.completion()).outcome == .done)
       await second.close()

@@ -52,7 +52,7 @@ struct EmbeddedWriterTests {
         group.addTask {
           begun.withValue { $0 += 1 }
           guard case .taken(let standing) = try await store.claim(Samples.again(claim)),
-            case .kept(let response) = standing.completedRecord?.outcome
+            case .whole(let response) = standing.completedRecord?.outcome
           else { throw Unexpected(what: "no completed record") }
           return response.body
         }
@@ -67,7 +67,7 @@ struct EmbeddedWriterTests {
 
   private static func large(_ byte: Character) -> Completion {
     let response = Samples.response(body: String(repeating: byte, count: 1 << 20))
-    return Completion(outcome: .kept(response), retention: .seconds(60), remember: .seconds(60))
+    return Completion(outcome: .whole(response), retention: .seconds(60), remember: .seconds(60))
   }
 
   @Test func `concurrent claims of one large record hold its response once`() async throws {

@@ -23,20 +23,21 @@ struct CompressedRecordTests {
     }
     for remember in [Milliseconds.seconds(600), .seconds(1200)] {
       let claim = try await node.store.completed(
-        with: Samples.completion(.kept(Self.large), remember: remember))
+        with: Samples.completion(.whole(Self.large), remember: remember))
       for store in [node.store, other.store] {
         guard case .taken(.completed(let record)) = try await store.claim(Samples.again(claim)) else {
           throw Unexpected(what: "no replay")
         }
-        #expect(record.outcome == .kept(Self.large))
+        #expect(record.outcome == .whole(Self.large))
         let found = try #require(try await store.find(claim.id).completedRecord)
-        #expect(found.outcome == .kept(Self.large))
+        #expect(found.outcome == .whole(Self.large))
         #expect(try #require(found.storedBytes) < 2000)
-        #expect(try await store.complete(claim, with: Samples.completion(.kept(Self.large))).outcome == .done)
+        #expect(
+          try await store.complete(claim, with: Samples.completion(.whole(Self.large))).outcome == .done)
       }
     }
-    let plain = try await other.store.completed(with: Samples.completion(.kept(Self.large)))
-    #expect(try await node.store.find(plain.id).completedRecord?.outcome == .kept(Self.large))
+    let plain = try await other.store.completed(with: Samples.completion(.whole(Self.large)))
+    #expect(try await node.store.find(plain.id).completedRecord?.outcome == .whole(Self.large))
     #expect(try await node.store.find(plain.id).completedRecord?.storedBytes == nil)
   }
 
@@ -48,7 +49,7 @@ struct CompressedRecordTests {
     // Too large for the record, even compressed.
     let claim = try await node.store.completed(
       with: Samples.completion(
-        .kept(Samples.response(body: (0..<20_000).map { "\($0 &* 7919 % 100_003) " }.joined()))))
+        .whole(Samples.response(body: (0..<20_000).map { "\($0 &* 7919 % 100_003) " }.joined()))))
     let pattern = "\(settings.namespace):{\(claim.id.text)}:r:*"
     let key = try #require(try server.command(["KEYS", pattern]))
     try Self.damage(server, key)
@@ -73,15 +74,15 @@ struct CompressedRecordTests {
     let claim = try await store.granted(Samples.request())
     #expect(try await store.markUnknown(claim) == .done)
     #expect(
-      try await store.resolve(claim.id, as: .applied(Samples.completion(.kept(large)))) == .done)
+      try await store.resolve(claim.id, as: .applied(Samples.completion(.whole(large)))) == .done)
     let found = try #require(try await other.find(claim.id).completedRecord)
-    #expect(found.outcome == .kept(large))
+    #expect(found.outcome == .whole(large))
     #expect(try #require(found.storedBytes) < 2000)
     // Its owner, which comes late, is shown the operator's word.
     let reply = try await other.complete(claim, with: Samples.completion())
     guard case .lost(.completed(let standing)) = reply.outcome else { throw Unexpected(what: "\(reply)") }
-    #expect(standing.outcome == .kept(large))
-    let amended = Samples.completion(.kept(Samples.response(body: "{}")))
+    #expect(standing.outcome == .whole(large))
+    let amended = Samples.completion(.whole(Samples.response(body: "{}")))
     #expect(try await other.resolve(claim.id, as: .applied(amended), amending: true) == .done)
     #expect(try await store.find(claim.id).completedRecord?.outcome == amended.outcome)
   }

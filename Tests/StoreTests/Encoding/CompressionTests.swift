@@ -34,7 +34,7 @@ struct CompressionTests {
 
   /// The stored form of a text of 10,000 bytes.
   private static func compressed(_ codec: OutcomeCodec, _ id: RecordID) throws -> EncodedOutcome {
-    guard case .encoded(let encoded) = try codec.encoded(.kept(response(text(10_000))), of: id, key) else {
+    guard case .encoded(let encoded) = try codec.encoded(.whole(response(text(10_000))), of: id, key) else {
       throw Unexpected(what: "not compressed")
     }
     return encoded
@@ -44,7 +44,7 @@ struct CompressionTests {
   func `each body comes back byte for byte, and is compressed where that pays`(_ count: Int) throws {
     let id = Samples.id()
     for body in [Self.text(count), Self.noise(count)] {
-      let outcome = Outcome.kept(Self.response(body))
+      let outcome = Outcome.whole(Self.response(body))
       let stored = try Self.codec.encoded(outcome, of: id, Self.key)
       let pays = count >= 4096 && body == Self.text(count)
       guard case .encoded(let encoded) = stored else {
@@ -59,7 +59,7 @@ struct CompressionTests {
       #expect(try Self.sealing.decoded(encoded, of: id, nil) == outcome)
     }
     for body in [Self.text(count), Self.noise(count)] {
-      let outcome = Outcome.kept(Self.response(body))
+      let outcome = Outcome.whole(Self.response(body))
       guard case .encoded(let sealed) = try Self.sealing.encoded(outcome, of: id, Self.key) else {
         throw Unexpected(what: "not sealed")
       }
@@ -90,18 +90,18 @@ struct CompressionTests {
     ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", false), ("nonsense", true),
   ]) func `compressed types are left alone`(type: String, isCompressed: Bool) throws {
     let response = Self.response(Self.text(5000), "content-TYPE: \(type)\r\n")
-    #expect(Self.codec.keepsAsIs(.kept(response)) != isCompressed)
+    #expect(Self.codec.keepsAsIs(.whole(response)) != isCompressed)
   }
 
   @Test func `a coded body is left alone`() throws {
     for (coding, isCompressed) in [("gzip", false), ("br", false), ("identity", true)] {
       let response = Self.response(Self.text(5000), "Content-Encoding: \(coding)\r\n")
-      #expect(Self.codec.keepsAsIs(.kept(response)) != isCompressed)
+      #expect(Self.codec.keepsAsIs(.whole(response)) != isCompressed)
     }
   }
 
   @Test func `what this process could not read again is not compressed`() throws {
-    let outcome = Outcome.kept(Self.response(Self.text(1 << 20)))
+    let outcome = Outcome.whole(Self.response(Self.text(1 << 20)))
     #expect(try Self.codec.encoded(outcome, of: Samples.id(), nil) == outcome)
   }
 
@@ -111,7 +111,7 @@ struct CompressionTests {
       let encoded = try Self.compressed(codec, id)
       #expect(encoded.location?.contains(" ") == false)
       let evicted = EncodedOutcome(status: 201, location: encoded.location, response: nil)
-      #expect(try codec.decoded(evicted, of: id, key) == .notKept(status: 201, location: "/v1/orders/7"))
+      #expect(try codec.decoded(evicted, of: id, key) == .statusOnly(status: 201, location: "/v1/orders/7"))
     }
   }
 
@@ -154,7 +154,7 @@ extension CompressionTests {
 
   @Test func `no damage yields another response`() throws {
     let id = Samples.id()
-    let outcome = Outcome.kept(Self.response(Self.text(10_000)))
+    let outcome = Outcome.whole(Self.response(Self.text(10_000)))
     let whole = try #require(try Self.compressed(Self.codec, id).response)
     for index in 0..<whole.readableBytes {
       var changed = whole

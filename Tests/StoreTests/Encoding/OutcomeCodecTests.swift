@@ -16,9 +16,9 @@ struct OutcomeCodecTests {
     body: ByteBuffer(string: #"{"needle":"n33dle"}"#), trailers: ByteBuffer(string: "X-Trailer: n33dle\r\n"))
 
   static let outcomes: [Outcome] = [
-    .kept(response), .kept(RecordedResponse(status: 204, fields: ByteBuffer(), body: ByteBuffer())),
-    .kept(Samples.response(body: String(repeating: "n33dle ", count: 50_000))),
-    .notKept(status: 202, location: "/v1/needles/8"), .notKept(status: 202, location: ""),
+    .whole(response), .whole(RecordedResponse(status: 204, fields: ByteBuffer(), body: ByteBuffer())),
+    .whole(Samples.response(body: String(repeating: "n33dle ", count: 50_000))),
+    .statusOnly(status: 202, location: "/v1/needles/8"), .statusOnly(status: 202, location: ""),
   ]
 
   private static func sealed(
@@ -46,11 +46,11 @@ struct OutcomeCodecTests {
 
   @Test func `a location outlives its response`() throws {
     let id = Samples.id()
-    let sealed = try Self.sealed(.kept(Self.response), of: id, Samples.key("k"))
+    let sealed = try Self.sealed(.whole(Self.response), of: id, Samples.key("k"))
     let evicted = EncodedOutcome(status: 201, location: sealed.location, response: nil)
     #expect(
       try Self.old.decoded(evicted, of: id, Samples.key("k"))
-        == .notKept(status: 201, location: "/v1/needles/7"))
+        == .statusOnly(status: 201, location: "/v1/needles/7"))
   }
 
   @Test func `without secrets nothing is changed, and a status alone needs no sealing`() throws {
@@ -58,17 +58,17 @@ struct OutcomeCodecTests {
     for outcome in Self.outcomes {
       #expect(try OutcomeCodec.plain.encoded(outcome, of: id, Samples.key("k")) == outcome)
     }
-    let bare = Outcome.notKept(status: 200, location: nil)
+    let bare = Outcome.statusOnly(status: 200, location: nil)
     #expect(try Self.old.encoded(bare, of: id, Samples.key("k")) == bare)
   }
 
   @Test func `the first secret seals, and each one opens`() throws {
     let (id, key) = (Samples.id(), Samples.key("k"))
-    let before = try Self.sealed(.kept(Self.response), of: id, key)
-    let after = try Self.sealed(.kept(Self.response), Self.rotated, of: id, key)
-    #expect(try Self.rotated.decoded(before, of: id, key) == .kept(Self.response))
-    #expect(try Self.rotated.decoded(after, of: id, key) == .kept(Self.response))
-    #expect(try Self.new.decoded(after, of: id, key) == .kept(Self.response))
+    let before = try Self.sealed(.whole(Self.response), of: id, key)
+    let after = try Self.sealed(.whole(Self.response), Self.rotated, of: id, key)
+    #expect(try Self.rotated.decoded(before, of: id, key) == .whole(Self.response))
+    #expect(try Self.rotated.decoded(after, of: id, key) == .whole(Self.response))
+    #expect(try Self.new.decoded(after, of: id, key) == .whole(Self.response))
     #expect(throws: StoreError.unreadable(OutcomeCodec.lostSecret)) {
       try Self.old.decoded(after, of: id, key)
     }
@@ -79,7 +79,7 @@ struct OutcomeCodecTests {
 
   @Test func `a client's key is needed, but not for what an operator recorded`() throws {
     let (id, key) = (Samples.id(), Samples.key("k"))
-    let sealed = try Self.sealed(.kept(Self.response), of: id, key)
+    let sealed = try Self.sealed(.whole(Self.response), of: id, key)
     #expect(try Self.old.decoded(sealed, of: id, nil) == .encoded(sealed))
     #expect(throws: StoreError.unreadable(OutcomeCodec.broken)) {
       try Self.old.decoded(sealed, of: id, Samples.key("l"))
@@ -87,14 +87,14 @@ struct OutcomeCodecTests {
     #expect(throws: StoreError.unreadable(OutcomeCodec.lostSecret)) {
       try Self.new.decoded(sealed, of: id, nil)
     }
-    let byOperator = try Self.sealed(.kept(Self.response), of: id, nil)
-    #expect(try Self.old.decoded(byOperator, of: id, key) == .kept(Self.response))
-    #expect(try Self.old.decoded(byOperator, of: id, nil) == .kept(Self.response))
+    let byOperator = try Self.sealed(.whole(Self.response), of: id, nil)
+    #expect(try Self.old.decoded(byOperator, of: id, key) == .whole(Self.response))
+    #expect(try Self.old.decoded(byOperator, of: id, nil) == .whole(Self.response))
   }
 
   @Test func `what is moved to another record, place or status is not opened`() throws {
     let (id, key) = (Samples.id(), Samples.key("k"))
-    let sealed = try Self.sealed(.kept(Self.response), of: id, nil)
+    let sealed = try Self.sealed(.whole(Self.response), of: id, nil)
     let moved = [
       (Samples.id(), sealed),
       (id, EncodedOutcome(status: 200, location: nil, response: sealed.response)),
@@ -111,7 +111,7 @@ struct OutcomeCodecTests {
 
   @Test func `each changed or missing byte is noticed`() throws {
     let (id, key) = (Samples.id(), Samples.key("k"))
-    let sealed = try #require(try Self.sealed(.kept(Self.response), of: id, key).response)
+    let sealed = try #require(try Self.sealed(.whole(Self.response), of: id, key).response)
     for index in 0..<sealed.readableBytes {
       for bit in 0..<8 {
         var changed = sealed
@@ -134,7 +134,7 @@ struct OutcomeCodecTests {
     let id = try #require(RecordID(text: "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"))
     let response = ByteBuffer(base64: Self.golden)
     let outcome = EncodedOutcome(status: 201, location: nil, response: response)
-    #expect(try Self.old.decoded(outcome, of: id, Samples.key("k")) == .kept(Self.response))
+    #expect(try Self.old.decoded(outcome, of: id, Samples.key("k")) == .whole(Self.response))
   }
 
   /// `response`, sealed in version 1 of the format by another program, with Python's cryptography.

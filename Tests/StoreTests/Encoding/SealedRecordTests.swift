@@ -9,8 +9,8 @@ import Testing
 struct SealedRecordTests {
   private static let completions = [
     Samples.completion(),
-    Samples.completion(.kept(Samples.response(body: String(repeating: "x", count: 300_000)))),
-    Samples.completion(.notKept(status: 201, location: "/v1/orders/7")),
+    Samples.completion(.whole(Samples.response(body: String(repeating: "x", count: 300_000)))),
+    Samples.completion(.statusOnly(status: 201, location: "/v1/orders/7")),
   ]
 
   /// A claim with a client's key, in the form of the samples.
@@ -105,7 +105,7 @@ struct SealedRecordTests {
       #expect(outcome.status == 201)
       #expect(
         try await store.find(request.id, opening: Samples.key("k")).completedRecord?.outcome
-          == .kept(Samples.response()))
+          == .whole(Samples.response()))
     }
   }
 }

@@ -175,9 +175,9 @@ struct RedisFailureTests {
         for index in 0..<300 {
           group.addTask {
             let response = Samples.response(body: "response \(index)")
-            let claim = try await node.store.completed(with: Samples.completion(.kept(response)))
+            let claim = try await node.store.completed(with: Samples.completion(.whole(response)))
             let record = try await node.store.find(claim.id).completedRecord
-            #expect(record?.outcome == .kept(response))
+            #expect(record?.outcome == .whole(response))
           }
         }
         try await group.waitForAll()
@@ -194,7 +194,7 @@ struct RedisFailureTests {
       server.kill()
       async let found = node.store.find(completed.id)
       try await server.start()
-      #expect(try await found.completedRecord?.outcome == .kept(Samples.response()))
+      #expect(try await found.completedRecord?.outcome == .whole(Samples.response()))
       #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
       #expect(try await node.store.find(open.id).completedRecord?.attempt == 1)
     }

@@ -41,7 +41,7 @@ struct RedisFormatTests {
       let request = Samples.request(id, fingerprint: try Self.fingerprint())
       for _ in 0..<2 {
         guard case .taken(.completed(let record)) = try await node.store.claim(request),
-          case .kept(let response) = record.outcome
+          case .whole(let response) = record.outcome
         else { throw Unexpected(what: "no replay") }
         #expect(response.status == 0x25 && String(buffer: response.body) == #"{"order":1}"#)
         #expect(String(buffer: response.fields) == "Content-Type: application/json\r\n")
@@ -76,7 +76,7 @@ struct RedisFormatTests {
       try expectEnd(" o" + end)
       #expect(try await node.store.markUnknown(claim, because: .timeOut) == .done)
       try expectEnd(" o" + end + ",time_out")
-      let outcome = Outcome.notKept(status: 201, location: "/7")
+      let outcome = Outcome.statusOnly(status: 201, location: "/7")
       #expect(try await node.store.complete(claim, with: Samples.completion(outcome)).outcome == .done)
       // Of a completed one it reads the status next, and finds no number.
       try expectEnd(" 0 0 -" + end + " 201 /7")
@@ -111,7 +111,7 @@ struct RedisFormatTests {
       // Evicted: the record states still how it ended.
       try server.command(["DEL", key + ":r"])
       #expect(
-        try await node.store.find(id).completedRecord?.outcome == .notKept(status: 201, location: nil))
+        try await node.store.find(id).completedRecord?.outcome == .statusOnly(status: 201, location: nil))
     }
   }
 
@@ -122,7 +122,7 @@ struct RedisFormatTests {
       let response = RecordedResponse(
         status: 201, fields: ByteBuffer(string: "A: b\r\n"), body: ByteBuffer(string: "x y"))
       #expect(
-        try await node.store.complete(claim, with: Samples.completion(.kept(response))).outcome == .done)
+        try await node.store.complete(claim, with: Samples.completion(.whole(response))).outcome == .done)
       let key = "\(node.settings.namespace):{\(claim.id.text)}"
       let text = try #require(try server.command(["GET", key]))
       #expect(
@@ -130,7 +130,7 @@ struct RedisFormatTests {
           " 0 0 e \(claim.fingerprint.digest.text) 1;auto 201 \u{1}\0\u{FFFD}\0\0\0\u{6}\0\0\0\0A: b\r\nx y"),
         "\(text)")
       #expect(try server.command(["KEYS", key.dropLast() + "*"]) == key)
-      #expect(try await node.store.find(claim.id).completedRecord?.outcome == .kept(response))
+      #expect(try await node.store.find(claim.id).completedRecord?.outcome == .whole(response))
       #expect(try await node.store.claim(Samples.again(claim)).taken == .completed)
       #expect(try await node.store.unreadable().isEmpty)
     }
@@ -142,14 +142,14 @@ struct RedisFormatTests {
       let claim = try await node.store.granted(Samples.request())
       let response = Samples.response(body: String(repeating: "x", count: 100_000))
       #expect(
-        try await node.store.complete(claim, with: Samples.completion(.kept(response))).outcome == .done)
+        try await node.store.complete(claim, with: Samples.completion(.whole(response))).outcome == .done)
       let key = "\(node.settings.namespace):{\(claim.id.text)}"
       let own = "\(key):r:\(hexadecimal(claim.owner))"
       #expect(try server.command(["EXISTS", own]) == ":1")
       guard case .taken(.completed(let record)) = try await node.store.claim(Samples.again(claim)) else {
         throw Unexpected(what: "no replay")
       }
-      #expect(record.outcome == .kept(response))
+      #expect(record.outcome == .whole(response))
       // A superseded owner writes under its own key alone, and takes that away again.
       let late = Samples.again(claim)
       let other = Claim(
@@ -157,9 +157,9 @@ struct RedisFormatTests {
         firstSeen: claim.firstSeen, followsUnknown: false, onlyRejectedSoFar: true, lease: claim.lease,
         unknownRetention: claim.unknownRetention, remember: claim.remember, requestedAt: claim.requestedAt)
       let otherResponse = Samples.response(body: String(repeating: "y", count: 100_000))
-      let reply = try await node.store.complete(other, with: Samples.completion(.kept(otherResponse)))
+      let reply = try await node.store.complete(other, with: Samples.completion(.whole(otherResponse)))
       guard case .lost(.completed(let standing)) = reply.outcome else { throw Unexpected(what: "\(reply)") }
-      #expect(standing.outcome == .kept(response))
+      #expect(standing.outcome == .whole(response))
       try await node.store.ping()
       #expect(try server.command(["EXISTS", "\(key):r:\(hexadecimal(other.owner))"]) == ":0")
       #expect(try await node.store.unreadable().isEmpty)
@@ -180,7 +180,7 @@ struct RedisFormatTests {
     settings.login.password = "word"
     try await RedisNode.run(settings) { node in
       let claim = try await node.store.granted(Samples.request())
-      let completion = Samples.completion(.kept(Samples.response()), remember: .seconds(700))
+      let completion = Samples.completion(.whole(Samples.response()), remember: .seconds(700))
       // Only the keys of records may be written, and no response.
       try server.command(["ACL", "SETUSER", "semel", "resetkeys", "~*}", "~*facts"])
       let error = await #expect(throws: StoreError.self) {

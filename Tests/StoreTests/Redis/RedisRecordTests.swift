@@ -85,7 +85,7 @@ struct RedisRecordTests {
     let response = "\u{1}\0\u{7B}\0\0\0\u{6}\0\0\0\0A: b\r\nbody of\0 any bytes"
     let record = try #require(Self.record("\(head) \(response)"))
     #expect(record.response?.status == 123)
-    guard case .kept(let kept) = record.response else { throw Unexpected(what: "\(record)") }
+    guard case .whole(let kept) = record.response else { throw Unexpected(what: "\(record)") }
     #expect(String(buffer: kept.body) == "body of\0 any bytes")
     #expect(!record.isResponseDamaged && record.responseKey(now: StoreInstant(milliseconds: 201)) == nil)
     for rest in ["", " ", " \u{3}\(response)", " \u{2}\(response)", " \(response.prefix(14))"] {

@@ -29,7 +29,7 @@ struct RedisStoreTests {
       let response = RecordedResponse(
         status: 201, fields: ByteBuffer(string: "A: b\r\nLOCATION:  /orders/7\r\n"),
         body: ByteBuffer(string: "x"))
-      let completion = Samples.completion(.kept(response), retention: 60_000, remember: 90_000)
+      let completion = Samples.completion(.whole(response), retention: 60_000, remember: 90_000)
       #expect(try await node.store.complete(claim, with: completion).outcome == .done)
       let record = try await node.store.find(claim.id).completedRecord
       let recorded = try #require(record?.recordedAt.milliseconds)
@@ -39,12 +39,12 @@ struct RedisStoreTests {
           + "1;auto;i=/sent%20at 201 /orders/7")
       #expect(try live(key, server, below: 90_000))
       #expect(try live("\(key):r:\(owner)", server, below: 60_000))
-      #expect(record?.outcome == .kept(response))
+      #expect(record?.outcome == .whole(response))
       // Evicted: the record tells still how it ended.
       try server.command(["DEL", "\(key):r:\(owner)"])
       #expect(
         try await node.store.find(claim.id).completedRecord?.outcome
-          == .notKept(status: 201, location: "/orders/7"))
+          == .statusOnly(status: 201, location: "/orders/7"))
     }
   }
 

@@ -197,7 +197,7 @@ routes:
         with urllib.request.urlopen(self.control, timeout=10) as response:
             return json.load(response)
 
-    def tell_backend(self, word):
+    def command_backend(self, word):
         request = urllib.request.Request(self.control.rsplit("/", 1)[0] + "/" + word, method="POST", data=b"")
         urllib.request.urlopen(request, timeout=10).close()
 

@@ -149,10 +149,10 @@ struct RedisCompletion {
     status = completion.outcome.status
     response = RedisResponse(completion.outcome)
     switch completion.outcome {
-    case .kept(let response):
+    case .whole(let response):
       location = response.location
       isEncoded = false
-    case .notKept(_, let location):
+    case .statusOnly(_, let location):
       self.location = location
       isEncoded = false
     case .encoded(let encoded):

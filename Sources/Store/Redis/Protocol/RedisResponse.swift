@@ -20,18 +20,18 @@ enum RedisResponse: Equatable {
   /// The response of an outcome; `nil` if it was not kept.
   init?(_ outcome: Outcome) {
     switch outcome {
-    case .kept(let response): self = .plain(response)
+    case .whole(let response): self = .plain(response)
     case .encoded(let encoded):
       guard let response = encoded.response else { return nil }
       self = .encoded(status: encoded.status, response)
-    case .notKept: return nil
+    case .statusOnly: return nil
     }
   }
 
   /// The outcome that it is.
   var outcome: Outcome {
     switch self {
-    case .plain(let response): .kept(response)
+    case .plain(let response): .whole(response)
     case .encoded(let status, let bytes):
       .encoded(EncodedOutcome(status: status, location: nil, response: bytes))
     }

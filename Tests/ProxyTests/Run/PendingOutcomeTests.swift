@@ -8,7 +8,7 @@ import Wire
 @testable import Proxy
 
 /// Outcomes of overtaken runs, which are kept until a record has them.
-struct KeptOutcomeTests {
+struct PendingOutcomeTests {
   private static let request = ClaimRequest(
     id: RecordID(Digest256.sha256(of: Array("k".utf8))), owner: OwnerToken(high: 1, low: 2),
     fingerprint: Fingerprint(recipe: Recipe(), digest: Digest256.sha256(of: Array("body".utf8))),
@@ -26,7 +26,7 @@ struct KeptOutcomeTests {
   private static func completion(bytes: Int = 2) -> Completion {
     let body = ByteBuffer(repeating: 0x78, count: bytes)
     return Completion(
-      outcome: .kept(RecordedResponse(status: 201, fields: ByteBuffer(), body: body)), retention: 1000,
+      outcome: .whole(RecordedResponse(status: 201, fields: ByteBuffer(), body: body)), retention: 1000,
       remember: 1000)
   }
 
@@ -35,7 +35,7 @@ struct KeptOutcomeTests {
     var entry = AccessLogEntry()
     entry.routeNumber = 1
     let outcome = OvertakenOutcome(completion, of: request.granted)
-    harness.worker.keep(KeptOutcome(outcome, .taken(request), of: entry))
+    harness.worker.keep(PendingOutcome(outcome, .taken(request), of: entry))
     harness.run()
   }
 
@@ -76,7 +76,7 @@ struct KeptOutcomeTests {
     let harness = Self.harness()
     harness.store.onClaim = { .success(.granted($0.granted)) }
     Self.keep(harness, Self.completion(bytes: 1 << 20))
-    #expect(harness.store.completions.map(\.outcome) == [.notKept(status: 201, location: nil)])
+    #expect(harness.store.completions.map(\.outcome) == [.statusOnly(status: 201, location: nil)])
   }
 
   @Test func `an outcome without any memory is counted as lost`() async {
@@ -93,7 +93,7 @@ struct KeptOutcomeTests {
     harness.store.onClaim = { .success(.granted($0.granted(over: fence))) }
     Self.keep(harness)
     #expect(harness.store.completions.isEmpty)
-    #expect(harness.worker.keptOutcomes.isEmpty && harness.worker.claimsGivenBack == 1)
+    #expect(harness.worker.pendingOutcomes.isEmpty && harness.worker.claimsGivenBack == 1)
   }
 
   @Test func `a record that has an outcome keeps it`() async {

@@ -20,11 +20,7 @@ struct IdleConnectionTests {
     let limits = "{max_connections: \(Self.count + 100), idle_timeout: 10m, header_timeout: 1m}"
     try await Rig.run(Configuration(top: ["limits": limits]), within: .seconds(240), slots: Rig.allSlots) {
       rig in
-      let path = try #require(
-        Bundle.module.path(forResource: "idle_connections", ofType: "py", inDirectory: "Clients"))
-      let client = try ManagedProcess([
-        "python3", path, "\(rig.semel.ports.proxy)", "\(Self.count)",
-      ])
+      let client = try Python.startPlain("idle_connections", ["\(rig.semel.ports.proxy)", "\(Self.count)"])
       try await client.line(containing: "held \(Self.count)", within: .seconds(120))
       #expect(try await rig.semel.counter("semel_open_connections") == Self.count)
       let memory = try rig.semel.memory("VmRSS")

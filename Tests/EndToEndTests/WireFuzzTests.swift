@@ -11,11 +11,9 @@ struct WireFuzzTests {
   private static let seed = environment["SEMEL_FUZZ_SEED"] ?? "\(UInt32.random(in: 0...UInt32.max))"
 
   private func fuzz(_ port: Int, _ backend: Int, _ more: [String] = []) async throws -> ManagedProcess {
-    let path = try #require(
-      Bundle.module.path(forResource: "fuzz_wire", ofType: "py", inDirectory: "Clients"))
     let seconds = more.isEmpty ? Self.seconds : 5
-    let process = try ManagedProcess(
-      ["python3", path, "\(port)", "\(backend)", "\(seconds)", Self.seed] + more)
+    let process = try Python.startPlain(
+      "fuzz_wire", ["\(port)", "\(backend)", "\(seconds)", Self.seed] + more)
     try await process.exit(within: .seconds(seconds + 60))
     return process
   }

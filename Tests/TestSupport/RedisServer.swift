@@ -3,6 +3,9 @@ import Glibc
 import Synchronization
 
 /// A real `redis-server` of a test's own, in a temporary directory. Killed with the last reference, or with the tests.
+///
+/// `@unchecked`, because `process` changes: only the one test that owns the server kills and restarts it, a step at a
+/// time.
 package final class RedisServer: @unchecked Sendable {
   package enum StartError: Error { case cannotStart(String) }
 

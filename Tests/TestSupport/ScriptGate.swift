@@ -1,6 +1,7 @@
 import Glibc
 
-/// Lets a test tell a server's script when to go on. Opened once for each pass.
+/// A gate in a server's script, which the test opens once for each pass. `@unchecked`, because semaphores are safe from
+/// any thread.
 package final class ScriptGate: @unchecked Sendable {
   private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 

@@ -1,7 +1,8 @@
 import Idempotency
 import NIOCore
 
-/// A large body in pieces of 64 KiB.
+/// A large body in pieces of 64 KiB. `@unchecked`, because one exchange alone reads it, and the test only once that has
+/// ended.
 final class Trickle: RequestBodyStream, @unchecked Sendable {
   private var left: ByteBuffer
   private(set) var taken = 0
@@ -23,7 +24,7 @@ final class Silence: RequestBodyStream {
   }
 }
 
-/// A client that ends its empty body when it is told to.
+/// A client that ends its empty body when `end` is called. `@unchecked`, because all calls are on the exchange's loop.
 final class Later: RequestBodyStream, @unchecked Sendable {
   private var waiter: UnsafeContinuation<Void, Never>?
 

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import Platform
 import Settings
 import Store
 
@@ -33,7 +33,7 @@ struct Check: AsyncParsableCommand {
       return print("store: an embedded one, of which --live examines nothing")
     }
     let settings = try RedisEndpointSettings(redis, in: store)
-    let findings = await RedisExamination(settings, now: { Int64(Date().timeIntervalSince1970) }).findings()
+    let findings = await RedisExamination(settings, now: { Int64(WallClock.seconds()) }).findings()
     for finding in findings {
       StandardError.print("\(finding.isError ? "" : "warning: ")store: \(finding.text)")
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 
 /// `semel`: the command line.
 @main
@@ -49,4 +50,17 @@ extension ExitCode {
   static let usage = ExitCode(2)
   /// The configuration is bad (`EX_CONFIG` of sysexits.h).
   static let badConfiguration = ExitCode(78)
+}
+
+/// The output of errors to the person at the terminal.
+enum StandardError {
+  static func print(_ text: String) {
+    let line = Array((text + "\n").utf8)
+    _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+  }
+}
+
+/// The version of this build.
+enum Version {
+  static let text = "0.1.0"
 }

@@ -1,3 +1,5 @@
+import Wire
+
 extension Catalogue {
   private static let sameByOther = Script(
     .deliver(Delivery()), .deliver(Delivery().with(\.caller, .other)))
@@ -32,7 +34,7 @@ extension Catalogue {
       let secrets = (marks + evidence.confidential).filter { !own.contains($0) }
       let shown = refusal.fields.map(\.line).joined(separator: "\n") + "\n" + refusal.text
       guard let leak = secrets.first(where: { shown.contains($0) }) else { return .met() }
-      return .violated("it contains \(JSONValue.quoted(leak))")
+      return .violated("it contains \(leak.jsonString)")
     },
   ]
 

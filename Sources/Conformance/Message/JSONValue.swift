@@ -1,3 +1,5 @@
+import Wire
+
 /// A JSON value that keeps the order of members and the digits of numbers, so that equal documents can be written
 /// differently on purpose.
 public indirect enum JSONValue: Equatable, Sendable {
@@ -102,28 +104,13 @@ extension JSONValue {
     case .null: return "null"
     case .bool(let value): return value ? "true" : "false"
     case .number(let text): return text
-    case .string(let text): return JSONValue.quoted(text)
+    case .string(let text): return text.jsonString
     case .array(let elements):
       return "[" + space + elements.map { $0.text(order, space: space) }.joined(separator: "," + space) + "]"
     case .object(let members):
       let ordered = order == .asRead ? members : members.reversed()
-      let lines = ordered.map { "\(JSONValue.quoted($0.name)):\(space)\($0.value.text(order, space: space))" }
+      let lines = ordered.map { "\($0.name.jsonString):\(space)\($0.value.text(order, space: space))" }
       return "{" + space + lines.joined(separator: "," + space) + "}"
     }
-  }
-
-  /// A text as a JSON string, with its quotes.
-  public static func quoted(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"", "\\": result += "\\\(scalar)"
-      case _ where scalar.value < 0x20 || scalar.value == 0x7F:
-        let digits = String(scalar.value, radix: 16)
-        result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result + "\""
   }
 }

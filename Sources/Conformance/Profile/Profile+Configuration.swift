@@ -1,9 +1,11 @@
+import Wire
+
 extension Profile {
   /// A whole configuration of Semel whose route behaves like the API, as far as Semel can.
   var configuration: String {
     """
     listen: [{address: "127.0.0.1:8080"}]
-    upstreams: {api: {url: \(JSONValue.quoted(origin))}}
+    upstreams: {api: {url: \(origin.jsonString)}}
     store: {kind: embedded, path: semel.db}
     routes:
       - \(routeMembers.joined(separator: "\n    "))
@@ -18,8 +20,8 @@ extension Profile {
   private var routeMembers: [String] {
     [
       "name: api",
-      "match: {methods: [\(setup.method)], path: \(JSONValue.quoted(setup.endpoint.path))}",
-      "key: {from: [\(JSONValue.quoted("header:\(setup.keyHeader)"))]}",
+      "match: {methods: [\(setup.method)], path: \(setup.endpoint.path.jsonString)}",
+      "key: {from: [\("header:\(setup.keyHeader)".jsonString)]}",
       "caller: \(caller)",
       response("2.7/missing-400", 0)?.isSuccess == true ? "idempotency: optional" : "idempotency: required",
       mismatchStatus.map { "mismatch_status: \($0)" },
@@ -35,7 +37,7 @@ extension Profile {
     if verdict("5/other-caller-runs")?.kind == .fail { return "{shared: true}" }
     let names = setup.headers.map(\.name).filter(Setup.isCredential)
     guard let name = setup.otherCaller?.name ?? names.first else { return "{shared: true}" }
-    return "{parts: [\(JSONValue.quoted("header:\(name)"))]}"
+    return "{parts: [\("header:\(name)".jsonString)]}"
   }
 
   /// The status of a mismatch, if Semel has it.

@@ -1,3 +1,5 @@
+import Wire
+
 /// A request as a command line of curl, for a reader who wants to reproduce a failure.
 enum CurlLine {
   /// The fields that curl makes by itself.
@@ -33,7 +35,7 @@ enum CurlLine {
       switch scalar {
       case "'", "\\": "\\\(scalar)"
       case _ where scalar.value < 0x20 || scalar.value == 0x7F:
-        "\\x" + (scalar.value < 16 ? "0" : "") + String(scalar.value, radix: 16)
+        "\\x" + UInt8(scalar.value).hexText
       default: String(scalar)
       }
     }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The report in the Test Anything Protocol, version 14.
 enum TAPReport {
   static func text(_ report: Report) -> String {
@@ -29,13 +31,13 @@ enum TAPReport {
     }
     var lines = [
       "  ---", "  verdict: \(result.verdict.kind.rawValue)", "  level: \(result.examined.level.rawValue)",
-      "  message: \(JSONValue.quoted(result.verdict.reason))",
+      "  message: \(result.verdict.reason.jsonString)",
     ]
     if [.fail, .warn].contains(result.verdict.kind), let exchanges = result.evidence?.exchanges {
       lines.append("  exchanges:")
       for exchange in exchanges.prefix(4) {
-        lines.append("    - request: \(JSONValue.quoted(CurlLine.text(exchange.request, at: endpoint)))")
-        lines.append("      response: \(JSONValue.quoted(TextReport.outcome(exchange.outcome)))")
+        lines.append("    - request: \(CurlLine.text(exchange.request, at: endpoint).jsonString)")
+        lines.append("      response: \(TextReport.outcome(exchange.outcome).jsonString)")
       }
     }
     return lines + ["  ..."]

@@ -1,5 +1,6 @@
 import Crypto
 import Platform
+import Wire
 
 /// Keys that no run has used before: UUIDs of version 4, from the system's random numbers.
 enum FreshKeys {
@@ -9,18 +10,13 @@ enum FreshKeys {
   }
 
   static func uuid(_ high: UInt64, _ low: UInt64) -> String {
-    let digits = hexadecimal(high & ~0xF000 | 0x4000) + hexadecimal(low & ~(0b11 << 62) | 0b10 << 62)
+    let digits = (high & ~0xF000 | 0x4000).hexText + (low & ~(0b11 << 62) | 0b10 << 62).hexText
     var text = ""
     for (index, digit) in digits.enumerated() {
       if [8, 12, 16, 20].contains(index) { text.append("-") }
       text.append(digit)
     }
     return text
-  }
-
-  private static func hexadecimal(_ word: UInt64) -> String {
-    let digits = String(word, radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 }
 
@@ -35,6 +31,6 @@ enum Confidential {
   }
 
   private static func hexadecimal(_ digest: some Sequence<UInt8>) -> String {
-    digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    digest.map(\.hexText).joined()
   }
 }

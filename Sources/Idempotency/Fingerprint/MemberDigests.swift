@@ -28,10 +28,7 @@ public struct MemberDigests: Hashable, Sendable {
   /// The digests as text for a record: 16 hexadecimal digits for each member.
   var text: String {
     members.reduce(into: isCut ? String(Self.cutMark) : "") { text, member in
-      for word in [member.name, member.value] {
-        let digits = String(word, radix: 16)
-        text += String(repeating: "0", count: 8 - digits.count) + digits
-      }
+      text += member.name.hexText + member.value.hexText
     }
   }
 

@@ -104,6 +104,8 @@ private enum RequestProgress: UInt8, AtomicRepresentable {
 }
 
 /// A command on one record: a rule of `RecordRules`, and the caller that waits for its result.
+///
+/// `@unchecked`, because its superclass is: its own members are constants, and the superclass' progress is atomic.
 final class RecordRequest<Reply: Sendable>: EmbeddedReply<Reply>, EmbeddedRequest, @unchecked Sendable {
   typealias Rule = @Sendable (StoredEntry?, StoreInstant) -> RecordStep<Reply>
   typealias Unreadable = @Sendable (Int, StoreInstant) -> RecordStep<Reply>

@@ -1,3 +1,4 @@
+import GRDB
 import Idempotency
 import Platform
 
@@ -129,4 +130,46 @@ extension StoreInstant {
 
 extension Milliseconds {
   fileprivate var magnitude: Milliseconds { Milliseconds(count < 0 ? -max(count, -.max) : count) }
+}
+
+/// The time since the machine was started, with the identity of that start: evidence of how long Semel was stopped that
+/// does not depend on the wall clock.
+struct MachineUptime {
+  /// The kernel's random identifier of this start of the machine.
+  let startID: String
+  let span: Milliseconds
+
+  init(startID: String, span: Milliseconds) {
+    self.startID = startID
+    self.span = span
+  }
+
+  /// Reads the uptime; `nil` if the system does not provide it.
+  static func read() -> MachineUptime? {
+    guard
+      let startID = SystemFile.text(of: "/proc/sys/kernel/random/boot_id")?.split(separator: "\n").first,
+      let seconds = SystemFile.text(of: "/proc/uptime")?.split(separator: " ").first.flatMap({ Double($0) })
+    else { return nil }
+    return MachineUptime(
+      startID: String(startID), span: Milliseconds(Int64(max(0, min(seconds * 1000, 1e15)))))
+  }
+}
+
+/// The correction of times that were written while the clock was ahead.
+enum ClockRepair {
+  /// Moves back all times of the records that were written far ahead of `now`. A record that has only an end (a
+  /// released record, a tombstone, a fence) is unchanged, and is thus kept longer.
+  ///
+  /// Reads every record, and is therefore done only after a clock was wrong.
+  static func moveBack(_ database: Database, by span: Milliseconds, now: StoreInstant) throws {
+    try database.execute(
+      sql: """
+        UPDATE record SET at = at - :span, first_seen = min(first_seen, :now), expires_at = expires_at - :span,
+          kept_until = kept_until - :span, sweep_at = sweep_at - :span
+        WHERE at > :bound
+        """,
+      arguments: [
+        "span": span.count, "now": now.milliseconds, "bound": (now + StoreClock.bound).milliseconds,
+      ])
+  }
 }

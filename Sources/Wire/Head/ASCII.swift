@@ -90,14 +90,19 @@ public enum ASCII {
   }
 }
 
+extension ASCII {
+  /// The hexadecimal digit, in lower case, of a value below 16.
+  public static func lowercaseHexDigit(_ value: UInt8) -> UInt8 { hexDigit(value) | 0x20 }
+}
+
 extension FixedWidthInteger where Self: UnsignedInteger {
   /// The hexadecimal digits in lower case, two for each byte.
   public var hexText: String {
     let count = Self.bitWidth / 4
     return String(unsafeUninitializedCapacity: count) { text in
       for index in 0..<count {
-        let digit = UInt8(truncatingIfNeeded: self >> (4 * (count - 1 - index))) & 0xF
-        text[index] = digit < 10 ? 0x30 + digit : 0x57 + digit
+        text[index] = ASCII.lowercaseHexDigit(
+          UInt8(truncatingIfNeeded: self >> (4 * (count - 1 - index))) & 0xF)
       }
       return count
     }

@@ -12,7 +12,24 @@ enum Python {
     return try ManagedProcess([python, path] + arguments)
   }
 
-  /// Starts a server and waits until it says that it is ready.
+  /// Starts a script of `Clients` that imports only Python's standard library, by the installed Python.
+  static func startPlain(_ script: String, _ arguments: [String]) throws -> ManagedProcess {
+    let path = try #require(Bundle.module.path(forResource: script, ofType: "py", inDirectory: "Clients"))
+    return try ManagedProcess(["python3", path] + arguments)
+  }
+
+  /// Starts a program of a few lines, by the installed Python.
+  static func startInline(_ program: String, _ arguments: [String]) throws -> ManagedProcess {
+    try ManagedProcess(["python3", "-u", "-c", program] + arguments)
+  }
+
+  /// Runs a program of a few lines to its end.
+  static func runInline(_ program: String, _ arguments: [String]) async throws {
+    let process = try startInline(program, arguments)
+    #expect(try await process.exit() == .code(0), "\(process.errors)")
+  }
+
+  /// Starts a server and waits until it reports that it is ready.
   static func serve(_ script: String, _ arguments: [String]) async throws -> ManagedProcess {
     let process = try start(script, arguments)
     try await process.line(containing: "ready")

@@ -122,16 +122,14 @@ struct Rig: Sendable {
 extension Rig {
   /// A process that holds the embedded store's file locked until it is killed.
   func lockStore() async throws -> ManagedProcess {
-    let holder = try ManagedProcess([
-      "python3", "-u", "-c",
+    let holder = try Python.startInline(
       """
       import sqlite3, sys, time
       database = sqlite3.connect(sys.argv[1], isolation_level=None)
       database.execute("begin exclusive")
       print("locked")
       time.sleep(60)
-      """, try #require(storePath),
-    ])
+      """, [try #require(storePath)])
     try await holder.line(containing: "locked")
     return holder
   }

@@ -1,6 +1,5 @@
 import NIOCore
 import Wire
-import WireOracle
 
 @testable import Idempotency
 

@@ -16,6 +16,7 @@ final class ScriptedBackend: Upstream, @unchecked Sendable {
   }
 }
 
+/// One request to it, and the response. Confined to its loop.
 final class ScriptedExchange: UpstreamExchange, @unchecked Sendable {
   private let response: UpstreamHead
   private let body: ByteBuffer

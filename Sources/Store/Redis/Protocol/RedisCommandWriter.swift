@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// Writes commands of the Redis protocol directly into the memory of a buffer, numbers as ASCII and without a `String`.
 ///
@@ -78,8 +79,7 @@ struct RedisCommandWriter: ~Copyable {
     var shift: UInt64 = 64
     while shift > 0 {
       shift -= 4
-      let digit = UInt8(truncatingIfNeeded: word >> shift & 15)
-      byte(digit < 10 ? 0x30 + digit : 0x57 + digit)
+      byte(ASCII.lowercaseHexDigit(UInt8(truncatingIfNeeded: word >> shift & 15)))
     }
   }
 

@@ -1,14 +1,15 @@
 import NIOCore
 import Wire
 
-/// The decoded name/value pairs of a query or of an `application/x-www-form-urlencoded` body, in their order.
+/// The decoded name/value pairs of a query or of an `application/x-www-form-urlencoded` body, in their order: the oracle
+/// of `FormPairs` and `PercentText`.
 ///
 /// Decoding follows the WHATWG URL standard: empty pieces are skipped, a piece without `=` has an empty value, and a
 /// `%` that begins no encoding represents itself. Pairs without anything to decode are slices of the input.
-public struct QueryPairs: Sequence, IteratorProtocol {
-  public struct Pair: Equatable, Sendable {
-    public let name: ByteBuffer
-    public let value: ByteBuffer
+struct QueryPairs: Sequence, IteratorProtocol {
+  struct Pair: Equatable, Sendable {
+    let name: ByteBuffer
+    let value: ByteBuffer
   }
 
   private let bytes: ByteBuffer
@@ -18,14 +19,14 @@ public struct QueryPairs: Sequence, IteratorProtocol {
   /// Creates a sequence of the pairs in these bytes.
   ///
   /// - Parameter form: Whether `+` is a space, as in forms and in the queries that browsers make of them.
-  public init(_ bytes: ByteBuffer, form: Bool) {
+  init(_ bytes: ByteBuffer, form: Bool) {
     self.bytes = bytes
     plusIsSpace = form
     at = bytes.readerIndex
   }
 
   /// The next pair with decoded name and value; `nil` at the end.
-  public mutating func next() -> Pair? {
+  mutating func next() -> Pair? {
     while at < bytes.writerIndex {
       let piece = nextPiece()
       if piece.isEmpty { continue }

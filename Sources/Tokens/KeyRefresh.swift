@@ -1,3 +1,5 @@
+import Platform
+
 /// The times at which a key set is fetched. Decides, and fetches nothing.
 ///
 /// All times are in milliseconds of a clock that never runs backwards.
@@ -14,6 +16,7 @@ struct KeyRefresh {
   private(set) var isFetching = false
   /// The number of fetches in a row that have failed.
   private(set) var failures = 0
+  private var pauses = Backoff(first: firstPause, max: maxPause)
   private var dueAt: Int64 = 0
   private var unknownKeyAt: Int64?
 
@@ -37,8 +40,13 @@ struct KeyRefresh {
 
   mutating func ended(isSuccess: Bool, at now: Int64) {
     isFetching = false
-    failures = isSuccess ? 0 : failures + 1
-    let pause = Self.firstPause << Int64(min(max(failures - 1, 0), 20))
-    dueAt = now + (isSuccess ? Self.period : min(pause, Self.maxPause))
+    if isSuccess {
+      failures = 0
+      pauses.reset()
+      dueAt = now + Self.period
+    } else {
+      failures += 1
+      dueAt = now + pauses.next()
+    }
   }
 }

@@ -195,27 +195,38 @@ struct CrashTests {
     }
   }
 
+  /// Freezes the first node during its run of the order "k", until a second node runs it, too. The gates are those of the
+  /// backend's two responses, of which the second one refuses the order.
+  private func overtake(_ rig: Rig, _ gates: [Gate]) async throws -> (
+    other: SemelProcess, connection: RawClient, second: Task<ReceivedResponse, any Error>
+  ) {
+    rig.backend.on(
+      "/v1/orders",
+      inTurn: [Reply(body: "first", gate: gates[0]), Reply(503, gate: gates[1]), Reply(body: "third")])
+    let other = try await rig.secondNode()
+    let connection = try await RawClient(port: rig.semel.ports.proxy)
+    try await connection.send(Rig.orderText("k"))
+    try await rig.backend.arrived(1)
+    rig.semel.freeze()
+    let second = Task {
+      try await rig.order("k", at: other) { $0["Idempotency-Status"] == "not-stored" }
+    }
+    try await rig.backend.arrived(2)
+    return (other, connection, second)
+  }
+
   /// Its response was complete when another node owned the record, whose own attempt then met a refusal.
   @Test func `a node that wakes up too late does not send again what it has run`() async throws {
     let configuration = Configuration(
       store: .redis, upstream: ["settle": "1s"], route: ["on_unknown": "retry", "lease": "1s"])
     try await Rig.run(configuration) { rig in
       let gates = [Gate(), Gate()]
-      rig.backend.on(
-        "/v1/orders",
-        inTurn: [Reply(body: "first", gate: gates[0]), Reply(503, gate: gates[1]), Reply(body: "third")])
-      let other = try await rig.secondNode()
-      let connection = try await RawClient(port: rig.semel.ports.proxy)
-      try await connection.send(Rig.orderText("k"))
-      try await rig.backend.arrived(1)
-      rig.semel.freeze()
-      async let second = rig.order("k", at: other) { $0["Idempotency-Status"] == "not-stored" }
-      try await rig.backend.arrived(2)
+      let (other, connection, second) = try await overtake(rig, gates)
       gates[0].open()
       rig.semel.thaw()
       try await rig.semel.counter("semel_waiting_requests", becomes: 1)
       gates[1].open()
-      _ = try await second
+      _ = try await second.value
       let first = try await connection.response()
       expectReplayed(first, 201)
       #expect(first.text == "first")
@@ -234,16 +245,7 @@ struct CrashTests {
     let configuration = Configuration(store: .redis, upstream: ["settle": "1s"], route: route)
     try await Rig.run(configuration) { rig in
       let gates = [Gate(), Gate()]
-      rig.backend.on(
-        "/v1/orders",
-        inTurn: [Reply(body: "first", gate: gates[0]), Reply(503, gate: gates[1]), Reply(body: "third")])
-      let other = try await rig.secondNode()
-      let connection = try await RawClient(port: rig.semel.ports.proxy)
-      try await connection.send(Rig.orderText("k"))
-      try await rig.backend.arrived(1)
-      rig.semel.freeze()
-      async let second = rig.order("k", at: other) { $0["Idempotency-Status"] == "not-stored" }
-      try await rig.backend.arrived(2)
+      let (other, connection, second) = try await overtake(rig, gates)
       if client == "left" { try await connection.reset() }
       gates[0].open()
       rig.semel.thaw()
@@ -252,7 +254,7 @@ struct CrashTests {
         expectRefused(try await connection.response(), 409, "in_flight", retryable: true)
       }
       gates[1].open()
-      _ = try await second
+      _ = try await second.value
       try await rig.semel.process.line(containing: "the outcome of an overtaken run is recorded")
       let replayed = try await rig.order("k", at: other)
       expectReplayed(replayed, 201)

@@ -96,6 +96,9 @@ public struct Completion: Sendable, Equatable {
     self.retention = retention
     self.remember = remember
   }
+
+  /// The time for which the record exists, from completion on.
+  public var lifetime: Milliseconds { max(retention, remember) }
 }
 
 /// The way in which an owner releases a record.

@@ -72,7 +72,7 @@ public struct StoredCompletion: Sendable, Equatable {
     outcome = completion.outcome
     recordedAt = now
     expiresAt = now + completion.retention
-    rememberedUntil = now + max(completion.retention, completion.remember)
+    rememberedUntil = now + completion.lifetime
   }
 }
 

@@ -36,6 +36,14 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   /// The reason why the latest renewal failed; `nil` if the latest one was acknowledged.
   private var failure: String?
 
+  /// The metadata that name the claim in a log entry.
+  var place: Logger.Metadata {
+    [
+      "record": "\(claim.id.text)", "route": "\(delivery.logEntry.route ?? "")",
+      "attempt": .stringConvertible(claim.attempt),
+    ]
+  }
+
   /// The state of the lease's renewal.
   private enum Renewal {
     /// The next one begins when the timer ends.

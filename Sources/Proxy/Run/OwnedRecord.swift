@@ -142,7 +142,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
 
 extension Completion {
   /// The end that it gives a record.
-  fileprivate var ownEnd: KnownRecord.OwnEnd { .completed(max(retention, remember)) }
+  fileprivate var ownEnd: KnownRecord.OwnEnd { .completed(lifetime) }
 }
 
 extension Release {

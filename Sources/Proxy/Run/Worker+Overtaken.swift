@@ -74,7 +74,7 @@ extension Worker {
 
   /// Claims or completes the record of an overtaken run until it has an end.
   private func follow(_ number: Int) async {
-    var pause: Int64 = 50
+    var pauses = Self.storePauses
     let end = BootInstant.now + Self.overtakenSpan
     while !isStopping, let pending = pendingOutcomes[number] {
       guard BootInstant.now < end else {
@@ -82,8 +82,7 @@ extension Worker {
       }
       guard let next = await step(pending) else { return }
       pendingOutcomes[number]?.record = next
-      await context.sleep(milliseconds: Int64.random(in: 1...pause))
-      pause = min(pause * 2, 2000)
+      await context.sleep(milliseconds: Int64.random(in: 1...pauses.next()))
     }
   }
 
@@ -122,7 +121,7 @@ extension Worker {
     _ claim: Claim, _ completion: Completion
   ) async throws(StoreError) -> PendingOutcome.Record? {
     guard try await store.complete(claim, with: completion).outcome == .done else { return nil }
-    environment.known.end(claim.id, for: max(completion.retention, completion.remember))
+    environment.known.end(claim.id, for: completion.lifetime)
     environment.logger.info(
       "the outcome of an overtaken run is recorded",
       metadata: ["record": "\(claim.id.text)", "attempt": .stringConvertible(claim.attempt)])

@@ -117,11 +117,11 @@ extension Worker {
     if !lease.isLossNoted { metrics.add(.outcomesLost, route: lease.delivery.logEntry.routeNumber) }
     environment.logger.error(
       "an outcome was never stored: its record cannot be read, or the store was away for a day",
-      metadata: [
-        "record": "\(lease.claim.id.text)", "route": "\(lease.delivery.logEntry.route ?? "")",
-        "attempt": .stringConvertible(lease.claim.attempt),
-      ])
+      metadata: lease.place)
   }
+
+  /// The bounds of the pauses between two tries to reach the store, in milliseconds.
+  static var storePauses: Backoff { Backoff(first: 50, max: 2000) }
 
   /// Repeats a command with growing pauses, up to two seconds and with full jitter, until the store replies; no longer
   /// than `Fence.storing`, since a fence must outlast it.
@@ -130,16 +130,15 @@ extension Worker {
   private func repeatUntilReply(
     _ command: @Sendable (Store) async throws(StoreError) -> OwnerOutcome
   ) async -> OwnerOutcome? {
-    var pause: Int64 = 50
+    var pauses = Self.storePauses
     let end = BootInstant.now + Fence.storing
     while !isStopping, BootInstant.now < end {
-      await context.sleep(milliseconds: Int64.random(in: 1...pause))
+      await context.sleep(milliseconds: Int64.random(in: 1...pauses.next()))
       do throws(StoreError) {
         return try await command(store)
       } catch {
         if case .unreadable = error { return nil }
       }
-      pause = min(pause * 2, 2000)
     }
     return nil
   }

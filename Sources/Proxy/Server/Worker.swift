@@ -123,10 +123,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// Marks the record of a run unknown. A run that has an outcome, which the store was not reached to store, sends that
   /// once more instead.
   private func markUnknown(_ lease: LeaseKeeper<Store>) async {
-    let place: Logger.Metadata = [
-      "record": "\(lease.claim.id.text)", "route": "\(lease.delivery.logEntry.route ?? "")",
-      "attempt": .stringConvertible(lease.claim.attempt),
-    ]
+    let place = lease.place
     do throws(StoreError) {
       if let command = lease.pendingCommand {
         _ = try await command(store)

@@ -3,6 +3,7 @@ import GRDB
 import GRDBSQLite
 import Idempotency
 import Logging
+import Platform
 import Synchronization
 
 /// The schedule of the housekeeping.
@@ -172,10 +173,8 @@ extension EmbeddedWork {
 /// The schedule of an operation that fails: it is tried again after a second, and after twice as long each time, up to
 /// an hour.
 struct RetryPause: Equatable {
-  static let first: UInt64 = 1_000_000_000
-  static let max: UInt64 = 3600 * first
-
-  private var pause = Self.first
+  /// In nanoseconds.
+  private var pauses = Backoff(first: 1_000_000_000, max: 3600 * 1_000_000_000)
   private var notBefore: UInt64 = 0
 
   /// Whether the operation may be tried.
@@ -184,8 +183,7 @@ struct RetryPause: Equatable {
   func isDue(now: UInt64 = DispatchTime.now().uptimeNanoseconds) -> Bool { now >= notBefore }
 
   mutating func failed(now: UInt64 = DispatchTime.now().uptimeNanoseconds) {
-    notBefore = now + pause
-    pause = min(pause * 2, Self.max)
+    notBefore = now + UInt64(pauses.next())
   }
 
   mutating func succeeded() { self = RetryPause() }

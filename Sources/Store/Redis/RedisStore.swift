@@ -261,7 +261,7 @@ public struct RedisStore: RecordStore {
       writer.token(argument: claim.owner)
       writer.argument(Int64(claim.attempt))
       writer.argument { $0.record(claim, with: completion, kept, recipe: text) }
-      writer.timeToLive(max(completion.retention, completion.remember), over: claim.fence)
+      writer.timeToLive(completion.lifetime, over: claim.fence)
       writer.argument(claim.firstSeen.milliseconds)
     }
   }

@@ -1,4 +1,5 @@
 import Idempotency
+import Platform
 
 /// The pauses before reconnecting: a random time below a bound that doubles with each failure (full jitter), so that
 /// many nodes do not reconnect at the same moment.
@@ -9,16 +10,14 @@ struct RedisBackoff {
   /// The largest bound, in milliseconds. An operator who has repaired Redis should not have to wait for Semel.
   private static let maxPause: Int64 = 2000
 
-  private var bound = first
+  private var bounds = Backoff(first: first, max: maxPause)
 
   /// Returns the next pause, and doubles the bound.
   ///
   /// - Parameter fraction: A random number from 0 up to, not including, 1.
   mutating func failed(fraction: Double) -> Milliseconds {
-    let span = Milliseconds(1 + Int64(Double(bound - 1) * fraction))
-    bound = min(bound * 2, Self.maxPause)
-    return span
+    Milliseconds(1 + Int64(Double(bounds.next() - 1) * fraction))
   }
 
-  mutating func succeeded() { bound = Self.first }
+  mutating func succeeded() { bounds.reset() }
 }

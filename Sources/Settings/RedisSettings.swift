@@ -38,7 +38,7 @@ public struct RedisSettings: Hashable, Sendable {
 
     /// The number of replicas that must have the change.
     public var replicas = 0
-    /// Whether Redis and these replicas must have it in memory or on disk.
+    /// The medium on which Redis and these replicas must have the change.
     public var medium = Medium.memory
     /// The time for which new claims wait at a promoted server.
     public var failoverGrace = Milliseconds.seconds(2)

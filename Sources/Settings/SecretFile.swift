@@ -3,7 +3,7 @@ import Idempotency
 
 /// A file whose first line is a secret.
 public enum SecretFile {
-  /// Why there is no secret. Says nothing of the file's content.
+  /// The reason for which a file yields no secret. It reveals nothing of the file's content.
   public struct Fault: Error, Equatable, CustomStringConvertible {
     /// Follows the file's name: `does not exist`.
     public let description: String

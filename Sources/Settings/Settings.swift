@@ -4,7 +4,7 @@ import Wire
 /// The treatment of request fields with an underscore in their names on the way to backends.
 public enum Underscores: String, Sendable, CaseIterable { case drop, pass }
 
-/// Whether clients may read the policy at `/.well-known/idempotency`. With `off`, requests for it go by the routes.
+/// The publication of the policy at `/.well-known/idempotency`. With `off`, requests for it go by the routes.
 public enum PolicyPublication: String, Sendable, CaseIterable { case on, off }
 
 /// The whole configuration: one YAML file, read into one typed document.

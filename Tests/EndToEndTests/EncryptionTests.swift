@@ -16,7 +16,7 @@ struct EncryptionTests {
   ) throws -> Configuration {
     var configuration = Configuration(store: store, route: ["max_response_body": "64KiB"])
     configuration.isAppendOnly = true
-    // What is searched must not be compressed.
+    // The test searches Redis' file, which must not be compressed.
     configuration.redisArguments = ["--rdbcompression", "no"]
     guard !secrets.isEmpty else { return configuration }
     let files = try secrets.map { secret in

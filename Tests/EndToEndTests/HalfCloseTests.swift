@@ -122,7 +122,7 @@ struct HalfCloseTests {
     }
   }
 
-  /// What a backend does before it falls silent for good.
+  /// The moment from which a backend is silent for good.
   enum Silence: CaseIterable, Sendable { case atOnce, withinResponse, inTunnel }
 
   /// A backend that falls silent on `/quiet`, responds to anything else, and has one connection.

@@ -6,7 +6,7 @@ struct ProfileClientTests {
   /// Longer than a client waits, and short enough for its retries.
   private static let slow = Duration.milliseconds(2500)
 
-  /// What a script of `Clients` has printed.
+  /// The output of a script of `Clients`.
   struct Report: Decodable {
     /// The numbers of the requests that the backend ran for it, and `true` where the response was a replay.
     let made: [Made]

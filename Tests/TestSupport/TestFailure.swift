@@ -1,4 +1,4 @@
-/// Why a test cannot go on, as a sentence.
+/// The reason why a test cannot go on, as a sentence.
 package struct TestFailure: Error, CustomStringConvertible, Sendable {
   package let description: String
 

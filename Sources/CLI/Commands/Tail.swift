@@ -100,7 +100,7 @@ struct Tail: ParsableCommand {
     print(json ? String(decoding: line, as: UTF8.self) : request.text)
   }
 
-  /// The event of a line, if it is of the route and the outcome that are wanted.
+  /// The event of a line; `nil` unless it has the requested route and outcome.
   private func wanted(_ line: Data) throws -> TailLine? {
     let request = try RecordList.decoder.decode(TailLine.self, from: line)
     return (route == nil || request.route == route) && (outcome == nil || request.verdict == outcome)

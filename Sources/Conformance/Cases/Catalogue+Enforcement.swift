@@ -111,7 +111,7 @@ extension Catalogue {
 }
 
 extension Evidence {
-  /// Whether the second delivery was sent before the first one had its response.
+  /// Checks that the second delivery was sent before the first one had its response.
   func overlapped() -> Finding {
     guard exchanges.count > 1 else { return .undecided("nothing was sent in flight") }
     return exchanges[1].sent < exchanges[0].ended
@@ -121,7 +121,7 @@ extension Evidence {
   /// The number of the delivery that came as a duplicate. It is the first one if the second one has overtaken it.
   var duplicate: Int { self[0]?.isRefusal == true && self[1]?.isSuccess == true ? 0 : 1 }
 
-  /// Whether a duplicate in flight was refused; a profile may let it wait instead.
+  /// Checks that a duplicate in flight was refused; a profile may let it wait instead.
   func conflict() -> Finding {
     let overlap = overlapped()
     guard case .met = overlap else { return overlap }

@@ -1,6 +1,6 @@
 /// The conditions that cases are made of.
 extension Evidence {
-  /// Whether the script's requests were executed so many times in all.
+  /// Checks the total number of executions of the script's requests.
   func ran(_ expected: Int) -> Finding {
     switch executions {
     case .unknown:
@@ -37,7 +37,7 @@ extension Evidence {
     return response.isSuccess ? .met("\(response.status)") : .violated("refused with \(response.status)")
   }
 
-  /// Whether a delivery was refused because of what the client did.
+  /// Checks that a delivery was refused for a reason on the client's side.
   func refused(_ number: Int) -> Finding {
     guard let response = self[number] else { return .undecided(absence(number)) }
     if response.isRefusal { return .met("\(response.status)") }
@@ -49,7 +49,7 @@ extension Evidence {
         : "accepted (\(response.status))")
   }
 
-  /// Whether a refusal has one of these statuses.
+  /// Checks that a delivery was refused with one of these statuses.
   func refused(_ number: Int, with statuses: Set<Int>) -> Finding {
     let refusal = refused(number)
     guard case .met = refusal, let response = self[number] else { return refusal }
@@ -58,7 +58,7 @@ extension Evidence {
       ? refusal : .violated("refused with \(response.status) instead of \(expected)")
   }
 
-  /// Whether a refusal is a problem document or leads to the documentation.
+  /// Checks that a refusal is a problem document or links to the documentation.
   func described(_ number: Int) -> Finding {
     guard let response = self[number] else { return .undecided(absence(number)) }
     guard response.isRefusal else { return .undecided("not refused (\(response.status))") }
@@ -66,7 +66,7 @@ extension Evidence {
     return .violated("the \(response.status) is no problem document, and has no link to the documentation")
   }
 
-  /// Whether two deliveries got the same result: status, and body byte for byte.
+  /// Checks that two deliveries got the same result: status, and body byte for byte.
   func sameResult(_ first: Int, _ second: Int) -> Finding {
     guard let old = self[first] else { return .undecided(absence(first)) }
     guard let new = self[second] else { return .undecided(absence(second)) }
@@ -74,7 +74,7 @@ extension Evidence {
     return old.body == new.body ? .met("\(new.status)") : .violated("\(new.status) with another body")
   }
 
-  /// Whether two equal deliveries with this form of a key were treated as one intent, or refused; an endpoint may
+  /// Checks that two equal deliveries with this form of a key were treated as one intent, or refused: an endpoint may
   /// enforce a format of its own.
   func keptOrRefused(accepted: (Finding) -> Finding) -> Finding {
     for number in exchanges.indices {

@@ -14,8 +14,9 @@ public struct Delivery: Hashable, Sendable {
     case first
     /// A payload that asks for something else.
     case other
-    /// A payload that takes long, and one that asks for something else but need not.
+    /// A payload that takes long to execute.
     case slow
+    /// A payload that asks for something else than the slow one, and need not take long.
     case otherThanSlow
     /// A payload that the application refuses to run.
     case failing

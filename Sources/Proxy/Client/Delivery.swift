@@ -311,7 +311,7 @@ extension Delivery {
 
 // The response, for the runner.
 extension Delivery {
-  /// Lets in a replay of this body, which `respond` must follow; false if there is no memory for it.
+  /// Reserves memory for a replay of this body; false if there is not enough. Call `respond` next.
   func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool {
     OutgoingMemory.isSmall(body.readableBytes) || channel?.admit(body, of: record) ?? true
   }

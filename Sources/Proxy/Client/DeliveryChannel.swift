@@ -11,9 +11,9 @@ protocol DeliveryChannel: AnyObject {
   var connection: ObjectIdentifier { get }
   /// Whether the client takes more now.
   var isWritable: Bool { get }
-  /// Lets in a response that is passed on as it comes: its next piece goes out although no memory is left.
+  /// Permits the next piece of a relayed response to be written even if no memory is left.
   func admit()
-  /// Lets in a replay of this body; false if there is no memory for it. `respond` must follow at once.
+  /// Reserves memory for a replay of this body; false if there is not enough. Call `respond` next.
   func admit(_ body: ByteBuffer, of record: CompletedRecord) -> Bool
   /// Writes a whole response.
   func respond(with response: ClientResponse) -> Int

@@ -91,7 +91,7 @@ extension OutgoingMemory {
     if case .shared(let body) = body { body.bytes } else { nil }
   }
 
-  /// Lets in a replay; false if there is no memory for its body.
+  /// Reserves memory for a replay of this body; false if there is not enough.
   ///
   /// - Parameters:
   ///   - isShared: Whether the body is counted as one that other clients read too. `leaveBody` or `drop` must follow.

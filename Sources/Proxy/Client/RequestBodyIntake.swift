@@ -83,7 +83,7 @@ extension RequestBodyIntake {
     case refuse(Problem)
   }
 
-  /// Lets `limit` bytes in, and one more that shows that the body is larger.
+  /// Raises the bound of buffered bytes to `limit` and one more, which shows that the body is larger.
   mutating func beginCollecting(limit: Int) { highWater = limit + 1 }
 
   /// The next step of a consumer that wants the body whole.

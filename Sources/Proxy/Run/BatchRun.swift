@@ -75,7 +75,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
     lifecycle.ended(index)
   }
 
-  /// Has an item claimed again, as another owner.
+  /// Prepares another claim of an item, by a new owner.
   func claimAgain(_ index: Int) {
     leases[index] = nil
     requests[index] = requests[index].changed(owner: worker.newOwner())

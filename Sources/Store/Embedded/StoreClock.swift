@@ -17,7 +17,7 @@ struct StoreClock: Sendable {
   /// The time after which a wall clock that has run on undisturbed is believed.
   static let proof = Milliseconds.seconds(24 * 3600)
 
-  /// Two times, of which it is not yet known which is right.
+  /// A difference between two times, either of which may be the right one.
   struct Doubt: Equatable, Sendable {
     /// The later time minus the earlier one.
     let lead: Milliseconds

@@ -90,7 +90,7 @@ extension BackendConnectionMachine {
     return isReusable ? .keep : .close
   }
 
-  /// All that has arrived was read. Returns whether the connection becomes free for the next exchange with this.
+  /// Handles the end of a read. Returns whether the connection has thereby become free for the next exchange.
   mutating func didRead() -> Bool {
     guard case .ended = state else { return false }
     state = .idle

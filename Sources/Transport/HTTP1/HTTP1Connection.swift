@@ -100,8 +100,8 @@ extension HTTP1Connection: PooledConnection {
 
   var isOpen: Bool { !machine.isClosing && context?.channel.isActive == true }
 
-  /// Whether a request may be sent now. Without TLS, unread bytes were sent unasked and mean the end; under TLS they
-  /// may be a session ticket, and must be read first.
+  /// The state that decides whether a request may be sent now. Without TLS, unread bytes were sent unasked and mean the
+  /// end; under TLS they may be a session ticket, and must be read first.
   var readState: BackendSocket.ReadState {
     guard isOpen else { return .ended }
     let readState = socket.readState

@@ -150,7 +150,7 @@ extension BackendSessionMachine {
 
   mutating func windowGrew(by increment: Int) { connectionWindow += increment }
 
-  /// All that has arrived was read. Returns whether that was awaited.
+  /// Handles the end of a read. Returns whether the connection awaited it.
   mutating func didRead() -> Bool {
     guard case .unread = availability else { return false }
     availability = .open

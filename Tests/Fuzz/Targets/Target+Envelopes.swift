@@ -27,7 +27,7 @@ extension Target {
     return fault(of: response, id)
   }
 
-  /// What can be read is the same when it is sealed and opened.
+  /// The difference that sealing and opening make to a response; `nil` if there is none.
   private static func fault(of response: RecordedResponse, _ id: RecordID) -> String? {
     do {
       guard case .encoded(let sealed) = try codec.encoded(.whole(response), of: id, nil) else {

@@ -142,7 +142,7 @@ struct RedisInspectionTests {
 }
 
 extension RedisNode {
-  /// Why a claim is refused, `nil` where it is granted.
+  /// The reason for which a claim is refused; `nil` if it is granted.
   fileprivate func refusal() async -> String? {
     do throws(StoreError) {
       _ = try await store.claim(Samples.request())

@@ -340,7 +340,7 @@ extension HTTP1ConnectionMachine {
 extension HTTP1ConnectionMachine {
   enum TimeoutAction { case extend, refuse, close }
 
-  /// Nothing has happened for as long as it may.
+  /// The time limit of the present state has passed without an event.
   mutating func timedOut(hasUndecoded: Bool) -> TimeoutAction {
     switch consume state {
     case .idle:

@@ -82,7 +82,7 @@ struct RedisHandshake {
   /// - Parameters:
   ///   - settings: The settings of the endpoint.
   ///   - purpose: The use of the connection.
-  /// - Throws: The reason why the password cannot be had.
+  /// - Throws: The reason why the password is not available.
   init(_ settings: RedisEndpointSettings, for purpose: RedisPurpose) throws(RedisLogin.Fault) {
     var steps: [Step] = []
     if let password = try settings.login.currentPassword() {

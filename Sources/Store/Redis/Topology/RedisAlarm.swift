@@ -29,7 +29,7 @@ final class RedisAlarm: Sendable {
     state.withLock { $0.observers.append(observer) }
   }
 
-  /// Has all owners of this process renew their leases.
+  /// Makes all owners of this process renew their leases.
   func renewLeases() {
     changedAt.store(BootInstant.now.nanoseconds, ordering: .relaxed)
     for observer in state.withLock({ $0.observers }) { observer() }

@@ -15,7 +15,7 @@ public struct RedisLogin: Sendable {
 
   public init() {}
 
-  /// The reason why a configured password cannot be had now.
+  /// The reason why a configured password is not available now.
   public struct Fault: Error, Equatable {
     public let reason: String
 

@@ -31,7 +31,7 @@ extension RedisNodes {
   /// - Parameters:
   ///   - script: The script.
   ///   - route: The record whose keys the script takes, or the node that runs it.
-  ///   - capacity: The maximum number of bytes that `write` writes.
+  ///   - capacity: An estimate of the bytes that `write` writes, for which memory is reserved beforehand.
   ///   - copies: The results of earlier copies of the command, if there are any.
   ///   - first: The write of the record's response, which comes before each copy of the script. If Redis refuses it,
   ///     the call fails, even if the script has succeeded.

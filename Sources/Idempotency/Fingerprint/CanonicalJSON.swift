@@ -38,8 +38,8 @@ struct CanonicalJSON {
     }
   }
 
-  /// Calls `body` with up to so many members of the outermost object that are not left out, in the order of their
-  /// names.
+  /// Calls `body` with up to `max` members of the outermost object, in the order of their names, except for those that
+  /// are left out.
   ///
   /// - Returns: False if the document is no object.
   static func eachMember(
@@ -75,7 +75,7 @@ struct CanonicalJSON {
     hash.byte(JSONByte.openBrace)
     for index in Int(opened.firstMember)..<Int(opened.firstMember + opened.memberCount) {
       let member = document.members[index]
-      let inner = place.flatMap { leftOut.member(of: $0) { document.names.isName($0, of: member) } }
+      let inner = innerPlace(of: member, in: place)
       if let inner, leftOut.isEnd(inner) { continue }
       position = Int(member.nameStart) - 1
       string(to: &hash)
@@ -89,12 +89,21 @@ struct CanonicalJSON {
     object = Int(opened.next)
   }
 
+  @inline(__always)
+  private func innerPlace(of member: JSONDocument.Member, in place: PointerTree.Place?) -> PointerTree.Place?
+  {
+    guard let place else { return nil }
+    return leftOut.member(of: place) { document.names.isName($0, of: member) }
+  }
+
   private mutating func elements(at place: PointerTree.Place?, to hash: inout FramedHash) {
     hash.byte(JSONByte.openBracket)
     position += 1
     var index = 0
     while let byte = next(), byte != JSONByte.closeBracket {
-      value(at: place.flatMap { leftOut.element(index, of: $0) }, to: &hash)
+      var inner: PointerTree.Place?
+      if let place { inner = leftOut.element(index, of: place) }
+      value(at: inner, to: &hash)
       hash.byte(JSONByte.comma)
       index += 1
     }
@@ -103,6 +112,7 @@ struct CanonicalJSON {
   }
 
   /// The next byte that is neither white space nor a comma; `nil` at the end.
+  @inline(__always)
   private mutating func next() -> UInt8? {
     while position < document.text.count {
       let byte = document.text[position]
@@ -112,6 +122,7 @@ struct CanonicalJSON {
     return nil
   }
 
+  @inline(__always)
   private mutating func string(to hash: inout FramedHash) {
     let text = document.text
     let start = position + 1
@@ -138,6 +149,7 @@ struct CanonicalJSON {
   }
 
   /// Writes a number, `true`, `false` or `null`.
+  @inline(__always)
   private mutating func scalar(to hash: inout FramedHash) {
     let end = document.endOfScalar(at: position)
     hash.bytes(UnsafeRawBufferPointer(rebasing: document.text[position..<end]))

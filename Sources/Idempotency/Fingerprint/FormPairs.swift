@@ -4,7 +4,7 @@ struct FormPairs: Sequence, IteratorProtocol {
   struct Pair: BitwiseCopyable {
     fileprivate var start: UInt32
     /// The offset of the `=`, or the end if there is none.
-    fileprivate var nameEnd: UInt32
+    fileprivate(set) var nameEnd: UInt32
     fileprivate var end: UInt32
 
     var name: Range<Int> { Int(start)..<Int(nameEnd) }
@@ -15,13 +15,6 @@ struct FormPairs: Sequence, IteratorProtocol {
     fileprivate init(start: Int, nameEnd: Int, end: Int) {
       (self.start, self.nameEnd, self.end) = (UInt32(start), UInt32(nameEnd), UInt32(end))
     }
-
-    /// Restores a pair without its name, which has been read already.
-    fileprivate init(payload: UInt64) {
-      (start, nameEnd, end) = (0, UInt32(payload >> 32), UInt32(truncatingIfNeeded: payload))
-    }
-
-    fileprivate var payload: UInt64 { UInt64(nameEnd) << 32 | UInt64(end) }
   }
 
   private let text: UnsafeRawBufferPointer
@@ -29,20 +22,19 @@ struct FormPairs: Sequence, IteratorProtocol {
 
   init(_ text: UnsafeRawBufferPointer) { self.text = text }
 
+  @inline(__always)
   mutating func next() -> Pair? {
-    while position < text.count {
-      let start = position
-      var equals: Int?
-      while position < text.count, text[position] != UInt8(ascii: "&") {
-        if equals == nil, text[position] == UInt8(ascii: "=") { equals = position }
-        position += 1
-      }
-      let end = position
+    var position = position
+    let count = text.count
+    while position < count, text[position] == UInt8(ascii: "&") { position += 1 }
+    let start = position
+    while position < count, text[position] != UInt8(ascii: "&"), text[position] != UInt8(ascii: "=") {
       position += 1
-      guard end > start else { continue }
-      return Pair(start: start, nameEnd: equals ?? end, end: end)
     }
-    return nil
+    let nameEnd = position
+    while position < count, text[position] != UInt8(ascii: "&") { position += 1 }
+    self.position = position
+    return position > start ? Pair(start: start, nameEnd: nameEnd, end: position) : nil
   }
 }
 
@@ -59,35 +51,41 @@ extension FormPairs {
       return
     }
     let bound = 1 + text.count { $0 == UInt8(ascii: "&") }
-    withUnsafeTemporaryAllocation(byteCount: text.count, alignment: 1) { decoded in
-      NameOrder.with(capacity: bound, in: UnsafeRawBufferPointer(decoded)) { order in
-        read(text, as: reading, to: decoded, &order)
-        order.sort()
-        hash.number(order.count)
-        for place in 0..<order.count {
-          let entry = order[place]
-          let pair = Pair(payload: entry.payload)
-          hash.frame(UnsafeRawBufferPointer(rebasing: decoded[entry.range]))
-          if marksMissing { hash.byte(pair.hasValue ? 1 : 0) }
-          hash.frame(UnsafeRawBufferPointer(rebasing: text[pair.value]), as: reading)
+    NameOrder.with(capacity: bound, size: text.count) { order in
+      read(text, as: reading, &order)
+      order.sort()
+      hash.number(order.count)
+      for place in 0..<order.count {
+        let entry = order[place]
+        if let (bytes, count) = entry.word {
+          hash.frame(word: bytes, count: count)
+        } else {
+          hash.frame(order.name(of: entry))
         }
+        let nameEnd = Int(entry.payload)
+        let hasValue = nameEnd < text.count && text[nameEnd] == UInt8(ascii: "=")
+        if marksMissing { hash.byte(hasValue ? 1 : 0) }
+        guard hasValue else {
+          hash.number(0)
+          continue
+        }
+        var end = nameEnd + 1
+        while end < text.count, text[end] != UInt8(ascii: "&") { end += 1 }
+        hash.frame(UnsafeRawBufferPointer(rebasing: text[nameEnd + 1..<end]), as: reading)
       }
     }
   }
 
-  /// Reads all pairs and decodes each name once.
+  /// Reads the names of all pairs and decodes each once. The value of a pair is found again from the name's end.
   private static func read(
-    _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading,
-    to decoded: UnsafeMutableRawBufferPointer,
-    _ order: inout NameOrder
+    _ text: UnsafeRawBufferPointer, as reading: PercentText.Reading, _ order: inout NameOrder
   ) {
-    var end = 0
     for pair in FormPairs(text) {
-      let room = UnsafeMutableRawBufferPointer(rebasing: decoded[end...])
-      let length = PercentText.decode(
-        UnsafeRawBufferPointer(rebasing: text[pair.name]), as: reading, to: room)
-      order.append(NameOrder.Entry(start: end, length: length, payload: pair.payload))
-      end += length
+      let name = UnsafeRawBufferPointer(rebasing: text[pair.name])
+      let isShort = order.append(pair.nameEnd, short: name) {
+        $0 != UInt8(ascii: "%") && $0 != UInt8(ascii: "+")
+      }
+      if !isShort { order.append(pair.nameEnd) { PercentText.decode(name, as: reading, to: $0) } }
     }
   }
 

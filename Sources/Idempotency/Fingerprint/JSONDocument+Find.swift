@@ -160,6 +160,7 @@ extension JSONDocument {
   }
 
   /// The offset after the last byte of the number or literal that begins here.
+  @inline(__always)
   func endOfScalar(at position: Int) -> Int {
     var end = position
     while end < text.count {

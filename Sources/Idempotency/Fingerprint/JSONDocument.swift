@@ -88,13 +88,11 @@ struct JSONNames {
     if isStrictlyAscending(members) { return true }
     let size = members.reduce(0) { $0 + Int($1.nameLength) }
     if members.count <= Self.insertedMembers, size <= Self.insertedBytes { return insert(members) }
-    return withUnsafeTemporaryAllocation(byteCount: size, alignment: 1) { decoded in
-      NameOrder.with(capacity: members.count, in: UnsafeRawBufferPointer(decoded)) { order in
-        read(UnsafeBufferPointer(members), to: decoded, &order)
-        order.sort()
-        Self.arrange(members, by: order)
-        return order.isUnique
-      }
+    return NameOrder.with(capacity: members.count, size: size) { order in
+      read(UnsafeBufferPointer(members), &order)
+      order.sort()
+      Self.arrange(members, by: order)
+      return order.isUnique
     }
   }
 
@@ -117,18 +115,16 @@ struct JSONNames {
   }
 
   /// Decodes each member's name once.
-  private func read(
-    _ members: UnsafeBufferPointer<Member>, to decoded: UnsafeMutableRawBufferPointer,
-    _ order: inout NameOrder
-  ) {
-    var end = 0
+  private func read(_ members: UnsafeBufferPointer<Member>, _ order: inout NameOrder) {
     for index in 0..<members.count {
-      let name = self[members[index]]
-      let room = UnsafeMutableRawBufferPointer(rebasing: decoded[end...])
-      let length = members[index].hasEscape ? JSONText.decode(name, to: room) : name.count
-      if !members[index].hasEscape { room.copyMemory(from: name) }
-      order.append(NameOrder.Entry(start: end, length: length, payload: UInt64(index)))
-      end += length
+      let (name, hasEscape) = (self[members[index]], members[index].hasEscape)
+      let isShort = !hasEscape && order.append(UInt32(index), short: name) { _ in true }
+      guard !isShort else { continue }
+      order.append(UInt32(index)) { memory in
+        guard !hasEscape else { return JSONText.decode(name, to: memory) }
+        memory.copyMemory(from: name)
+        return name.count
+      }
     }
   }
 

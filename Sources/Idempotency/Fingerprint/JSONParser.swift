@@ -65,15 +65,18 @@ struct JSONParser {
 }
 
 extension JSONParser {
+  @inline(__always)
   private func current() throws(JSONFault) -> UInt8 {
     guard position < text.count else { throw .malformed }
     return text[position]
   }
 
+  @inline(__always)
   private mutating func skipSpace() {
     while position < text.count, JSONByte.isSpace(text[position]) { position += 1 }
   }
 
+  @inline(__always)
   private mutating func expect(_ byte: UInt8) throws(JSONFault) {
     guard try current() == byte else { throw .malformed }
     position += 1
@@ -108,6 +111,7 @@ extension JSONParser {
     close(number, firstPending: firstPending)
   }
 
+  @inline(__always)
   private mutating func member(depth: Int) throws(JSONFault) {
     guard try current() == JSONByte.quote else { throw .malformed }
     let nameStart = position + 1
@@ -142,6 +146,7 @@ extension JSONParser {
   }
 
   /// Consumes a comma (true, since more follows) or the closing byte (false).
+  @inline(__always)
   private mutating func hasNext(before close: UInt8) throws(JSONFault) -> Bool {
     let byte = try current()
     position += 1
@@ -159,19 +164,24 @@ extension JSONParser {
         next: UInt32(document.objects.count))
       return
     }
-    let names = document.names
-    let isUnique = pending.withUnsafeMutableBufferPointer {
-      names.sort(UnsafeMutableBufferPointer(rebasing: $0[firstPending...]))
-    }
-    if !isUnique { document.hasDuplicates = true }
+    if count > 1, !sort(from: firstPending) { document.hasDuplicates = true }
     document.objects[number] = JSONDocument.Object(
       firstMember: UInt32(document.members.count), memberCount: UInt32(count), end: UInt32(position),
       next: UInt32(document.objects.count))
     if firstPending == 0, document.members.isEmpty {
       swap(&document.members, &pending)
     } else {
-      document.members.append(contentsOf: pending[firstPending...])
-      pending.removeLast(count)
+      // One by one: most objects have few members, for which a call of a general operation costs more.
+      for index in firstPending..<pending.count { document.members.append(pending[index]) }
+      for _ in 0..<count { pending.removeLast() }
+    }
+  }
+
+  /// Sorts the members of the innermost object; false if two have the same name.
+  private mutating func sort(from firstPending: Int) -> Bool {
+    let names = document.names
+    return pending.withUnsafeMutableBufferPointer {
+      names.sort(UnsafeMutableBufferPointer(rebasing: $0[firstPending...]))
     }
   }
 }
@@ -179,6 +189,7 @@ extension JSONParser {
 // Strings and numbers.
 extension JSONParser {
   /// Consumes a string and returns whether it contains escapes.
+  @inline(__always)
   private mutating func string() throws(JSONFault) -> Bool {
     position += 1
     var hasEscape = false
@@ -213,6 +224,7 @@ extension JSONParser {
     }
   }
 
+  @inline(__always)
   private mutating func number() throws(JSONFault) {
     if try current() == UInt8(ascii: "-") { position += 1 }
     if try current() == UInt8(ascii: "0") { position += 1 } else { try digits() }
@@ -228,6 +240,7 @@ extension JSONParser {
     }
   }
 
+  @inline(__always)
   private mutating func digits() throws(JSONFault) {
     let first = position
     while position < text.count, 0x30...0x39 ~= text[position] { position += 1 }

@@ -25,6 +25,7 @@ struct PercentText: IteratorProtocol {
   }
 
   /// The next byte. A `%` that two digits do not follow represents itself.
+  @inline(__always)
   mutating func next() -> UInt8? {
     guard position < bytes.count else { return nil }
     let byte = bytes[position]
@@ -57,13 +58,28 @@ struct PercentText: IteratorProtocol {
   }
 
   /// Decodes into memory at least as large as `bytes`, which always suffices, and returns the number of bytes written.
+  @inline(__always)
   static func decode(
     _ bytes: UnsafeRawBufferPointer, as reading: Reading, to memory: UnsafeMutableRawBufferPointer
   ) -> Int {
-    guard !isPlain(bytes, as: reading) else {
-      memory.copyMemory(from: bytes)
-      return bytes.count
+    var count = 0
+    // Most names are plain, and many are too short for a call.
+    while count < bytes.count {
+      let byte = bytes[count]
+      guard byte != UInt8(ascii: "%"), byte != UInt8(ascii: "+") else { break }
+      memory[count] = byte
+      count += 1
     }
+    guard count < bytes.count else { return count }
+    return count
+      + decodeRest(
+        UnsafeRawBufferPointer(rebasing: bytes[count...]), as: reading,
+        to: UnsafeMutableRawBufferPointer(rebasing: memory[count...]))
+  }
+
+  private static func decodeRest(
+    _ bytes: UnsafeRawBufferPointer, as reading: Reading, to memory: UnsafeMutableRawBufferPointer
+  ) -> Int {
     var text = PercentText(bytes, as: reading)
     var count = 0
     while let byte = text.next() {
@@ -108,11 +124,13 @@ extension PercentText {
 
 extension FramedHash {
   /// Writes the decoded bytes after their length.
+  @inline(__always)
   mutating func frame(_ bytes: UnsafeRawBufferPointer, as reading: PercentText.Reading) {
-    guard !PercentText.isPlain(bytes, as: reading) else {
-      frame(bytes)
-      return
-    }
+    if PercentText.isPlain(bytes, as: reading) { frame(bytes) } else { frame(coded: bytes, as: reading) }
+  }
+
+  @inline(never)
+  private mutating func frame(coded bytes: UnsafeRawBufferPointer, as reading: PercentText.Reading) {
     var count = 0
     var measured = PercentText(bytes, as: reading)
     while measured.next() != nil { count += 1 }

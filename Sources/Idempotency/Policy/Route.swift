@@ -10,7 +10,7 @@ public final class Route: Sendable {
   /// The fields that enter a request's identity or fingerprint, or that choose the route, in lower case. A `Connection`
   /// field must not name them, since the backend would not receive them.
   public let identifyingFields: [String]
-  /// The number of times that a body may have to be read for the key and the caller; at least 1.
+  /// The number of times that a body may have to be read for key, caller and fingerprint; at least 1.
   public let bodySearches: Int
   /// Whether the caller is known only once the request's token has been verified.
   public let needsToken: Bool
@@ -45,6 +45,7 @@ extension RoutePolicy {
   fileprivate var bodySearches: Int {
     let keys = key.from.flatMap(\.parts).count { $0 != .payload && $0.isInBody }
     return keys + (caller?.parts.count(where: \.isInBody) ?? 0) + (explainsMismatch ? 2 : 0)
+      + (recipe.body == .none ? 0 : 1)
   }
 
   fileprivate var identifyingFields: [String] {

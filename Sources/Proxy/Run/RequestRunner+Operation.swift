@@ -15,7 +15,7 @@ extension RequestRunner {
     let limit = route.policy.maxRequestBody
     guard let body else { return .incomplete(limit: limit) }
     guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
-    guard worker.bodies.mayReadOnLoop(body.readableBytes) else { return .operation(body, target) }
+    guard worker.bodies.mayReadOnLoop(target.readBytes(of: body)) else { return .operation(body, target) }
     delivery.operation = GraphQLOperation(of: body, head: head, query: target.query)
     return try identify(body: body)
   }
@@ -24,8 +24,15 @@ extension RequestRunner {
   @inline(never)
   func readOperation(_ body: ByteBuffer, _ target: RequestTarget) async {
     let head = head
-    delivery.operation = await worker.bodies.read(body.readableBytes, of: delivery.connection) {
+    delivery.operation = await worker.bodies.read(target.readBytes(of: body), of: delivery.connection) {
       GraphQLOperation(of: body, head: head, query: target.query)
     }
+  }
+}
+
+extension RequestTarget {
+  /// The number of bytes to read for the operation of a request with this body: both may name it.
+  fileprivate func readBytes(of body: ByteBuffer) -> Int {
+    body.readableBytes + (query?.readableBytes ?? 0)
   }
 }

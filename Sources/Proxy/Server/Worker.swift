@@ -39,7 +39,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     self.backend = backend
     self.environment = environment
     self.metrics = metrics
-    bodies = BodyReader(threads: environment.bodyThreads)
+    bodies = BodyReader(threads: environment.bodyThreads, loop: context.loop)
     downstream = Downstream(
       context: context, environment: environment, configuration: configuration, metrics: metrics)
     LagProbe.start(on: context.loop, metrics: metrics)

@@ -56,6 +56,11 @@ extension Sample {
     String(Unicode.Scalar(UInt8(0x61 + mixed(index, below: 26))))
   }
 
+  /// A byte that is not encoded and separates nothing, other than a digit.
+  private static func byte(_ index: Int) -> String {
+    String(Unicode.Scalar(UInt8(0x3E + mixed(index, below: 65))))
+  }
+
   private static func encodedLetter(_ index: Int) -> String {
     "%" + String(0x61 + mixed(index, below: 26), radix: 16)
   }
@@ -74,6 +79,7 @@ extension Sample {
     Sample("raw", "application/octet-stream", filled { "\($0)" }),
     form("usual") { "field\(mixed($0, below: 100_000))=some+value%20here&" },
     form("names of a byte") { letter($0) + "&" },
+    form("names of any byte") { byte($0) + "&" },
     form("encoded names") { encodedLetter($0) + encodedLetter(~$0) + "=&" },
     form("long beginnings") { beginning + "\(mixed($0, below: 10_000))=1&" },
     object("members in order") { "m\(1_000_000 + $0)" },
@@ -81,6 +87,8 @@ extension Sample {
     object("escaped names") { "\\u0061\(mixed($0, below: 1_000_000))x\($0)" },
     object("long beginnings") { beginning + "\(mixed($0, below: 10_000))x\($0)" },
     Sample("json, small objects", "application/json", "[" + filled { _ in #"{"b":1,"a":2,"c":3},"# } + "0]"),
+    Sample("json, objects of one member", "application/json", "[" + filled { _ in #"{"":0},"# } + "0]"),
+    Sample("json, digits", "application/json", "[" + filled { _ in "0," } + "0]"),
     Sample("json, text", "application/json", "[" + filled { _ in "\"\(beginning)\"," } + "0]"),
     Sample(
       "multipart, files", "multipart/form-data; boundary=B",

@@ -1,0 +1,107 @@
+import Glibc
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// The threads on which large bodies are read, shared by all event loops.
+///
+/// A body that has been begun is read to its end, which takes up to 16 ms for a mebibyte. Bodies are therefore divided
+/// by their sizes into lanes with threads of their own. A body waits only for bodies of its own lane. The threads of
+/// larger bodies have a lower priority, so that the event loops and smaller bodies have the processors first.
+final class BodyThreads: Sendable {
+  /// Half of the processors, so that the event loops keep theirs.
+  private static let count = max(1, min(4, System.coreCount / 2))
+
+  private let lanes: [BodyLane]
+
+  init() {
+    lanes = BodyLane.Class.allCases.map { BodyLane(threads: Self.count, niceness: $0.niceness) }
+  }
+
+  /// - Parameter bytes: the size of the body that is read.
+  func submit(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
+    lanes[BodyLane.Class(bytes).rawValue].submit(bytes, work)
+  }
+}
+
+/// The threads for bodies of about one size.
+///
+/// Smaller bodies go first, so that they do not wait for many large ones. The bytes that may overtake a body are
+/// limited, so that each body gets its turn.
+final class BodyLane: Sendable {
+  /// The sizes of bodies: up to 64 KiB, 256 KiB, 1 MiB and 4 MiB, and all larger ones.
+  enum Class: Int, CaseIterable {
+    case upTo64KiB, upTo256KiB, upTo1MiB, upTo4MiB, larger
+
+    /// - Parameter bytes: the size of a body.
+    init(_ bytes: Int) {
+      switch bytes {
+      case ...(64 << 10): self = .upTo64KiB
+      case ...(256 << 10): self = .upTo256KiB
+      case ...(1 << 20): self = .upTo1MiB
+      case ...(4 << 20): self = .upTo4MiB
+      default: self = .larger
+      }
+    }
+
+    /// The nice value of the threads. A thread that competes with one of the next class gets twice as much time.
+    var niceness: Int32 { Int32(3 * rawValue) }
+  }
+
+  private let pool: NIOThreadPool
+  private let niceness: Int32
+  private let queue = Mutex(BodyQueue())
+
+  init(threads: Int, niceness: Int32) {
+    pool = NIOThreadPool(numberOfThreads: threads)
+    self.niceness = niceness
+    pool.start()
+  }
+
+  deinit { pool.shutdownGracefully { _ in } }
+
+  func submit(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
+    queue.withLock { $0.insert(bytes, work) }
+    // The thread takes the body that is first in the queue by then, which may be another one.
+    pool.submit { [self] _ in
+      lowerPriority()
+      let next = queue.withLock { $0.popNext() }
+      next()
+    }
+  }
+
+  /// Lowers the priority of the calling thread: on Linux a nice value belongs to a thread. Where the system refuses it,
+  /// the thread keeps its priority.
+  private func lowerPriority() {
+    if niceness > 0 { setpriority(Int32(PRIO_PROCESS.rawValue), 0, niceness) }
+  }
+}
+
+/// The bodies that wait for a thread, in the order in which they get one.
+private struct BodyQueue {
+  private struct Job {
+    let rank: Int
+    let work: @Sendable () -> Void
+  }
+
+  /// The total size of smaller bodies that may overtake a body, as a multiple of its own size.
+  private static let maxOvertaking = 32
+
+  /// The waiting jobs by descending rank: the last one is the next to run.
+  private var jobs: [Job] = []
+  /// The total size of all bodies that were ever inserted, in bytes.
+  private var clock = 0
+
+  mutating func insert(_ bytes: Int, _ work: @escaping @Sendable () -> Void) {
+    let rank = clock + Self.maxOvertaking * bytes
+    clock += bytes
+    var (low, high) = (0, jobs.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if jobs[middle].rank > rank { low = middle + 1 } else { high = middle }
+    }
+    jobs.insert(Job(rank: rank, work: work), at: low)
+  }
+
+  mutating func popNext() -> @Sendable () -> Void { jobs.removeLast().work }
+}

@@ -1,0 +1,97 @@
+import Idempotency
+import NIOCore
+import NIOEmbedded
+import Telemetry
+import Testing
+import Wire
+
+@testable import Proxy
+
+/// The handlers of an HTTP/2 connection on an embedded channel: its end, and its defence against floods.
+struct ClientSessionTests {
+  private static let maxID = "goaway \(UInt32.max >> 1) error 0"
+
+  @Test func `draining an idle connection closes it once the client has confirmed`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    harness.downstream.drain()
+    harness.downstream.drain()
+    #expect(try harness.received().texts == [Self.maxID, "ping"])
+    #expect(harness.channel.isActive)
+    try harness.send(.ping(0, isAcknowledgement: true))
+    #expect(try harness.received().texts == ["goaway 0 error 0"])
+    #expect(!harness.channel.isActive)
+    #expect(harness.downstream.connections.isEmpty)
+  }
+
+  @Test func `a half-close of an idle connection closes it at once`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    harness.endInput()
+    #expect(try harness.received().texts == [Self.maxID, "ping", "goaway 0 error 0"])
+    #expect(!harness.channel.isActive)
+  }
+
+  @Test func `a client that goes away leaves its deliveries`() throws {
+    let harness = try HTTP2Harness()
+    try harness.send(harness.request("GET", on: 1), harness.request("POST", on: 3, isEnd: false))
+    #expect(harness.downstream.connections.values.first?.deliveries.count == 2)
+    harness.close()
+    #expect(harness.deliveries.count == 2 && harness.deliveries.allSatisfy { !$0.isConnected })
+    #expect(harness.deliveries.map { $0.bodyFailure?.status } == [nil, 400])
+    #expect(harness.downstream.connections.isEmpty)
+  }
+
+  @Test func `the responses to one read leave in one flush`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    harness.downstream.start = { $0.respond(with: ClientResponse(.requestTimeout)) }
+    let requests = try (0..<20).map { try harness.request("GET", on: UInt32(2 * $0 + 1)) }
+    let before = harness.flushes.count
+    try harness.send(requests)
+    #expect(harness.flushes.count == before + 1)
+    #expect(try harness.received().filter(\.isEnd).count == 20)
+  }
+}
+
+// Errors of clients.
+extension ClientSessionTests {
+  @Test func `a broken protocol ends the connection, and the last stream is stated`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    try harness.send(harness.request("GET", on: 1), harness.request("GET", on: 3))
+    // Bytes of a body belong to a stream.
+    try? harness.send(.data(0, 1))
+    let goAway = try harness.received().first { $0.isOf(.goAway) }
+    #expect(goAway?.text == "goaway 3 error 1")
+    #expect(!harness.channel.isActive)
+    #expect(harness.deliveries.allSatisfy { !$0.isConnected })
+  }
+
+  @Test func `a flood of useless frames ends the connection, and the last stream is stated`() throws {
+    var limits = LimitSettings()
+    limits.http2ControlFrames = 10
+    let harness = try HTTP2Harness(limits: limits)
+    defer { harness.close() }
+    try harness.send(harness.request("GET", on: 1))
+    try harness.send(Array(repeating: HTTP2TestFrame(.unknown), count: 10))
+    #expect(harness.channel.isActive)
+    try harness.send(Array(repeating: HTTP2TestFrame(.unknown), count: 20))
+    #expect(try harness.received().texts == ["goaway 1 error 11"])
+    #expect(!harness.channel.isActive)
+    #expect(harness.deliveries.first?.isConnected == false)
+  }
+
+  @Test func `each PING is acknowledged once, with and without credit`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    try harness.send(harness.request("GET", on: 1))
+    try harness.respond(to: 0)
+    _ = try harness.received()
+    // One frame was sent, so that the guard acknowledges the first and the codec the other two.
+    try harness.send(.ping(1), .ping(2), .ping(3))
+    let pongs = try harness.received()
+    #expect(pongs.texts == ["pong", "pong", "pong"])
+    #expect(pongs.map { $0.payload } == [1, 2, 3].map { ByteBuffer(integer: UInt64($0)) })
+  }
+}

@@ -20,6 +20,14 @@ enum RedisDurability {
     return ["appendonly is no: this Redis forgets the newest records when it crashes; set appendonly yes"]
   }
 
+  /// The doubt of a Redis that has evicted keys. It counts them since its start, whatever its settings are now.
+  static func doubts(statistics reply: RedisValue) -> [String] {
+    guard let count = member("evicted_keys", of: reply), count != "0" else { return [] }
+    return [
+      "it has evicted \(count) keys, which may have been records: set noeviction, and CONFIG RESETSTAT after it"
+    ]
+  }
+
   private static func member(_ name: String, of reply: RedisValue) -> Substring? {
     let prefix = name + ":"
     return reply.text?.split(whereSeparator: \.isNewline).first { $0.hasPrefix(prefix) }?.dropFirst(

@@ -25,6 +25,7 @@ struct RedisHandshakeTests {
         case .clock: handshake.received(.integer(77))
         case .memory: handshake.received(.text("# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"))
         case .persistence: handshake.received(.text("aof_enabled:1\r\n"))
+        case .statistics: handshake.received(.text("# Stats\r\nevicted_keys:0\r\n"))
         case .wait: handshake.received(.integer(0))
         case .history: handshake.received(.text("role:master\r\nmaster_replid:h1\r\nmaster_replid2:0000\r\n"))
         case .makeEpoch: handshake.received(.integer(0))

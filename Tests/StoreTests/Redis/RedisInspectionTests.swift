@@ -57,6 +57,31 @@ struct RedisInspectionTests {
     }
   }
 
+  @Test func `a Redis that has evicted keys is doubted until its operator has seen to it`() async throws {
+    let server = try await RedisServer(
+      arguments: ["--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random"], appendOnly: true)
+    let body = String(repeating: "x", count: 100_000)
+    for number in 0..<60 { try server.command(["SET", "\(number)", body]) }
+    for change in [["maxmemory", "0"], ["maxmemory-policy", "noeviction"]] {
+      try server.command(["CONFIG", "SET"] + change)
+    }
+    var settings = RedisEndpointSettings.on(server)
+    settings.inspectionInterval = 200
+    settings.requireDurable = true
+    try await RedisNode.run(settings) { node in
+      // From its first connection on.
+      #expect(await node.refusal()?.contains("keys, which may have been records") == true)
+      try await until("the inspection has found it, too") { node.subscriber.doubtsStanding == 1 }
+      let findings = await RedisExamination(settings, now: { 0 }).findings()
+      #expect(findings.contains { $0.isError && $0.text.contains("it has evicted") }, "\(findings)")
+      try server.command(["CONFIG", "RESETSTAT"])
+      try await until("claims are granted") { await node.refusal() == nil }
+      #expect(node.subscriber.doubtsStanding == 0)
+      // It has lost none of them at once, nor was it replaced.
+      #expect(node.subscriber.lossCount == 0 && node.subscriber.failovers == 0)
+    }
+  }
+
   @Test(arguments: [false, true])
   func `a store that came back empty is reported before the first claim`(_ isRequired: Bool) async throws {
     let server = try await RedisServer(arguments: ["--maxmemory", "100mb"], appendOnly: isRequired)
@@ -72,6 +97,7 @@ struct RedisInspectionTests {
       // A new connection finds it at once, a standing one within seconds.
       if !isRequired { try server.command(["CLIENT", "KILL", "TYPE", "normal"]) }
       try await until("the loss is seen") { node.subscriber.lossCount == 1 }
+      #expect(node.subscriber.failovers == 0)
       try await until("every loop knows it") { (await node.refusal() != nil) == isRequired }
       #expect(node.log.messages.count { $0.contains("recorded outcomes are gone") } == 1)
       // Another node begins with the store as it is.
@@ -125,6 +151,7 @@ struct RedisInspectionTests {
         try await until("the master's epoch is known") { try master.hasEpoch }
         try master.command(["FLUSHALL"])
         try await until("the loss is seen") { node.subscriber.lossCount == number + 1 }
+        #expect(node.subscriber.failovers == 0)
         try await until("claims follow") {
           try await node.store.granted(Samples.request()).attempt == (number + 1) * 1_000_000_000 + 1
         }

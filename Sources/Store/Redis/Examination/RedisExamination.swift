@@ -77,9 +77,7 @@ public struct RedisExamination: Sendable {
             replicas.append(replica)
           }
         } else if case .error(let text) = reply {
-          let needs = text.hasPrefix("NOPERM") ? "; all that Semel's user needs is: \(rights().line)" : ""
-          found.append(
-            .init(isError: true, text: "\(seed) gives no slot map: \(RedisRefusal.advice(text))\(needs)"))
+          found.append(lacksMap(seed, text))
         }
       } catch {
         found.append(.init(isError: true, text: "\(seed) cannot be used: \(error.reason)"))
@@ -96,6 +94,12 @@ public struct RedisExamination: Sendable {
       found += await examine(master, tag: SlotMap.tag(of: slot)).findings
     }
     return found + (await examine(replicas: replicas.filter { !map.masters.contains($0) }))
+  }
+
+  /// - Parameter error: The server's reply to the question for its slot map.
+  private func lacksMap(_ seed: ServerAddress, _ error: String) -> RedisFinding {
+    let needs = error.hasPrefix("NOPERM") ? "; all that Semel's user needs is: \(rights().line)" : ""
+    return .init(isError: true, text: "\(seed) gives no slot map: \(RedisRefusal.advice(error))\(needs)")
   }
 
   /// Examines a master and the replicas of which Sentinel may make the next one.
@@ -156,6 +160,7 @@ public struct RedisExamination: Sendable {
     let rights = rights(tag: tag)
     var looks = [
       ["INFO", "memory"], ["INFO", "persistence"], ["INFO", "cluster"], ["INFO", "replication"], ["TIME"],
+      ["INFO", "stats"],
     ]
     let select = settings.database == 0 ? [] : [["SELECT", "\(settings.database)"]]
     looks = select + looks
@@ -193,10 +198,10 @@ public struct RedisExamination: Sendable {
   }
 
   private func judge(_ address: ServerAddress, _ replies: [RedisValue]) -> [RedisFinding] {
-    var found = (RedisDurability.doubts(memory: replies[0]) + RedisDurability.doubts(persistence: replies[1]))
-      .map {
-        RedisFinding(isError: settings.requireDurable, text: "\(address): \($0)")
-      }
+    let doubts =
+      RedisDurability.doubts(memory: replies[0]) + RedisDurability.doubts(persistence: replies[1])
+      + RedisDurability.doubts(statistics: replies[5])
+    var found = doubts.map { RedisFinding(isError: settings.requireDurable, text: "\(address): \($0)") }
     let isNode = replies[2].text?.contains("cluster_enabled:1") ?? false
     switch settings.topology {
     case .cluster: break

@@ -34,6 +34,8 @@ struct RedisHandshake {
     case clock
     case memory
     case persistence
+    /// Reads whether keys were evicted.
+    case statistics
     /// Reads whose data the server has.
     case history
     /// Creates the epoch if there is none; see `RedisEpoch`.
@@ -55,6 +57,7 @@ struct RedisHandshake {
       case .clock: ["EVAL", RedisScript.clock.source, "0"]
       case .memory: ["INFO", "memory"]
       case .persistence: ["INFO", "persistence"]
+      case .statistics: ["INFO", "stats"]
       case .history: ["INFO", "replication"]
       case .makeEpoch(let key, let epoch): ["HSETNX", key, NamespaceFact.epoch.name, epoch]
       case .readEpoch(let key): ["HGET", key, NamespaceFact.epoch.name]
@@ -94,7 +97,7 @@ struct RedisHandshake {
     switch purpose {
     case .records:
       steps += RedisScript.allCases.map(Step.load)
-      steps += [.clock, .memory, .persistence, .history]
+      steps += [.clock, .memory, .persistence, .statistics, .history]
       if let demand = settings.demand { steps.append(.wait(demand)) }
       let facts = RedisKeys(namespace: settings.namespace).facts
       steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
@@ -117,6 +120,7 @@ struct RedisHandshake {
     case (.publish, _): break
     case (.memory, _): result.doubts += RedisDurability.doubts(memory: reply)
     case (.persistence, _): result.doubts += RedisDurability.doubts(persistence: reply)
+    case (.statistics, _): result.doubts += RedisDurability.doubts(statistics: reply)
     case (.history, _): result.history = ReplicationHistory(reply)
     case (_, .error(let text)): return .fail(RedisRefusal.advice(text))
     case (.role, .array(let parts)):

@@ -17,7 +17,7 @@ struct RedisInspection: Equatable {
   /// - Parameter epochKey: The key of the epoch of this server.
   static func commands(_ keys: RedisKeys, epochKey: String) -> [RedisHandshake.Step] {
     [
-      .memory, .persistence, .history, .publish(channel: keys.invalidations),
+      .memory, .persistence, .statistics, .history, .publish(channel: keys.invalidations),
       .makeEpoch(key: epochKey, RedisEpoch.made()), .readEpoch(key: epochKey),
     ]
   }
@@ -26,6 +26,7 @@ struct RedisInspection: Equatable {
     switch step {
     case .memory: doubts += RedisDurability.doubts(memory: reply)
     case .persistence: doubts += RedisDurability.doubts(persistence: reply)
+    case .statistics: doubts += RedisDurability.doubts(statistics: reply)
     case .publish: if case .error(let text) = reply { publishRefusal = RedisRefusal.advice(text) }
     case .history: history = ReplicationHistory(reply)
     case .makeEpoch: if case .error(let text) = reply { obstacle = RedisRefusal.obstacle(text) }

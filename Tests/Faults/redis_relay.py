@@ -6,18 +6,18 @@ import relay
 PLANTED = {
     "no-owner-check": [
         (
-            "' completed '",
-            "local own = not r or string.sub(r, 1, 35) == '1 ' .. ARGV[1] .. ' '\nif own then\n"
+            "'completed ' .. ARGV[2]",
+            "local own = not r or string.find(r, ARGV[1], 1, true) == 1\nif own then\n"
             "  local state = r and string.byte(r, 36) or 105\n  if state == 99 then return {now, 'again'} end",
             "local own = true\nif own then\n  local state = 105",
         )
     ],
     "lease-as-ttl": [
         ("now >= tonumber(ARGV[2])", "'PX', ARGV[5])", "'PX', string.match(ARGV[3], '^%d+'))"),
-        ("' in_flight ' .. ARGV[2]", "'PX', ARGV[4])", "'PX', string.match(ARGV[3], '^%d+'))"),
+        ("'in_flight ' .. ARGV[2]", "'PX', ARGV[4])", "'PX', string.match(ARGV[3], '^%d+'))"),
     ],
-    "release-on-error": [("' unknown '", "' unknown ' .. ARGV[2]", "' released ' .. ARGV[2]")],
-    "fence-deleted": [("' forgotten ' .. first", "ARGV[2] == 'deleted' and fence > 0", "false")],
+    "release-on-error": [("'unknown ' .. ARGV[2]", "'unknown ' .. ARGV[2]", "'released ' .. ARGV[2]")],
+    "fence-deleted": [("'forgotten ' .. first", "ARGV[2] == 'deleted' and fence > 0", "false")],
     # Replicas that are not waited for.
     "no-wait": [],
     "no-deadline": [

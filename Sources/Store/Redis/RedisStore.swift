@@ -258,7 +258,7 @@ public struct RedisStore: RecordStore {
     let capacity = 768 + text.utf8.count + kept.capacity
     let first = kept.ownKeyWrite(keys, claim.id, claim.owner)
     return try await nodes.run(.complete, .record(claim.id), capacity: capacity, first: first) { writer, _ in
-      writer.token(argument: claim.owner)
+      writer.owner(argument: claim.owner)
       writer.argument(Int64(claim.attempt))
       writer.argument { $0.record(claim, with: completion, kept, recipe: text) }
       writer.timeToLive(completion.lifetime, over: claim.fence)
@@ -281,7 +281,7 @@ public struct RedisStore: RecordStore {
 
   public func release(_ claim: Claim, _ release: Release) async throws(StoreError) -> OwnerOutcome {
     let reply = try await nodes.run(.release, .record(claim.id), capacity: 128) { writer, _ in
-      writer.token(argument: claim.owner)
+      writer.owner(argument: claim.owner)
       writer.argument(release == .deleted ? "deleted" : "remembered")
     }
     return try await outcome(of: reply, claim)

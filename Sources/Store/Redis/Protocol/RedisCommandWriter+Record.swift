@@ -15,6 +15,14 @@ extension RedisCommandWriter {
     literal("\r\n")
   }
 
+  /// Writes the beginning of an owner's record, `1 OWNER `, as an argument.
+  mutating func owner(argument token: OwnerToken) {
+    argument(length: 35)
+    literal("1 ")
+    self.token(token)
+    literal(" \r\n")
+  }
+
   /// Writes the arguments of a claim.
   ///
   /// - Parameters:
@@ -79,9 +87,9 @@ extension RedisCommandWriter {
 
   private static func cut(_ span: Milliseconds) -> Int64 { min(max(span.count, 0), maxSpan) }
 
-  /// Writes the two arguments `OWNER` and `ATTEMPT FIRST`.
+  /// Writes the two arguments `1 OWNER ` and `ATTEMPT FIRST`.
   mutating func ownership(_ claim: Claim) {
-    token(argument: claim.owner)
+    owner(argument: claim.owner)
     argument {
       $0.number(claim.attempt)
       $0.literal(" ")

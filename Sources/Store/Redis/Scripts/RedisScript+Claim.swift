@@ -3,19 +3,28 @@ extension RedisScript {
   /// or -1, 7 the attempt number of a new record's first owner (`RedisEpoch`), 8 ` @ATTRIBUTION` or empty.
   ///
   /// This is `runClaim` in Tests/Model/claim.pml. After its deadline the script claims nothing, because Semel has given
-  /// up by then. Nor does it grant a record to an owner that has already released it, or whose record was forgotten: that
-  /// command is an older copy of a repeated one.
+  /// up by then. Nor does it grant a record to an owner that has already released it, or whose record was forgotten:
+  /// that command is an older copy of a repeated one.
+  ///
+  /// Redis' time as text, and the short way to a completed record of the same payload without a fence, save a tenth of
+  /// the instructions of a first run and of a replay. The short way does not check the record's beginning: Semel
+  /// refuses a text that it cannot read.
   ///
   /// Each owner hands on the fence. A record that ends before its fence is then equivalent to the fence alone.
   static let claimSource = """
     if now >= tonumber(ARGV[2]) then return {now, 'late'} end
     local r = redis.call('GET', KEYS[1])
     if not r then
-      r = '1 ' .. ARGV[1] .. ' in_flight ' .. ARGV[7] .. ' ' .. now .. ' ' .. now .. ' ' .. ARGV[3] .. ' o ' .. ARGV[4]
-        .. ARGV[8]
+      local text = t[1] .. string.sub('00000' .. t[2], -6, -4)
+      r = '1 ' .. ARGV[1] .. ' in_flight ' .. ARGV[7] .. ' ' .. text .. ' ' .. text .. ' ' .. ARGV[3] .. ' o '
+        .. ARGV[4] .. ARGV[8]
       redis.call('SET', KEYS[1], r, 'PX', ARGV[5])
       if ARGV[7] == '1' then return now end
       return {now, 'granted', r}
+    end
+    if string.byte(r, 36) == 99 then
+      local flags, print = string.match(r, '^completed %d+ %d+ %d+ %d+ %d+ %d+ (%S+) (%S+ %S+)', 36)
+      if print == ARGV[4] and #flags < 4 then return {now, 'standing', r} end
     end
     local owner, state, attempt, first, since, span, unknown, remember, flags, print = string.match(r,
       '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+ %S+)')

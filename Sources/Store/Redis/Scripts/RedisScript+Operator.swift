@@ -24,8 +24,8 @@ extension RedisScript {
   /// After its deadline it forgets nothing, because it would forget a later record. A record that was forgotten before
   /// gets the longer fence, and the reply `again`, which counts once replicas have that fence.
   ///
-  /// In the fingerprint's place the fence keeps the token of the record's owner, to which no late copy of its claim grants
-  /// the record again.
+  /// In the fingerprint's place the fence keeps the token of the record's owner, to which no late copy of its claim
+  /// grants the record again.
   static let forgetSource = """
     if now >= tonumber(ARGV[5]) then return {now, 'late'} end
     local r = redis.pcall('GET', KEYS[1])
@@ -59,9 +59,9 @@ extension RedisScript {
   /// 6 the flags of the outcome or empty, 7 the channel of invalidations, 8 the ID, 9 `amend` or empty, 10 deadline,
   /// 11 the attempt that the decision is about, or empty for the last one.
   ///
-  /// After its deadline the script changes nothing, because it would end a later attempt's unknown outcome. The first half
-  /// of an operator's token identifies it as one (`OwnerToken.ofOperator`). If the amended record has a response of its own
-  /// key, the reply contains the end of that key, which Semel then deletes.
+  /// After its deadline the script changes nothing, because it would end a later attempt's unknown outcome. The first
+  /// half of an operator's token identifies it as one (`OwnerToken.ofOperator`). If the amended record has a response
+  /// of its own key, the reply contains the end of that key, which Semel then deletes.
   static let resolveSource = """
     local owner, state, attempt, first, since, span, unknown, remember, flags, print, recipe = string.match(r or '',
       '^1 (%x+) ([%a_]+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+)')

@@ -12,17 +12,18 @@
 /// fence of a record that was forgotten before, or `-` for none of these. The key lives at least as long as that fence.
 /// A completed record is neither `o` nor `u`, its `UNKNOWN` is 0, and so is a `REMEMBER` that is over before the
 /// retention. Its `FIRST` is the time from then to the completion; an earlier version wrote the moment, and takes one
-/// for the other in what it tells operators. `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier version passes it over in open
-/// records, drops it from those that it writes, and refuses a completed record that has one as unreadable: it finds no
-/// status in its place. One text takes a quarter less of Redis' time per claim than a hash.
+/// for the other in what it tells operators. `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier
+/// version passes it over in open records, drops it from those that it writes, and refuses a completed record that has
+/// one as unreadable: it finds no status in its place. One text takes a quarter less of Redis' time per claim than a
+/// hash.
 ///
 /// A small response is the end of its record's text. A larger one has a key of its own that names its owner,
-/// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command touches one
-/// key, no owner overwrites another's response, and Lua copies no large text.
+/// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command touches
+/// one key, no owner overwrites another's response, and Lua copies no large text.
 ///
-/// Every script but `list` and `search` reads and writes one key. It reads first and writes last, so that an error leaves
-/// no half-done change. `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less than can be
-/// measured if nobody subscribes, so the scripts need not know whether somebody does.
+/// Every script but `list` and `search` reads and writes one key. It reads first and writes last, so that an error
+/// leaves no half-done change. `PUBLISH` may be forbidden to Semel, and must not fail what was written. It costs less
+/// than can be measured if nobody subscribes, so the scripts need not know whether somebody does.
 ///
 /// The reply is the store's time alone if the script succeeded and has nothing more to report. Otherwise it is an array
 /// of the time, a word that is identified by its first letter (`ScriptResult.Word`), and the word's values. Some words

@@ -60,14 +60,87 @@ struct TopologyTests {
     }
   }
 
+  @Test func `without the replica nothing runs, and the same order runs once when it is back`() async throws {
+    let master = try await RedisServer(arguments: ["--repl-diskless-sync-delay", "0"])
+    let replica = try await RedisServer(
+      arguments: ["--replicaof", "127.0.0.1", "\(master.port)", "--repl-diskless-sync-delay", "0"])
+    try await Self.until("the replica follows") {
+      try master.command(["INFO", "replication"])?.contains("state=online") == true
+    }
+    var configuration = Configuration()
+    configuration.top["store"] =
+      "{kind: redis, url: 'redis://127.0.0.1:\(master.port)/0', replicas: 1, failover_grace: 1s, timeout: 2s}"
+    try await Rig.run(configuration) { rig in
+      let first = try await rig.order("before")
+      expectExecuted(first)
+      replica.kill()
+      for key in ["k", "other"] {
+        let refused = try await rig.order(key)
+        expectRefused(refused, 503, "store_unavailable", retryable: true)
+        expectRetryAfter(refused)
+      }
+      #expect(rig.backend.requests.count == 1)
+      expectReplayed(try await rig.order("before"), of: first)
+      #expect(await rig.semel.status(of: "/readyz") == 503)
+      try await replica.start()
+      expectExecuted(try await rig.order("k") { $0.status == 201 })
+      #expect(rig.backend.runs(of: "k") == 1)
+      #expect(rig.backend.requests.last?.attempt == "1")
+      expectReplayed(try await rig.order("k"), 201)
+      let page = try await rig.semel.admin.send("GET", "/metrics").text
+      let count = page.split(separator: "\n").first { $0.hasPrefix("semel_store_wait_seconds_count ") }
+      #expect(count?.split(separator: " ").last.flatMap { Int($0) }.map { $0 > 0 } == true, "\(page)")
+      #expect(try await rig.semel.counter("semel_store_claims_suspect_total") == 0)
+    }
+  }
+
+  @Test func `slots that move between a cluster's masters are followed, and every order runs once`()
+    async throws
+  {
+    let cluster = try await RedisCluster()
+    let nodes = cluster.ports.map { "'127.0.0.1:\($0)'" }.joined(separator: ", ")
+    var configuration = Configuration()
+    configuration.top["store"] = "{kind: redis, topology: cluster, nodes: [\(nodes)], timeout: 5s}"
+    try await Rig.run(configuration) { rig in
+      // Their slots: those of some records, which leave the first master.
+      var slots: [Int: String] = [:]
+      for number in 0..<20 {
+        expectExecuted(try await rig.order("\(number)"))
+        let id = try #require(rig.backend.requests.last?.requestID)
+        let slot = try #require(
+          Int(try cluster.masters[0].command(["CLUSTER", "KEYSLOT", "{\(id)}"])?.dropFirst() ?? ""))
+        if slot < 5461 { slots[slot] = "\(number)" }
+      }
+      try #require(!slots.isEmpty)
+      #expect(try await rig.semel.counter("semel_store_redirects_total") == 0)
+      for (slot, key) in slots {
+        try await cluster.migrate(slot: slot, from: cluster.masters[0], to: cluster.masters[1]) {
+          expectReplayed(try await rig.order(key), 201)
+        }
+        expectReplayed(try await rig.order(key), 201)
+      }
+      for kind in ["moved", "ask"] {
+        #expect(try await rig.semel.counter("semel_store_redirects_total", label: #"kind="\#(kind)""#) > 0)
+      }
+      #expect(rig.backend.requests.count == 20)
+    }
+  }
+
+  /// Waits until a condition holds that no event announces.
+  private static func until(_ what: String, _ isSo: () throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try !isSo() {
+      guard ContinuousClock.now < deadline else { throw TestFailure("not within 20 s: \(what)") }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+
   @Test func `connections follow a master that Sentinels replace`() async throws {
     let master = try await RedisServer(appendOnly: true)
     let replica = try await RedisServer(
       arguments: ["--replicaof", "127.0.0.1", "\(master.port)", "--repl-diskless-sync-delay", "0"])
-    let deadline = ContinuousClock.now + .seconds(20)
-    while try replica.command(["INFO", "replication"])?.contains("master_link_status:up") != true {
-      guard ContinuousClock.now < deadline else { throw TestFailure("the replica does not follow") }
-      try await Task.sleep(for: .milliseconds(20))
+    try await Self.until("the replica follows") {
+      try replica.command(["INFO", "replication"])?.contains("master_link_status:up") == true
     }
     let sentinel = try await RedisServer(sentinelOf: "orders", master: master.port)
     var configuration = Configuration()

@@ -14,15 +14,23 @@ package final class RedisCluster: Sendable {
   package var ports: [Int] { all.map(\.port) }
 
   /// Starts the nodes, and returns once all of them agree that the cluster is up.
-  package init(masters count: Int = 3, replicas replicaCount: Int = 0, arguments: [String] = []) async throws
-  {
+  ///
+  /// - Parameters:
+  ///   - count: The number of masters.
+  ///   - replicaCount: The number of replicas of each.
+  ///   - arguments: Further options of all nodes.
+  ///   - own: Further options of one node, masters first.
+  package init(
+    masters count: Int = 3, replicas replicaCount: Int = 0, arguments: [String] = [],
+    own: () -> [String] = { [] }
+  ) async throws {
     var masters: [RedisServer] = []
-    for _ in 0..<count { masters.append(try await Self.node(arguments)) }
+    for _ in 0..<count { masters.append(try await Self.node(arguments + own())) }
     var replicas: [[RedisServer]] = []
     for _ in 0..<count {
-      var own: [RedisServer] = []
-      for _ in 0..<replicaCount { own.append(try await Self.node(arguments)) }
-      replicas.append(own)
+      var group: [RedisServer] = []
+      for _ in 0..<replicaCount { group.append(try await Self.node(arguments + own())) }
+      replicas.append(group)
     }
     self.masters = masters
     self.replicas = replicas
@@ -80,17 +88,15 @@ package final class RedisCluster: Sendable {
     return masters[min(slot * masters.count / Self.slotCount, masters.count - 1)]
   }
 
-  /// Moves a slot from one master to another, key by key. Calls `between` before the end.
+  /// Moves a slot from one master to another, key by key. Calls `between` before the first key and after each.
   package func migrate(
     slot: Int, from source: RedisServer, to target: RedisServer, between: () async throws -> Void = {}
   ) async throws {
     try target.command(["CLUSTER", "SETSLOT", "\(slot)", "IMPORTING", try source.clusterID])
     try source.command(["CLUSTER", "SETSLOT", "\(slot)", "MIGRATING", try target.clusterID])
     try await between()
-    while let keys = try source.command(["CLUSTER", "GETKEYSINSLOT", "\(slot)", "10"]), !keys.isEmpty {
-      for key in keys.split(separator: "\n") {
-        try source.command(["MIGRATE", "127.0.0.1", "\(target.port)", String(key), "0", "5000"])
-      }
+    while let keys = try source.command(["CLUSTER", "GETKEYSINSLOT", "\(slot)", "1"]), !keys.isEmpty {
+      try source.command(["MIGRATE", "127.0.0.1", "\(target.port)", keys, "0", "5000"])
       try await between()
     }
     for node in [target, source] {

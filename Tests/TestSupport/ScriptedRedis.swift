@@ -6,12 +6,18 @@ package final class ScriptedRedis: Sendable {
   private let log: Commands
 
   private final class Commands: Sendable {
-    let list = Mutex<[[String]]>([])
+    let list = Mutex<[(connection: Int, words: [String])]>([])
   }
 
   package var port: Int { server.port }
   /// The commands that arrived, those of all connections together.
-  package var commands: [[String]] { log.list.withLock { $0 } }
+  package var commands: [[String]] { log.list.withLock { $0.map(\.words) } }
+  /// The commands of each connection that has sent any, in their order.
+  package var commandsByConnection: [[[String]]] {
+    let list = log.list.withLock { $0 }
+    return Dictionary(grouping: list, by: \.connection).sorted { $0.key < $1.key }
+      .map { $0.value.map(\.words) }
+  }
 
   /// Starts a server.
   ///
@@ -22,7 +28,7 @@ package final class ScriptedRedis: Sendable {
     server = try RawServer { connection in
       while true {
         let words = try Self.command(connection)
-        log.list.withLock { $0.append(words) }
+        log.list.withLock { $0.append((connection.number, words)) }
         guard let bytes = reply(words) else { continue }
         if bytes.isEmpty { return }
         try connection.write(bytes)

@@ -3,6 +3,6 @@ extension StoreUnderTest {
   static let all: [StoreUnderTest] =
     [
       embedded, cachedEmbedded, sealedEmbedded, compressedEmbedded, redis, sealedRedis, compressedRedis,
-      replicated, cluster,
+      replicated, cluster, secure, sentinel,
     ] + others
 }

@@ -102,7 +102,7 @@ struct StoreWatchTests {
 
   /// Waits as the proxy does: looks, and waits for the next change where that is not the one. Fails where a
   /// push was missed: the wait itself must end early.
-  private static func wait(
+  static func wait(
     _ watch: any RecordWatch, for id: RecordID, on store: any RecordStore,
     until ended: @Sendable (Standing.Name) -> Bool
   ) async throws -> Standing.Name {

@@ -27,15 +27,19 @@ struct ClusterScriptTests {
     target.map(slots)
     try await RedisNode.run(.on([source.port])) { node in
       try await until("the map is read") { node.store.store.counters.isUsable }
-      await withTaskGroup(of: Bool.self) { group in
+      let granted = Watched(0)
+      // In one turn of the loop, so that all of them are on their way before the first reply.
+      node.store.context.loop.execute {
         for _ in 0..<1000 {
-          group.addTask { (try? await node.store.granted(Samples.request())) != nil }
+          node.store.store.startClaim(Samples.request()) { reply in
+            if case .success(.granted) = reply { granted.withValue { $0 += 1 } }
+          }
         }
-        for await isGranted in group { #expect(isGranted) }
       }
-      // Those that were not yet on their way when the map was read are sent to the target alone.
-      #expect(source.count(of: "EVALSHA") <= 1000)
-      #expect(target.count(of: "EVALSHA") == 1000)
+      try await granted.until("all grants", within: .seconds(50)) { $0 == 1000 ? $0 : nil }
+      let keys = { (node: ScriptedNode) in node.recordCommands.map { $0[3] } }
+      #expect(keys(source).count == 1000 && Set(keys(source)).count == 1000)
+      #expect(keys(target).count == 1000 && Set(keys(target)) == Set(keys(source)))
       #expect(readings.withLock { $0 } == 2)
     }
   }
@@ -45,10 +49,16 @@ struct ClusterScriptTests {
     one.script { ScriptedNode.moved($0, to: other.port) }
     other.script { ScriptedNode.moved($0, to: one.port) }
     for node in [one, other] { node.map { ScriptedNode.slots(one.port) } }
-    try await RedisNode.run(.on([one.port], timeout: 2000)) { node in
+    let timeout = Milliseconds.seconds(5)
+    try await RedisNode.run(.on([one.port], timeout: timeout)) { node in
+      try await until("the map is read") { node.store.store.counters.isUsable }
+      let start = BootInstant.now
       let error = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
+      #expect(BootInstant.now - start < timeout)
       guard case .unavailable(let reason) = error else { throw Unexpected(what: "\(error as Any)") }
       #expect(reason.contains("point to each other"), "\(reason)")
+      // Not until the time-out, and with a copy for each redirection that is followed.
+      #expect(one.recordCommands.count + other.recordCommands.count == 8)
     }
   }
 
@@ -57,11 +67,19 @@ struct ClusterScriptTests {
     source.script { _ in "-ASK 7 127.0.0.1:\(target.port)\r\n" }
     for node in [source, target] { node.map { ScriptedNode.slots(source.port) } }
     try await RedisNode.run(.on([source.port])) { node in
-      for _ in 0..<2 { _ = try await node.store.granted(Samples.request()) }
-      #expect(source.count(of: "EVALSHA") == 2)
-      let words = target.commands.map { $0[0] }.filter { $0 == "ASKING" || $0 == "EVALSHA" }
-      #expect(words == ["ASKING", "EVALSHA", "ASKING", "EVALSHA"])
-      #expect(source.count(of: "CLUSTER") == 1)
+      try await withThrowingTaskGroup(of: Claim.self) { group in
+        for _ in 0..<50 { group.addTask { try await node.store.granted(Samples.request()) } }
+        for try await claim in group { #expect(claim.attempt == 1) }
+      }
+      #expect(source.recordCommands.count == 50)
+      #expect(target.recordCommands.count == 50 && target.count(of: "ASKING") == 50)
+      // Back to back on one connection, though the commands of others are on it, too.
+      for commands in target.connections {
+        for (index, words) in commands.enumerated() where ScriptedNode.isOfRecord(words) {
+          #expect(index > 0 && commands[index - 1] == ["ASKING"])
+        }
+      }
+      #expect(source.count(of: "CLUSTER") == 1 && target.count(of: "CLUSTER") == 0)
     }
   }
 
@@ -88,19 +106,75 @@ struct ClusterScriptTests {
     }
   }
 
-  @Test(arguments: [
-    "TRYAGAIN Multiple keys request during rehashing of slot", "LOADING Redis is loading",
-    "CLUSTERDOWN Hash slot not served",
-  ])
-  func `a lasting refusal is an error after the time-out`(_ refusal: String) async throws {
+  private static let refusals = [
+    ("TRYAGAIN Multiple keys request during rehashing of slot", "is on its way to another node"),
+    ("LOADING Redis is loading", "is reading its data from disk"),
+    ("CLUSTERDOWN Hash slot not served", "no node of the cluster serves the record's slot (CLUSTERDOWN"),
+  ]
+
+  @Test(arguments: refusals)
+  func `a lasting refusal is an error after the time-out, which states it`(_ refusal: String, _ text: String)
+    async throws
+  {
     let source = try ScriptedNode()
     source.script { _ in "-\(refusal)\r\n" }
     source.map { ScriptedNode.slots(source.port) }
     try await RedisNode.run(.on([source.port], timeout: 1000)) { node in
-      let start = BootInstant.now.nanoseconds
-      await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
-      #expect(BootInstant.now.nanoseconds - start < 10_000_000_000)
-      #expect(source.count(of: "EVALSHA") > 1 && source.count(of: "EVALSHA") < 40)
+      try await until("the map is read") { node.store.store.counters.isUsable }
+      try await Pace.within(1500) {
+        let before = source.recordCommands.count
+        let start = BootInstant.now
+        let error = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
+        let span = BootInstant.now - start
+        guard case .unavailable(let reason) = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(reason.contains(text), "\(reason)")
+        // It is tried to the end, and after pauses.
+        #expect(span >= 900)
+        #expect(2..<40 ~= source.recordCommands.count - before)
+        return span
+      }
+    }
+  }
+
+  @Test
+  func `the commands of a batch keep their order at each node, and a slow one delays none of the others`()
+    async throws
+  {
+    let nodes = [try ScriptedNode(), try ScriptedNode(), try ScriptedNode()]
+    let ports = nodes.map(\.port)
+    for node in nodes { node.map { ScriptedNode.slots(shared: ports) } }
+    try await RedisNode.run(.on(ports)) { node in
+      try await until("all nodes are connected") { node.store.store.counters.usable == 3 }
+      // Its replies bring the clock, without which a claim would be repeated.
+      for _ in 0..<30 { _ = try await node.store.granted(Samples.request()) }
+      let begun = nodes.map(\.recordCommands.count)
+      let gate = ScriptGate()
+      nodes[2].script { _ in
+        gate.pass()
+        gate.open()
+        return ScriptedNode.time()
+      }
+      let requests = (0..<300).map { _ in Samples.request() }
+      let keys = (0..<3).map { index in
+        requests.map { node.key(of: $0.id) }.filter { ScriptedNode.share(of: $0) == index }
+      }
+      #expect(keys.allSatisfy { $0.count > 50 })
+      let granted = Watched<[RecordID]>([])
+      node.store.context.loop.execute {
+        for request in requests {
+          node.store.store.startClaim(request) { reply in
+            if case .success(.granted(let claim)) = reply { granted.withValue { $0.append(claim.id) } }
+          }
+        }
+      }
+      let quick = keys[0].count + keys[1].count
+      try await granted.until("the grants of two nodes") { $0.count == quick ? true : nil }
+      #expect(granted.value.allSatisfy { ScriptedNode.share(of: node.key(of: $0)) != 2 })
+      gate.open()
+      try await granted.until("all grants") { $0.count == requests.count ? true : nil }
+      for (index, scripted) in nodes.enumerated() {
+        #expect(scripted.recordCommands.dropFirst(begun[index]).map { $0[3] } == keys[index])
+      }
     }
   }
 
@@ -158,6 +232,14 @@ private final class ScriptedNode: Sendable {
 
   var port: Int { server.port }
   var commands: [[String]] { server.commands }
+  /// The commands of each connection.
+  var connections: [[[String]]] { server.commandsByConnection }
+  /// The scripts' commands on records.
+  var recordCommands: [[String]] { commands.filter(Self.isOfRecord) }
+
+  static func isOfRecord(_ words: [String]) -> Bool {
+    words.count > 3 && words[0] == "EVALSHA" && words[2] != "0"
+  }
 
   func script(_ evaluate: @escaping @Sendable ([String]) -> String) {
     box.script.withLock { $0.evaluate = evaluate }
@@ -176,7 +258,20 @@ private final class ScriptedNode: Sendable {
   }
 
   /// The reply to `CLUSTER SLOTS` where one node has all slots.
-  static func slots(_ port: Int) -> String {
-    "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:\(port)\r\n$1\r\nx\r\n"
+  static func slots(_ port: Int) -> String { slots(shared: [port]) }
+
+  /// The reply to `CLUSTER SLOTS` where nodes share the slots.
+  static func slots(shared ports: [Int]) -> String {
+    let parts = ports.enumerated().map { index, port in
+      let (first, last) = (index * 16384 / ports.count, (index + 1) * 16384 / ports.count - 1)
+      return "*3\r\n:\(first)\r\n:\(last)\r\n*3\r\n$9\r\n127.0.0.1\r\n:\(port)\r\n$1\r\nx\r\n"
+    }
+    return "*\(ports.count)\r\n" + parts.joined()
+  }
+
+  /// The one of three nodes that share the slots which has a key.
+  static func share(of key: String) -> Int {
+    let slot = SlotNumber.of(key: key)
+    return (0..<3).last { slot >= $0 * 16384 / 3 } ?? 0
   }
 }

@@ -2,8 +2,10 @@ import Idempotency
 import NIOCore
 import Platform
 import Store
+import TLS
 import TestSupport
 import Testing
+import Wire
 
 /// A real cluster, while its nodes and slots come and go.
 @Suite(.timeLimit(.minutes(2)), .serialized)
@@ -40,35 +42,90 @@ struct ClusterTests {
   @Test func `a slot moves key by key under load, and every key runs once`() async throws {
     let cluster = try await RedisCluster()
     try await RedisNode.run(.on(cluster.ports)) { node in
+      let sibling = node.sibling()
       // All in one slot: their tag is the ID, so IDs are drawn until they fall into it.
-      let ids = Self.ids(8, inOneSlotOf: 0...5460)
-      let slot = SlotNumber.of(ids[0])
-      let open = try await withClaims(node, ids.prefix(5))
-      let source = cluster.masters[0]
-      let target = cluster.masters[2]
-      let rest = Array(ids.dropFirst(5))
-      var next = 0
-      try await cluster.migrate(slot: slot, from: source, to: target) {
-        for claim in open { #expect(try await node.store.renew(claim) == .done) }
-        guard next < rest.count else { return }
-        let request = Samples.request(rest[next])
-        next += 1
-        let claim = try await node.store.granted(request)
-        #expect(claim.attempt == 1)
-        #expect(try await node.store.claim(Samples.again(claim)).taken == .inFlight)
-        #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
+      let ids = Self.ids(20, inOneSlotOf: 0...5460)
+      // So short that they lapse meanwhile, were they not renewed.
+      let lease = Milliseconds.seconds(4)
+      let open = try await withClaims(node, ids.prefix(4), lease: lease)
+      // Their responses stand under keys of their own, which move by themselves.
+      let large = String(repeating: "x", count: 100_000)
+      let old = try await node.store.completed(
+        Samples.request(ids[4]), with: Samples.completion(.whole(Samples.response(body: large))))
+      let begun = BootInstant.now
+      var rest = Array(ids.dropFirst(5))
+      var ended = [(old, large)]
+      try await cluster.migrate(
+        slot: SlotNumber.of(ids[0]), from: cluster.masters[0], to: cluster.masters[2]
+      ) {
+        async let renewed: Void = Self.renew(open, by: node, seenBy: sibling)
+        let pairs = rest.prefix(2).enumerated().map { ($1, $0 == 0 ? large : "small") }
+        rest = Array(rest.dropFirst(2))
+        ended += try await Self.complete(pairs, by: node, seenBy: sibling)
+        for (claim, body) in ended {
+          let found = try await sibling.store.find(claim.id).completedRecord?.outcome
+          #expect(found == .whole(Samples.response(body: body)))
+        }
+        try await renewed
+        // Time passes for the leases.
+        try await Task.sleep(for: .milliseconds(600))
       }
-      #expect(next >= 2)
+      #expect(BootInstant.now - begun > lease)
+      #expect(ended.count >= 7)
       for claim in open {
         #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
       }
-      for id in ids.prefix(5 + next) { #expect(try await node.store.find(id).name == .completed) }
+      for (claim, body) in ended {
+        let found = try await node.store.find(claim.id).completedRecord?.outcome
+        #expect(found == .whole(Samples.response(body: body)))
+        #expect(try await node.store.claim(Samples.again(claim)).taken == .completed)
+      }
+      let redirects = node.store.store.counters.redirects.filter { ["moved", "ask"].contains($0.kind) }
+      #expect(redirects.allSatisfy { $0.count > 0 }, "\(redirects)")
+      sibling.close()
     }
   }
 
-  private func withClaims(_ node: RedisNode, _ ids: some Sequence<RecordID>) async throws -> [Claim] {
+  /// Renews claims at once, whose leases must not have lapsed.
+  private static func renew(
+    _ claims: [Claim], by node: RedisNode, seenBy sibling: RedisNode
+  ) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for claim in claims {
+        group.addTask { () async throws in
+          #expect(try await sibling.store.find(claim.id).name == .inFlight)
+          #expect(try await node.store.renew(claim) == .done)
+          #expect(try await sibling.store.claim(Samples.again(claim)).taken == .inFlight)
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  /// Runs requests at once, each with a response of its own.
+  private static func complete(
+    _ requests: [(RecordID, String)], by node: RedisNode, seenBy sibling: RedisNode
+  ) async throws -> [(Claim, String)] {
+    try await withThrowingTaskGroup(of: (Claim, String).self) { group in
+      for (id, body) in requests {
+        group.addTask { () async throws in
+          let claim = try await node.store.granted(Samples.request(id))
+          #expect(claim.attempt == 1)
+          #expect(try await sibling.store.claim(Samples.again(claim)).taken == .inFlight)
+          let completion = Samples.completion(.whole(Samples.response(body: body)))
+          #expect(try await node.store.complete(claim, with: completion).outcome == .done)
+          return (claim, body)
+        }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+
+  private func withClaims(
+    _ node: RedisNode, _ ids: some Sequence<RecordID>, lease: Milliseconds
+  ) async throws -> [Claim] {
     var claims: [Claim] = []
-    for id in ids { claims.append(try await node.store.granted(Samples.request(id))) }
+    for id in ids { claims.append(try await node.store.granted(Samples.request(id, lease: lease))) }
     return claims
   }
 
@@ -100,38 +157,217 @@ struct ClusterTests {
     }
   }
 
-  @Test func `a request that meets a killed master waits for its replica`() async throws {
+  @Test func `requests that meet a killed master wait for its replica`() async throws {
     let cluster = try await RedisCluster(replicas: 1)
+    var (master, heir) = (cluster.masters[0], cluster.replicas[0][0])
     try await RedisNode.run(.on(cluster.ports)) { node in
       let before = try await node.store.completed(Samples.request(Self.id(in: 0...5460)))
-      try cluster.masters[0].command(["WAIT", "1", "5000"])
-      cluster.masters[0].kill()
-      let start = BootInstant.now.nanoseconds
-      #expect(try await node.store.granted(Samples.request(Self.id(in: 0...5460))).attempt == 1)
-      // The node time-out and an election take some two seconds.
-      #expect(BootInstant.now.nanoseconds - start < 8_000_000_000)
-      #expect(try await node.store.find(before.id).name == .completed)
-      try await until("the failover is counted") { node.subscriber.failovers == 1 }
+      var failovers = 0
+      // The node time-out, and two seconds.
+      try await Pace.within(.seconds(3)) {
+        let open = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
+        try master.command(["WAIT", "1", "5000"])
+        let start = BootInstant.now
+        // Some of them are on their way when it dies, and some begin afterwards.
+        async let claims = Self.grants(40, of: 0...5460, by: node)
+        master.kill()
+        let later = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
+        let span = BootInstant.now - start
+        for claim in try await claims + [later] {
+          #expect(claim.attempt == 1)
+          // What only the dead one had granted may be lost, and its owner finds that out.
+          #expect(try await node.store.renew(claim) == .done)
+          #expect(try await node.store.claim(Samples.again(claim)).taken == .inFlight)
+        }
+        #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
+        #expect(try await node.store.find(before.id).name == .completed)
+        failovers += 1
+        try await until("the failover is counted") { node.subscriber.failovers == failovers }
+        #expect(node.subscriber.lossCount == 0)
+        // For another round, in which the other one dies.
+        try await master.start()
+        (master, heir) = (heir, master)
+        try await until("the former master follows") { try master.isFollowed(by: heir) }
+        return span
+      }
     }
   }
 
-  @Test func `a planned failover fails no request, and the subscription moves`() async throws {
+  /// Claims of as many new records at once.
+  private static func grants(
+    _ count: Int, of slots: ClosedRange<Int>, by node: RedisNode
+  ) async throws -> [Claim] {
+    try await withThrowingTaskGroup(of: Claim.self) { group in
+      for _ in 0..<count {
+        group.addTask { try await node.store.granted(Samples.request(Self.id(in: slots))) }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+
+  @Test func `a claim that the promoted replica of a cluster lacks is counted as suspect`() async throws {
     let cluster = try await RedisCluster(replicas: 1)
+    let (master, heir) = (cluster.masters[0], cluster.replicas[0][0])
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let alarms = Watched(0)
+      node.subscriber.observeAlarms { alarms.withValue { $0 += 1 } }
+      let kept = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
+      try master.command(["WAIT", "1", "5000"])
+      // Its next attempts to follow fail.
+      try heir.command(["CONFIG", "SET", "masterauth", "wrong"])
+      try master.command(["CLIENT", "KILL", "TYPE", "replica"])
+      try await until("the replica is cut off") {
+        try master.command(["INFO", "replication"])?.contains("state=online") == false
+      }
+      let lost = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
+      master.kill()
+      try await alarms.until("the owners renew", within: .seconds(30)) { $0 > 0 ? true : nil }
+      #expect(try await node.store.renew(kept) == .done)
+      #expect(node.store.store.counters.suspects == 0)
+      #expect(try await node.store.renew(lost) == .done)
+      #expect(node.store.store.counters.suspects == 1)
+      #expect(try await node.store.claim(Samples.again(lost)).taken == .inFlight)
+      try await until("the failover is counted") { node.subscriber.failovers == 1 }
+      #expect(node.subscriber.lossCount == 0)
+    }
+  }
+
+  @Test func `a planned failover fails no request, and subscriptions move as well`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    var (master, heir) = (cluster.masters[0], cluster.replicas[0][0])
     try await RedisNode.run(.on(cluster.ports)) { node in
       let sibling = node.sibling()
       let open = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
       let watch = try await sibling.store.watch(open.id)
-      async let load: Void = {
-        for _ in 0..<200 { _ = try await node.store.completed(Samples.request(Self.id(in: 0...5460))) }
-      }()
-      try cluster.replicas[0][0].command(["CLUSTER", "FAILOVER"])
-      try await until("the replica is promoted") { cluster.replicas[0][0].isMaster }
-      try await load
-      async let woken: Void = watch.changed(within: .seconds(20))
+      try await Pace.within(.seconds(2)) {
+        let load = Load()
+        let call: @Sendable () async throws -> Void = {
+          _ = try await node.store.completed(Samples.request(Self.id(in: 0...5460)))
+        }
+        try await load.run(by: 6, call) {
+          try await load.reached(50)
+          try heir.command(["CLUSTER", "FAILOVER"])
+          try await until("the replica is promoted") { heir.isMaster }
+          try await load.reached(load.count + 50)
+        }
+        (master, heir) = (heir, master)
+        try await until("the former master follows") { try master.isFollowed(by: heir) }
+        return load.longestPause
+      }
+      #expect(try await node.store.renew(open) == .done)
+      async let ended = StoreWatchTests.wait(watch, for: open.id, on: sibling.store) { $0 == .completed }
       #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
-      await woken
-      #expect(try await sibling.store.find(open.id).name == .completed)
+      #expect(try await ended == .completed)
+      #expect(node.store.store.counters.suspects == 0)
+      #expect(node.subscriber.lossCount == 0)
       watch.cancel()
+      sibling.close()
+    }
+  }
+
+  @Test func `a waiter whose subscription was killed learns of the end all the same`() async throws {
+    let cluster = try await RedisCluster()
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let sibling = node.sibling()
+      for range in [0...5460, 5461...10922, 10923...16383] {
+        let claim = try await node.store.granted(Samples.request(Self.id(in: range)))
+        let watch = try await sibling.store.watch(claim.id)
+        let channel = "\(node.settings.namespace):{\(claim.id.text)}"
+        let carriers = try cluster.masters.filter {
+          try $0.command(["PUBSUB", "NUMSUB", channel])?.hasSuffix(":1") == true
+        }
+        #expect(carriers.count == 1)
+        for carrier in carriers { try carrier.command(["CLIENT", "KILL", "TYPE", "pubsub"]) }
+        #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
+        let name = try await StoreWatchTests.wait(watch, for: claim.id, on: sibling.store) {
+          $0 == .completed
+        }
+        #expect(name == .completed)
+        watch.cancel()
+      }
+      #expect(sibling.subscriber.counters.connections >= 2)
+      sibling.close()
+    }
+  }
+
+  @Test func `a master that is alone grants nothing, and what it refused runs once later`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    let master = cluster.masters[0]
+    var settings = RedisEndpointSettings.on(cluster.ports, timeout: .seconds(4))
+    settings.demand = ReplicaDemand(replicas: 1)
+    settings.failoverGrace = 100
+    try await RedisNode.run(settings) { node in
+      let running = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
+      let others = cluster.all.filter { $0.port != master.port }
+      for other in others { other.freeze() }
+      let requests = (0..<2).map { _ in Samples.request(Self.id(in: 0...5460)) }
+      // Its replica does not confirm the first one; before the second one it knows that it has lost the others.
+      for request in requests {
+        await #expect(throws: StoreError.self) { try await node.store.claim(request) }
+      }
+      await #expect(throws: StoreError.self) {
+        try await node.store.complete(running, with: Samples.completion())
+      }
+      for other in others { other.thaw() }
+      for request in requests {
+        try await until("a claim is granted again") {
+          guard let claim = try? await node.store.granted(request) else { return false }
+          #expect(claim.attempt == 1)
+          return true
+        }
+      }
+      try await until("the outcome is stored") {
+        (try? await node.store.complete(running, with: Samples.completion()))?.outcome == .done
+      }
+      #expect(node.store.store.counters.suspects == 0)
+    }
+  }
+
+  @Test func `the nodes of a cluster are reached over TLS by their hosts' names`() async throws {
+    let certificates = try await Certificates()
+    // No address is in it: the host's name is what is verified.
+    let pair = try await certificates.issue("server", subject: "/CN=localhost", names: ["DNS:localhost"])
+    var ports: [Int] = []
+    let cluster = try await RedisCluster(
+      arguments: [
+        "--tls-cluster", "yes", "--tls-cert-file", pair.certificate, "--tls-key-file", pair.key,
+        "--tls-ca-cert-file", certificates.authority, "--tls-auth-clients", "no",
+        "--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname",
+      ]
+    ) {
+      ports.append(FreePort.find())
+      return ["--tls-port", "\(ports.last ?? 0)"]
+    }
+    var settings = RedisEndpointSettings.on([ports[0]])
+    settings.topology = .cluster([.tcp(host: "localhost", port: ports[0])])
+    settings.login.tls = try ClientTLS(ClientTLSFiles(ca: certificates.authority))
+    try await RedisNode.run(settings) { node in
+      for range in [0...5460, 5461...10922, 10923...16383] {
+        let claim = try await node.store.granted(Samples.request(Self.id(in: range)))
+        let watch = try await node.store.watch(claim.id)
+        async let ended = StoreWatchTests.wait(watch, for: claim.id, on: node.store) { $0 == .completed }
+        #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
+        #expect(try await ended == .completed)
+        watch.cancel()
+      }
+      let masters = ports.map { "localhost:\($0) (up)" }.sorted().joined(separator: ", ")
+      #expect(node.store.store.counters.topology == "cluster, masters \(masters)")
+      #expect(cluster.masters.count == 3)
+    }
+  }
+
+  @Test func `the nodes of a cluster share the count of open records`() async throws {
+    let cluster = try await SharedCluster.cluster
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let sibling = node.sibling()
+      let boards = [node, sibling].map { RedisOpenRecordBoard($0.store.store) }
+      let (own, other) = (OwnerToken.random(), OwnerToken.random())
+      #expect(try await boards[0].lastCount() == nil)
+      #expect(try await boards[0].takeTurn(own, for: .seconds(60)))
+      #expect(try await boards[0].takeTurn(own, for: .seconds(60)))
+      #expect(try await boards[1].takeTurn(other, for: .seconds(60)) == false)
+      try await boards[0].post("count", for: .seconds(60))
+      #expect(try await boards[1].lastCount() == "count")
       sibling.close()
     }
   }

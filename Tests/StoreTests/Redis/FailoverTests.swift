@@ -65,6 +65,8 @@ struct FailoverTests {
       #expect(try await node.store.renew(lost) == .done)
       #expect(node.store.store.counters.suspects == 1)
       #expect(try await node.store.claim(Samples.again(lost)).taken == .inFlight)
+      // It is not taken for a loss of all records.
+      #expect(node.subscriber.lossCount == 0)
       #expect(node.log.messages.contains { $0.contains("another Redis has taken over") })
       #expect(node.log.messages.contains { $0.contains("no longer had a running request's claim") })
     }

@@ -52,6 +52,40 @@ struct RedisLoginTests {
     }
   }
 
+  @Test func `a server that speaks nothing newer than TLS 1.1 is refused`() async throws {
+    let certificates = try await Certificates()
+    let own = try await certificates.server()
+    let port = FreePort.find()
+    // Of their own accord today's libraries refuse it as well.
+    let ciphers = "DEFAULT:@SECLEVEL=0"
+    func server(_ protocols: String) async throws -> RedisServer {
+      try await RedisServer(arguments: [
+        "--tls-port", "\(port)", "--tls-cert-file", own.certificate, "--tls-key-file", own.key,
+        "--tls-ca-cert-file", certificates.authority, "--tls-auth-clients", "no", "--tls-protocols",
+        protocols,
+        "--tls-ciphers", ciphers,
+      ])
+    }
+    var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: port))
+    settings.timeout = 2000
+    settings.login.tls = try ClientTLS(ClientTLSFiles(ca: certificates.authority))
+    let old = try await server("TLSv1.1")
+    let client = try ManagedProcess([
+      "openssl", "s_client", "-connect", "127.0.0.1:\(port)", "-tls1_1", "-cipher", ciphers, "-brief",
+    ])
+    #expect(try await client.exit() == .code(0), "\(client.errors)")
+    #expect(client.errors.contains("Protocol version: TLSv1.1"))
+    try await RedisNode.run(settings) { node in
+      await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
+      #expect(node.store.store.counters.connections == 0)
+    }
+    old.stop()
+    let new = try await server("TLSv1.2")
+    settings.timeout = .seconds(10)
+    try await RedisNode.run(settings) { node in _ = try await node.store.completed() }
+    new.stop()
+  }
+
   @Test func `renewed files are used for the next connection`() async throws {
     let certificates = try await Certificates()
     let foreign = try await Certificates()
@@ -151,26 +185,5 @@ struct RedisLoginTests {
     settings.timeout = 1000
     let findings = await RedisExamination(settings, now: { 0 }).findings().map(\.text)
     #expect(findings.count == 1 && !findings[0].contains("TLS"), "\(findings)")
-  }
-}
-
-/// A server that speaks TLS alone on its port, and wants clients' certificates.
-private struct SecureRedis {
-  let server: RedisServer
-  let port: Int
-
-  init(_ certificates: Certificates, names: [String] = ["DNS:localhost", "IP:127.0.0.1"]) async throws {
-    let own = try await certificates.issue("server", subject: "/CN=localhost", names: names)
-    port = FreePort.find()
-    server = try await RedisServer(arguments: [
-      "--tls-port", "\(port)", "--tls-cert-file", own.certificate, "--tls-key-file", own.key,
-      "--tls-ca-cert-file", certificates.authority, "--tls-auth-clients", "yes",
-    ])
-  }
-
-  var settings: RedisEndpointSettings {
-    var settings = RedisEndpointSettings.on(server)
-    settings.address = .tcp(host: "127.0.0.1", port: port)
-    return settings
   }
 }

@@ -66,13 +66,16 @@ struct RedisNode: Sendable {
 }
 
 extension RedisEndpointSettings {
+  /// A namespace that no other test has.
+  static func ownNamespace() -> String { "test-\(UInt64.random(in: 0...UInt64.max))" }
+
   /// A namespace of its own on a server, and patience enough for a busy machine.
   static func on(_ server: RedisServer, timeout: Milliseconds = .seconds(10)) -> RedisEndpointSettings {
     var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: server.port))
     settings.timeout = timeout
     // No inspection: it would come between the commands that a test counts or loses.
     settings.inspectionInterval = .seconds(3600)
-    settings.namespace = "test-\(UInt64.random(in: 0...UInt64.max))"
+    settings.namespace = ownNamespace()
     return settings
   }
 }
@@ -85,7 +88,7 @@ extension RedisEndpointSettings {
     settings.topology = .cluster(seeds)
     settings.timeout = timeout
     settings.inspectionInterval = .seconds(3600)
-    settings.namespace = "test-\(UInt64.random(in: 0...UInt64.max))"
+    settings.namespace = ownNamespace()
     return settings
   }
 }

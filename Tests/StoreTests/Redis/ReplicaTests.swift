@@ -190,7 +190,9 @@ struct ReplicaTests {
     }
   }
 
-  @Test func `a master that dies takes nothing with it that counted`() async throws {
+  @Test func `replication that is cut in the midst of claims leaves none behind that was granted`()
+    async throws
+  {
     let pair = try await ReplicaPair()
     var settings = pair.settings(timeout: Self.shortTime)
     for isDemanding in [true, false] {

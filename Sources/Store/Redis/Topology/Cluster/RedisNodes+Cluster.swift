@@ -9,7 +9,7 @@ extension RedisNodes {
   private static let slots = ["CLUSTER", "SLOTS"]
   /// The first and the largest pause between two readings while a node cannot be reached or a slot is not served.
   private static let firstPause: Int64 = 250
-  private static let maxPause: Int64 = 1000
+  private static let maxPause: Int64 = 500
 
   /// The connection to a slot's master; `nil` if no master is known.
   func mapped(_ slot: Int) -> RedisPipeline? { map?[slot].map(pipeline(at:)) }

@@ -45,12 +45,29 @@ class Scripts(unittest.TestCase):
         self.good("soak", "--duration", 8, "--window", 2, "--rate", 50, svg=True)
 
     def test_redis(self):
-        self.good("redis", "--duration", 2, "--records", 1000, "--first-us", 1000, "--replay-us", 1000, "--record-bytes", 2000)
+        self.good(
+            "redis", "--duration", 2, "--records", 1000, "--first-us", 1000, "--replay-us", 1000, "--record-bytes", 2000,
+            "--saturated", 2000, "--rounds", 1, "--saturated-first-us", 1000, "--saturated-replay-us", 1000)
 
     def test_a_redis_that_costs_too_much_is_found(self):
-        result = run("redis", "--duration", 1, "--records", 100, "--record-bytes", 1)
+        result = run(
+            "redis", "--duration", 1, "--records", 100, "--record-bytes", 1, "--saturated", 500, "--rounds", 1,
+            "--saturated-first-us", 1, "--saturated-replay-us", 1)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertIn("bytes beyond its response, more than 1", result.stdout)
+        self.assertIn("of a saturated Redis, more than 1", result.stdout)
+
+    def test_topologies(self):
+        self.good("topologies", "--duration", 1, "--rounds", 1, "--rate", 100, "--cpu-ratio", 100, "--uneven", 1)
+
+    def test_a_cluster_that_costs_too_much_is_found(self):
+        result = run("topologies", "--duration", 1, "--rounds", 1, "--rate", 100, "--cpu-ratio", 0.01, "--uneven", 1)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("of that on one Redis, more than 0.01", result.stdout)
+
+    def test_sentinel_and_cluster_with_replicas(self):
+        for topology in ["sentinel", "cluster"]:
+            self.good("duplicates", "--keys", 50, "--deliveries", 6, "--topology", topology, "--replicas", 1)
 
     def test_against(self):
         self.good("against", "--duration", 2, "--first-ratio", 100, "--peer-ratio", 100)

@@ -15,8 +15,14 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from lib.resp import Redis
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
+
+
+TOPOLOGIES = ["standalone", "sentinel", "cluster"]
+CLUSTER_MASTERS, SENTINELS, SLOTS = 3, 3, 16384
 
 
 def free_port():
@@ -35,6 +41,8 @@ def arguments(description, **defaults):
     parser.add_argument("--authorization", default="Bearer load-test", help="who asks")
     parser.add_argument("--binary", default=default_binary(), help="the semel that is started here")
     parser.add_argument("--store", choices=["embedded", "redis"], default="redis", help="of the one that is started here")
+    parser.add_argument("--topology", choices=TOPOLOGIES, default="standalone", help="of the Redis that is started here")
+    parser.add_argument("--replicas", type=int, default=0, help="of each master that is started here, which Semel awaits (store.replicas)")
     parser.add_argument("--svg", help="where the picture goes")
     for name, (kind, value, text) in defaults.items():
         parser.add_argument("--" + name.replace("_", "-"), type=kind, default=value, help=text)
@@ -66,7 +74,7 @@ class Rig:
     """Starts what is missing, and ends all that it started."""
 
     def __init__(self, options, nodes=1, workers=0, fast_backend=False, routes="", cache="64MiB"):
-        self.options, self.processes, self.cache, self.redis = options, [], cache, None
+        self.options, self.processes, self.cache, self.redis, self.masters = options, [], cache, None, []
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="semel-load-"))
         self.urls, self.admin, self.control, self.pids = list(options.url), options.admin_url, options.count_url, []
         self.is_local = not options.url
@@ -108,16 +116,68 @@ class Rig:
                 raise SystemExit(f"{url} does not respond:\n" + (self.folder / "errors").read_text()[-2000:])
             time.sleep(0.05)
 
-    def start_redis(self):
+    def start_redis(self, *more):
         port = free_port()
         folder = self.folder / f"redis-{port}"
         folder.mkdir()
-        self.spawn("redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--save", "")
-        deadline = time.monotonic() + 10
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert time.monotonic() < deadline, "redis-server does not reply"
-            time.sleep(0.05)
+        self.spawn("redis-server", "--port", port, "--bind", "127.0.0.1", "--dir", folder, "--appendonly", "yes", "--save", "", *more)
+        self.await_redis("to reply", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
         return port
+
+    def await_redis(self, what, holds, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > deadline:
+                raise SystemExit(f"redis-server takes too long {what}")
+            time.sleep(0.05)
+
+    def start_store(self, topology="standalone", replicas=0):
+        """Starts the servers of a topology; the ports of its masters, and the store's settings."""
+        if topology == "cluster":
+            masters = self.start_cluster(replicas)
+            nodes = ", ".join(f'"127.0.0.1:{port}"' for port in masters)
+            place = f"topology: cluster, nodes: [{nodes}]"
+        else:
+            masters = [self.start_redis()]
+            for _ in range(replicas):
+                self.start_redis("--replicaof", "127.0.0.1", masters[0])
+            place = f'url: "redis://127.0.0.1:{masters[0]}/0"'
+            if topology == "sentinel":
+                nodes = ", ".join(f'"127.0.0.1:{self.start_sentinel(masters[0])}"' for _ in range(SENTINELS))
+                place = f"topology: sentinel, master_name: orders, nodes: [{nodes}]"
+        for port in masters:
+            self.await_redis("to have its replicas", lambda: Redis(port).figures("replication")["connected_slaves"] == replicas)
+        return masters, f"{place}, replicas: {replicas}"
+
+    def start_sentinel(self, master):
+        port = free_port()
+        folder = self.folder / f"sentinel-{port}"
+        folder.mkdir()
+        (folder / "sentinel.conf").write_text(f"port {port}\nbind 127.0.0.1\ndir {folder}\nsentinel monitor orders 127.0.0.1 {master} 2\n")
+        self.spawn("redis-server", folder / "sentinel.conf", "--sentinel")
+        self.await_redis("to reply", lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+        return port
+
+    def start_cluster(self, replicas):
+        nodes = []
+        for _ in range(CLUSTER_MASTERS * (1 + replicas)):
+            bus = free_port()
+            nodes.append((self.start_redis("--cluster-enabled", "yes", "--cluster-port", bus), bus))
+        masters = [port for port, _ in nodes[:CLUSTER_MASTERS]]
+        links = [Redis(port) for port, _ in nodes]
+        for index, link in enumerate(links[:CLUSTER_MASTERS]):
+            link.command("CLUSTER", "SET-CONFIG-EPOCH", index + 1)
+            first, end = (SLOTS * at // CLUSTER_MASTERS for at in (index, index + 1))
+            link.command("CLUSTER", "ADDSLOTSRANGE", first, end - 1)
+        for port, bus in nodes[1:]:
+            links[0].command("CLUSTER", "MEET", "127.0.0.1", port, bus)
+        for link in links:
+            self.await_redis("to meet", lambda: f"cluster_known_nodes:{len(nodes)}\r".encode() in link.command("CLUSTER", "INFO"))
+        for index, link in enumerate(links[CLUSTER_MASTERS:]):
+            link.command("CLUSTER", "REPLICATE", links[index % CLUSTER_MASTERS].command("CLUSTER", "MYID"))
+        for link in links:
+            self.await_redis("to form a cluster", lambda: b"cluster_state:ok" in link.command("CLUSTER", "INFO"))
+        return masters
 
     def certificate(self):
         """One for localhost, signed by itself, and its key."""
@@ -164,10 +224,13 @@ http {{
 """)
         return self.spawn(shutil.which("nginx") or "/usr/sbin/nginx", "-p", folder, "-c", folder / "nginx.conf")
 
-    def start_semel(self, backend, redis, workers=0, routes="", authority=None):
+    def start_semel(self, backend, redis, workers=0, routes="", authority=None, place=None):
+        """Starts Semel on the Redis at a port or at a place (`start_store`), and on the embedded store without either."""
         url = f'"https://localhost:{backend}", tls: {{ca: "{authority}"}}' if authority else f'"http://127.0.0.1:{backend}"'
         port, admin = free_port(), free_port()
-        store = (f'{{kind: redis, url: "redis://127.0.0.1:{redis}/0", local_cache: {self.cache}}}' if redis else f'{{kind: embedded, path: "{self.folder}/{port}.db"}}')
+        if redis:
+            place = f'url: "redis://127.0.0.1:{redis}/0"'
+        store = f"kind: redis, {place}, local_cache: {self.cache}" if place else f'kind: embedded, path: "{self.folder}/{port}.db"'
         config = self.folder / f"semel-{port}.yaml"
         config.write_text(f"""
 listen: [{{address: "127.0.0.1:{port}"}}]
@@ -176,7 +239,7 @@ workers: {workers}
 log: {{level: warning, access: false}}
 limits: {{max_in_flight: 100000, caller_in_flight: 0, max_connections: 100000}}
 upstreams: {{backend: {{url: {url}, max_connections: 256}}}}
-store: {store}
+store: {{{store}}}
 routes:
   - {{name: orders, match: {{methods: [POST], path: "/v1/**"}}, caller: {{parts: ["header:Authorization"]}}, max_waiters: 10000 {routes}}}
 """)
@@ -189,9 +252,12 @@ routes:
 
     def _start(self, nodes, workers, fast_backend, routes):
         backend = self.start_backend(fast_backend)
-        redis = self.redis = self.start_redis() if self.options.store == "redis" or nodes > 1 else None
+        place = None
+        if self.options.store == "redis" or nodes > 1:
+            self.masters, place = self.start_store(self.options.topology, self.options.replicas)
+            self.redis = self.masters[0]
         for _ in range(nodes):
-            self.start_semel(backend, redis, workers, routes)
+            self.start_semel(backend, None, workers, routes, place=place)
 
     def count(self):
         with urllib.request.urlopen(self.control, timeout=10) as response:

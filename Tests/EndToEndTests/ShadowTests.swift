@@ -71,14 +71,22 @@ struct ShadowTests {
     }
   }
 
-  @Test(arguments: StoreKind.allCases)
-  func `a duplicate beside its first delivery is not held`(store: StoreKind) async throws {
-    try await Rig.run(Self.configuration(store)) { rig in
+  @Test(arguments: StoreKind.allCases, ["wait", "reject"])
+  func `a duplicate beside its first delivery is not held`(store: StoreKind, duplicates: String) async throws
+  {
+    try await Rig.run(Self.configuration(store, ["duplicates": duplicates])) { rig in
       let gate = Gate()
       rig.backend.on("/v1/orders", inTurn: [Reply(201, gate: gate), Reply(201)])
       async let first = rig.order("k")
       try await rig.backend.arrived(1)
-      expect(try await rig.order("k"), would: "in_flight")
+      let waits = duplicates == "wait"
+      expect(try await rig.order("k"), would: waits ? "waited" : "in_flight")
+      // A client chooses for itself.
+      let preference = ("Prefer", waits ? "wait=0" : "wait=5")
+      expect(try await rig.order("k", [preference]), would: waits ? "in_flight" : "waited")
+      let counts = try await json(rig)
+      #expect(counts["waited"] as? Int == 1 && counts["refused"] as? [String: Int] == ["in_flight": 1])
+      #expect(counts["requests"] as? Int == 2 && counts["run_again"] as? Int == 2, "\(counts)")
       gate.open()
       expect(try await first, would: "executed")
       try await order(rig, "k", would: "replayed")
@@ -137,12 +145,13 @@ struct ShadowTests {
     }
   }
 
-  @Test func `encrypted stores keep what would have become of requests, too`() async throws {
+  @Test(arguments: StoreKind.allCases)
+  func `encrypted stores keep what would have become of requests, too`(store: StoreKind) async throws {
     let secrets = TemporaryDirectory()
     try String(repeating: "s", count: 40).write(
       toFile: secrets.file("secret"), atomically: true, encoding: .utf8)
     let members = ["encryption": "{secret_files: ['\(secrets.file("secret"))']}"]
-    try await Rig.run(Self.configuration(.embedded, storeMembers: members)) { rig in
+    try await Rig.run(Self.configuration(store, storeMembers: members)) { rig in
       expect(try await rig.order("k"), would: "executed")
       try await order(rig, "k", would: "replayed")
     }
@@ -169,19 +178,23 @@ struct ShadowTests {
       expect(try await rig.order(nil), would: "key_missing")
       try await rig.semel.process.line(containing: #""would":"payload_mismatch""#)
       let run = rig.backend.requests.count
-      let json = try await report(rig, ["--json"])
-      let line = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
-      #expect(line?["route"] as? String == "orders")
-      #expect(line?["requests"] as? Int == run)
-      #expect(line?["executed"] as? Int == 1)
-      // Deliveries before the record was completed would have been replayed after a wait.
-      #expect(line?["run_again"] as? Int == run - 3)
-      let refused = line?["refused"] as? [String: Int]
-      #expect(refused?["payload_mismatch"] == 1 && refused?["key_missing"] == 1, "\(json)")
+      let counts = try await json(rig)
+      #expect(counts["route"] as? String == "orders")
+      #expect(counts["requests"] as? Int == run)
+      #expect(counts["executed"] as? Int == 1)
+      // Deliveries before the record was completed would have been replayed after a wait, which is no refusal.
+      #expect(counts["run_again"] as? Int == run - 3)
+      #expect(counts["refused"] as? [String: Int] == ["payload_mismatch": 1, "key_missing": 1], "\(counts)")
       let table = try await report(rig, [])
-      #expect(table.hasPrefix("ROUTE   REQUESTS  EXECUTED  REPLAYED  REFUSED"), "\(table)")
+      #expect(table.hasPrefix("ROUTE   REQUESTS  EXECUTED  REPLAYED  WAITED  REFUSED"), "\(table)")
       #expect(table.contains("payload_mismatch 1"), "\(table)")
     }
+  }
+
+  /// The report on the only shadowed route.
+  private func json(_ rig: Rig) async throws -> [String: Any] {
+    let text = try await report(rig, ["--json"])
+    return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any], "\(text)")
   }
 
   private func report(_ rig: Rig, _ arguments: [String]) async throws -> String {

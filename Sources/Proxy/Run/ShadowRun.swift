@@ -123,7 +123,9 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       switch await claimed(request, of: call) {
       case .forward(let claim): return (.executed, Ownership(call: call, claim: claim))
       case .replay: return (.replayed, nil)
-      case .wait: return (.refused(.inFlight), nil)
+      case .wait:
+        let mayWait = DuplicateWait<Store>.span(by: route, head: runner.head) > 0
+        return (mayWait ? .waited : .refused(.inFlight), nil)
       case .probe: return (.refused(.outcomeUnknown), nil)
       case .compare(let recipe):
         request = request.changed(fingerprint: await runner.fingerprint(of: call, by: recipe))
@@ -143,8 +145,8 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
   }
 
   private func claimed(_ request: ClaimRequest, of call: KeyedCall) async -> ClaimLifecycle.ClaimedAction {
-    let requestedAt = runner.claimRequested()
-    defer { runner.claimReplied(requestedAt) }
+    let requestedAt = runner.noteClaimSent()
+    defer { runner.noteClaimReply(requestedAt) }
     do throws(StoreError) {
       let outcome = try await worker.store.claim(request)
       return call.lifecycle.claimed(outcome)

@@ -2,14 +2,16 @@
 struct ShadowCounts: Encodable {
   /// The ends of requests that came after another one of the same intent, which the backend had run or was running.
   private static let duplicates = [
-    "replayed", "in_flight", "outcome_unknown", "response_not_kept", "key_expired",
+    "replayed", "waited", "in_flight", "outcome_unknown", "response_not_kept", "key_expired",
   ]
-  private static let notRefused = ["executed", "replayed", "passed", "unprotected"]
+  private static let notRefused = ["executed", "replayed", "waited", "passed", "unprotected"]
 
   let route: String
   let requests: Int
   let executed: Int
   let replayed: Int
+  /// The requests that would have waited for the outcome of another delivery.
+  let waited: Int
   let passed: Int
   let unprotected: Int
   /// The requests that would have been refused, by the code of the problem.
@@ -18,7 +20,7 @@ struct ShadowCounts: Encodable {
   let runAgain: Int
 
   private enum CodingKeys: String, CodingKey {
-    case route, requests, executed, replayed, passed, unprotected, refused
+    case route, requests, executed, replayed, waited, passed, unprotected, refused
     case runAgain = "run_again"
   }
 
@@ -27,6 +29,7 @@ struct ShadowCounts: Encodable {
     requests = ends.values.reduce(0, +)
     executed = ends["executed", default: 0]
     replayed = ends["replayed", default: 0]
+    waited = ends["waited", default: 0]
     passed = ends["passed", default: 0]
     unprotected = ends["unprotected", default: 0]
     refused = ends.filter { !Self.notRefused.contains($0.key) }

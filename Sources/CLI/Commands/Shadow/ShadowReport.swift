@@ -7,8 +7,9 @@ struct ShadowReport: ParsableCommand {
     commandName: "shadow-report",
     abstract: "Show what a running Semel would have done on its shadowed routes.",
     discussion: """
-      The counts are those of one node since its start. RUN AGAIN: requests that the backend ran although it had run, or \
-      was running, an earlier one of the same intent; Semel would have prevented each of them.
+      The counts are those of one node since its start. WAITED: requests that would have waited for the outcome of \
+      another delivery. RUN AGAIN: requests that the backend ran although it had run, or was running, an earlier one of \
+      the same intent; Semel would have prevented each of them.
       """)
 
   @Flag(help: "Print JSON, a line for each route.")
@@ -34,13 +35,15 @@ struct ShadowReport: ParsableCommand {
 
   private func printTable(_ routes: [ShadowCounts]) {
     let width = max(5, routes.map(\.route.count).max() ?? 0) + 2
-    let titles = ["REQUESTS", "EXECUTED", "REPLAYED", "REFUSED", "PASSED", "UNPROTECTED", "RUN AGAIN"]
+    let titles = [
+      "REQUESTS", "EXECUTED", "REPLAYED", "WAITED", "REFUSED", "PASSED", "UNPROTECTED", "RUN AGAIN",
+    ]
     print("ROUTE".padding(toLength: width, withPad: " ", startingAt: 0) + titles.joined(separator: "  "))
     for route in routes {
       let refused = route.refused.values.reduce(0, +)
       let counts = [
-        route.requests, route.executed, route.replayed, refused, route.passed, route.unprotected,
-        route.runAgain,
+        route.requests, route.executed, route.replayed, route.waited, refused, route.passed,
+        route.unprotected, route.runAgain,
       ]
       let columns = zip(titles, counts).map { title, count in
         String(repeating: " ", count: max(0, title.count - "\(count)".count)) + "\(count)"

@@ -14,7 +14,16 @@ struct EncryptionTests {
   private static func configuration(
     _ store: StoreKind, _ secrets: [String], in directory: TemporaryDirectory
   ) throws -> Configuration {
-    var configuration = Configuration(store: store, route: ["max_response_body": "64KiB"])
+    var configuration = Configuration(
+      store: store, upstream: ["settle": "0s"],
+      route: ["max_response_body": "64KiB", "fingerprint": "{explain: true}"])
+    let caller = "caller: {parts: ['header:Authorization']}"
+    configuration.firstRoutes = [
+      "{name: looked, match: {methods: [POST], path: /v1/looked}, \(caller), on_unknown: reconcile, "
+        + "reconcile: {path: '/lookup?request_id={request_id}', status: 201}}",
+      "{name: batch, match: {methods: [POST], path: /v1/batch}, \(caller), "
+        + "batch: {items: /orders, key: /id, results: /results}}",
+    ]
     configuration.isAppendOnly = true
     // The test searches Redis' file, which must not be compressed.
     configuration.redisArguments = ["--rdbcompression", "no"]
@@ -45,6 +54,15 @@ struct EncryptionTests {
     for key in ["small", "large", "huge", "busy", "lost", "resolved"] {
       _ = try await order(rig, "n33dle-\(key)")
     }
+    try await explain(rig)
+    rig.backend.on("/v1/looked") { _ in .unanswered }
+    rig.backend.on("/lookup") { _ in Reply(200, fields, body: needle) }
+    rig.backend.on("/v1/batch") { _ in
+      Reply(201, fields, body: #"{"results":[{"id":"item-\#(needle)","made":"\#(needle)"}]}"#)
+    }
+    expectRefused(try await looked(rig), 502, "outcome_unknown", retryable: true)
+    expectReplayed(try await looked(rig), 201)
+    #expect(try await batch(rig).idempotencyStatus == "batch; executed=1; replayed=0; refused=0")
     let body = TemporaryDirectory()
     try needle.write(toFile: body.file("body"), atomically: true, encoding: .utf8)
     try await rig.key(
@@ -54,14 +72,41 @@ struct EncryptionTests {
       ] + selection("n33dle-lost"))
   }
 
+  /// Has a payload refused whose record holds digests of its members.
+  private static func explain(_ rig: Rig) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    var number = 0
+    while true {
+      number += 1
+      let key = "n33dle-explained-\(number)"
+      _ = try await order(rig, key)
+      let other = try await order(rig, key, body: #"{"another \#(needle)":"\#(needle)"}"#)
+      #expect(other.problem?.code == "payload_mismatch")
+      // The secret of the digests comes from the store, a moment after the start.
+      if try await rig.key(["show"] + selection(key)).output.contains("last_mismatch") { return }
+      guard ContinuousClock.now < deadline else { throw TestFailure("no mismatch was explained") }
+    }
+  }
+
+  private static func looked(_ rig: Rig) async throws -> ReceivedResponse {
+    try await rig.order("n33dle-looked", caller: "Bearer \(needle)", path: "/v1/looked")
+  }
+
+  private static func batch(_ rig: Rig) async throws -> ReceivedResponse {
+    let body = #"{"orders":[{"id":"item-\#(needle)","\#(needle)":"\#(needle)"}]}"#
+    return try await rig.order(nil, body: body, caller: "Bearer \(needle)", path: "/v1/batch")
+  }
+
   private static func storedBytes(of key: String, _ rig: Rig) async throws -> Int {
     let shown = try await rig.key(["show"] + selection(key)).output
     return try #require(shown.firstMatch(of: /"stored_bytes" : (\d+)/).flatMap { Int($0.1) }, "\(shown)")
   }
 
-  private static func order(_ rig: Rig, _ key: String) async throws -> ReceivedResponse {
+  private static func order(
+    _ rig: Rig, _ key: String, body: String = #"{"note \#(needle)":"\#(needle)"}"#
+  ) async throws -> ReceivedResponse {
     try await rig.order(
-      key, body: #"{"note":"\#(needle)"}"#, caller: "Bearer \(needle)", path: "/v1/orders?note=\(needle)")
+      key, body: body, caller: "Bearer \(needle)", path: "/v1/orders?note=\(needle)")
   }
 
   private static func selection(_ key: String) -> [String] {
@@ -124,22 +169,46 @@ struct EncryptionTests {
       let huge = try await Self.order(rig, "n33dle-huge")
       #expect(huge.problem?.code == "response_not_kept", "\(huge.text)")
       #expect(huge.text.contains("/v1/\(Self.needle)"))
+      let looked = try await Self.looked(rig)
+      expectReplayed(looked, 201)
+      #expect(looked.text == Self.needle)
+      let batch = try await Self.batch(rig)
+      #expect(batch.idempotencyStatus == "batch; executed=0; replayed=1; refused=0")
+      #expect(batch.text.contains(#""made":"\#(Self.needle)""#), "\(batch.text)")
       #expect(rig.backend.requests.count == runs)
       let shown = try await rig.key(["show"] + Self.selection("n33dle-small")).output
       #expect(shown.contains(#""state" : "completed""#) && shown.contains(#""sealed" : true"#), "\(shown)")
       // By default a sealed response is not compressed; its length would tell of its content.
       let stored = try await Self.storedBytes(of: "n33dle-large", rig)
       #expect(compression == "always" ? stored < 1000 : stored > 35_000, "\(stored)")
+      try await Self.stop(rig)
+      #expect(try Self.findings(rig) == [])
     }
   }
 
-  /// The search of the test before finds what is there.
+  /// Stops Semel as an operator would: the embedded store's log goes into its database.
+  private static func stop(_ rig: Rig) async throws {
+    rig.semel.terminate()
+    try await rig.semel.process.exit()
+  }
+
+  /// The search of the test before finds the responses in each kind of file that a store has.
   @Test(arguments: StoreKind.allCases)
   func `without encryption the responses are found in the store`(store: StoreKind) async throws {
     let directory = TemporaryDirectory()
     try await Rig.run(Self.configuration(store, [], in: directory)) { rig in
       try await Self.fill(rig)
-      #expect(try !Self.findings(rig).isEmpty)
+      let running = try Self.findings(rig)
+      try await Self.stop(rig)
+      let stopped = try Self.findings(rig)
+      switch store {
+      case .embedded:
+        #expect(running.contains { $0.hasSuffix("semel.db-wal") }, "\(running)")
+        #expect(stopped.contains { $0.hasSuffix("semel.db") }, "\(stopped)")
+      case .redis:
+        #expect(running.contains { $0.hasSuffix("dump.rdb") }, "\(running)")
+        #expect(running.contains { $0.hasSuffix(".aof") }, "\(running)")
+      }
     }
   }
 

@@ -108,7 +108,7 @@ struct HTTP2BackendConnectionTests {
     isSecure: Bool, maxConnections: Int
   ) async throws {
     let configuration = Configuration(
-      top: ["workers": "1"], upstream: ["max_connections": "\(maxConnections)"])
+      top: ["workers": "1"], upstream: ["max_connections": "\(maxConnections)", "idle_timeout": "60s"])
     try await HTTP2Backend.run(isSecure: isSecure, configuration) { rig, backend in
       let client = try await RawClient(port: rig.semel.ports.proxy)
       try await client.send(HTTPClient.request("GET", "/fading"))

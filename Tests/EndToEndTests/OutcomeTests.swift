@@ -166,15 +166,24 @@ struct OutcomeTests {
     }
   }
 
-  @Test func `at max_attempts the last response is final`() async throws {
-    try await Rig.run(Configuration(route: ["max_attempts": "2"])) { rig in
+  @Test(arguments: StoreKind.allCases)
+  func `at max_attempts the last response is final, and counted`(store: StoreKind) async throws {
+    let exhausted = "semel_attempts_exhausted_total"
+    try await Rig.run(Configuration(store: store, route: ["max_attempts": "2"])) { rig in
       rig.backend.on("/v1/orders") { Reply(503, body: "run \($0.number)") }
       #expect(try await rig.order("k").text == "run 1")
+      #expect(try await rig.semel.counter(exhausted) == 0)
       #expect(try await rig.order("k").text == "run 2")
       let third = try await rig.order("k")
       expectReplayed(third, 503)
       #expect(third.text == "run 2")
-      #expect(rig.backend.requests.count == 2)
+      #expect(rig.backend.requests.map(\.attempt) == ["1", "2"])
+      #expect(try await rig.semel.counter(exhausted, label: #"route="orders""#) == 1)
+      // A last attempt that succeeds has used up nothing.
+      rig.backend.on("/v1/orders", inTurn: [Reply(503), Reply(201)])
+      #expect(try await rig.order("other").status == 503)
+      expectExecuted(try await rig.order("other"))
+      #expect(try await rig.semel.counter(exhausted) == 1)
     }
   }
 }

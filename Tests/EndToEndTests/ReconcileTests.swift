@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -77,13 +78,82 @@ struct ReconcileTests {
     }
   }
 
-  @Test func `nothing is queried before settle`() async throws {
-    try await Rig.run(Self.configuration(settle: "60s")) { rig in
+  @Test(arguments: StoreKind.allCases)
+  func `nothing is queried before settle`(store: StoreKind) async throws {
+    try await Rig.run(Self.configuration(store, settle: "60s")) { rig in
       rig.backend.on("/v1/orders") { _ in .unanswered }
       _ = try await rig.order("k")
       expectRefused(try await rig.order("k"), 409, "outcome_unknown", retryable: true)
       #expect(Self.queries(rig).isEmpty)
     }
+  }
+
+  /// The backend's name in its `url`, and the name that its certificate must have.
+  @Test(arguments: [("localhost", ""), ("127.0.0.1", "server_name: localhost")])
+  func `the query goes by the upstream's TLS, with Semel's certificate`(host: String, serverName: String)
+    async throws
+  {
+    var backend = try await SecureBackend()
+    backend.host = host
+    let client = try await backend.certificates.issue("client", subject: "/CN=semel")
+    let members = ["certificate: \(client.certificate)", "key: \(client.key)", serverName]
+    backend.tls = members.filter { !$0.isEmpty }.joined(separator: ", ")
+    backend.directives = "ssl_client_certificate \(backend.certificates.authority); ssl_verify_client on;"
+    // A certificate for the address alone would do for neither.
+    let pair = try await backend.certificates.issue(
+      "named", subject: "/CN=backend", names: ["DNS:localhost"])
+    try await backend.run(pair, Self.configuration()) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      rig.backend.on("/lookup") { _ in Reply(200, body: "found") }
+      // nginx responds 502 where its backend does not.
+      #expect(try await rig.order("k").idempotencyStatus == "unknown")
+      let response = try await rig.order("k") { $0.status == 201 }
+      expectReplayed(response, 201)
+      #expect(response.text == "found")
+      let query = try #require(Self.queries(rig).first)
+      #expect(query["X-Server-Name"] == "localhost" && query["X-Client"] == "CN=semel")
+      #expect(rig.backend.runs(of: "k") == 1)
+    }
+  }
+
+  @Test func `a backend whose certificate is not verified states nothing`() async throws {
+    var backend = try await SecureBackend()
+    backend.host = "127.0.0.1"
+    backend.tls = "server_name: localhost"
+    let certificates = backend.certificates
+    let pair = try await certificates.issue("backend", subject: "/CN=backend", names: ["DNS:localhost"])
+    try await backend.run(pair, Self.configuration()) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      #expect(try await rig.order("k").idempotencyStatus == "unknown")
+      // The authority that Semel trusts is another one by now.
+      let stranger = try await Certificates()
+      try Data(contentsOf: URL(fileURLWithPath: stranger.authority))
+        .write(to: URL(fileURLWithPath: certificates.authority))
+      _ = try await rig.order("k") { _ in
+        rig.semel.process.output.contains("did not respond to the query")
+      }
+      #expect(Self.queries(rig).isEmpty && rig.backend.runs(of: "k") == 1)
+      expectRefused(try await rig.order("k"), 409, "outcome_unknown", retryable: true)
+    }
+  }
+
+  @Test func `the query goes by the upstream's unix socket`() async throws {
+    let directory = TemporaryDirectory()
+    let backend = OrdersBackend(path: directory.file("backend.sock"))
+    try await backend.start()
+    var configuration = Self.configuration()
+    configuration.upstream["url"] = "'unix:\(directory.file("backend.sock"))'"
+    try await Rig.run(configuration) { rig in
+      backend.on("/v1/orders") { _ in .unanswered }
+      backend.on("/lookup") { _ in Reply(200, body: "found") }
+      expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: true)
+      let response = try await rig.order("k") { $0.status == 201 }
+      expectReplayed(response, 201)
+      #expect(response.text == "found")
+      #expect(backend.requests.map(\.path) == ["/v1/orders", "/lookup"])
+      #expect(backend.requests[1]["Host"] == backend.requests[0]["Host"])
+    }
+    try await backend.stop()
   }
 
   @Test(arguments: StoreKind.allCases)

@@ -53,9 +53,10 @@ struct RetryTests {
     }
   }
 
-  @Test func `a backend that is not there is tried again`() async throws {
+  @Test(arguments: StoreKind.allCases)
+  func `a backend that is not there is tried again`(store: StoreKind) async throws {
     let configuration = Self.configuration(
-      "{max: 20, backoff: 50ms, max_backoff: 500ms}", upstream: ["connect_retries": "0"],
+      "{max: 20, backoff: 50ms, max_backoff: 500ms}", store: store, upstream: ["connect_retries": "0"],
       route: ["wait_timeout": "60s"])
     try await Rig.run(configuration, backendIsUp: false) { rig in
       async let order = rig.order("k", within: .seconds(50))
@@ -148,10 +149,11 @@ struct RetryTests {
   }
 
   /// All first attempts end at once in 503, and all retries wait at the backend, where they are counted.
-  @Test func `under an outage the retries stay within the budget`() async throws {
+  @Test(arguments: StoreKind.allCases)
+  func `under an outage the retries stay within the budget`(store: StoreKind) async throws {
     let clients = 40
     let configuration = Self.configuration(
-      "{max: 1, backoff: 1ms, budget: 20%}", upstream: ["max_connections": "200"],
+      "{max: 1, backoff: 1ms, budget: 20%}", store: store, upstream: ["max_connections": "200"],
       route: ["wait_timeout": "60s"])
     try await Rig.run(configuration) { rig in
       let (outage, recovery) = (Gate(), Gate())

@@ -150,6 +150,47 @@ struct TokenTests {
     }
   }
 
+  @Test func `a reload changes the tokens that count, and a bad one changes nothing`() async throws {
+    let tokens = try await Tokens(
+      keys: ["rsa": "RSA", "ec": "EC", "new": "EC"],
+      [
+        Self.token(), Self.token(key: "ec", "ES256"),
+        Self.token(Self.good.replacing("https://id", with: "https://other"), key: "ec", "ES256"),
+        Self.token(key: "new", "ES256"),
+      ])
+    try await run(tokens, ["rsa", "ec"]) { rig, path in
+      let directory = TemporaryDirectory()
+      let (rsa, ec, other, new) = (tokens.tokens[0], tokens.tokens[1], tokens.tokens[2], tokens.tokens[3])
+      /// Expects that these tokens name `alice`, and no others do.
+      func expectKnown(_ known: [String], sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        for token in tokens.tokens {
+          let response = try await rig.order("k", caller: "Bearer \(token)")
+          if known.contains(token) {
+            #expect(response.status == 201, "\(response.text)", sourceLocation: sourceLocation)
+          } else {
+            expectRefused(
+              response, 401, "caller_unknown", retryable: false, sourceLocation: sourceLocation)
+          }
+        }
+      }
+      try await expectKnown([rsa, ec, other])
+      try await rig.reload { $0.top["jwt"] = "{jwks_file: '\(path)', issuer: 'https://id'}" }
+      try await expectKnown([rsa, ec])
+      try await rig.reload {
+        $0.top["jwt"] = "{jwks_file: '\(path)', issuer: 'https://id', algorithms: [ES256]}"
+      }
+      try await expectKnown([ec])
+      try Self.write(tokens, ["new"], to: directory.file("new.json"))
+      try await rig.reload { $0.top["jwt"] = "{jwks_file: '\(directory.file("new.json"))'}" }
+      try await expectKnown([new])
+      try await rig.reload { $0.top["jwt"] = "{jwks_file: '\(directory.file("none.json"))'}" }
+      #expect(try await rig.semel.counter("semel_reloads_refused_total") == 1)
+      try await expectKnown([new])
+      // Two callers: the same subject of two issuers.
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
   @Test func `a shared secret verifies tokens, and a gateway may have done so`() async throws {
     let secret = "0123456789abcdef0123456789abcdef"
     let directory = TemporaryDirectory()

@@ -11,8 +11,9 @@ extension ClaimLifecycle {
     guard case .releasing(let claim, _) = state, let retries = route.policy.retries else { return .pass }
     let decision = retries.decision(
       after: end, made: retriesMade, elapsed: elapsed, limit: route.policy.waitTimeout, using: &random)
-    let maxAttempts = route.policy.maxAttempts
-    if case .wait = decision, maxAttempts > 0, claim.ordinal >= maxAttempts { return .stop(.exhausted) }
+    if case .wait = decision, let max = route.policy.maxAttempts, claim.ordinal >= max {
+      return .stop(.exhausted)
+    }
     return decision
   }
 
@@ -53,6 +54,12 @@ extension ClaimLifecycle {
   public func outcomeClass(of status: Int, steering: Steering, to claim: Claim) -> OutcomeClass {
     route.policy.outcomeClass(
       of: status, steering: steering, claim: claim, isOnlyRejected: isOnlyRejected(by: status, to: claim))
+  }
+
+  /// Whether a final response is one that may be retried, and is final because `max_attempts` is reached.
+  public func endsAttempts(status: Int, steering: Steering, to claim: Claim) -> Bool {
+    route.policy.maxAttempts != nil
+      && route.policy.ownClass(of: status, steering: steering, claim: claim) == .retry
   }
 
   /// Whether a final response to a DELETE means that an earlier attempt has deleted what it names. A response that is

@@ -37,12 +37,7 @@ extension ClaimLifecycle {
       return .retry
     // A record that another owner has given back is as free as the release was to make it.
     case (.done, _), (.lost(.released), .releasing): return .respond
-    case (.lost(.completed(let record)), _):
-      return switch Self.replay(record) {
-      case .replay(let record): .replay(record)
-      case .refuse(let problem): .refuse(problem)
-      default: preconditionFailure("ClaimLifecycle: a completed record is replayed or refused")
-      }
+    case (.lost(.completed(let record)), _): return Self.replacing(by: record)
     case (.lost(.inFlight), _):
       state = .following
       return .becomeDuplicate
@@ -54,10 +49,29 @@ extension ClaimLifecycle {
     }
   }
 
+  /// The response by another owner's outcome.
+  private static func replacing(by record: CompletedRecord) -> StoredAction {
+    switch replay(record) {
+    case .replay(let record): .replay(record)
+    case .refuse(let problem): .refuse(problem)
+    default: preconditionFailure("ClaimLifecycle: a completed record is replayed or refused")
+    }
+  }
+
   /// The outcome of this delivery's own run, which no record holds: another owner has it, and may yet give it back.
   public var overtakenOutcome: OvertakenOutcome? {
     guard case .ended(let outcome)? = overtakenRun else { return nil }
     return outcome
+  }
+
+  /// Decides on a mark to which the store gave no reply: the lease lapses, which leaves the outcome unknown as well, and
+  /// the client gets the backend's response.
+  public mutating func markFailed() -> StoredAction {
+    guard case .settling = state else {
+      preconditionFailure("ClaimLifecycle: markFailed outside of settling")
+    }
+    state = .ended
+    return .respond
   }
 
   /// Decides on a completion that failed.

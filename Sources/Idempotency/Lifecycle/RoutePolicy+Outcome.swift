@@ -7,7 +7,7 @@ extension RoutePolicy {
     of status: Int, steering: Steering, claim: Claim, isOnlyRejected: Bool = false
   ) -> OutcomeClass {
     let own = ownClass(of: status, steering: steering, claim: claim)
-    let isLastAttempt = maxAttempts > 0 && claim.ordinal >= maxAttempts && !isOnlyRejected
+    let isLastAttempt = maxAttempts.map { claim.ordinal >= $0 } ?? false && !isOnlyRejected
     return own == .retry && isLastAttempt ? .final : own
   }
 

@@ -149,6 +149,7 @@ extension BatchRun {
       outcomeClass = .final
       action = await owned.complete(
         Completion(outcome: outcome, retention: retention, remember: remember))
+      owned.countLastAttempt(head.head, after: action)
     case .completeAsDeleted: preconditionFailure("BatchRun: a profile's response on a route with batch")
     case .release(let release):
       outcomeClass = .retry

@@ -41,7 +41,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
     self.runner = runner
     self.batch = batch
     lifecycle = BatchLifecycle(batch.calls.map(\.id))
-    requests = batch.calls.map { runner.claimRequest(of: $0, owner: runner.worker.newOwner()) }
+    requests = batch.calls.map { runner.newClaimRequest(of: $0, owner: runner.worker.newOwner()) }
     leases = Array(repeating: nil, count: batch.calls.count)
     elements = Array(repeating: nil, count: batch.calls.count)
   }
@@ -103,9 +103,9 @@ extension BatchRun {
         return indices.forEach { giveUp($0, error) }
       }
     }
-    let requestedAt = runner.claimRequested()
+    let requestedAt = runner.noteClaimSent()
     let replies = await replies(to: indices)
-    runner.claimReplied(requestedAt)
+    runner.noteClaimReply(requestedAt)
     for (index, reply) in zip(indices, replies) { await decide(on: reply, about: index) }
     // While the store is away, each further part of the batch would last until the time-out of one more call.
     if replies.allSatisfy(\.isStoreAway) { giveUpClaims() }
@@ -119,7 +119,9 @@ extension BatchRun {
 
   private func replies(to indices: [Int]) async -> [ClaimReply] {
     await withUnsafeContinuation { continuation in
-      let gathering = ReplyGathering(count: indices.count) { continuation.resume(returning: $0) }
+      let gathering = ReplyGathering(count: indices.count, on: worker.context.loop) {
+        continuation.resume(returning: $0)
+      }
       for (place, index) in indices.enumerated() {
         let request = requests[index]
         if let known = worker.store.knownOutcome(of: request.id, request.fingerprint) {
@@ -360,15 +362,18 @@ extension ClaimReply {
 private final class ReplyGathering: @unchecked Sendable {
   private var replies: [ClaimReply?]
   private var missing: Int
+  private let loop: any EventLoop
   private let onAll: ([ClaimReply]) -> Void
 
-  init(count: Int, onAll: @escaping ([ClaimReply]) -> Void) {
+  init(count: Int, on loop: any EventLoop, onAll: @escaping ([ClaimReply]) -> Void) {
     replies = Array(repeating: nil, count: count)
     missing = count
+    self.loop = loop
     self.onAll = onAll
   }
 
   func put(_ reply: ClaimReply, at place: Int) {
+    loop.assertInEventLoop()
     replies[place] = reply
     missing -= 1
     if missing == 0 { onAll(replies.compactMap(\.self)) }

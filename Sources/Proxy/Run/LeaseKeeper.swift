@@ -75,6 +75,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
 
   /// Lets the lease lapse from now on: the record is `unknown`, or has ended.
   func stopRenewing() {
+    context.loop.assertInEventLoop()
     switch renewal {
     case .scheduled(let timer): context.timers.stop(timer)
     case .underWay: break
@@ -88,6 +89,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   ///
   /// A renewal that is under way may have met the store as it was before, or fails with its connection.
   func renewNow() {
+    context.loop.assertInEventLoop()
     switch renewal {
     case .scheduled(let timer):
       context.timers.stop(timer)
@@ -110,6 +112,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   ///
   /// - Parameter outcome: The store's reply; `nil` if it gave none.
   func note(_ end: KnownRecord.OwnEnd, _ outcome: OwnerOutcome? = nil) {
+    context.loop.assertInEventLoop()
     known?.change(claim.id) { $0 = $0?.ended(by: claim, as: end, outcome, now: $1) }
   }
 
@@ -123,6 +126,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   }
 
   private func renew() async {
+    context.loop.assertInEventLoop()
     // The run may have ended between the timer and this task: a renewal would make its deleted record anew.
     guard isRenewing else { return }
     let requestedAt = BootInstant.now

@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import Platform
 import Telemetry
+import Wire
 
 /// The record of a request that was granted its claim, until the store has its end.
 struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
@@ -36,6 +37,17 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       }
       return action
     }
+  }
+
+  /// Counts an intent that a final response has ended because no further attempt is allowed.
+  func countLastAttempt(_ head: MessageHead, after action: ClaimLifecycle.StoredAction) {
+    switch action {
+    case .respond, .respondAndKeepStoring: break
+    default: return
+    }
+    guard call.lifecycle.endsAttempts(status: head.status, steering: Steering(of: head), to: lease.claim)
+    else { return }
+    worker.metrics.add(.attemptsExhausted, route: call.route.number)
   }
 
   /// Keeps an outcome in memory until the store takes it: without its body if there is no room for that. If there is
@@ -114,6 +126,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   func markUnknownByResponse() async -> ClaimLifecycle.StoredAction {
     let outcome = await markUnknown(because: .status)
     worker.end(lease)
+    guard let outcome else { return call.lifecycle.markFailed() }
     return call.lifecycle.stored(outcome)
   }
 
@@ -125,8 +138,10 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   }
 
   /// Marks the record unknown. If the store gives no reply, the lease lapses, which has the same effect.
+  ///
+  /// - Returns: The store's reply; `nil` if it gave none.
   @inline(never)
-  private func markUnknown(because cause: LossCause) async -> OwnerOutcome {
+  private func markUnknown(because cause: LossCause) async -> OwnerOutcome? {
     lease.stopRenewing()
     lease.note(.unknown)
     do throws(StoreError) {
@@ -135,7 +150,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       return outcome
     } catch {
       worker.environment.logger.debug("a record was not marked unknown", metadata: ["error": "\(error)"])
-      return .done
+      return nil
     }
   }
 }

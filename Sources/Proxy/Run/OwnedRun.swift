@@ -90,6 +90,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     case .complete(let retention, let remember):
       label = .executed
       action = await owned.complete(completion(with: response, retention, remember))
+      owned.countLastAttempt(response.head, after: action)
     case .completeAsDeleted(let retention, let remember):
       response = .deleted(inPlaceOf: response)
       label = .executed

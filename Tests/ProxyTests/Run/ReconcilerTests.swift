@@ -43,4 +43,29 @@ struct ReconcilerTests {
     probe.respond(to: 1, 200)
     #expect(await second?.status == 200)
   }
+
+  @Test(.timeLimit(.minutes(1)))
+  func `a query beyond eight at once gets no response, and one after them does`() async {
+    let reconciler = Reconciler(probe)
+    let (query, id) = (query, id)
+    let max = 8
+    await withTaskGroup(of: Int?.self) { group in
+      for attempt in 1...max {
+        group.addTask {
+          await reconciler.response(to: query, about: AttemptID(record: id, attempt: attempt))?.status
+        }
+        await arrived(attempt)
+      }
+      #expect(await reconciler.response(to: query, about: AttemptID(record: id, attempt: max + 1)) == nil)
+      #expect(probe.count == max)
+      probe.respond(to: 0, 200)
+      #expect(await group.next() == 200)
+      group.addTask {
+        await reconciler.response(to: query, about: AttemptID(record: id, attempt: max + 1))?.status
+      }
+      await arrived(max + 1)
+      for index in 1...max { probe.respond(to: index, 404) }
+      for await status in group { #expect(status == 404) }
+    }
+  }
 }

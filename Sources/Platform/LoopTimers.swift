@@ -50,7 +50,7 @@ public final class LoopTimers: @unchecked Sendable {
   }
 
   /// Stops a debug build that calls from another thread.
-  func assertOnLoop() { loop.assertInEventLoop() }
+  public func assertOnLoop() { loop.assertInEventLoop() }
 
   private static func ticks(_ instant: NIODeadline) -> Int64 {
     Int64(instant.uptimeNanoseconds) / tick.nanoseconds

@@ -48,21 +48,7 @@ extension StoreSettings {
     var kind = Kind.embedded
     section.choice("kind", into: &kind)
     switch kind {
-    case .embedded:
-      let path = section.text("path", "the path of a database file")
-      place = .embedded(path: path ?? "semel.db")
-      // Nothing is reported about other members if `kind` itself cannot be read.
-      if section.isSound("kind") {
-        section.refuse(RedisSettings.members, "belongs to kind: redis; write that, or take it out")
-      } else {
-        section.declare(RedisSettings.members)
-      }
-      section.flag("trust_clock", into: &trustsClock)
-      if trustsClock {
-        section.member("trust_clock")?.warn(
-          "is for one start after which the store's clock is right; take it out again, since a wrong clock would "
-            + "make the store forget")
-      }
+    case .embedded: readEmbedded(section)
     case .redis:
       if let redis = RedisSettings.read(section) { place = .redis(redis) }
       section.refuse(["path", "trust_clock"], "belongs to kind: embedded; take it out")
@@ -76,6 +62,23 @@ extension StoreSettings {
     readIDSecret(section)
     section.section("encryption") { encryption = EncryptionSettings.read($0) }
     section.choice("compression", into: &compression)
+  }
+
+  private mutating func readEmbedded(_ section: Section) {
+    let path = section.text("path", "the path of a database file")
+    place = .embedded(path: path ?? "semel.db")
+    // Nothing is reported about other members if `kind` itself cannot be read.
+    if section.isSound("kind") {
+      section.refuse(RedisSettings.members, "belongs to kind: redis; write that, or take it out")
+    } else {
+      section.declare(RedisSettings.members)
+    }
+    section.flag("trust_clock", into: &trustsClock)
+    if trustsClock {
+      section.member("trust_clock")?.warn(
+        "is for one start after which the store's clock is right; take it out again, since a wrong clock would "
+          + "make the store forget")
+    }
   }
 
   /// Refuses a time-out that a single wait for missing replicas uses up.

@@ -1,5 +1,4 @@
 import Idempotency
-import TLS
 import Wire
 
 extension UpstreamSettings {
@@ -27,13 +26,10 @@ extension UpstreamSettings {
   ///
   /// - Parameter isSecure: Whether the address is an `https` one; `nil` if it is missing or invalid.
   private mutating func readTLS(_ section: Section, isSecure: Bool?) {
-    if isSecure == true { tls = TLS() }
+    if isSecure == true { tls = ClientTLSFiles() }
     guard let member = section.member("tls"), let files = ClientTLSFiles.read(member) else { return }
     if isSecure == false { member.refuse("is for https:// alone; take it out") }
-    var read = TLS()
-    (read.ca, read.certificate, read.key) = (files.ca, files.certificate, files.key)
-    read.serverName = files.serverName
-    tls = read
+    tls = files
   }
 }
 
@@ -43,12 +39,7 @@ extension UpstreamSettings {
       "url": .text(url),
       "host": .text(host.text),
       "http2": .word(http2),
-      "tls": tls.map { tls in
-        [
-          "ca": tls.ca.map(Shown.text), "certificate": tls.certificate.map(Shown.text),
-          "key": tls.key.map(Shown.text), "server_name": tls.serverName.map(Shown.text),
-        ]
-      },
+      "tls": tls?.shown,
       "connect_timeout": .span(connectTimeout),
       "response_timeout": .span(responseTimeout),
       "settle": .span(settle),

@@ -14,7 +14,8 @@ extension CertificateIdentity {
     let names = Self.names(alternatives)
     // C code would take a NUL for the end of the name.
     guard names.allSatisfy({ !$0.utf8.contains(0) }) else { return nil }
-    self.init(subject: parsed.subject.description, names: names, authority: authority)
+    let subject = parsed.subject.description
+    self.init(subject: subject.isEmpty ? nil : subject, names: names, authority: authority)
   }
 
   private static func names(_ all: SubjectAlternativeNames) -> [String] {

@@ -1,3 +1,4 @@
+import Idempotency
 import NIOCore
 import NIOSSL
 import Platform

@@ -7,8 +7,8 @@ import Synchronization
 /// An owner logs its own losses. One that died cannot, so that whoever first meets its lapsed lease logs the loss: a
 /// later delivery, or the count of open records.
 public final class LossLog: Sendable {
-  /// The latest attempts that were noted, by their records. Two halves stand for age: a note is written into the
-  /// younger one, and when that is full the older one is dropped.
+  /// The latest attempts that were noted, by their records. Two halves stand for age: a note is written into the younger
+  /// one, and when that is full the older one is dropped.
   private struct Notes {
     /// A half takes some 300 kB.
     private static let half = 4096

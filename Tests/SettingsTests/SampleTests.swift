@@ -95,7 +95,7 @@ struct SampleTests {
     #expect(route.remember == 86_400_000)
     #expect(route.unknownRetention == 2_592_000_000)
     #expect(route.onUnknown == .hold)
-    #expect(route.maxAttempts == 0)
+    #expect(route.maxAttempts == nil)
     #expect(route.onStoreFailure == .closed)
     #expect(route.maxRequestBody == 1_048_576)
     #expect(route.maxResponseBody == 1_048_576)

@@ -13,7 +13,7 @@ struct SecureUpstreamTests {
   @Test func `https has port 443 and is verified`() throws {
     let settings = try #require(try upstream("url: \"https://api.example.com\""))
     #expect(settings.address == .tcp(host: "api.example.com", port: 443))
-    #expect(settings.tls == UpstreamSettings.TLS())
+    #expect(settings.tls == ClientTLSFiles())
   }
 
   @Test func `files and the server's name are read`() async throws {

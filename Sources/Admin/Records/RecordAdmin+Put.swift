@@ -42,14 +42,7 @@ extension RecordAdmin {
         .badRequest,
         "\(identity.policy.name) takes batches: no item has the fingerprint of the payload given")
     }
-    var resolution = statement.resolution
-    guard resolution.attempt == nil else {
-      throw AdminError(.badRequest, "what is put has no attempt yet: take attempt out of the resolution")
-    }
-    resolution.route = identity.policy.name
-    guard case .applied(let completion) = try resolution.resolution(among: routes) else {
-      throw AdminError(.badRequest, "only what was applied can be put: what has no record runs anyway")
-    }
+    let completion = try Self.completion(statement.resolution, of: identity, among: routes)
     let claim = try await claim(statement, identity, by: peer)
     let store = store
     let details: Logger.Metadata = [
@@ -66,6 +59,21 @@ extension RecordAdmin {
     let warning = await announce(identity.id)
     audit("put", identity.id, peer, details, warning)
     return try await show(identity.id, warning, by: identity.policy)
+  }
+
+  /// The outcome that a statement gives.
+  private static func completion(
+    _ resolution: ResolutionDocument, of identity: RecordIdentity, among routes: [RoutePolicy]
+  ) throws(AdminError) -> Completion {
+    var resolution = resolution
+    guard resolution.attempt == nil else {
+      throw AdminError(.badRequest, "what is put has no attempt yet: take attempt out of the resolution")
+    }
+    resolution.route = identity.policy.name
+    guard case .applied(let completion) = try resolution.resolution(among: routes) else {
+      throw AdminError(.badRequest, "only what was applied can be put: what has no record runs anyway")
+    }
+    return completion
   }
 
   /// Claims the record for the operator, with the fingerprint of the client's payload.

@@ -107,15 +107,8 @@ struct Assembly {
     let cache = LocalCache(capacityBytes: settings.store.localCacheBytes, isSubscribed: false)
     let subscriber = RedisSubscriber(context: parts.contexts[0], settings: endpoint, logger: logger)
     subscriber.observe { cache.follow($0) }
-    let codec = makeCodec()
-    let stores = zip(parts.contexts, parts.metrics.loops).map { context, loop in
-      RedisStore(
-        context: context, settings: endpoint, logger: logger, subscriber: subscriber, codec: codec
-      ) { loop.waited(microseconds: $0) }
-    }
     parts.metrics.addSource(cache)
-    parts.metrics.addSource(codec)
-    parts.metrics.addSource(stores.map(\.counters))
+    let stores = makeStores(on: parts, endpoint, subscriber)
     parts.metrics.addSource(subscriber)
     let logSecret = parts.logSecret(in: stores[0].facts)
     let namespace = NamespaceGuard(
@@ -137,6 +130,21 @@ struct Assembly {
       for store in stores { store.close() }
     }
     try await serve(assembled, parts, beside: services)
+  }
+
+  /// The store of each event loop.
+  private func makeStores(
+    on parts: ProcessParts, _ endpoint: RedisEndpointSettings, _ subscriber: RedisSubscriber
+  ) -> [RedisStore] {
+    let codec = makeCodec()
+    let stores = zip(parts.contexts, parts.metrics.loops).map { context, loop in
+      RedisStore(
+        context: context, settings: endpoint, logger: logger, subscriber: subscriber, codec: codec
+      ) { loop.waited(microseconds: $0) }
+    }
+    parts.metrics.addSource(codec)
+    parts.metrics.addSource(stores.map(\.counters))
+    return stores
   }
 
   private func serve<Records: RecordStore>(

@@ -1,13 +1,13 @@
 /// The properties of a connection that identify the client at its other end, with the token of its request.
 public struct CallerPeer: Sendable {
-  /// The client's IP address without port, as far as it is trusted; empty if there is none or it is unknown.
-  public var address: String
+  /// The client's IP address without port, as far as it is trusted; `nil` if there is none or it is unknown.
+  public var address: String?
   /// The identity in the certificate with which the client authenticated; `nil` if it has none.
   public var certificate: CertificateIdentity?
   /// The token of the request at hand, once it has been verified.
   public var token = TokenReading.absent
 
-  public init(address: String, certificate: CertificateIdentity? = nil) {
+  public init(address: String?, certificate: CertificateIdentity? = nil) {
     self.address = address
     self.certificate = certificate
   }
@@ -15,8 +15,8 @@ public struct CallerPeer: Sendable {
 
 /// The names in a client's verified certificate, which stay the same when the certificate is renewed.
 public struct CertificateIdentity: Hashable, Sendable {
-  /// The subject's distinguished name in the form of RFC 4514; empty if there is none.
-  public var subject: String
+  /// The subject's distinguished name in the form of RFC 4514; `nil` if there is none.
+  public var subject: String?
   /// The subject's alternative names of the first kind present, each with its kind before it: `uri:`, `dns:` or
   /// `email:`. They are sorted, and none contains a NUL.
   public var names: [String]
@@ -24,7 +24,7 @@ public struct CertificateIdentity: Hashable, Sendable {
   /// may give the same names to different clients.
   public var authority: String?
 
-  public init(subject: String, names: [String], authority: String? = nil) {
+  public init(subject: String?, names: [String], authority: String? = nil) {
     self.subject = subject
     self.names = names
     self.authority = authority
@@ -33,7 +33,7 @@ public struct CertificateIdentity: Hashable, Sendable {
   /// The certificate's value for a part of the caller; `nil` if the certificate has none.
   func value(_ part: CallerPart.CertificatePart) -> String? {
     switch part {
-    case .subject: subject.isEmpty ? nil : subject
+    case .subject: subject
     case .san: names.isEmpty ? nil : names.joined(separator: "\0")
     case .identity: value(.san) ?? value(.subject).map { "subject:" + $0 }
     }

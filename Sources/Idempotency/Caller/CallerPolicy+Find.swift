@@ -60,7 +60,7 @@ extension CallerPolicy {
     case .jwt(let claim):
       return add(part, claim, of: peer.token, to: &builder)
     case .address:
-      return add(part, .address, name: "", text: peer.address.isEmpty ? nil : peer.address, to: &builder)
+      return add(part, .address, name: "", text: peer.address, to: &builder)
     case .clientCertificate(let wanted):
       let text = peer.certificate?.value(wanted)
       let name = wanted.name(under: text == nil ? nil : peer.certificate?.authority)

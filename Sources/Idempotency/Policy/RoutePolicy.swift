@@ -66,8 +66,8 @@ public struct RoutePolicy: Hashable, Sendable {
   public var onUnknown: OnUnknown = .hold
   /// The query about an unknown outcome; not `nil` if `onUnknown` is `reconcile`.
   public var reconcile: ReconcilePolicy?
-  /// The maximum number of attempts; 0 for no limit.
-  public var maxAttempts = 0
+  /// The maximum number of attempts; `nil` for no limit.
+  public var maxAttempts: Int?
   /// The retries on the client's behalf; `nil` for none.
   public var retries: RetryPolicy?
   public var onStoreFailure: OnStoreFailure = .closed

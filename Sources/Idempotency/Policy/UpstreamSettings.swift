@@ -18,26 +18,13 @@ public struct UpstreamSettings: Hashable, Sendable {
     case auto
     case priorKnowledge = "prior_knowledge"
   }
-  /// The settings for verifying an `https` backend and for Semel's own client certificate. Paths are those of PEM
-  /// files.
-  public struct TLS: Hashable, Sendable {
-    /// The authorities that replace the system's own.
-    public var ca: String?
-    /// Semel's client certificate; `nil` for none. It is given together with `key`.
-    public var certificate: String?
-    public var key: String?
-    /// The server's name that replaces the host of the URL.
-    public var serverName: String?
-
-    public init() {}
-  }
 
   public var name: String
   public var address: ServerAddress
   public var host: Host = .preserve
   public var http2: HTTP2 = .off
   /// The TLS settings; `nil` if the URL is not `https`.
-  public var tls: TLS?
+  public var tls: ClientTLSFiles?
   /// The time limit for one attempt to connect, and for the wait for a free connection.
   public var connectTimeout: Milliseconds = .seconds(2)
   /// The time limit for a response, from the request's last byte to the response's last (protected) or first (passed

@@ -39,6 +39,10 @@ public final class LogDigests: Sendable {
   /// Whether the secret of all nodes is known.
   public var isShared: Bool { shared.load() != nil }
 
+  /// The short digests by the secret of all nodes; `nil` until that is known. A reader of several digests takes this
+  /// once, since looking the secret up costs as much as a digest.
+  public var ofAllNodes: ShortDigests? { shared.load().map { ShortDigests(hash: $0.short) } }
+
   /// Switches all later digests to the secret of all nodes. Only the first call has an effect.
   public func share(_ secret: Secret) { _ = shared.storeIfNil(Key(of: secret)) }
 
@@ -62,8 +66,17 @@ public final class LogDigests: Sendable {
   ///
   /// With only 32 bits shown, a keyed hash of 64 bits serves as well as an HMAC, at a twentieth of its time; every
   /// first run makes two of them.
+  func text(_ value: [UInt8]) -> String { ShortDigests(hash: (shared.load() ?? own).short).text(value) }
+}
+
+/// The short digests by one secret.
+public struct ShortDigests: Sendable {
+  let hash: SipHash
+
+  public func text(of key: IdempotencyKey) -> String { text(key.bytes) }
+  public func text(of caller: Caller) -> String { text(caller.framed) }
+
   func text(_ value: [UInt8]) -> String {
-    let key = (shared.load() ?? own).short
-    return UInt32(truncatingIfNeeded: value.withUnsafeBytes(key.digest) >> 32).hexText
+    UInt32(truncatingIfNeeded: value.withUnsafeBytes(hash.digest) >> 32).hexText
   }
 }

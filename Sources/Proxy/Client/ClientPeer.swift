@@ -3,7 +3,7 @@ import Wire
 
 /// The peer of a client's connection, or the client behind a trusted proxy, and the connection's protocol.
 struct ClientPeer: Sendable {
-  /// The client's IP address as text, empty for a unix socket or where it is unknown, and the certificate.
+  /// The client's IP address, which a unix socket and an unknown client do not have, and the certificate.
   private(set) var caller: CallerPeer
   /// The same for the log, with the nearest proxy's address for an unknown one; `nil` for a unix socket.
   private(set) var loggedAddress: String?
@@ -31,7 +31,7 @@ struct ClientPeer: Sendable {
     // An IPv4 client has the same address on an IPv6 socket.
     ownAddress = IPAddress(address)
     let address = address.utf8.contains(UInt8(ascii: ":")) ? ownAddress?.text ?? address : address
-    caller = CallerPeer(address: isUnknown ? "" : address, certificate: certificate)
+    caller = CallerPeer(address: isUnknown || address.isEmpty ? nil : address, certificate: certificate)
     loggedAddress = address.isEmpty ? nil : address
     self.isUnknown = isUnknown
     self.isSecure = isSecure
@@ -53,7 +53,7 @@ extension ClientPeer {
     var peer = self
     peer.isTrusted = true
     let client = trusted.client(in: head)?.text
-    peer.caller.address = client ?? ""
+    peer.caller.address = client
     guard Self.forwarding.contains(where: { head.first($0) != nil }) else { return peer }
     if let client { peer.loggedAddress = client }
     let chain = head.fields.filter { $0.name == .xForwardedFor }.map { head.string($0.valueRange) }
@@ -73,8 +73,8 @@ extension ClientPeer {
   }
 
   /// The addresses that proxies stated, then the peer's own.
-  private static func lines(_ chain: [String], _ address: String, _ scheme: String) -> String {
-    let all = (chain + [address]).filter { !$0.isEmpty }.joined(separator: ", ")
+  private static func lines(_ chain: [String], _ address: String?, _ scheme: String) -> String {
+    let all = (chain + (address.map { [$0] } ?? [])).filter { !$0.isEmpty }.joined(separator: ", ")
     return (all.isEmpty ? "" : "X-Forwarded-For: \(all)\r\n") + "X-Forwarded-Proto: \(scheme)\r\n"
   }
 }

@@ -108,6 +108,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   /// Hands the delivery to its runner, once. Returns false if none takes it any more.
   @discardableResult
   func start(on downstream: Downstream) -> Bool {
+    timers.assertOnLoop()
     guard run == .due else { return false }
     run = .started
     downstream.start(self)
@@ -116,6 +117,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
 
   /// Whether the request is to be reported, which is due once.
   func takeReport() -> Bool {
+    timers.assertOnLoop()
     guard run != .reported else { return false }
     run = .reported
     return true
@@ -123,6 +125,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
 
   /// Ends the delivery: nothing runs for it any more, whether its client got a response or is gone.
   func runEnded() {
+    timers.assertOnLoop()
     giveBack(heldBytes)
     allowance.release()
     lentBytes = 0
@@ -140,6 +143,7 @@ extension Delivery {
   var bodyHasEnded: Bool { intake.isWhole }
 
   func received(_ piece: ByteBuffer) {
+    timers.assertOnLoop()
     logEntry.requestBytes += piece.readableBytes
     guard intake.isOpen, !progress.isEnded else { return }
     guard memory.take(piece.readableBytes, beside: heldBytes) else {
@@ -151,6 +155,7 @@ extension Delivery {
   }
 
   func bodyEnded(trailers: ByteBuffer = ByteBuffer()) {
+    timers.assertOnLoop()
     intake.finish(trailers: trailers)
     if isStarted { arrival.set() }
   }
@@ -165,12 +170,14 @@ extension Delivery {
 
   /// The client has ended its sending side.
   func halfClosed() {
+    timers.assertOnLoop()
     isHalfClosed = true
     didHalfClose?()
     didHalfClose = nil
   }
 
   func disconnected() {
+    timers.assertOnLoop()
     channel = nil
     logEntry.hungUp = !progress.isEnded
     if !intake.isWhole { bodyFailed(.badRequest(.malformed)) }
@@ -196,6 +203,7 @@ extension Delivery {
   ///
   /// - Parameter limit: The number of bytes above which the request is refused.
   func collectBody(limit: Int) async throws(Problem) -> ByteBuffer {
+    timers.assertOnLoop()
     if case .length(let length) = request.framing, length > limit { throw .requestTooLarge(limit: limit) }
     sendContinue()
     intake.beginCollecting(limit: limit)
@@ -214,6 +222,7 @@ extension Delivery {
 
   /// The next piece of a streamed body.
   func next() async throws(UpstreamFailure) -> ByteBuffer? {
+    timers.assertOnLoop()
     sendContinue()
     intake.beginStreaming()
     giveBack(lentBytes)
@@ -272,6 +281,7 @@ extension Delivery {
   /// Takes memory for `count` bytes that the request holds beside its body, until `giveBackHeld` or its run's end;
   /// false if there is none.
   func hold(_ count: Int) -> Bool {
+    timers.assertOnLoop()
     guard memory.take(count, beside: heldBytes) else { return false }
     heldBytes += count
     heldBesides += count
@@ -318,6 +328,7 @@ extension Delivery {
 
   /// Writes a whole response.
   func respond(with response: ClientResponse) {
+    timers.assertOnLoop()
     guard progress.respond() else { return }
     allowance.release()
     var response = response
@@ -328,6 +339,7 @@ extension Delivery {
 
   /// Writes a response's head, and maybe the first of its body.
   func begin(_ head: ClientResponseHead, with piece: ByteBuffer) {
+    timers.assertOnLoop()
     progress.begin()
     // A claimed request's response that is not kept goes out even without memory, because no retry can get it.
     if allowance.isReserved { channel?.admit() }
@@ -338,6 +350,7 @@ extension Delivery {
 
   /// Writes a response of 101. From then on `next` returns the client's bytes and `write` takes the backend's.
   func switchProtocols(_ head: MessageHead) {
+    timers.assertOnLoop()
     progress.becomeTunnel()
     intake.becomeTunnel()
     logEntry.status = head.status
@@ -346,6 +359,7 @@ extension Delivery {
 
   /// Writes a piece of the response and returns once the client takes more, or is gone.
   func write(_ piece: ByteBuffer) async {
+    timers.assertOnLoop()
     guard progress.isBegun else { return }
     logEntry.responseBytes += channel?.write(piece) ?? 0
     while let channel, !channel.isWritable { _ = await writability.wait() }
@@ -353,6 +367,7 @@ extension Delivery {
 
   /// Ends a response that was begun.
   func end(with piece: ByteBuffer = ByteBuffer(), trailers: ByteBuffer = ByteBuffer()) {
+    timers.assertOnLoop()
     guard progress.end() else { return }
     allowance.release()
     logEntry.responseBytes += channel?.end(with: piece, trailers: trailers) ?? 0
@@ -361,6 +376,7 @@ extension Delivery {
 
   /// Cuts the client's connection: the response that was begun cannot be completed.
   func abort() {
+    timers.assertOnLoop()
     progress.cut()
     channel?.abort()
     channel = nil
@@ -371,6 +387,7 @@ extension Delivery: ResponseMemory {
   var mayReadAhead: Bool { memory.mayReadAhead }
 
   func waitingChanged(by bytes: Int) {
+    timers.assertOnLoop()
     if bytes > 0 { memory.force(bytes) } else { memory.give(-bytes) }
   }
 }
@@ -378,6 +395,7 @@ extension Delivery: ResponseMemory {
 extension Delivery: InterimReceiver {
   /// Passes on hints that precede the response. HTTP/1.0 knows none.
   func received(interim head: MessageHead) {
+    timers.assertOnLoop()
     guard request.head.minorVersion == 1, progress.takeHint(isWritable: channel?.isWritable == true) else {
       return
     }

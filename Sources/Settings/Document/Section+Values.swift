@@ -17,6 +17,13 @@ extension Section {
     if let parsed { target = parsed }
   }
 
+  /// Reads a limit, of which 0 means that there is none.
+  func limit(_ name: String, into target: inout Int?, atMost max: Int) {
+    var number = target ?? 0
+    integer(name, into: &number, in: 0...max)
+    target = number == 0 ? nil : number
+  }
+
   func duration(
     _ name: String, into target: inout Milliseconds, atLeast min: Milliseconds = 0,
     atMost max: Milliseconds = TimeSpan.max

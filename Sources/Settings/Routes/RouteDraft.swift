@@ -33,7 +33,7 @@ struct RouteDraft {
     readRetention(section)
     section.section("outcomes") { patterns.read($0) }
     section.choice("on_unknown", into: &policy.onUnknown)
-    section.integer("max_attempts", into: &policy.maxAttempts, in: 0...1_000_000)
+    section.limit("max_attempts", into: &policy.maxAttempts, atMost: 1_000_000)
     section.choice("on_store_failure", into: &policy.onStoreFailure)
     section.size("max_request_body", into: &policy.maxRequestBody, in: 0...1 << 40)
     section.size("max_response_body", into: &policy.maxResponseBody, in: 0...1 << 40)

@@ -29,7 +29,7 @@ extension RoutePolicy {
       "outcomes": outcomes.shown,
       "on_unknown": .word(onUnknown),
       "reconcile": reconcile?.shown,
-      "max_attempts": .number(maxAttempts),
+      "max_attempts": .number(maxAttempts ?? 0),
       "retries": retries?.shown ?? .text("off"),
       "on_store_failure": .word(onStoreFailure),
       "max_request_body": .size(maxRequestBody),

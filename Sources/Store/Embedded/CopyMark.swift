@@ -5,9 +5,9 @@ import Platform
 
 /// The mark of a copy, by which its first start notices that keys may be missing which came after it was made.
 ///
-/// It is a fact of the file. The first start takes it away, and begins the next generation, in which the attempt
-/// numbers of new claims begin higher than any before: they fence off owners whose records the copy lacks. A copy that
-/// was made by other means has no mark.
+/// It is a fact of the file. The first start takes it away, and begins the next generation, in which the attempt numbers
+/// of new claims begin higher than any before: they fence off owners whose records the copy lacks. A copy that was made
+/// by other means has no mark.
 enum CopyMark {
   private static let time = "copied_at"
   private static let generation = "generation"

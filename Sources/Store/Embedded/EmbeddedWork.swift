@@ -85,17 +85,21 @@ final class EmbeddedWork {
       writer.waiters.wake(effect.ended)
       return part.count
     } catch {
-      if case .rolledBack(let error) = error, error.isCorrupt { isIndexSuspect = true }
-      if group.count > 1, error.isOfOneCommand {
-        // One damaged page must not fail the other commands of the group, so each is run by itself.
-        for request in group { _ = runPart(of: [request]) }
-        return group.count
-      }
-      logger.debug("store: a group of commands failed", metadata: ["error": "\(error)"])
-      noteHindrance(error)
-      for request in group { request.fail(error.storeError) }
+      failed(group, error)
       return group.count
     }
+  }
+
+  /// Fails the commands of a group, or runs each by itself: one damaged page must not fail the others.
+  private func failed(_ group: ArraySlice<any EmbeddedRequest>, _ error: TransactionError) {
+    if case .rolledBack(let error) = error, error.isCorrupt { isIndexSuspect = true }
+    if group.count > 1, error.isOfOneCommand {
+      for request in group { _ = runPart(of: [request]) }
+      return
+    }
+    logger.debug("store: a group of commands failed", metadata: ["error": "\(error)"])
+    noteHindrance(error)
+    for request in group { request.fail(error.storeError) }
   }
 
   /// Runs the first commands of the group in one transaction. Returns their number, the records that they ended, and

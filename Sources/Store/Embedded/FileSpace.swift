@@ -16,10 +16,10 @@ struct FileSpace: Equatable {
   /// The free space of a file system that counts as room for records again, in bytes.
   static let minFree = 1 << 20
 
-  /// The space that is free in the file system of a file, in bytes; 0 if that is not known.
-  static func free(at path: String) -> Int {
+  /// The space that is free in the file system of a file, in bytes; `nil` if that is not known.
+  static func free(at path: String) -> Int? {
     var status = statvfs()
-    guard statvfs(path, &status) == 0 else { return 0 }
+    guard statvfs(path, &status) == 0 else { return nil }
     return Int(clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).0)
   }
 

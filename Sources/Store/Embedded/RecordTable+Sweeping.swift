@@ -6,8 +6,8 @@ extension RecordTable {
   /// - Parameters:
   ///   - now: The time by which records expire.
   ///   - limit: The maximum number of entries.
-  ///   - mayContinue: Called after each entry; the sweep ends when it returns false. Sizes of entries differ by a
-  ///     factor of ten thousand, so only a limit on time can bound the time for which callers wait.
+  ///   - mayContinue: Called after each entry; the sweep ends when it returns false. Sizes of entries differ by a factor of
+  ///     ten thousand, so only a limit on time can bound the time for which callers wait.
   func sweep(
     now: StoreInstant, limit: Int, while mayContinue: () -> Bool
   ) throws(SQLError) -> Int {

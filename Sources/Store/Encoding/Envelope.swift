@@ -43,8 +43,8 @@ struct Envelope {
   let coding: Coding
   /// The content's length before it was compressed, in bytes; `nil` if it was not.
   let plainLength: UInt32?
-  /// The name of the secret that sealed the content; 0 if it is not sealed.
-  let secretName: UInt32
+  /// The name of the secret that sealed the content; `nil` if it is not sealed.
+  let secretName: UInt32?
   /// The content if it is not sealed; else what `open` opens.
   let payload: ByteBuffer
 
@@ -59,7 +59,7 @@ struct Envelope {
       plainLength = bytes.readInteger()
       if plainLength == nil { throw .otherFormat }
     }
-    var secretName: UInt32 = 0
+    var secretName: UInt32?
     if coding.contains(.sealed) {
       guard let name = bytes.readInteger(as: UInt32.self),
         bytes.readableBytes >= Self.nonceLength + Self.tagLength

@@ -8,18 +8,18 @@ public struct RedisFacts: NamespaceFacts {
   let store: RedisStore
 
   public func fact(_ fact: NamespaceFact) async throws(StoreError) -> String? {
-    try await run(fact, expected: "", value: "")
+    try await run(fact, expected: nil, value: nil)
   }
 
   public func replace(
     _ fact: NamespaceFact, _ expected: String?, with value: String
   ) async throws(StoreError) -> String? {
     precondition(!value.isEmpty, "RedisFacts: an empty value")
-    return try await run(fact, expected: expected ?? "", value: value)
+    return try await run(fact, expected: expected, value: value)
   }
 
   private func run(
-    _ fact: NamespaceFact, expected: String, value: String
+    _ fact: NamespaceFact, expected: String?, value: String?
   ) async throws(StoreError) -> String? {
     let nodes = store.nodes
     return try await nodes.context.run { () async throws(StoreError) in
@@ -39,13 +39,14 @@ extension RedisNodes {
   /// - Parameters:
   ///   - fact: The fact.
   ///   - key: The key of the facts.
-  ///   - expected: The value that the fact must have; empty for none.
-  ///   - value: The new value; empty to set nothing.
+  ///   - expected: The value that the fact must have; `nil` if it must have none.
+  ///   - value: The new value, which is not empty; `nil` to set nothing.
   /// - Returns: The fact's value afterwards.
   func fact(
-    _ fact: NamespaceFact, under key: String, expected: String, value: String
+    _ fact: NamespaceFact, under key: String, expected: String?, value: String?
   ) async throws(StoreError) -> String? {
-    let words = [key, fact.name, expected, value]
+    // To the script an empty word is none.
+    let words = [key, fact.name, expected ?? "", value ?? ""]
     let capacity = words.reduce(0) { $0 + $1.utf8.count + 16 }
     let reply = try await run(.fact, .key(key), capacity: capacity) { writer, _ in
       for word in words { writer.argument(word) }

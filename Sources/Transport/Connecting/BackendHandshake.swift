@@ -14,9 +14,13 @@ final class BackendHandshake: ChannelInboundHandler, @unchecked Sendable {
   init(start: @escaping (any Channel, String?) throws -> Void) { self.start = start }
 
   /// Returns a future that succeeds once the HTTP handler is in the pipeline.
-  func whenDone(on loop: any EventLoop) -> EventLoopFuture<Void> { end.wait(on: loop) }
+  func whenDone(on loop: any EventLoop) -> EventLoopFuture<Void> {
+    loop.assertInEventLoop()
+    return end.wait(on: loop)
+  }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    context.eventLoop.assertInEventLoop()
     if !end.isSet, case .handshakeCompleted(let choice)? = event as? TLSUserEvent {
       // At once, because the backend's first bytes may follow in the same read.
       let started = Result { try start(context.channel, choice) }

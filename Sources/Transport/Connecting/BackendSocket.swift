@@ -14,15 +14,15 @@ struct BackendSocket {
     case ended
   }
 
-  /// The generation of the TLS files by which the connection was made; 0 if it is not encrypted.
-  let generation: Int
+  /// The generation of the TLS files by which the connection was made; `nil` if it is not encrypted.
+  let generation: Int?
   private let descriptor: NIOBSDSocket.Handle
   private let records: TLSRecords?
 
   /// Creates the access to a channel's socket.
   ///
   /// - Parameter records: The handler that follows the connection's TLS records; `nil` if it is not encrypted.
-  init(below channel: any Channel, records: TLSRecords?, generation: Int = 0) throws {
+  init(below channel: any Channel, records: TLSRecords?, generation: Int? = nil) throws {
     let handlers = channel.pipeline.syncOperations
     guard let descriptor = try handlers.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self, { $0 })
     else { throw ChannelError.operationUnsupported }

@@ -20,9 +20,9 @@ public final class BackendTLS: Sendable {
 
   public init() {}
 
-  /// The client of the settings' files. Reads them if no other event loop has.
-  func client(of settings: UpstreamSettings.TLS, protocols: [String]) throws(TLSFault) -> ClientTLS {
-    let key = Key(files: ClientTLSFiles(settings), protocols: protocols)
+  /// The client of these files. Reads them if no other event loop has.
+  func client(of files: ClientTLSFiles, protocols: [String]) throws(TLSFault) -> ClientTLS {
+    let key = Key(files: files, protocols: protocols)
     return try clients.withLock { clients throws(TLSFault) in
       if let client = clients[key] { return client }
       let client = try ClientTLS(key.files, protocols: protocols)
@@ -47,12 +47,5 @@ public final class BackendTLS: Sendable {
         return .failed(client.files, error)
       }
     }
-  }
-}
-
-extension ClientTLSFiles {
-  fileprivate init(_ settings: UpstreamSettings.TLS) {
-    self.init(
-      ca: settings.ca, certificate: settings.certificate, key: settings.key, serverName: settings.serverName)
   }
 }

@@ -12,6 +12,7 @@ extension HTTPExchange {
 
   /// Records that the last byte of the request was passed to the kernel.
   func wasSent(on connection: any ExchangeConnection) {
+    context.loop.assertInEventLoop()
     guard isRunning(on: connection) else { return }
     sentAt = .now()
     signal.set()
@@ -55,6 +56,7 @@ extension HTTPExchange {
   }
 
   public func tunnel(_ bytes: any RequestBodyStream) {
+    context.loop.assertInEventLoop()
     guard case .running(let running) = stage, let connection = running as? HTTP1Connection else { return }
     context.task { await self.pass(bytes, on: connection) }
   }

@@ -14,6 +14,7 @@ extension HTTPExchange {
 
   /// Waits for a connection, because all are in use, for as long as a connect may take.
   func wait() {
+    context.loop.assertInEventLoop()
     let span = request.upstream.connectTimeout
     let timer = context.timers.start(milliseconds: span.count) {
       self.fail("no connection was free within \(span.count) ms")
@@ -22,11 +23,13 @@ extension HTTPExchange {
   }
 
   func connect() {
+    context.loop.assertInEventLoop()
     leaveStage()
     stage = .connecting
   }
 
   func connectFailed(_ reason: String) {
+    context.loop.assertInEventLoop()
     guard isConnecting else { return }
     stage = .ended
     var random = SystemRandomNumberGenerator()
@@ -44,6 +47,7 @@ extension HTTPExchange {
 
   /// Sends the request, unless its permit refuses.
   func run(on connection: any ExchangeConnection) {
+    context.loop.assertInEventLoop()
     leaveStage()
     guard gate.open(now: .now) else {
       connection.release()
@@ -56,6 +60,7 @@ extension HTTPExchange {
 
   /// Handles the end of the connection before the response was complete.
   func connectionEnded(_ reason: String) {
+    context.loop.assertInEventLoop()
     guard case .running(let connection) = stage else { return }
     stage = .ended
     // A kept connection that the backend was just closing.
@@ -65,6 +70,7 @@ extension HTTPExchange {
 
   /// Handles the backend's statement that it did not process the request (RFC 9113, section 8.7).
   func wasRefused(_ reason: String) {
+    context.loop.assertInEventLoop()
     guard case .running = stage else { return }
     stage = .ended
     if !repeats() { fail(.notSent(reason)) }
@@ -91,6 +97,7 @@ extension HTTPExchange {
   }
 
   func leaveStage() {
+    context.loop.assertInEventLoop()
     let left = stage
     stage = .ended
     switch left {

@@ -12,6 +12,7 @@ extension HTTPExchange {
   }
 
   public func head(within span: Milliseconds?) async throws(UpstreamFailure) -> UpstreamHead {
+    context.loop.assertInEventLoop()
     let called = calledAt
     calledAt = nil
     try await wait(for: .head, within: span, since: called)
@@ -24,6 +25,7 @@ extension HTTPExchange {
   }
 
   public func whenReady(within span: Milliseconds, _ act: @escaping @Sendable () -> Void) {
+    context.loop.assertInEventLoop()
     if calledAt == nil { calledAt = .now() }
     signal.whenSet(milliseconds: span.count) { [self] ending in
       // The signal is also set when the request's last byte was sent, from which the time limit counts. A limit of the
@@ -35,6 +37,7 @@ extension HTTPExchange {
 
   public func collect(upTo limit: Int, within span: Milliseconds?) async throws(UpstreamFailure) -> Collected
   {
+    context.loop.assertInEventLoop()
     covered = limit
     pauseAt = max(Self.collectedAhead, min(limit, .max - 1) + 1)
     updateReading()
@@ -44,6 +47,7 @@ extension HTTPExchange {
   }
 
   public func read(within span: Milliseconds?) async throws(UpstreamFailure) -> ByteBuffer? {
+    context.loop.assertInEventLoop()
     covered = 0
     try await wait(for: .piece, within: span)
     guard body.readableBytes > 0 else { return nil }
@@ -53,6 +57,7 @@ extension HTTPExchange {
   }
 
   public func takeReady() -> (bytes: ByteBuffer, isEnd: Bool) {
+    context.loop.assertInEventLoop()
     covered = 0
     let piece = takeBody()
     updateReading()

@@ -79,6 +79,7 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   }
 
   public func close() {
+    context.loop.assertInEventLoop()
     if failure == nil, !isWhole { failure = gate.failure("the exchange was closed") }
     body = ByteBuffer()
     if case .ended = stage { return countWaiting() }
@@ -87,6 +88,7 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   }
 
   public func limitSilence(to span: Milliseconds) {
+    context.loop.assertInEventLoop()
     silence = (span, .now())
     signal.set()
   }
@@ -141,11 +143,13 @@ extension HTTPExchange {
 
   /// Handles an interim response other than 100, which the backend sends of its own accord.
   func received(interim head: MessageHead) {
+    context.loop.assertInEventLoop()
     silence?.since = .now()
     request.interim?.received(interim: head)
   }
 
   func received(_ head: ResponseHead) {
+    context.loop.assertInEventLoop()
     self.head = head
     if case .length(let length) = head.framing, length > Self.defaultRead {
       body.reserveCapacity(min(length, Self.highWater))
@@ -154,6 +158,7 @@ extension HTTPExchange {
   }
 
   func received(_ piece: ByteBuffer) {
+    context.loop.assertInEventLoop()
     silence?.since = .now()
     if body.capacity == 0 { body = piece } else { body.writeImmutableBuffer(piece) }
     if body.readableBytes > covered || body.readableBytes >= pauseAt { updateReading() }
@@ -161,6 +166,7 @@ extension HTTPExchange {
   }
 
   func ended(trailers: ByteBuffer) {
+    context.loop.assertInEventLoop()
     self.trailers = trailers
     isWhole = true
     stage = .ended

@@ -13,16 +13,12 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// The limits of a response head. They are higher than those for clients, because a response that is refused would
-  /// leave the outcome unknown.
-  private static let limits = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
-
   /// The pool, kept alive until the connection is closed, which takes a while under TLS.
   private let pool: ConnectionPool
   private let socket: BackendSocket
   private var context: ChannelHandlerContext?
   private var writer: SocketWriter?
-  private var decoder = ResponseDecoder(limits: limits, method: .get)
+  private var decoder = ResponseDecoder(limits: .backend, method: .get)
   private var inbound = ByteBuffer()
   private var machine = BackendConnectionMachine<HTTPExchange>()
   private var isDecoding = false
@@ -96,7 +92,7 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
 
 // The pool's view of the connection.
 extension HTTP1Connection: PooledConnection {
-  var generation: Int { socket.generation }
+  var generation: Int? { socket.generation }
 
   var isOpen: Bool { !machine.isClosing && context?.channel.isActive == true }
 
@@ -186,7 +182,7 @@ extension HTTP1Connection: ExchangeConnection {
     if wasUsed {
       decoder.begin(method)
     } else {
-      decoder = ResponseDecoder(limits: Self.limits, method: method)
+      decoder = ResponseDecoder(limits: .backend, method: method)
     }
   }
 

@@ -2,6 +2,7 @@ import Idempotency
 import NIOCore
 import NIOHTTP2
 import Platform
+import Wire
 
 /// One HTTP/2 connection to a backend, whose streams are one exchange each.
 ///
@@ -54,7 +55,10 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   /// not speak HTTP/2.
   func whenReady(on loop: any EventLoop) -> EventLoopFuture<Void> { ready.wait(on: loop) }
 
-  func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+  func handlerAdded(context: ChannelHandlerContext) {
+    pool.upstream.context.loop.assertInEventLoop()
+    self.context = context
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data).payload {
@@ -116,7 +120,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
 // The pool's view of the connection.
 extension HTTP2Connection: PooledConnection {
-  var generation: Int { socket.generation }
+  var generation: Int? { socket.generation }
 
   var isOpen: Bool { context?.channel.isActive == true }
 
@@ -132,6 +136,7 @@ extension HTTP2Connection: PooledConnection {
   }
 
   func hasRoom(for exchange: HTTPExchange) -> Bool {
+    pool.upstream.context.loop.assertInEventLoop()
     if takesBody(of: exchange) { return hasRoom }
     if machine.isExhausted { leave() }
     return false
@@ -172,12 +177,14 @@ extension HTTP2Connection: PooledConnection {
   }
 
   func close() {
+    pool.upstream.context.loop.assertInEventLoop()
     machine.leave()
     context?.close(promise: nil)
   }
 
   /// Opens a stream for an exchange. NIO creates it in the loop's next turn.
   func open(_ exchange: HTTPExchange) {
+    pool.upstream.context.loop.assertInEventLoop()
     machine.open()
     if liveness.streamOpened() { tick() }
     exchange.connect()
@@ -198,6 +205,7 @@ extension HTTP2Connection: PooledConnection {
 extension HTTP2Connection {
   /// Whether a request may be sent now. If the backend has closed the connection, it takes no more streams.
   func takes(_ exchange: HTTPExchange) -> Bool {
+    pool.upstream.context.loop.assertInEventLoop()
     guard isOpen, machine.mayBegin, takesBody(of: exchange) else { return false }
     switch socket.readState {
     case .quiet: return isClear
@@ -228,6 +236,7 @@ extension HTTP2Connection {
   ///
   /// - Parameter reads: The number of reads when the stream began.
   func timedOut(since reads: Int) {
+    pool.upstream.context.loop.assertInEventLoop()
     if reads == self.reads { return leave() }
     guard isOpen, !liveness.isPinging else { return }
     liveness.willPing(reads: self.reads)
@@ -238,6 +247,7 @@ extension HTTP2Connection {
   ///
   /// - Parameter wasUsed: Whether the stream carried an exchange.
   func ended(wasUsed: Bool) {
+    pool.upstream.context.loop.assertInEventLoop()
     let action = machine.ended(wasUsed: wasUsed)
     if isResting { restsSince = .now() }
     switch action {
@@ -249,6 +259,7 @@ extension HTTP2Connection {
 
   /// Takes no more streams. The connection closes when its last one ends.
   func leave() {
+    pool.upstream.context.loop.assertInEventLoop()
     guard machine.leave() else { return }
     pool.left(self)
     if machine.isOver { close() }
@@ -283,8 +294,6 @@ extension HTTP2Connection {
 
 // The settings for backends. Their limits are higher than those for clients, because backends are trusted more.
 extension HTTP2Connection {
-  /// The maximum size of a response head, as for HTTP/1.1.
-  private static let headBytes = 256 << 10
   /// The window of a stream: the bytes that may arrive ahead of its reader.
   static let streamWindow = 256 << 10
   /// The window of the connection. It opens again as bytes arrive, not as they are read, so that a slow reader does not
@@ -298,14 +307,14 @@ extension HTTP2Connection {
     var connection = NIOHTTP2Handler.ConnectionConfiguration()
     connection.initialSettings = [
       HTTP2Setting(parameter: .enablePush, value: 0),
-      HTTP2Setting(parameter: .maxHeaderListSize, value: headBytes),
+      HTTP2Setting(parameter: .maxHeaderListSize, value: HeadLimits.backend.headBytes),
       HTTP2Setting(parameter: .initialWindowSize, value: streamWindow),
     ]
     // The response head's parser and the stream check these rules.
     connection.headerBlockValidation = .disabled
     connection.contentLengthValidation = .disabled
     // As many frames of 16 KiB as the largest head takes.
-    connection.maximumSequentialContinuationFrames = headBytes >> 14 + 1
+    connection.maximumSequentialContinuationFrames = HeadLimits.backend.headBytes >> 14 + 1
     connection.maximumSequentialEmptyDataFrames = .max
     connection.maximumConnectionGlitches = .max
     // Frames that were in flight when their streams were reset are not the backend's fault.

@@ -18,9 +18,6 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
     case over
   }
 
-  /// The limits of a response head, as for HTTP/1.1.
-  private static let limits = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
-
   let connection: HTTP2Connection
   private let exchange: HTTPExchange
   private(set) var context: ChannelHandlerContext?
@@ -127,7 +124,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
 // The frames from the backend.
 extension HTTP2Stream {
   private func begin(_ fields: [(name: String, value: String)], isEnd: Bool) throws(WireError) {
-    let head = try ResponseHead(http2: fields, isEnd: isEnd, method: method, limits: Self.limits)
+    let head = try ResponseHead(http2: fields, isEnd: isEnd, method: method, limits: .backend)
     guard !head.isInterim else {
       if head.head.status != 100 { exchange.received(interim: head.head) }
       return
@@ -151,7 +148,7 @@ extension HTTP2Stream {
   private func end(_ fields: [(name: String, value: String)], isEnd: Bool) throws(WireError) {
     guard isEnd else { throw .forbiddenTrailer }
     try length?.end()
-    finish(trailers: try HTTP2Trailers.responseLines(fields, limits: Self.limits))
+    finish(trailers: try HTTP2Trailers.responseLines(fields, limits: .backend))
   }
 
   private func finish(trailers: ByteBuffer) {

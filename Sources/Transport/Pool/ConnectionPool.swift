@@ -131,7 +131,7 @@ final class ConnectionPool: @unchecked Sendable {
   private func retireOutdated() {
     guard let current = tls?.generation, current != generation else { return }
     generation = current
-    for connection in idle where isOutdated(connection) { connection.close() }
+    closeIdle(where: isOutdated)
     for connection in shared where isOutdated(connection) { connection.leave() }
   }
 
@@ -238,12 +238,19 @@ final class ConnectionPool: @unchecked Sendable {
     startNext()
   }
 
+  /// Closes idle HTTP/1.1 connections. They leave the list first: the end of one runs tasks, which may begin requests.
+  private func closeIdle(where mustClose: (HTTP1Connection) -> Bool) {
+    let closing = idle.filter(mustClose)
+    idle.removeAll(where: mustClose)
+    for connection in closing { connection.close() }
+  }
+
   /// Retires the pool, which closes its unused connections, or takes it into use again.
   func setRetired(_ isRetired: Bool) {
     self.isRetired = isRetired
     guard isRetired else { return }
-    for connection in idle { connection.close() }
-    for connection in shared where connection.isResting { connection.close() }
+    closeIdle(where: { _ in true })
+    for connection in shared where connection.isResting { connection.leave() }
   }
 
   func shutdown() {

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// The connection of one exchange: an HTTP/1.1 connection, or an HTTP/2 stream. Confined to its loop.
 protocol ExchangeConnection: AnyObject, Sendable {
@@ -34,8 +35,8 @@ protocol ExchangeConnection: AnyObject, Sendable {
 /// A connection in a pool, with either version of HTTP.
 protocol PooledConnection: AnyObject {
   var isOpen: Bool { get }
-  /// The generation of the TLS files by which the connection was made.
-  var generation: Int { get }
+  /// The generation of the TLS files by which the connection was made; `nil` if it is not encrypted.
+  var generation: Int? { get }
   /// The idle time that is left, since the last use.
   func timeLeft(_ now: NIODeadline) -> Milliseconds
   func close()
@@ -43,4 +44,10 @@ protocol PooledConnection: AnyObject {
 
 extension PooledConnection {
   func hasAged(_ now: NIODeadline) -> Bool { timeLeft(now) <= 0 }
+}
+
+extension HeadLimits {
+  /// The limits of a backend's response head. They are higher than those for clients, because a response that is refused
+  /// would leave the outcome unknown.
+  static let backend = HeadLimits(headBytes: 256 << 10, maxFields: 1000)
 }

@@ -38,10 +38,7 @@ enum TransportBenchmark {
     let context = EventLoopContext(loop: group.next())
     var settings = UpstreamSettings(name: "backend", address: .tcp(host: "127.0.0.1", port: port))
     if arguments.count > 5 {
-      var tls = UpstreamSettings.TLS()
-      tls.ca = arguments[5]
-      tls.serverName = "localhost"
-      settings.tls = tls
+      settings.tls = ClientTLSFiles(ca: arguments[5], serverName: "localhost")
     }
     let upstream = HTTPUpstream(context: context, loops: 1, logger: Logger(label: "benchmark"))
     try await measure(upstream, context, method, settings, seconds, connections)

@@ -73,7 +73,7 @@ struct CallerTests {
     if let coding { request.fields.append(("Content-Encoding", coding)) }
     let policy = CallerPolicy(parts: parts, anonymous: anonymous)
     return try policy.caller(
-      head: request.head, peer: CallerPeer(address: ""), query: request.queryBuffer,
+      head: request.head, peer: CallerPeer(address: nil), query: request.queryBuffer,
       body: ByteBuffer(bytes: request.body))
   }
 
@@ -126,7 +126,7 @@ struct CallerTests {
   @Test func `before the body comes, all other parts are looked at`() throws {
     let policy = CallerPolicy(parts: [.json("/a"), .query("q")])
     let head = Request("application/json", "").head
-    let peer = CallerPeer(address: "")
+    let peer = CallerPeer(address: nil)
     #expect(try policy.callerBeforeBody(head: head, peer: peer, query: ByteBuffer(string: "q=1")) == nil)
     #expect(throws: Problem.callerUnknown(.missing(.query("q")))) {
       try policy.callerBeforeBody(head: head, peer: peer, query: nil)
@@ -140,7 +140,7 @@ struct CallerTests {
     let policy = CallerPolicy(parts: [])
     #expect(policy.isShared)
     let one = try policy.caller(head: Request(("A", "x")).head, peer: CallerPeer(address: "192.0.2.1"))
-    #expect(try policy.caller(head: Request().head, peer: CallerPeer(address: "")) == one)
+    #expect(try policy.caller(head: Request().head, peer: CallerPeer(address: nil)) == one)
     #expect(try policy.caller(values: [:]) == one)
     #expect(try caller([.header("a")], [], anonymous: .allow) != one)
   }
@@ -148,7 +148,7 @@ struct CallerTests {
   @Test func `names of parts differ by their case, but for those of header fields`() throws {
     let policy = CallerPolicy(parts: [.query("userId"), .query("userid"), .header("x-user")])
     let request = try CallerPolicy(parts: policy.parts).caller(
-      head: Request(("X-User", "c")).head, peer: CallerPeer(address: ""),
+      head: Request(("X-User", "c")).head, peer: CallerPeer(address: nil),
       query: ByteBuffer(string: "userId=a&userid=b"))
     let values = ["query:userId": "a", "query:userid": "b", "Header:X-User": "c"]
     #expect(try policy.caller(values: values) == request)
@@ -157,7 +157,7 @@ struct CallerTests {
     }
     let member = CallerPolicy(parts: [.json("/accountId")])
     let named = try member.caller(
-      head: Request().head, peer: CallerPeer(address: ""), body: ByteBuffer(string: #"{"accountId":"a"}"#))
+      head: Request().head, peer: CallerPeer(address: nil), body: ByteBuffer(string: #"{"accountId":"a"}"#))
     #expect(try member.caller(values: ["json:/accountId": "a"]) == named)
   }
 
@@ -241,7 +241,7 @@ struct CallerTests {
     var request = Request()
     request.fields = [("Authorization", scheme.uppercased() + " x")]
     let policy = CallerPolicy(parts: parts, schemes: ["other", scheme.lowercased()])
-    _ = try policy.caller(head: request.head, peer: CallerPeer(address: ""))
+    _ = try policy.caller(head: request.head, peer: CallerPeer(address: nil))
   }
 
   @Test(arguments: [
@@ -276,7 +276,7 @@ struct CallerTests {
     let renewed = CertificateIdentity(subject: "CN=b", names: named.names)
     #expect(try caller(parts, [], certificate: named) == caller(parts, [], certificate: renewed))
     #expect(try caller(parts, [], certificate: named) != caller(parts, [], certificate: unnamed))
-    let posing = CertificateIdentity(subject: "", names: ["CN=a"])
+    let posing = CertificateIdentity(subject: nil, names: ["CN=a"])
     #expect(try caller(parts, [], certificate: unnamed) != caller(parts, [], certificate: posing))
   }
 

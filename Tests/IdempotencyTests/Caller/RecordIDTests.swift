@@ -18,7 +18,7 @@ struct RecordIDTests {
       let request = Request(("Authorization", token), ("Idempotency-Key", key))
       return RecordID.make(
         caller: try CallerPolicy(parts: [.header("authorization")]).caller(
-          head: request.head, peer: CallerPeer(address: "")),
+          head: request.head, peer: CallerPeer(address: nil)),
         upstream: upstream, host: try RequestHost(ByteBuffer(string: host)),
         method: ByteBuffer(string: method),
         place: route.map { .route($0) } ?? .path(ByteBuffer(string: path)),

@@ -53,7 +53,7 @@ struct TokenRulesTests {
   private func caller(
     _ payload: String, _ part: CallerPart, anonymous: CallerPolicy.Anonymous = .refuse
   ) throws -> Caller {
-    var peer = CallerPeer(address: "")
+    var peer = CallerPeer(address: nil)
     peer.token = .verified(try read(payload).get())
     return try CallerPolicy(parts: [part], anonymous: anonymous).caller(head: Request().head, peer: peer)
   }
@@ -84,7 +84,7 @@ struct TokenRulesTests {
     }
     let policy = CallerPolicy(parts: [part], anonymous: anonymous)
     for fault in TokenFault.allCases {
-      var peer = CallerPeer(address: "")
+      var peer = CallerPeer(address: nil)
       peer.token = .refused(fault)
       #expect(throws: Problem.callerUnknown(.token(fault))) {
         try policy.caller(head: Request().head, peer: peer)

@@ -23,7 +23,7 @@ struct OutcomeInquiryTests {
     request.fields = fields
     return try OutcomeInquiry(
       head: request.head, query: ByteBuffer(string: query), host: try? RequestHost(ByteBuffer(string: host)),
-      peer: CallerPeer(address: ""), routes: routes, under: nil)
+      peer: CallerPeer(address: nil), routes: routes, under: nil)
   }
 
   /// The id of the record that the request itself has.
@@ -127,7 +127,7 @@ struct OutcomeInquiryTests {
     let wanted = try inquiry(Self.order + "&response=true")
     #expect(wanted.action(on: .completed(Self.kept), mayWait: true) == .replay(Self.kept))
     for standing in [
-      Standing.absent, .unknown(age: 0, attempt: 1), .completed(Self.statusOnly),
+      Standing.absent, .unknown(age: 0, attempt: 1), .completed(Self.notKept),
       .inFlight(leaseLeft: 1, attempt: 1),
     ] {
       #expect(wanted.action(on: standing, mayWait: true) == .report(status: 404))

@@ -21,6 +21,8 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
   var onComplete: (Claim, Completion) -> Result<CompletionReply, StoreError> = { _, _ in
     .success(CompletionReply(outcome: .done, record: nil))
   }
+  /// The error of marks; `nil` if the store takes them.
+  var markFailure: StoreError?
   /// Called when a record is watched; the error is that of the watch.
   var onWatch: () -> StoreError? = { nil }
   private(set) var claims: [ClaimRequest] = []
@@ -56,6 +58,7 @@ final class ScriptedStore: RecordStore, @unchecked Sendable {
 
   func markUnknown(_ claim: Claim, because cause: LossCause?) async throws(StoreError) -> OwnerOutcome {
     markCount += 1
+    if let markFailure { throw markFailure }
     guard holdsMarks else { return .done }
     return try await withUnsafeContinuation { marks.append($0) }.get()
   }

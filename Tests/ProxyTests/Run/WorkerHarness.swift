@@ -39,12 +39,13 @@ final class WorkerHarness {
 
   /// A request with a body of JSON, which no runner has taken yet.
   func delivery(
-    of body: String, method: String = "POST", target: String = "/v1/orders",
+    of body: String, method: String = "POST", target: String = "/v1/orders", key: String? = nil,
     to client: ScriptedClient = ScriptedClient()
   ) throws -> Delivery {
     var head = try MessageHead(method: method, target: target)
     try head.append(name: "Host", value: "orders.example")
     try head.append(name: "Content-Type", value: "application/json")
+    if let key { try head.append(name: "Idempotency-Key", value: key) }
     let delivery = Delivery(
       request: RequestHead(
         head: head, framing: .length(body.utf8.count), keepAlive: true, expectsContinue: false),
@@ -57,10 +58,10 @@ final class WorkerHarness {
 
   /// Delivers a request, and runs all that follows from it.
   func deliver(
-    _ body: String, method: String = "POST", target: String = "/v1/orders"
+    _ body: String, method: String = "POST", target: String = "/v1/orders", key: String? = nil
   ) throws -> ScriptedClient {
     let client = ScriptedClient()
-    try delivery(of: body, method: method, target: target, to: client).start(on: worker.downstream)
+    try delivery(of: body, method: method, target: target, key: key, to: client).start(on: worker.downstream)
     run()
     return client
   }

@@ -18,9 +18,14 @@ final class RedisAlarm: Sendable {
 
   private let logger: Logger
   private let state = Mutex(State())
-  /// The time when the leases were last renewed for such an event, in nanoseconds of the boot-time clock; 0 before
-  /// that.
-  private let changedAt = Atomic<Int64>(0)
+  /// The nanoseconds of `changedAt`; 0 for none. Atomic, since every claim reads it.
+  private let changedAtNanoseconds = Atomic<Int64>(0)
+
+  /// The time when the leases were last renewed for such an event; `nil` before that.
+  private var changedAt: BootInstant? {
+    let nanoseconds = changedAtNanoseconds.load(ordering: .relaxed)
+    return nanoseconds == 0 ? nil : BootInstant(nanoseconds: nanoseconds)
+  }
 
   init(logger: Logger) { self.logger = logger }
 
@@ -31,7 +36,7 @@ final class RedisAlarm: Sendable {
 
   /// Makes all owners of this process renew their leases.
   func renewLeases() {
-    changedAt.store(BootInstant.now.nanoseconds, ordering: .relaxed)
+    changedAtNanoseconds.store(BootInstant.now.nanoseconds, ordering: .relaxed)
     for observer in state.withLock({ $0.observers }) { observer() }
   }
 
@@ -41,7 +46,7 @@ final class RedisAlarm: Sendable {
   {
     guard let promotion = state.withLock({ $0.lineage.met(history, at: now) }) else { return nil }
     if promotion.isNew {
-      changedAt.store(promotion.at.nanoseconds, ordering: .relaxed)
+      changedAtNanoseconds.store(promotion.at.nanoseconds, ordering: .relaxed)
       logger.warning(
         "another Redis has taken over, which may lack the newest records: all running requests renew their claims",
         metadata: ["server": "\(server)"])
@@ -57,8 +62,8 @@ final class RedisAlarm: Sendable {
   ///
   /// - Parameter span: The lease or `settle`, whichever is longer.
   func mayTakeOver(after span: Milliseconds) -> Bool {
-    let changedAt = changedAt.load(ordering: .relaxed)
-    return changedAt == 0 || BootInstant.now >= BootInstant(nanoseconds: changedAt) + span
+    guard let changedAt else { return true }
+    return BootInstant.now >= changedAt + span
   }
 
   /// Logs that Redis' clock was set.

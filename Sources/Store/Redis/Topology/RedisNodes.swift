@@ -82,6 +82,7 @@ final class RedisNodes: @unchecked Sendable {
   }
 
   func start() {
+    context.loop.assertInEventLoop()
     guard !isClosed else { return }
     single?.start()
     guard case .cluster(let seeds) = settings.topology else { return }
@@ -90,6 +91,7 @@ final class RedisNodes: @unchecked Sendable {
   }
 
   func close() {
+    context.loop.assertInEventLoop()
     isClosed = true
     trouble?.cancel()
     single?.close()
@@ -100,6 +102,7 @@ final class RedisNodes: @unchecked Sendable {
 
   /// Allows claims, or refuses them for the given reason.
   func admit(unless reason: String?) {
+    context.loop.assertInEventLoop()
     admission = (true, reason)
     for pipeline in all { pipeline.admit(unless: reason) }
   }
@@ -109,6 +112,7 @@ final class RedisNodes: @unchecked Sendable {
 
   /// The connection to a node of a cluster, which is established if there is none.
   func pipeline(at address: ServerAddress) -> RedisPipeline {
+    context.loop.assertInEventLoop()
     if let known = pipelines[address] { return known }
     let made = Self.pipeline(context, settings, at: address, counters, isOnly: false, logger, subscriber)
     pipelines[address] = made
@@ -124,6 +128,7 @@ final class RedisNodes: @unchecked Sendable {
   /// Reads the settings of the running servers, and calls `onFindings` with the findings together, or with `nil` if no
   /// server has replied.
   func inspect(_ onFindings: @escaping (RedisInspection?) -> Void) {
+    context.loop.assertInEventLoop()
     let nodes = (single.map { [$0] } ?? masters).filter(\.link.isUp)
     guard !nodes.isEmpty else { return onFindings(nil) }
     var (left, all): (Int, RedisInspection?) = (nodes.count, nil)
@@ -162,6 +167,7 @@ final class RedisNodes: @unchecked Sendable {
 
   /// Takes the findings about the servers together.
   func judge(doubts: [String]) {
+    context.loop.assertInEventLoop()
     let (loss, obstacle) = (subscriber.epoch.loss, subscriber.warnings.obstacle)
     for pipeline in all where pipeline.link.isUp {
       pipeline.judge(doubts: doubts, loss: loss, obstacle: obstacle)
@@ -170,6 +176,7 @@ final class RedisNodes: @unchecked Sendable {
 
   /// Wakes the calls that wait for a connection or for the slot map.
   func changed() {
+    context.loop.assertInEventLoop()
     let waiters = changeWaiters
     changeWaiters = []
     for waiter in waiters { waiter.set() }
@@ -177,6 +184,7 @@ final class RedisNodes: @unchecked Sendable {
 
   /// Waits for a change until then.
   func change(by deadline: BootInstant) async {
+    context.loop.assertInEventLoop()
     let left = deadline - BootInstant.now
     guard left > 0 else { return }
     let signal = Signal(timers: context.timers)

@@ -30,7 +30,8 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   private var topics: [String: RedisTopic] = [:]
   private var expected = CircularBuffer<Expected>()
   private var isBeatDue = false
-  private var beatAt = BootInstant(nanoseconds: 0)
+  /// The time of the last beat; `nil` before the first.
+  private var beatAt: BootInstant?
   private var replyDeadline = LateReplyDeadline()
   private var heartbeat: RepeatedTask?
   private var observers: [@Sendable (Event) -> Void] = []
@@ -140,6 +141,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   public var failovers: Int { link.counters.failovers + (sentinel?.failovers ?? 0) }
 
   private func start() {
+    context.loop.assertInEventLoop()
     link.start()
     heartbeat = context.loop.scheduleRepeatedTask(initialDelay: Self.beatInterval, delay: Self.beatInterval) {
       _ in self.beat()
@@ -151,9 +153,10 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   }
 
   private func beat() {
+    context.loop.assertInEventLoop()
     guard link.isUp else { return }
     let now = BootInstant.now
-    let due = beatAt + Milliseconds(Self.beatInterval.nanoseconds / 1_000_000)
+    let due = beatAt.map { $0 + Milliseconds(Self.beatInterval.nanoseconds / 1_000_000) } ?? now
     beatAt = now
     if isBeatDue {
       if case .readUntil = replyDeadline.verdict(due: due, now: now, hasUnread: link.hasUnread) { return }
@@ -162,6 +165,9 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     isBeatDue = true
     send(["PING"], .beat)
   }
+
+  /// Stops a debug build that calls from another thread.
+  func assertOnLoop() { context.loop.assertInEventLoop() }
 
   private func send(_ command: [String], _ expectation: Expected) {
     expected.append(expectation)
@@ -193,6 +199,7 @@ extension RedisSubscriber {
   }
 
   private func enter(_ watch: RedisWatch) {
+    context.loop.assertInEventLoop()
     if link.isOutageLong { return watch.begin(.failed(link.outage?.reason ?? "Redis is not connected")) }
     let channel = keys.channel(watch.id)
     let topic: RedisTopic
@@ -228,6 +235,7 @@ extension RedisSubscriber {
 
 extension RedisSubscriber {
   func linkIsUp(_ result: RedisHandshakeResult) -> String? {
+    context.loop.assertInEventLoop()
     take(publishRefusal: result.publishRefusal)
     send(["SUBSCRIBE", keys.invalidations], .invalidations)
     for (channel, topic) in topics { send(["SUBSCRIBE", channel], .topic(topic)) }
@@ -235,6 +243,7 @@ extension RedisSubscriber {
   }
 
   func linkReceived(_ reply: borrowing HiredisReply) {
+    context.loop.assertInEventLoop()
     let value = reply.value
     if case .array(let members) = value, members.count == 3, members[0] == .text("message"),
       let channel = members[1].text, let payload = members[2].text
@@ -296,6 +305,7 @@ extension RedisSubscriber {
   func linkWrote() {}
 
   func linkIsDown(_ reason: String) {
+    context.loop.assertInEventLoop()
     expected.removeAll()
     isBeatDue = false
     if !nodes.isEmpty {
@@ -321,6 +331,7 @@ extension RedisSubscriber {
   }
 
   private func take(_ inspection: RedisInspection) {
+    context.loop.assertInEventLoop()
     for (key, epoch) in inspection.epochs { found(epoch, under: key) }
     take(publishRefusal: inspection.publishRefusal)
     if doubts.isEmpty != inspection.doubts.isEmpty, inspection.doubts.isEmpty {

@@ -21,6 +21,7 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
   }
 
   public func changed(within span: Milliseconds) async {
+    context.loop.assertInEventLoop()
     _ = await signal.wait(milliseconds: span.count)
   }
 
@@ -31,6 +32,7 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
 
   /// Wakes the task, because the subscription is confirmed or has failed. Called on the subscriber's loop.
   func begin(_ beginning: Beginning) {
+    subscriber.assertOnLoop()
     onOwnLoop {
       self.beginning = beginning
       self.signal.set()

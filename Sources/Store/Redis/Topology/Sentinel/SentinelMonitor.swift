@@ -84,6 +84,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   }
 
   private func start() {
+    context.loop.assertInEventLoop()
     link.start()
     news.link.start()
     beat = context.loop.scheduleRepeatedTask(initialDelay: Self.interval, delay: Self.interval) { _ in
@@ -92,6 +93,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
   }
 
   private func perform(_ action: SentinelDiscovery.Action) {
+    context.loop.assertInEventLoop()
     switch action {
     case .wait: break
     case .query: query()
@@ -114,6 +116,7 @@ final class SentinelMonitor: RedisLinkUser, @unchecked Sendable {
 
   /// Asks the present Sentinel, or connects to it.
   private func query() {
+    context.loop.assertInEventLoop()
     guard link.address == machine.sentinel else {
       isLeaving = true
       link.move(to: machine.sentinel)

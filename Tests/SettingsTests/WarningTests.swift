@@ -1,0 +1,201 @@
+import Idempotency
+import Settings
+import TestSupport
+import Testing
+
+struct WarningTests {
+  @Test func `a caller whose only part is issued anew between retries is warned of`() throws {
+    func file(_ parts: String, defaults: String = "") -> String {
+      upstream + defaults
+        + "routes: [{name: r, match: {path: /r}, caller: {parts: [\(parts)]}}, {name: s, match: {path: /s}}]\n"
+    }
+    let other = "defaults: {caller: {parts: [address]}}\n"
+    for part in [
+      "\"header:Authorization\"", "\"header:Cookie\"", "\"cookie:JSESSIONID\"", "\"cookie:sid\"",
+      "\"query:access_token\"",
+    ] {
+      let warnings = try warnings(file(part, defaults: other)).filter { $0.contains("caller") }
+      #expect(warnings.count == 1)
+      #expect(
+        warnings.allSatisfy { $0.contains("routes[0].caller: its only part is") && $0.contains("jwt:sub") })
+    }
+    for parts in [
+      "address", "\"query:account\"", "\"json:/token\"", "\"cookie:device\"",
+      "\"header:Authorization\", \"header:X-Account\"",
+    ] {
+      #expect(try warnings(file(parts, defaults: other)).filter { $0.contains("caller") }.isEmpty)
+    }
+    let shared = "defaults: {caller: {parts: [\"header:Authorization\"]}}\n"
+    let all = upstream + shared + "routes: [{name: r, match: {path: /r}}, {name: s, match: {path: /s}}]\n"
+    #expect(try warnings(all).map { $0.contains("defaults.caller: its only part is") } == [true])
+  }
+
+  @Test func `a caller that is the key itself is warned of`() throws {
+    let key = "key: {from: [\"header:X-Key\", \"query:key\"]}"
+    let warning = "routes[0].caller: its only part is header:x-key, which carries the key"
+    func file(_ parts: String) -> String {
+      upstream + "routes: [{name: r, caller: {parts: [\(parts)]}, \(key)}]\n"
+    }
+    #expect(try warnings(file("\"header:X-Key\"")).map { $0.contains(warning) } == [true])
+    #expect(try warnings(file("\"header:X-Key\", \"header:X-Account\"")).isEmpty)
+  }
+
+  @Test func `a caller by certificate without a listener that asks for one is warned of`() async throws {
+    for part in ["client_certificate", "\"client_certificate:san\", \"header:X-Account\""] {
+      let text = upstream + "routes: [{name: r, caller: {parts: [\(part)]}}]\n"
+      #expect(
+        try warnings(text) == [
+          "semel.yaml:2:28: routes[0].caller: names the client's certificate, but no listener has a client_ca that "
+            + "asks for one: every request is refused, or anonymous"
+        ])
+      #expect(try warnings(text.replacing("{name: r", with: "{idempotency: off, name: r")).isEmpty)
+    }
+    let certificates = try await Certificates()
+    let server = try await certificates.server()
+    let listen = """
+      listen:
+        - address: "127.0.0.1:0"
+          tls: {certificate: "\(server.certificate)", key: "\(server.key)", client_ca: "\(certificates.authority)"}
+
+      """
+    #expect(
+      try warnings(listen + upstream + "routes: [{name: r, caller: {parts: [client_certificate]}}]\n").isEmpty
+    )
+  }
+
+  @Test func `authorities whose callers would be one are refused`() async throws {
+    let certificates = try await Certificates()
+    let server = try await certificates.server()
+    let other = try await Certificates()
+    func found(_ names: [String?], caller: String = "client_certificate", sharing: Bool = false) -> [String] {
+      let listeners = names.enumerated().map { index, name in
+        let authority = index == 0 || sharing ? certificates.authority : other.authority
+        let named = name.map { ", client_ca_name: \($0)" } ?? ""
+        return "{address: \"127.0.0.1:\(index + 1)\", tls: {certificate: \"\(server.certificate)\", "
+          + "key: \"\(server.key)\", client_ca: \"\(authority)\"\(named)}}"
+      }
+      return issues(
+        upstream + "routes: [{name: r, caller: {parts: [\"\(caller)\"]}}]\n"
+          + "listen: [\(listeners.joined(separator: ", "))]\n")
+    }
+    let refused = found([nil, nil])
+    #expect(refused.count == 1)
+    #expect(refused.first?.contains("listen[1].tls: has another client_ca than listen[0].tls") == true)
+    #expect(found([nil, "partners"]).isEmpty)
+    #expect(found(["own", "partners"]).isEmpty)
+    #expect(found(["all", "all"]).isEmpty)
+    #expect(found([nil, nil], sharing: true).isEmpty)
+    #expect(found([nil, nil], caller: "header:x").isEmpty)
+    #expect(found([nil, "'a b'"]).count == 1)
+    withExtendedLifetime(other) {}
+  }
+
+  @Test func `a payload without a body for the key is warned of`() throws {
+    let key = "key: {from: [payload]}"
+    let found = try warnings(route("\(key), fingerprint: {body: none}"))
+    #expect(found.map { $0.contains("routes[0].key: takes") } == [true])
+    #expect(try warnings(route(key)).isEmpty)
+    let shared = upstream + "routes: [{name: r, caller: {shared: true}, \(key)}]"
+    #expect(try warnings(shared).map { $0.contains("whose clients are one caller") } == [true])
+  }
+
+  private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }
+
+  @Test func `a body larger than the memory for its kind is warned of`() throws {
+    let limits = "limits: {body_memory: 8MiB}\n"
+    for (member, warned) in [
+      ("max_request_body: 6MiB", 0), ("max_request_body: 7MiB", 1), ("max_response_body: 2MiB", 0),
+      ("max_response_body: 3MiB", 1),
+    ] {
+      let warnings = try warnings(limits + route(member)).filter { $0.contains("limits.body_memory") }
+      #expect(warnings.count == warned)
+      #expect(warnings.allSatisfy { $0.contains("routes[0].\(member.prefix(while: { $0 != ":" }))") })
+    }
+  }
+
+  /// The warnings of a file with two routes, of which the first has these members.
+  private func takeOverWarnings(
+    _ members: String, settle: String = "30s", defaults: String = ""
+  ) throws -> [String] {
+    try warnings(
+      """
+      shutdown_grace: 1h
+      upstreams: {backend: {url: "http://h", response_timeout: 2m, settle: \(settle)}}
+      defaults: {caller: {parts: [address]}\(defaults)}
+      routes: [{name: r, match: {path: /r}\(members)}, {name: s, match: {path: /s}}]
+      """)
+  }
+
+  @Test func `a lease that lapses before a run may be over is warned of`() throws {
+    let text =
+      "with on_unknown: retry, a lease of 30s is shorter than the response_timeout of 2m: where a node ends in the "
+      + "middle of a request, the lease lapses and settle (30s) counts from then on, so that the request may run again "
+      + "1m after it began, while its first run is still under way; write lease: 2m or more, or settle: 2m or more at "
+      + "upstreams.backend"
+    #expect(
+      try takeOverWarnings(", on_unknown: retry") == ["semel.yaml:4:51: routes[0].on_unknown: \(text)"])
+    let reconcile = ", lease: 119s, on_unknown: reconcile, reconcile: {path: \"/o/{request_id}\"}"
+    let found = try takeOverWarnings(reconcile, settle: "119s")
+    #expect(found.map { $0.contains("routes[0].lease: with on_unknown: reconcile") } == [true])
+    for members in [
+      "", ", on_unknown: hold", ", on_unknown: retry, lease: 2m",
+      ", on_unknown: retry, response_timeout: 30s",
+    ] {
+      #expect(try takeOverWarnings(members).isEmpty, "\(members)")
+    }
+    #expect(try takeOverWarnings(", on_unknown: retry", settle: "2m").isEmpty)
+  }
+
+  @Test func `a lease that lapses too early is warned of once for all that inherit it`() throws {
+    let inherited = try takeOverWarnings("", defaults: ", on_unknown: retry")
+    #expect(inherited.map { $0.contains("defaults.on_unknown: with") } == [true])
+    let own = try takeOverWarnings(", lease: 1m", defaults: ", on_unknown: retry")
+    #expect(
+      own.map { $0.contains("defaults.on_unknown: with") || $0.contains("routes[0].lease: with") } == [
+        true, true,
+      ])
+    let long = try takeOverWarnings(", lease: 1m", defaults: ", on_unknown: retry, lease: 2m")
+    #expect(long.map { $0.contains("routes[0].lease: with") } == [true])
+  }
+
+  @Test func `a grace shorter than a response may take is reported`() throws {
+    let warning = "30s is shorter than the longest response_timeout, 1m: a stop may leave requests unknown"
+    #expect(
+      try warnings("upstreams: {b: {url: \"http://h\", response_timeout: 1m}}\nshutdown_grace: 30s") == [
+        "semel.yaml:2:17: shutdown_grace: \(warning)"
+      ])
+    #expect(
+      try warnings("upstreams: {b: {url: \"http://h\", response_timeout: 36s}}") == [
+        "semel.yaml:1:12: shutdown_grace: 35s is shorter than the longest response_timeout, 36s: "
+          + "a stop may leave requests unknown"
+      ])
+  }
+
+  @Test(arguments: [
+    ("127.0.0.1:8080", "127.0.0.1:8080", true), ("127.0.0.1:8080", "localhost:8080", true),
+    ("0.0.0.0:8080", "127.0.0.2:8080", true), ("[::]:8080", "[::1]:8080", true),
+    ("localhost:8080", "127.0.0.1:8080", true), ("127.0.0.1:8080", "127.0.0.1:8081", false),
+    ("127.0.0.1:8080", "10.0.0.1:8080", false), ("0.0.0.0:8080", "10.0.0.1:8080", false),
+    ("0.0.0.0:0", "127.0.0.1:8080", false), ("0.0.0.0:8080", "orders:8080", false),
+  ])
+  func `an upstream that is a listener of Semel is reported`(
+    _ listener: String, _ upstream: String, _ isReported: Bool
+  ) throws {
+    let text = "listen: [{address: \"\(listener)\"}]\nupstreams: {b: {url: \"http://\(upstream)\"}}"
+    let reported = try warnings(text).contains { $0.contains("b is a listener of this Semel, \(upstream)") }
+    #expect(reported == isReported)
+  }
+
+  @Test func `several upstreams without a route for the rest are reported`() throws {
+    let text = "upstreams: {a: {url: \"http://a\"}, b: {url: \"http://b\"}}"
+    #expect(
+      try warnings(text) == [
+        "semel.yaml:1:12: upstreams: there are several upstreams, and no route that takes every request: "
+          + "what meets no route cannot be passed through"
+      ])
+    #expect(try load(text).onlyUpstream == nil)
+    #expect(try warnings(text + "\nroutes: [{name: r, upstream: a, idempotency: off}]").isEmpty)
+    // It leaves GET and its like to others.
+    #expect(try warnings(text + "\nroutes: [{name: r, upstream: a, caller: {parts: [address]}}]").count == 1)
+  }
+}

@@ -436,14 +436,6 @@ struct AttributionTests {
       expectRefused(try await rig.order("a", path: "/brief"), 409, "key_expired", retryable: false)
       expectRefused(
         try await rig.order("a", body: "{}", path: "/brief"), 409, "payload_mismatch", retryable: false)
-
-      // The route of the record is not in the configuration any more.
-      let ids = try await rig.key(["list", "--state", "unknown", "--route", "retry", "--json"]).output
-      let record = try #require(try JSONSerialization.jsonObject(with: Data(ids.utf8)) as? [String: Any])
-      try await rig.reload { $0.firstRoutes.remove(at: 1) }
-      let shown = try await rig.key(["show", "--id", "\(record["id"] ?? "")"]).output
-      #expect(
-        shown.contains("unless its route's `on_unknown` is retry or reconcile; another payload"), "\(shown)")
     }
   }
 

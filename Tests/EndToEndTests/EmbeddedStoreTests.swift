@@ -38,7 +38,7 @@ struct EmbeddedStoreTests {
       try await rig.semel.kill()
 
       try await rig.semel.start()
-      try await rig.semel.process.line(containing: "the clock had been ahead")
+      try await rig.semel.process.line(containing: "the clock was ahead when the database was last written")
       expectReplayed(try await rig.order("yesterday"), of: first)
       expectReplayed(try await rig.order("today"), of: second)
       #expect(try await rig.semel.counter("semel_store_expiry_held") == 0)

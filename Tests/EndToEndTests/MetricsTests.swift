@@ -55,7 +55,7 @@ struct MetricsTests {
       }
       // Two dozen of them are each a histogram: the loops' lag, and the store's first command.
       #expect(try await series() <= 160)
-      #expect(try await series("route=") == 28)
+      #expect(try await series("route=") == 35)
       for path in ["/v1/orders"] + (2...6).map({ "/v\($0)/orders" }) {
         expectExecuted(try await rig.order("a", path: path))
         expectReplayed(try await rig.order("a", path: path), 201)

@@ -86,7 +86,7 @@ struct ShadowTests {
       expect(try await rig.order("k", [preference]), would: waits ? "in_flight" : "waited")
       let counts = try await json(rig)
       #expect(counts["waited"] as? Int == 1 && counts["refused"] as? [String: Int] == ["in_flight": 1])
-      #expect(counts["requests"] as? Int == 2 && counts["run_again"] as? Int == 2, "\(counts)")
+      #expect(counts["requests"] as? Int == 3 && counts["run_again"] as? Int == 2, "\(counts)")
       gate.open()
       expect(try await first, would: "executed")
       try await order(rig, "k", would: "replayed")

@@ -1,5 +1,6 @@
 """Semel's own commands, replayed at a Redis without Semel, so many at once that Redis is never idle."""
 
+import collections
 import re
 import secrets
 import time
@@ -36,15 +37,15 @@ class Watch:
         self.redis.close()
 
     def scripts(self):
-        """The commands since the beginning."""
+        """The claim, the completion and the replay of a key that was used twice since the beginning."""
         mark = secrets.token_hex(8)
         self.redis.command("ECHO", mark)
-        found = []
+        found = collections.defaultdict(list)  # by key: a load before may still have commands under way
         while mark.encode() not in (line := self.monitor.file.readline()):
             command = words(line)
             if command and command[0].upper() == b"EVALSHA" and command[KEY].endswith(b"}"):
-                found.append(command)
-        return found
+                found[command[KEY]].append(command)
+        return next(three for three in found.values() if len(three) == 3 and three[0][1] == three[2][1] != three[1][1])
 
 
 class Saturation:

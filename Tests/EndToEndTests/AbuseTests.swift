@@ -18,7 +18,7 @@ struct AbuseTests {
       try await rig.backend.arrived(1)
       expectExecuted(try await rig.order("other"))
       try await rig.semel.counter("semel_slow_readers_total", becomes: 1)
-      // What the kernel took at once is no progress that gives it another three seconds.
+      // Bytes that the kernel took at once are no progress, and give the client no further three seconds.
       #expect(3..<5.5 ~= (ContinuousClock.now - began) / .seconds(1))
       connection.inbox.withValue { $0.isCounting = true }
       // A reset may have closed it already.

@@ -420,7 +420,7 @@ struct AttributionTests {
         let line = try await next(rig, route)
         #expect(line.contains(text), "\(route): \(line)")
       }
-      // What it says of the others is what they get.
+      // The other records get the responses that it states.
       expectRefused(try await rig.order("a", path: "/reject"), 409, "in_flight", retryable: true)
       expectRefused(
         try await rig.order("a", body: "{}", path: "/reject"), 409, "payload_mismatch", retryable: false)
@@ -469,7 +469,7 @@ struct AttributionTests {
       #expect(stated.contains(#""recipe" : "1;auto;i=/sent_at""#), "\(stated)")
       let amended = try await rig.key(["resolve", "--not-applied", "--amend"] + Rig.selection("b")).output
       #expect(amended.contains(#""stated" : true"#) && amended.contains(#""released""#), "\(amended)")
-      // What runs then is the backend's outcome again.
+      // The next run has the outcome of the backend again.
       rig.backend.on("/v1/orders") { _ in Reply(201) }
       expectExecuted(try await rig.order("b"))
       let run = try await rig.key(["show"] + Rig.selection("b")).output

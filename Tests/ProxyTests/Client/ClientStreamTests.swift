@@ -52,7 +52,7 @@ struct ClientStreamTests {
     try harness.send(harness.request("POST", on: 1, isEnd: false), .data(1, 3))
     try harness.respond(to: 0, ByteBuffer(string: "no"))
     #expect(try harness.received().texts == ["1 status 200", "1 data 2 end", "1 reset 0"])
-    // What was under way is dropped.
+    // Frames that were under way are dropped.
     try harness.send(.data(1, 3))
     #expect(harness.channel.isActive)
     #expect(harness.deliveries.first?.logEntry.requestBytes == 3)

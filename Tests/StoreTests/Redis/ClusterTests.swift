@@ -175,7 +175,7 @@ struct ClusterTests {
         let span = BootInstant.now - start
         for claim in try await claims + [later] {
           #expect(claim.attempt == 1)
-          // What only the dead one had granted may be lost, and its owner finds that out.
+          // A claim that only the dead master had may be lost, and its owner finds that out.
           #expect(try await node.store.renew(claim) == .done)
           #expect(try await node.store.claim(Samples.again(claim)).taken == .inFlight)
         }

@@ -30,9 +30,17 @@ extension Rig {
     _ key: String, at node: SemelProcess? = nil, within span: Duration = .seconds(20),
     until isReached: (ReceivedResponse) -> Bool
   ) async throws -> ReceivedResponse {
+    try await Self.repeated(within: span, until: isReached) { try await order(key, at: node) }
+  }
+
+  /// Sends the same request again and again until its response is what the test waits for.
+  static func repeated(
+    within span: Duration = .seconds(20), until isReached: (ReceivedResponse) -> Bool,
+    _ send: () async throws -> ReceivedResponse
+  ) async throws -> ReceivedResponse {
     let deadline = ContinuousClock.now + span
     while true {
-      let response = try await order(key, at: node)
+      let response = try await send()
       if isReached(response) { return response }
       guard ContinuousClock.now < deadline else {
         throw TestFailure(

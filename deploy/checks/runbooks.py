@@ -1,4 +1,4 @@
-"""The rig of test_runbooks.py: the page's commands, Semel with Redis in a situation that was planted, and Prometheus' own
+"""The rig of test_runbooks.py: the pages' commands, Semel with Redis in a situation that was planted, and Prometheus' own
 evaluation of the alerts on its metrics."""
 
 import contextlib
@@ -19,6 +19,7 @@ import yaml
 from clients import BINARY, DEPLOY, PATIENCE, Backend
 
 PAGE = (DEPLOY / "runbooks.md").read_text()
+MANUAL = (DEPLOY / "README.md").read_text()
 ALERTS = DEPLOY / "monitoring/alerts.yaml"
 
 
@@ -31,8 +32,17 @@ def rules():
 def runbooks():
     """The page's chapters by alert, each the list of its console blocks."""
     chapters = re.split(r"^## (Semel\w+)$", PAGE, flags=re.M)
-    return {name: [Block(text) for text in re.findall(r"^```console\n(.*?)^```$", chapter, re.M | re.S)]
-            for name, chapter in zip(chapters[1::2], chapters[2::2])}
+    return {name: blocks(chapter) for name, chapter in zip(chapters[1::2], chapters[2::2])}
+
+
+def manual_blocks(heading):
+    """The console blocks of a chapter of the manual."""
+    [chapter] = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", MANUAL, re.M | re.S)
+    return blocks(chapter)
+
+
+def blocks(text):
+    return [Block(block) for block in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S)]
 
 
 class Block:
@@ -82,10 +92,12 @@ class Names:
             return next((rest for rest in rests if rest is not None), None)
         if not lines or self.shape(page[0]) != self.shape(lines[0]):
             return None
-        pairs = list(zip(self.SAME.findall(page[0]), self.SAME.findall(lines[0])))
-        if any(live.get(one, other) != other for one, other in pairs):
-            return None
-        return self.matched(page[1:], lines[1:], {**live, **dict(pairs)})
+        for one, other in zip(self.SAME.findall(page[0]), self.SAME.findall(lines[0])):
+            # Each example stands for one thing, and each thing has one example.
+            if live.get(one, other) != other or any(one != shown for shown, thing in live.items() if thing == other):
+                return None
+            live = {**live, one: other}
+        return self.matched(page[1:], lines[1:], live)
 
     def shape(self, line):
         return " ".join(re.sub(self.NODES, "N", self.FREE.sub("N", self.SAME.sub("X", line))).split())
@@ -215,9 +227,11 @@ routes:
         """A metric: a series, or all those of a family added up."""
         return sum(value for series, value in self.metrics().items() if series == name or series.split("{")[0] == name)
 
-    def order(self, key, script="plain", caller="Bearer alice", body=b'{"item":"book"}', path="/v1/orders"):
+    def order(self, key, script="plain", caller="Bearer alice", body=b'{"item":"book"}', path="/v1/orders", host=None):
         """Sends an order, and returns its status."""
         fields = {"Content-Type": "application/json", "Idempotency-Key": key, "Authorization": caller}
+        if host:
+            fields["Host"] = host
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}/{script}", body, fields)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as response:

@@ -1,5 +1,5 @@
-"""The commands of deploy/runbooks.md, run in the situations that they are for, and the alerts that lead to them. Run by
-deploy/test; SEMEL_BINARY names the binary."""
+"""The commands of deploy/runbooks.md and of a chapter of the manual, run in the situations that they are for, and the alerts
+that lead to the runbooks. Run by deploy/test; SEMEL_BINARY names the binary."""
 
 import concurrent.futures
 import contextlib
@@ -25,6 +25,7 @@ class Situation:
 
     alerts = ()  # those that its metrics set off; their chapters are run in this order
     chapters = ()  # others that are run there
+    manual = ()  # chapters of the manual that are run there
     options = {}
     otherwise = {}  # what its metrics are in other times, if it begins with the node
 
@@ -238,6 +239,16 @@ class NodesDisagree(Situation):
         super().end()
 
 
+class ChargedTwice(Situation):
+    """A client sends a key again, with the token that it has got meanwhile."""
+
+    manual = ("A customer says that they were charged twice",)
+
+    def plant(self):
+        for caller in ("Bearer old", "Bearer new"):
+            assert self.node.order("order-1", "orders", caller, path="/v1", host="orders.example") == 201
+
+
 class Healthy(Situation):
     """What needs a cluster, a failover, replicas or a full pipe is looked at on a node that has nothing."""
 
@@ -284,10 +295,11 @@ class Commands(unittest.TestCase):
             situation.plant()
             situation.await_count()
             pages = {**situation.node.before, **situation.otherwise}, situation.node.metrics()
-            for chapter in situation.alerts + situation.chapters:
+            chapters = [BOOKS[name] for name in situation.alerts + situation.chapters]
+            for blocks in chapters + [runbooks.manual_blocks(heading) for heading in situation.manual]:
                 redis = situation.node.redis
                 names = runbooks.Names(**({"6379": str(redis.port)} if redis else {}))
-                for block in BOOKS[chapter]:
+                for block in blocks:
                     for command, shown in block.steps:
                         self.run_command(situation, names, command, shown)
             return pages
@@ -325,6 +337,13 @@ class Page(unittest.TestCase):
         run = [chapter for situation in SITUATIONS for chapter in situation.alerts + situation.chapters]
         self.assertEqual(sorted(run), sorted(BOOKS))
         self.assertEqual(set(FIGURES), {c for situation in SITUATIONS for c in situation.chapters})
+
+    def test_a_chapter_of_the_manual_that_is_run_has_all_its_commands_with_their_output(self):
+        for heading in (heading for situation in SITUATIONS for heading in situation.manual):
+            [chapter] = runbooks.MANUAL.split(f"\n## {heading}\n")[1:]
+            languages = re.findall(r"^```(\w*)\n.*?^```$", chapter.split("\n## ")[0], re.M | re.S)
+            self.assertEqual(set(languages), {"console"}, heading)
+            self.assertTrue(all(block.steps for block in runbooks.manual_blocks(heading)), heading)
 
     def test_each_alert_links_its_runbook_which_says_how_urgent_it_is(self):
         for name, rule in RULES.items():

@@ -23,10 +23,16 @@ MANUAL = (DEPLOY / "README.md").read_text()
 ALERTS = DEPLOY / "monitoring/alerts.yaml"
 
 
-def rules():
+def rules(file=ALERTS):
     """The alerting rules by name."""
-    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    groups = yaml.safe_load(file.read_text())["groups"]
     return {rule["alert"]: rule for group in groups for rule in group["rules"]}
+
+
+def anchors(page):
+    """What a link may name of a page: its headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
 def runbooks():

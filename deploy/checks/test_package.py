@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 import unittest
 
+import runbooks
 from binary import BINARY, DEPLOY
 
 FILES = {
@@ -120,6 +121,36 @@ class Package(unittest.TestCase):
                 if not link.startswith(("loadtest/", "..")):
                     self.assertTrue((folder / link).exists(), f"{page.name}: {link}")
         self.assertIn("](CONTRACT.md#", (folder / "README.md").read_text())
+
+    def check_runbooks(self, documents, prefix):
+        """That each alert's URL leads to its chapter, if what `documents` has is installed below a prefix."""
+        rules = runbooks.rules(documents / "monitoring/alerts.yaml")
+        self.assertEqual(list(rules), list(runbooks.rules()))
+        for name, rule in rules.items():
+            url, anchor = rule["annotations"]["runbook_url"].split("#")
+            self.assertEqual(url.removesuffix("runbooks.md"), f"file://{prefix}/share/doc/semel/", name)
+            self.assertEqual(anchor, name.lower())
+            self.assertIn(anchor, runbooks.anchors(documents / "runbooks.md"))
+
+    def test_the_alerts_of_the_package_and_of_the_archive_lead_to_their_runbooks(self):
+        self.check_runbooks(self.tree / "usr/share/doc/semel", "/usr")
+        local = self.folder / "local"
+        local.mkdir()
+        subprocess.run(["tar", "-C", local, "--strip-components=1", "-xf", self.archive], check=True)
+        self.check_runbooks(local / "share/doc/semel", "/usr/local")
+
+    def test_the_manuals_command_sets_another_url_of_the_runbooks(self):
+        [command] = re.findall(r"^sed -i .*runbook_url.* alerts\.yaml$", runbooks.MANUAL, re.M)
+        for number, file in enumerate((runbooks.ALERTS, self.tree / "usr/share/doc/semel/monitoring/alerts.yaml")):
+            folder = self.folder / f"rules-{number}"
+            folder.mkdir()
+            before = runbooks.rules(file)
+            shutil.copy(file, folder / "alerts.yaml")
+            subprocess.run(["bash", "-c", command], cwd=folder, check=True)
+            for name, rule in runbooks.rules(folder / "alerts.yaml").items():
+                changed = {"runbook_url": f"https://wiki.example/semel/runbooks.md#{name.lower()}"}
+                annotations = {**before[name]["annotations"], **changed}
+                self.assertEqual(rule, {**before[name], "annotations": annotations})
 
     def test_the_manual_page_has_every_command_and_option(self):
         page = gzip.decompress((self.tree / "usr/share/man/man1/semel.1.gz").read_bytes()).decode()

@@ -178,7 +178,9 @@ struct SecureBackendTests {
       top: [
         "listen":
           "[{address: '127.0.0.1:\(port)', tls: {certificate: \(server.certificate), key: \(server.key)}}]"
-      ])
+      ],
+      // The machine is loaded, with the store on it.
+      storeMembers: ["timeout": "10s"])
     try await backend.run(nil, configuration) { rig in
       let hasEnded = Watched(false)
       let count = try await withThrowingTaskGroup(of: Int.self) { group in

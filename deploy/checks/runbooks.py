@@ -68,20 +68,23 @@ class Names:
     # Ids of records, digests and ports are the same throughout one run; times, ages, sizes and what idle nodes count are of
     # no interest.
     SAME = re.compile(
-        r"(?<![\w-])[\w-]{43}(?![\w-])|(?<![.\w-])[0-9a-f]{8}(?![\w-])|(?<=127\.0\.0\.1:)\d+|(?<=127\.0\.0\.1 port )\d+")
+        r"(?<![\w-])[\w-]{43}(?![\w-])|(?<![.\w-])[0-9a-f]{8}(?![\w-])|(?<=127\.0\.0\.1:)\d+|(?<=127\.0\.0\.1 port )\d+"
+        r"|(?<=127\.0\.0\.1,port=)\d+")
     FREE = re.compile(
         r"\b(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(\.\d+)?Z|\b[0-9a-f]{12}\b|\b(\d+[mhd] )?\d+(\.\d+)? ?(ms|[smhd])\b"
         r"|(?<=_ms\":)[\d.]+|(?<=_bytes\":)\d+|(?<=semel_body_bytes )\d+|node_replies_total\{[^}]*\} \d+"
         r"|(?<=semel_leases_lapsed_total )\d+|jwks_fetch(es|_failures)_total \d+"
-        r"|(?<=semel_event_loop_lag_)seconds_\w+(\{[^}]*\})? \d+|seconds(_total)?(\{[^}]*\})?\"?[ :]+[\d.e-]+")
+        r"|(?<=semel_event_loop_lag_)seconds_\w+(\{[^}]*\})? \d+|seconds(_total)?(\{[^}]*\})?\"?[ :]+[\d.e-]+"
+        r"|(?<=semel_store_wait_seconds_)bucket\{[^}]*\} [1-9]\d*|(?<=redirects_total\{kind=\"down\"\} )[1-9]\d*"
+        r"|(?<=lines_dropped_total )[1-9]\d*|(?<=lines dropped\",\"count\":)[1-9]\d*"
+        r"|(?<=offset[=:])\d+|(?<=,lag=)([2-9]|\d\d+)\b|@\d+")
 
     def __init__(self, **known):
         self.live = known  # by the page's text
 
     def replaced(self, command):
-        for shown, live in self.live.items():
-            command = command.replace(shown, live)
-        return command
+        """A command of the page, about what there is in this run."""
+        return re.sub(r"[\w-]+", lambda word: self.live.get(word[0], word[0]), command)
 
     def match(self, page, lines):
         """Whether the page's lines are these. A line `…` stands for any number of lines."""
@@ -112,13 +115,18 @@ class Names:
 class Redis:
     """A Redis that can be stopped, and come back without what it had."""
 
+    # As the manual wants it.
+    DURABLE = ("--appendonly", "yes")
+
     def __init__(self, folder, *options):
         self.folder, self.options, self.port = folder, options, unused_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.folder.mkdir(exist_ok=True)
         self.start()
 
     def start(self):
         self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--dir", str(self.folder), "--save", "", *self.options],
+            ["redis-server", *self.options, "--port", str(self.port), "--dir", str(self.folder), "--save", ""],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until(lambda: self.responds() or self.process.poll() is not None)
         assert self.process.poll() is None, "Redis does not start"
@@ -127,6 +135,11 @@ class Redis:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
             connection.sendall(b"PING\r\n")
             return connection.recv(7) == b"+PONG\r\n"
+
+    def call(self, *words):
+        """Sends a command, and returns the reply as the client shows it."""
+        command = ["redis-cli", "-p", str(self.port), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).stdout
 
     def stop(self):
         self.process.kill()
@@ -139,40 +152,57 @@ class Redis:
         self.start()
 
 
+class Sentinel(Redis):
+    """A Sentinel of the master `orders`, which takes it for dead only when it is told to look for that."""
+
+    def __init__(self, folder, master):
+        folder.mkdir()
+        (folder / "sentinel.conf").write_text(
+            f"sentinel monitor orders 127.0.0.1 {master.port} 1\nsentinel failover-timeout orders 3000\n")
+        super().__init__(folder, str(folder / "sentinel.conf"), "--sentinel")
+        self.looks_after(milliseconds=3600000)
+
+    def looks_after(self, milliseconds):
+        self.call("sentinel", "set", "orders", "down-after-milliseconds", milliseconds)
+
+
 class Node:
     """Semel with its store and backend, and a shell for the person on call."""
 
     ROUTE = """{name: create-order, match: {methods: [POST], path: "/v1/orders/**"},
-  caller: {parts: ["header:Authorization"]}, lease: 2s, wait_timeout: 1s"""
+  caller: {parts: ["header:Authorization"]}, wait_timeout: 1s"""
 
-    def __init__(self, folder, redis=(), route="", top=""):
+    def __init__(self, folder, redis=Redis.DURABLE, route="lease: 2s", top="", store="", admin=""):
+        """`redis` is a server that is there, options for a new one, or None for the embedded store; the others are members
+        of the configuration, `store` in the place of Redis' URL."""
         self.folder = folder
         self.process = None
         self.backend = Backend()
         self.log = open(folder / "log", "wb")
-        # Redis as the manual wants it, unless the situation is that it is not; None for the embedded store.
-        self.redis = None if redis is None else Redis(folder, *(redis or ("--appendonly", "yes")))
+        self.redis = Redis(folder, *redis) if isinstance(redis, tuple) else redis
         try:
             self.port, self.admin = unused_port(), unused_port()
-            self.configure(route, top)
+            self.configure(route, top, store, admin)
             self.tools()
             self.start()
-            self.before = self.metrics()
+            self.before = self.scrape()
         except BaseException:
             self.stop()
             raise
 
-    def configure(self, route, top):
-        store = f'{{kind: redis, url: "redis://127.0.0.1:{self.redis.port}/0"}}' if self.redis else \
-            f'{{kind: embedded, path: "{self.folder}/semel.db"}}'
+    def configure(self, route, top, store, admin):
+        if self.redis:
+            store = "kind: redis, " + (store or f"url: '{self.redis.url}'")
+        else:
+            store = f"kind: embedded, path: '{self.folder}/semel.db'"
         (self.folder / "semel.yaml").write_text(f"""
 listen: [{{address: "127.0.0.1:{self.port}"}}]
-admin: {{address: "127.0.0.1:{self.admin}"}}
+admin: {{address: "127.0.0.1:{self.admin}"{", " + admin if admin else ""}}}
 upstreams: {{orders: {{url: "http://127.0.0.1:{self.backend.server_port}", response_timeout: 20s, settle: 1s}}}}
-store: {store}
+store: {{{store}}}
 workers: 2
 routes:
-- {self.ROUTE}{", " + route if route else ""}}}
+- {self.ROUTE}, {route}}}
 {top}
 """)
 
@@ -216,16 +246,34 @@ routes:
         self.backend.stop()
 
     def restart(self, *under):
+        self.terminate()
+        self.start(*under)
+
+    def terminate(self):
         self.process.terminate()
         self.process.wait(PATIENCE)
-        self.start(*under)
 
     def responds(self, path):
         with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{self.admin}{path}", timeout=5) as page:
             return page.status == 200
 
+    @property
+    def prometheus_token(self):
+        """The file with the admin token that Prometheus has, if there is one."""
+        return self.folder / "prometheus-token"
+
+    def scrape(self):
+        """What Prometheus has of the node."""
+        try:
+            return {"up": 1.0, **self.metrics()}
+        except OSError:
+            return {"up": 0.0}
+
     def metrics(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/metrics") as page:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.admin}/metrics")
+        if self.prometheus_token.exists():
+            request.add_header("Authorization", f"Bearer {self.prometheus_token.read_text()}")
+        with urllib.request.urlopen(request, timeout=PATIENCE) as page:
             lines = [line.rsplit(" ", 1) for line in page.read().decode().splitlines() if not line.startswith("#")]
         return {name: float(value) for name, value in lines}
 
@@ -261,8 +309,9 @@ routes:
             **os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
             "SEMEL_ADMIN": f"http://127.0.0.1:{self.admin}"}
         if self.redis:
-            environment["REDIS"] = f"redis://127.0.0.1:{self.redis.port}/0"
+            environment["REDIS"] = self.redis.url
         command = command.replace("/etc/semel/config.yaml", str(self.folder / "semel.yaml"))
+        command = command.replace("/etc/prometheus/semel-admin-token", str(self.prometheus_token))
         ended = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command], cwd=self.folder, env=environment, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
@@ -302,8 +351,8 @@ class Prometheus:
         """What promtool objects to, if just these alerts are expected to fire while the situation between two pages goes
         on: counters grow as they did, and ages with time. None may fire before. With no alerts, none may fire at all."""
         watched = set(re.findall(r"\b(?:semel_\w+|up\b)", " ".join(rule["expr"] for rule in rules().values())))
-        series = [{"series": self.labelled(name), "values": self.values(name, before.get(name), value)}
-                  for name, value in after.items() if name.split("{")[0] in watched]
+        series = [{"series": self.labelled(name), "values": self.values(name, before.get(name), after.get(name))}
+                  for name in {**before, **after} if name.split("{")[0] in watched]
         end = f"{self.QUIET + self.LASTS}m"
         fired = 'count(max_over_time(ALERTS{alertname="%s",alertstate="firing"}[2h])) >= bool 1'
         expected = [{"expr": fired % alert, "eval_time": end, "exp_samples": [{"labels": "{}", "value": 1}]}
@@ -322,6 +371,8 @@ class Prometheus:
 
     def values(self, name, before, after):
         start = f"_x{self.QUIET + 1}" if before is None else f"{before!r}+0x{self.QUIET}"
+        if after is None:
+            return f"{start} stale"
         if self.COUNTS.match(name):
             # After a restart it counts from zero.
             step = after - before if before is not None and before <= after else after

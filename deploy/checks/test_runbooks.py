@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import time
 import unittest
@@ -26,14 +27,39 @@ class Situation:
     alerts = ()  # those that its metrics set off; their chapters are run in this order
     chapters = ()  # others that are run there
     manual = ()  # chapters of the manual that are run there
+    block = None  # the number of the block that is run there, if the chapter's others are for other situations
     options = {}
     otherwise = {}  # what its metrics are in other times, if it begins with the node
 
     def __init__(self, folder):
-        self.node = Node(folder, **self.options)
+        self.folder = folder
+        self.ends = contextlib.ExitStack()
+
+    def begin(self):
+        self.start_node(**self.options)
+
+    def start_node(self, **options):
+        self.node = Node(self.folder, **options)
+        self.ends.callback(self.node.stop)
+
+    def start_redis(self, name, *options):
+        """Starts a server beside the node's own, which may be the node's store."""
+        server = runbooks.Redis(self.folder / name, *runbooks.Redis.DURABLE, *options)
+        self.ends.callback(server.stop)
+        return server
+
+    def start_replica(self, master, *options):
+        replica = self.start_redis("replica", "--replicaof", "127.0.0.1", str(master.port), *options)
+        until(lambda: "state=online" in master.call("info", "replication"))
+        return replica
 
     def plant(self):
         pass
+
+    def blocks(self):
+        """The chapters that are run there by name, each with the numbers of its blocks."""
+        for name in self.alerts + self.chapters:
+            yield name, range(len(BOOKS[name])) if self.block is None else [self.block]
 
     def lose_store(self):
         # A claim on a connection that is just being made would get no reply, and its request would not run.
@@ -43,10 +69,7 @@ class Situation:
 
     def await_count(self):
         """A request is counted when its response has been written, which its reader may outrun."""
-        until(lambda: self.node.figure("semel_requests_total") >= self.node.responses)
-
-    def end(self):
-        self.node.stop()
+        until(lambda: not self.node.responses or self.node.figure("semel_requests_total") >= self.node.responses)
 
 
 class Unknown(Situation):
@@ -75,7 +98,7 @@ class StoreAway(Situation):
 
 class Open(Situation):
     alerts = ("SemelRunsUnprotected",)
-    options = {"route": "on_store_failure: open"}
+    options = {"route": "lease: 2s, on_store_failure: open"}
 
     def plant(self):
         self.lose_store()
@@ -136,9 +159,9 @@ class TokenKeys(Situation):
     chapters = ("SemelTokenKeysOld",)
     otherwise = {"semel_jwks_keys": 1}
 
-    def __init__(self, folder):
+    def begin(self):
         url = f"http://127.0.0.1:{runbooks.unused_port()}/keys"
-        self.node = Node(folder, top=f"jwt: {{jwks_url: '{url}', issuer: me, audience: orders}}")
+        self.start_node(top=f"jwt: {{jwks_url: '{url}', issuer: me, audience: orders}}")
 
 
 class StoreSlow(Situation):
@@ -176,29 +199,20 @@ class Memory(Situation):
     alerts = ("SemelMemoryNearBound", "SemelOverloaded")
     options = {"top": "limits: {body_memory: 8MiB, body_timeout: 300s}"}
 
-    def __init__(self, folder):
-        super().__init__(folder)
-        self.uploads = []
-
     def plant(self):
         head = "POST /v1/orders/plain HTTP/1.1\r\nHost: orders\r\nIdempotency-Key: order-%d\r\nAuthorization: Bearer alice\r\n" \
                "Content-Length: 1048576\r\n\r\n"
         for number in range(6):
-            self.uploads.append(socket.create_connection(("127.0.0.1", self.node.port)))
-            self.uploads[-1].sendall((head % number).encode() + bytes(1040000))
+            upload = self.ends.enter_context(socket.create_connection(("127.0.0.1", self.node.port)))
+            upload.sendall((head % number).encode() + bytes(1040000))
         until(lambda: self.node.figure("semel_body_bytes") > 6 * 1040000 - 6 * 4096)
         assert self.node.order("order-7", body=bytes(80000)) == 503
         until(lambda: self.node.figure("semel_open_connections") == 6)
 
-    def end(self):
-        for upload in self.uploads:
-            upload.close()
-        super().end()
-
 
 class Mismatches(Situation):
     alerts = ("SemelMismatches",)
-    options = {"route": "fingerprint: {explain: true}"}
+    options = {"route": "lease: 2s, fingerprint: {explain: true}"}
 
     def plant(self):
         assert self.node.order("order-1") == 201
@@ -229,14 +243,10 @@ class NodesDisagree(Situation):
     alerts = ("SemelNodesDisagree",)
 
     def plant(self):
-        self.other = self.node.start_beside(
+        other = self.node.start_beside(
             lambda text: text.replace("header:Authorization", "header:X-Account") + "allow_identity_change: true\n")
+        self.ends.callback(kill, other)
         until(lambda: self.node.figure("semel_namespace_conflicts") == 1)
-
-    def end(self):
-        self.other.kill()
-        self.other.wait()
-        super().end()
 
 
 class ChargedTwice(Situation):
@@ -249,27 +259,168 @@ class ChargedTwice(Situation):
             assert self.node.order("order-1", "orders", caller, path="/v1", host="orders.example") == 201
 
 
-class Healthy(Situation):
-    """What needs a cluster, a failover, replicas or a full pipe is looked at on a node that has nothing."""
+class NodeDown(Situation):
+    """A node that was restarted with a configuration that it refuses."""
 
-    chapters = ("SemelNotScraped", "SemelStoreFailedOver", "SemelStoreRedirects", "SemelStoreWaits", "SemelLogDrops")
+    alerts = ("SemelNotScraped",)
+    block = 0
 
     def plant(self):
+        file = self.node.folder / "semel.yaml"
+        file.write_text(file.read_text().replace("workers: 2", "worker: 2"))
+        self.node.terminate()
+        command = [runbooks.BINARY, "run", "--config", file]
+        ended = subprocess.run(command, stdout=self.node.log, stderr=self.node.log, timeout=runbooks.PATIENCE)
+        assert ended.returncode == 78, ended
+
+
+class OtherToken(Situation):
+    """A Prometheus that has another token than the node."""
+
+    alerts = ("SemelNotScraped",)
+    block = 1
+
+    def begin(self):
+        token = self.folder / "admin-token"
+        for file in (token, self.folder / "prometheus-token"):
+            file.write_text(40 * "1")
+            file.chmod(0o600)
+        self.start_node(admin=f'token_file: "{token}"')
+
+    def plant(self):
+        self.node.prometheus_token.write_text(40 * "2")
+
+
+class StoreFailedOver(Situation):
+    """A master that went, and whose replica has taken over."""
+
+    alerts = ("SemelStoreFailedOver",)
+
+    def begin(self):
+        self.master = self.start_redis("master", "--repl-diskless-sync-delay", "0")
+        self.replica = self.start_replica(self.master)
+        self.sentinel = runbooks.Sentinel(self.folder / "sentinel", self.master)
+        self.ends.callback(self.sentinel.stop)
+        until(lambda: "num-slaves\n1\n" in self.sentinel.call("sentinel", "master", "orders"))
+        nodes = f'nodes: ["127.0.0.1:{self.sentinel.port}"]'
+        self.start_node(redis=self.master, store=f"topology: sentinel, {nodes}, master_name: orders")
+
+    def plant(self):
+        assert self.node.order("order-1") == 201
+        self.master.stop()
+        self.sentinel.looks_after(milliseconds=1000)
+        until(lambda: self.node.figure("semel_store_failovers_total") == 1)
+        until(lambda: "s_down,slave" in self.sentinel.call("sentinel", "replicas", "orders"))
+
+
+class StoreRedirects(Situation):
+    """A cluster of three masters, one of which went."""
+
+    alerts = ("SemelStoreRedirects",)
+
+    def begin(self):
+        servers = []
         for number in range(3):
-            assert self.node.order(f"order-{number}") == 201
+            bus = runbooks.unused_port()
+            server = self.start_redis(
+                f"redis{number}", "--cluster-enabled", "yes", "--cluster-port", str(bus), "--cluster-node-timeout", "2000")
+            servers.append((server.port, bus, server))
+        # In the order of the report on them.
+        servers.sort()
+        for number, (_, _, server) in enumerate(servers):
+            server.call("cluster", "set-config-epoch", number + 1)
+            server.call("cluster", "addslotsrange", number * 16384 // 3, (number + 1) * 16384 // 3 - 1)
+        self.servers = [server for _, _, server in servers]
+        for port, bus, _ in servers[1:]:
+            self.servers[0].call("cluster", "meet", "127.0.0.1", port, bus)
+        for server in self.servers:
+            until(lambda: {"cluster_state:ok", "cluster_known_nodes:3"} <= set(server.call("cluster", "info").split()))
+        nodes = f'nodes: ["127.0.0.1:{self.servers[0].port}"]'
+        self.start_node(redis=self.servers[0], store=f"topology: cluster, {nodes}")
+
+    def plant(self):
+        self.servers[2].stop()
+        for server in self.servers[:2]:
+            until(lambda: " master,fail " in server.call("cluster", "nodes"))
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            # More than one in a second, if as many come in each minute.
+            until(lambda: list(pool.map(self.node.order, map("order-{}".format, range(12)))) == [503] * 12
+                  and self.node.figure('semel_store_redirects_total{kind="down"}') > 60)
+
+
+class StoreWaits(Situation):
+    """A replica that stands still from time to time."""
+
+    alerts = ("SemelStoreWaits",)
+
+    def begin(self):
+        self.master = self.start_redis("master", "--repl-diskless-sync-delay", "0", "--min-replicas-to-write", "1")
+        self.replica = self.start_replica(self.master)
+        self.start_node(
+            redis=self.master, store=f'url: "{self.master.url}", replicas: 1, timeout: 10s', route="lease: 30s")
+
+    def plant(self):
+        until(self.slow)
+        self.replica.process.send_signal(signal.SIGSTOP)
+        until(lambda: re.search(r"lag=([2-9]|\d\d)", self.master.call("info", "replication")))
+
+    def slow(self):
+        """Whether the node has waited for more than 100 ms, for a replica that stood still meanwhile."""
+        self.replica.process.send_signal(signal.SIGSTOP)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            order = pool.submit(self.node.order, f"order-{self.node.responses}")
+            until(lambda: order.done() or "blocked_clients:1" in self.master.call("info", "clients"))
+            time.sleep(0.2)  # Longer than the alert's bound. Nothing happens that one could wait for.
+            self.replica.process.send_signal(signal.SIGCONT)
+            assert order.result() == 201
+        metrics = self.node.metrics()
+        return metrics["semel_store_wait_seconds_count"] > metrics['semel_store_wait_seconds_bucket{le="0.1"}']
+
+
+class LogDrops(Situation):
+    """A reader of the log that stood still until Semel had no more room for lines."""
+
+    alerts = ("SemelLogDrops",)
+
+    def plant(self):
+        reading, writing = os.pipe()
+        reader = subprocess.Popen(["cat"], stdin=reading, stdout=self.node.log)
+        self.ends.callback(kill, reader)
+        os.close(reading)
+        self.node.log.close()
+        self.node.log = os.fdopen(writing, "wb")
+        self.node.restart()
+        reader.send_signal(signal.SIGSTOP)
+        assert self.node.order("order-1") == 201
+        with socket.create_connection(("127.0.0.1", self.node.port)) as connection:
+            until(lambda: self.replay(connection, 2000) and self.node.figure("semel_log_lines_dropped_total"))
+        reader.send_signal(signal.SIGCONT)
+
+    def replay(self, connection, count):
+        """Sends an order so many times, and reads as many responses."""
+        body, recorded = b'{"item":"book"}', b'{"order": 1}'
+        head = f"POST /v1/orders/plain HTTP/1.1\r\nHost: 127.0.0.1:{self.node.port}\r\nContent-Type: application/json\r\n" \
+               f"Idempotency-Key: order-1\r\nAuthorization: Bearer alice\r\nContent-Length: {len(body)}\r\n\r\n"
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            sent = pool.submit(connection.sendall, (head.encode() + body) * count)
+            rest = b""
+            while count > 0:
+                received = connection.recv(1 << 20)
+                assert received, "Semel closed the connection"
+                rest = rest[1 - len(recorded):] + received
+                count -= rest.count(recorded)
+            sent.result()
+        return True
+
+
+def kill(process):
+    process.kill()
+    process.wait()
 
 
 SITUATIONS = Situation.__subclasses__()
 # The alerts whose situation is not planted: what a healthy node's counters would grow by in a minute, and its gauges be.
-FIGURES = {
-    "SemelStoreFailedOver": {"semel_store_failovers_total": 1},
-    "SemelStoreRedirects": {'semel_store_redirects_total{kind="loading"}': 100},
-    "SemelStoreWaits": {f'semel_store_wait_seconds_bucket{{le="{le}"}}': count
-                        for le, count in {"0.1": 90, "0.25": 100, "+Inf": 100}.items()},
-    "SemelLogDrops": {"semel_log_lines_dropped_total": 1},
-    "SemelNotScraped": {"up": 0},
-    "SemelTokenKeysOld": {"semel_jwks_age_seconds": 60, "semel_jwks_keys": 2},
-}
+FIGURES = {"SemelTokenKeysOld": {"semel_jwks_age_seconds": 60, "semel_jwks_keys": 2}}
 
 
 HAS_REDIS = shutil.which("redis-server") and shutil.which("faketime") or os.environ.get("SEMEL_TEST_ALL")
@@ -291,11 +442,12 @@ class Commands(unittest.TestCase):
         """Plants it, and runs the commands. Returns the metrics before and in it."""
         with tempfile.TemporaryDirectory(prefix="semel-runbooks-") as folder, contextlib.ExitStack() as stack:
             situation = kind(pathlib.Path(folder))
-            stack.callback(situation.end)
+            stack.enter_context(situation.ends)
+            situation.begin()
             situation.plant()
             situation.await_count()
-            pages = {**situation.node.before, **situation.otherwise}, situation.node.metrics()
-            chapters = [BOOKS[name] for name in situation.alerts + situation.chapters]
+            pages = {**situation.node.before, **situation.otherwise}, situation.node.scrape()
+            chapters = [[BOOKS[name][number] for number in numbers] for name, numbers in situation.blocks()]
             for blocks in chapters + [runbooks.manual_blocks(heading) for heading in situation.manual]:
                 redis = situation.node.redis
                 names = runbooks.Names(**({"6379": str(redis.port)} if redis else {}))
@@ -334,8 +486,8 @@ class Page(unittest.TestCase):
         self.assertEqual(list(BOOKS), list(RULES))
         for name, blocks in BOOKS.items():
             self.assertTrue(blocks, name)
-        run = [chapter for situation in SITUATIONS for chapter in situation.alerts + situation.chapters]
-        self.assertEqual(sorted(run), sorted(BOOKS))
+        run = [(name, number) for situation in SITUATIONS for name, numbers in situation("").blocks() for number in numbers]
+        self.assertEqual(sorted(run), sorted((name, n) for name, blocks in BOOKS.items() for n in range(len(blocks))))
         self.assertEqual(set(FIGURES), {c for situation in SITUATIONS for c in situation.chapters})
 
     def test_a_chapter_of_the_manual_that_is_run_has_all_its_commands_with_their_output(self):

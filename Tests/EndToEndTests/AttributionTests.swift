@@ -4,31 +4,11 @@ import Testing
 
 /// The way from a log line to a record and from a key to its records, and the causes of unknown outcomes.
 struct AttributionTests {
-  /// The access log's entries so far, as soon as there are so many.
-  private func requests(
-    _ rig: Rig, _ count: Int, at node: SemelProcess? = nil
-  ) async throws -> [[String: String]] {
-    try await entries("request", count, at: node ?? rig.semel)
-  }
-
   /// The warnings of lost outcomes so far, as soon as there are so many.
   private func losses(
     _ rig: Rig, _ count: Int, within span: Duration = .seconds(20)
   ) async throws -> [[String: String]] {
-    try await entries("the outcome of a request was lost", count, at: rig.semel, within: span)
-  }
-
-  private func entries(
-    _ message: String, _ count: Int, at node: SemelProcess, within span: Duration = .seconds(20)
-  ) async throws -> [[String: String]] {
-    try await node.process.state.until("\(count) lines with \(message)", within: span) {
-      state -> [[String: String]]? in
-      let entries = state.output.split(separator: UInt8(ascii: "\n")).compactMap {
-        (try? JSONSerialization.jsonObject(with: Data($0)) as? [String: Any])
-      }
-      let found = entries.filter { $0["message"] as? String == message }
-      return found.count >= count ? found.map { $0.mapValues { "\($0)" } } : nil
-    }
+    try await rig.semel.entries("the outcome of a request was lost", atLeast: count, within: span)
   }
 
   @Test(arguments: StoreKind.allCases)
@@ -39,7 +19,7 @@ struct AttributionTests {
       expectReplayed(try await rig.order("a"), 201)
       expectRefused(try await rig.order("a", body: "{}"), 409, "payload_mismatch", retryable: false)
       _ = try await rig.order(nil, path: "/open")
-      let entries = try await requests(rig, 4)
+      let entries = try await rig.semel.requests(atLeast: 4)
       let id = try #require(rig.backend.requests[0].requestID)
       #expect(entries.prefix(3).allSatisfy { $0["record"] == id && $0["route"] == "orders" }, "\(entries)")
       #expect(entries.prefix(3).allSatisfy { $0["path"] == "/v1/**" }, "\(entries)")
@@ -97,7 +77,7 @@ struct AttributionTests {
       gate.open()
       expectExecuted(try await other)
       expectExecuted(try await rig.order("a"))
-      let entries = try await requests(rig, 3)
+      let entries = try await rig.semel.requests(atLeast: 3)
       let (early, run) = (try #require(entries.first { $0["reason"] != nil }), entries[2])
       for member in ["record", "key", "caller", "route", "path"] {
         #expect(early[member] != nil && early[member] == run[member], "\(member) in \(entries)")
@@ -128,7 +108,7 @@ struct AttributionTests {
       }
       gate.open()
       expectExecuted(try await other)
-      let refused = try await requests(rig, 5).filter { $0["reason"] != nil }
+      let refused = try await rig.semel.requests(atLeast: 5).filter { $0["reason"] != nil }
       #expect(refused.map { $0["route"] } == ["seen", "bulk", "orders", "orders"], "\(refused)")
       #expect(refused.allSatisfy { $0["record"] == nil && $0["key"] == nil }, "\(refused)")
     }
@@ -139,7 +119,7 @@ struct AttributionTests {
       expectExecuted(try await rig.order("a"))
       let question = "/.well-known/idempotency/outcome?method=POST&path=/v1/orders"
       #expect(try await rig.semel.client.send("GET", question, Rig.fields(key: "a")).status == 200)
-      let entries = try await requests(rig, 2)
+      let entries = try await rig.semel.requests(atLeast: 2)
       #expect(entries[1]["outcome"] == "reported")
       for member in ["record", "key", "route", "path"] {
         #expect(entries[1][member] != nil && entries[1][member] == entries[0][member], "\(entries)")
@@ -189,7 +169,7 @@ struct AttributionTests {
       #expect(found.contains("2 records of 2 callers"), "\(found)")
       // Quoted, as its header may carry it.
       #expect(try await rig.key(["find", "--key", #""a""#]).output.contains(ids[0]))
-      let entries = try await requests(rig, 4)
+      let entries = try await rig.semel.requests(atLeast: 4)
       let (alice, digest) = (try #require(entries[0]["caller"]), try #require(entries[0]["key"]))
       #expect(found.contains("the log shows this key as key=\(digest)"), "\(found)")
       let hers = try await rig.key(["find", "--caller-digest", alice]).output
@@ -216,7 +196,7 @@ struct AttributionTests {
       expectExecuted(try await rig.order("a", at: other))
       _ = try await rig.order("a", caller: "Bearer bob", path: "/v1/slow", at: other)
       let ids = rig.backend.requests.compactMap(\.requestID)
-      let entries = try await requests(rig, 2, at: other)
+      let entries = try await (other ?? rig.semel).requests(atLeast: 2)
       let (alice, key) = (try #require(entries[0]["caller"]), try #require(entries[0]["key"]))
       let bob = try #require(entries[1]["caller"])
       // Nobody has seen these requests who lives on.
@@ -274,7 +254,7 @@ struct AttributionTests {
       #expect(unknown.contains(" lease_lapsed ") && unknown.contains(" orders "), "\(unknown)")
       // Its own process cannot have logged it. The delivery that meets it does, and no later one.
       expectRefused(try await rig.order("a"), 409, "outcome_unknown", retryable: true)
-      let (found, entries) = (try await losses(rig, 1), try await requests(rig, 2))
+      let (found, entries) = (try await losses(rig, 1), try await rig.semel.requests(atLeast: 2))
       #expect(found.count == 1 && found[0]["level"] == "warning", "\(found)")
       #expect(found[0]["cause"] == "lease_lapsed" && found[0]["attempt"] == "1", "\(found)")
       for member in ["record", "route", "key", "caller"] {
@@ -305,7 +285,7 @@ struct AttributionTests {
       try await rig.semel.counter("semel_outcomes_lost_total", label: label, isAtLeast: 1)
       // The delivery that comes later knows of it.
       expectRefused(try await rig.order("a"), 409, "outcome_unknown", retryable: true)
-      #expect(try await requests(rig, 1)[0]["cause"] == "lease_lapsed")
+      #expect(try await rig.semel.requests(atLeast: 1)[0]["cause"] == "lease_lapsed")
       #expect(try await losses(rig, 1).count == 1)
       #expect(try await rig.semel.counter("semel_outcomes_lost_total", label: label) == 1)
     }
@@ -339,7 +319,7 @@ struct AttributionTests {
       rig.backend.on("/v1/orders") { _ in .unanswered }
       _ = try await rig.order(nil, body: #"{"orders":[{"id":"a"},{"id":"b"}]}"#)
       let json = try await rig.key(["list", "--state", "unknown", "--json"]).output
-      let entry = try await requests(rig, 1)[0]
+      let entry = try await rig.semel.requests(atLeast: 1)[0]
       let records = try #require(entry["records"]).split(separator: ",")
       #expect(entry["items"] == "2" && records.count == 2 && entry["record"] == nil, "\(entry)")
       #expect(records.allSatisfy { json.contains($0) }, "\(entry) \(json)")
@@ -350,130 +330,6 @@ struct AttributionTests {
       #expect(found.contains("1 record of 1 caller"), "\(found)")
       let bulk = ["resolve", "--not-applied", "--route", "orders", "--older-than", "0s", "--yes"]
       #expect(try await rig.key(bulk).output.contains("2 resolved"))
-    }
-  }
-
-  @Test func `a record tells what the next delivery gets`() async throws {
-    let upstream = ["response_timeout": "10s", "settle": "10s"]
-    try await Rig.run(Configuration(upstream: upstream)) { rig in
-      let gate = Gate()
-      rig.backend.on("/v1/orders", inTurn: [Reply(201), .unanswered, Reply(429), Reply(gate: gate)])
-      let next = { (key: String) async throws -> Substring in
-        let shown = try await rig.key(["show"] + Rig.selection(key)).output
-        return try #require(shown.split(separator: "\n").first { $0.contains("next_delivery") })
-      }
-      #expect(try await next("none").contains("runs: there is no record"))
-      _ = try await rig.order("completed")
-      #expect(try await next("completed").contains("gets the recorded response, 201, until 20"))
-      _ = try await rig.order("unknown")
-      #expect(try await next("unknown").contains("gets 409 outcome_unknown until a late response"))
-      _ = try await rig.order("busy")
-      let running = try await RawClient(port: rig.semel.ports.proxy)
-      try await running.send(Rig.orderText("running"))
-      try await rig.backend.arrived(4)
-      #expect(try await next("running").contains("waits up to 10 s for the response of attempt 1"))
-      gate.open()
-      _ = try await running.response()
-    }
-  }
-
-  /// The outcome of the next delivery that `semel key show` gives for a record of a route.
-  private func next(_ rig: Rig, _ route: String, _ key: String = "a") async throws -> String {
-    let selection = ["--route", route, "--key", key, "--method", "POST", "--host", "orders.example"]
-    let shown = try await rig.key(["show"] + selection).output
-    return String(try #require(shown.split(separator: "\n").first { $0.contains("next_delivery") }))
-  }
-
-  @Test(arguments: StoreKind.allCases)
-  func `a record tells what the next delivery gets by the rules of its route`(store: StoreKind) async throws {
-    let lookup = "reconcile: {path: '/lookup?request_id={request_id}'}"
-    let routes = [
-      ("reject", "duplicates: reject"), ("retry", "on_unknown: retry"),
-      ("ask", "on_unknown: reconcile, \(lookup)"),
-      ("brief", "retention: 1s, remember: 1h"), ("small", "max_response_body: 1KiB, mismatch_status: 422"),
-      ("seen", "shadow: true"),
-    ].map { "{name: \($0), match: {methods: [POST], path: /\($0)}, caller: {shared: true}, \($1)}" }
-    let configuration = Configuration(store: store, upstream: ["settle": "1h"], firstRoutes: routes)
-    try await Rig.run(configuration) { rig in
-      let gate = Gate()
-      rig.backend.on("/reject") { _ in Reply(gate: gate) }
-      for path in ["/retry", "/ask"] { rig.backend.on(path) { _ in .unanswered } }
-      rig.backend.on("/small") { _ in Reply(201, [], content: .filler(300_000)) }
-      async let running = rig.order("a", path: "/reject")
-      try await rig.backend.arrived(1)
-      for path in ["/retry", "/ask", "/brief", "/small", "/seen"] { _ = try await rig.order("a", path: path) }
-      let mismatch = "; another payload gets 409 payload_mismatch"
-      for (route, text) in [
-        ("reject", "gets 409 in_flight until attempt 1, which runs now, has ended" + mismatch),
-        ("retry", "then runs again as attempt 2, since `on_unknown` is retry" + mismatch),
-        (
-          "ask",
-          "then has the backend queried first: what was applied is replayed, what is absent runs as attempt 2"
-        ),
-        ("small", "gets 409 response_not_kept until 20"),
-        ("small", "; another payload gets 422 payload_mismatch"),
-        (
-          "seen",
-          "is forwarded, since the route has `shadow: true`; without that, it gets the recorded response"
-        ),
-      ] {
-        let line = try await next(rig, route)
-        #expect(line.contains(text), "\(route): \(line)")
-      }
-      // The other records get the responses that it states.
-      expectRefused(try await rig.order("a", path: "/reject"), 409, "in_flight", retryable: true)
-      expectRefused(
-        try await rig.order("a", body: "{}", path: "/reject"), 409, "payload_mismatch", retryable: false)
-      expectRefused(try await rig.order("a", path: "/retry"), 409, "outcome_unknown", retryable: true)
-      expectRefused(
-        try await rig.order("a", body: "{}", path: "/retry"), 409, "payload_mismatch", retryable: false)
-      expectRefused(try await rig.order("a", path: "/small"), 409, "response_not_kept", retryable: false)
-      gate.open()
-      _ = try await running
-      var line = try await next(rig, "brief")
-      while line.contains("recorded response") { line = try await next(rig, "brief") }
-      #expect(line.contains("gets 409 key_expired") && line.contains(mismatch), "\(line)")
-      expectRefused(try await rig.order("a", path: "/brief"), 409, "key_expired", retryable: false)
-      expectRefused(
-        try await rig.order("a", body: "{}", path: "/brief"), 409, "payload_mismatch", retryable: false)
-    }
-  }
-
-  @Test(arguments: StoreKind.allCases)
-  func `a record tells its fields, its recipe and its deliveries, and an outcome that a person stated`(
-    store: StoreKind
-  ) async throws {
-    let route = ["fingerprint": "{ignore: [/sent_at], explain: true}"]
-    try await Rig.run(Configuration(store: store, upstream: ["settle": "100ms"], route: route)) { rig in
-      rig.backend.on(
-        "/v1/orders", inTurn: [Reply(201, [("X-Order", "7"), ("Content-Type", "text/plain")]), .unanswered])
-      expectExecuted(try await rig.order("a"))
-      expectReplayed(try await rig.order("a"), 201)
-      expectRefused(try await rig.order("a", body: "{}"), 409, "payload_mismatch", retryable: false)
-      _ = try await requests(rig, 3)
-      let real = try await rig.key(["show"] + Rig.selection("a")).output
-      for part in [
-        #""deliveries" : 3"#, #""last_status" : 409"#, #""last_seen" : "20"#,
-        #""recipe" : "1;auto;i=/sent_at""#,
-        #""x-order""#,
-      ] {
-        #expect(real.contains(part), "\(part) in \(real)")
-      }
-      #expect(!real.contains("stated"), "\(real)")
-
-      #expect(try await rig.order("b").status == 502)
-      let applied =
-        ["resolve", "--applied", "--status", "201", "--header", "X-Order: 8"] + Rig.selection("b")
-      let stated = try await rig.key(applied).output
-      #expect(stated.contains(#""stated" : true"#) && stated.contains(#""x-order""#), "\(stated)")
-      #expect(stated.contains(#""recipe" : "1;auto;i=/sent_at""#), "\(stated)")
-      let amended = try await rig.key(["resolve", "--not-applied", "--amend"] + Rig.selection("b")).output
-      #expect(amended.contains(#""stated" : true"#) && amended.contains(#""released""#), "\(amended)")
-      // The next run has the outcome of the backend again.
-      rig.backend.on("/v1/orders") { _ in Reply(201) }
-      expectExecuted(try await rig.order("b"))
-      let run = try await rig.key(["show"] + Rig.selection("b")).output
-      #expect(run.contains(#""attempt" : 2"#) && !run.contains("stated"), "\(run)")
     }
   }
 }

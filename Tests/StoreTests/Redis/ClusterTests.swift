@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import Wire
 
-/// A real cluster, while its nodes and slots come and go.
+/// A real cluster, while its slots come and go.
 @Suite(.timeLimit(.minutes(2)), .serialized)
 struct ClusterTests {
   @Test func `the slot map comes from the first node that replies`() async throws {
@@ -134,11 +134,11 @@ struct ClusterTests {
     try await RedisNode.run(.on(cluster.ports, timeout: 1500)) { node in
       for _ in 0..<10 { _ = try await node.store.completed() }
       cluster.masters[2].kill()
-      let (served, lost) = (Self.id(in: 0...10922), Self.id(in: 10923...16383))
+      let (served, lost) = (SlotNumber.id(in: 0...10922), SlotNumber.id(in: 10923...16383))
       let start = BootInstant.now.nanoseconds
       await #expect(throws: StoreError.self) { try await node.store.granted(Samples.request(lost)) }
       #expect(BootInstant.now.nanoseconds - start < 4_000_000_000)
-      for _ in 0..<5 { _ = try await node.store.completed(Samples.request(Self.id(in: 0...10922))) }
+      for _ in 0..<5 { _ = try await node.store.completed(Samples.request(SlotNumber.id(in: 0...10922))) }
       _ = try await node.store.completed(Samples.request(served))
     }
   }
@@ -149,177 +149,11 @@ struct ClusterTests {
       for _ in 0..<10 { _ = try await node.store.completed() }
       cluster.masters[2].freeze()
       defer { cluster.masters[2].thaw() }
-      async let stuck = node.store.claim(Samples.request(Self.id(in: 10923...16383)))
+      async let stuck = node.store.claim(Samples.request(SlotNumber.id(in: 10923...16383)))
       let start = BootInstant.now.nanoseconds
-      for _ in 0..<20 { _ = try await node.store.find(Self.id(in: 0...10922)) }
+      for _ in 0..<20 { _ = try await node.store.find(SlotNumber.id(in: 0...10922)) }
       #expect(BootInstant.now.nanoseconds - start < 1_000_000_000)
       _ = try? await stuck
-    }
-  }
-
-  @Test func `requests that meet a killed master wait for its replica`() async throws {
-    let cluster = try await RedisCluster(replicas: 1)
-    var (master, heir) = (cluster.masters[0], cluster.replicas[0][0])
-    try await RedisNode.run(.on(cluster.ports)) { node in
-      let before = try await node.store.completed(Samples.request(Self.id(in: 0...5460)))
-      var failovers = 0
-      // The node time-out, and two seconds.
-      try await Pace.within(.seconds(3)) {
-        let open = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
-        try master.command(["WAIT", "1", "5000"])
-        let start = BootInstant.now
-        // Some of them are on their way when it dies, and some begin afterwards.
-        async let claims = Self.grants(40, of: 0...5460, by: node)
-        master.kill()
-        let later = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
-        let span = BootInstant.now - start
-        for claim in try await claims + [later] {
-          #expect(claim.attempt == 1)
-          // A claim that only the dead master had may be lost, and its owner finds that out.
-          #expect(try await node.store.renew(claim) == .done)
-          #expect(try await node.store.claim(Samples.again(claim)).taken == .inFlight)
-        }
-        #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
-        #expect(try await node.store.find(before.id).name == .completed)
-        failovers += 1
-        try await until("the failover is counted") { node.subscriber.failovers == failovers }
-        #expect(node.subscriber.lossCount == 0)
-        // For another round, in which the other one dies.
-        try await master.start()
-        (master, heir) = (heir, master)
-        try await until("the former master follows") { try master.isFollowed(by: heir) }
-        return span
-      }
-    }
-  }
-
-  /// Claims of as many new records at once.
-  private static func grants(
-    _ count: Int, of slots: ClosedRange<Int>, by node: RedisNode
-  ) async throws -> [Claim] {
-    try await withThrowingTaskGroup(of: Claim.self) { group in
-      for _ in 0..<count {
-        group.addTask { try await node.store.granted(Samples.request(Self.id(in: slots))) }
-      }
-      return try await group.reduce(into: []) { $0.append($1) }
-    }
-  }
-
-  @Test func `a claim that the promoted replica of a cluster lacks is counted as suspect`() async throws {
-    let cluster = try await RedisCluster(replicas: 1)
-    let (master, heir) = (cluster.masters[0], cluster.replicas[0][0])
-    try await RedisNode.run(.on(cluster.ports)) { node in
-      let alarms = Watched(0)
-      node.subscriber.observeAlarms { alarms.withValue { $0 += 1 } }
-      let kept = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
-      try master.command(["WAIT", "1", "5000"])
-      // Its next attempts to follow fail.
-      try heir.command(["CONFIG", "SET", "masterauth", "wrong"])
-      try master.command(["CLIENT", "KILL", "TYPE", "replica"])
-      try await until("the replica is cut off") {
-        try master.command(["INFO", "replication"])?.contains("state=online") == false
-      }
-      let lost = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
-      master.kill()
-      try await alarms.until("the owners renew", within: .seconds(30)) { $0 > 0 ? true : nil }
-      #expect(try await node.store.renew(kept) == .done)
-      #expect(node.store.store.counters.suspects == 0)
-      #expect(try await node.store.renew(lost) == .done)
-      #expect(node.store.store.counters.suspects == 1)
-      #expect(try await node.store.claim(Samples.again(lost)).taken == .inFlight)
-      try await until("the failover is counted") { node.subscriber.failovers == 1 }
-      #expect(node.subscriber.lossCount == 0)
-    }
-  }
-
-  @Test func `a planned failover fails no request, and subscriptions move as well`() async throws {
-    let cluster = try await RedisCluster(replicas: 1)
-    var (master, heir) = (cluster.masters[0], cluster.replicas[0][0])
-    try await RedisNode.run(.on(cluster.ports)) { node in
-      let sibling = node.sibling()
-      let open = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
-      let watch = try await sibling.store.watch(open.id)
-      try await Pace.within(.seconds(2)) {
-        let load = Load()
-        let call: @Sendable () async throws -> Void = {
-          _ = try await node.store.completed(Samples.request(Self.id(in: 0...5460)))
-        }
-        try await load.run(by: 6, call) {
-          try await load.reached(50)
-          try heir.command(["CLUSTER", "FAILOVER"])
-          try await until("the replica is promoted") { heir.isMaster }
-          try await load.reached(load.count + 50)
-        }
-        (master, heir) = (heir, master)
-        try await until("the former master follows") { try master.isFollowed(by: heir) }
-        return load.longestPause
-      }
-      #expect(try await node.store.renew(open) == .done)
-      async let ended = StoreWatchTests.wait(watch, for: open.id, on: sibling.store) { $0 == .completed }
-      #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
-      #expect(try await ended == .completed)
-      #expect(node.store.store.counters.suspects == 0)
-      #expect(node.subscriber.lossCount == 0)
-      watch.cancel()
-      sibling.close()
-    }
-  }
-
-  @Test func `a waiter whose subscription was killed learns of the end all the same`() async throws {
-    let cluster = try await RedisCluster()
-    try await RedisNode.run(.on(cluster.ports)) { node in
-      let sibling = node.sibling()
-      for range in [0...5460, 5461...10922, 10923...16383] {
-        let claim = try await node.store.granted(Samples.request(Self.id(in: range)))
-        let watch = try await sibling.store.watch(claim.id)
-        let channel = "\(node.settings.namespace):{\(claim.id.text)}"
-        let carriers = try cluster.masters.filter {
-          try $0.command(["PUBSUB", "NUMSUB", channel])?.hasSuffix(":1") == true
-        }
-        #expect(carriers.count == 1)
-        for carrier in carriers { try carrier.command(["CLIENT", "KILL", "TYPE", "pubsub"]) }
-        #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
-        let name = try await StoreWatchTests.wait(watch, for: claim.id, on: sibling.store) {
-          $0 == .completed
-        }
-        #expect(name == .completed)
-        watch.cancel()
-      }
-      #expect(sibling.subscriber.counters.connections >= 2)
-      sibling.close()
-    }
-  }
-
-  @Test func `a master that is alone grants nothing, and what it refused runs once later`() async throws {
-    let cluster = try await RedisCluster(replicas: 1)
-    let master = cluster.masters[0]
-    var settings = RedisEndpointSettings.on(cluster.ports, timeout: .seconds(4))
-    settings.demand = ReplicaDemand(replicas: 1)
-    settings.failoverGrace = 100
-    try await RedisNode.run(settings) { node in
-      let running = try await node.store.granted(Samples.request(Self.id(in: 0...5460)))
-      let others = cluster.all.filter { $0.port != master.port }
-      for other in others { other.freeze() }
-      let requests = (0..<2).map { _ in Samples.request(Self.id(in: 0...5460)) }
-      // Its replica does not confirm the first one; before the second one it knows that it has lost the others.
-      for request in requests {
-        await #expect(throws: StoreError.self) { try await node.store.claim(request) }
-      }
-      await #expect(throws: StoreError.self) {
-        try await node.store.complete(running, with: Samples.completion())
-      }
-      for other in others { other.thaw() }
-      for request in requests {
-        try await until("a claim is granted again") {
-          guard let claim = try? await node.store.granted(request) else { return false }
-          #expect(claim.attempt == 1)
-          return true
-        }
-      }
-      try await until("the outcome is stored") {
-        (try? await node.store.complete(running, with: Samples.completion()))?.outcome == .done
-      }
-      #expect(node.store.store.counters.suspects == 0)
     }
   }
 
@@ -343,7 +177,7 @@ struct ClusterTests {
     settings.login.tls = try ClientTLS(ClientTLSFiles(ca: certificates.authority))
     try await RedisNode.run(settings) { node in
       for range in [0...5460, 5461...10922, 10923...16383] {
-        let claim = try await node.store.granted(Samples.request(Self.id(in: range)))
+        let claim = try await node.store.granted(Samples.request(SlotNumber.id(in: range)))
         let watch = try await node.store.watch(claim.id)
         async let ended = StoreWatchTests.wait(watch, for: claim.id, on: node.store) { $0 == .completed }
         #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
@@ -377,7 +211,9 @@ struct ClusterTests {
     try await RedisNode.run(.on(cluster.ports)) { node in
       var ids: Set<RecordID> = []
       for range in [0...5460, 5461...10922, 10923...16383] {
-        for _ in 0..<4 { ids.insert(try await node.store.granted(Samples.request(Self.id(in: range))).id) }
+        for _ in 0..<4 {
+          ids.insert(try await node.store.granted(Samples.request(SlotNumber.id(in: range))).id)
+        }
       }
       var found: Set<RecordID> = []
       var cursor: String?
@@ -396,14 +232,7 @@ struct ClusterTests {
     }
   }
 
-  /// IDs whose slots lie in the range.
-  private static func id(in range: ClosedRange<Int>) -> RecordID {
-    while true {
-      let id = Samples.id()
-      if range.contains(SlotNumber.of(id)) { return id }
-    }
-  }
-
+  /// Ids of records of one slot.
   private static func ids(_ count: Int, inOneSlotOf range: ClosedRange<Int>) -> [RecordID] {
     var bySlot: [Int: [RecordID]] = [:]
     while true {

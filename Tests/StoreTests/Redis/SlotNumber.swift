@@ -6,4 +6,12 @@ import Idempotency
 enum SlotNumber {
   static func of(_ id: RecordID) -> Int { SlotMap.slot(of: id) }
   static func of(key: String) -> Int { SlotMap.slot(of: key) }
+
+  /// A random id whose slot lies in the range.
+  static func id(in range: ClosedRange<Int>) -> RecordID {
+    while true {
+      let id = Samples.id()
+      if range.contains(of(id)) { return id }
+    }
+  }
 }

@@ -1,0 +1,176 @@
+import Idempotency
+import Platform
+import Store
+import TestSupport
+import Testing
+import Wire
+
+/// A real cluster whose masters die, are replaced, or are cut off from the others.
+@Suite(.timeLimit(.minutes(2)), .serialized)
+struct ClusterFailoverTests {
+  @Test func `requests that meet a killed master wait for its replica`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    var (master, heir) = (cluster.masters[0], cluster.replicas[0][0])
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let before = try await node.store.completed(Samples.request(SlotNumber.id(in: 0...5460)))
+      var failovers = 0
+      // The node time-out, and two seconds.
+      try await Pace.within(.seconds(3)) {
+        let open = try await node.store.granted(Samples.request(SlotNumber.id(in: 0...5460)))
+        try master.command(["WAIT", "1", "5000"])
+        let start = BootInstant.now
+        // Some of them are on their way when it dies, and some begin afterwards.
+        async let claims = Self.grants(40, of: 0...5460, by: node)
+        master.kill()
+        let later = try await node.store.granted(Samples.request(SlotNumber.id(in: 0...5460)))
+        let span = BootInstant.now - start
+        for claim in try await claims + [later] {
+          #expect(claim.attempt == 1)
+          // A claim that only the dead master had may be lost, and its owner finds that out.
+          #expect(try await node.store.renew(claim) == .done)
+          #expect(try await node.store.claim(Samples.again(claim)).taken == .inFlight)
+        }
+        #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
+        #expect(try await node.store.find(before.id).name == .completed)
+        failovers += 1
+        try await until("the failover is counted") { node.subscriber.failovers == failovers }
+        #expect(node.subscriber.lossCount == 0)
+        // For another round, in which the other one dies.
+        try await master.start()
+        (master, heir) = (heir, master)
+        try await until("the former master follows") { try master.isFollowed(by: heir) }
+        return span
+      }
+    }
+  }
+
+  /// Claims of as many new records at once.
+  private static func grants(
+    _ count: Int, of slots: ClosedRange<Int>, by node: RedisNode
+  ) async throws -> [Claim] {
+    try await withThrowingTaskGroup(of: Claim.self) { group in
+      for _ in 0..<count {
+        group.addTask { try await node.store.granted(Samples.request(SlotNumber.id(in: slots))) }
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+
+  @Test func `a claim that the promoted replica of a cluster lacks is counted as suspect`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    let (master, heir) = (cluster.masters[0], cluster.replicas[0][0])
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let alarms = Watched(0)
+      node.subscriber.observeAlarms { alarms.withValue { $0 += 1 } }
+      let kept = try await node.store.granted(Samples.request(SlotNumber.id(in: 0...5460)))
+      try master.command(["WAIT", "1", "5000"])
+      // Its next attempts to follow fail.
+      try heir.command(["CONFIG", "SET", "masterauth", "wrong"])
+      try master.command(["CLIENT", "KILL", "TYPE", "replica"])
+      try await until("the replica is cut off") {
+        try master.command(["INFO", "replication"])?.contains("state=online") == false
+      }
+      let lost = try await node.store.granted(Samples.request(SlotNumber.id(in: 0...5460)))
+      master.kill()
+      try await alarms.until("the owners renew", within: .seconds(30)) { $0 > 0 ? true : nil }
+      #expect(try await node.store.renew(kept) == .done)
+      #expect(node.store.store.counters.suspects == 0)
+      #expect(try await node.store.renew(lost) == .done)
+      #expect(node.store.store.counters.suspects == 1)
+      #expect(try await node.store.claim(Samples.again(lost)).taken == .inFlight)
+      try await until("the failover is counted") { node.subscriber.failovers == 1 }
+      #expect(node.subscriber.lossCount == 0)
+    }
+  }
+
+  @Test func `a planned failover fails no request, and subscriptions move as well`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    var (master, heir) = (cluster.masters[0], cluster.replicas[0][0])
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let sibling = node.sibling()
+      let open = try await node.store.granted(Samples.request(SlotNumber.id(in: 0...5460)))
+      let watch = try await sibling.store.watch(open.id)
+      try await Pace.within(.seconds(2)) {
+        let load = Load()
+        let call: @Sendable () async throws -> Void = {
+          _ = try await node.store.completed(Samples.request(SlotNumber.id(in: 0...5460)))
+        }
+        try await load.run(by: 6, call) {
+          try await load.reached(50)
+          try heir.command(["CLUSTER", "FAILOVER"])
+          try await until("the replica is promoted") { heir.isMaster }
+          try await load.reached(load.count + 50)
+        }
+        (master, heir) = (heir, master)
+        try await until("the former master follows") { try master.isFollowed(by: heir) }
+        return load.longestPause
+      }
+      #expect(try await node.store.renew(open) == .done)
+      async let ended = StoreWatchTests.wait(watch, for: open.id, on: sibling.store) { $0 == .completed }
+      #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
+      #expect(try await ended == .completed)
+      #expect(node.store.store.counters.suspects == 0)
+      #expect(node.subscriber.lossCount == 0)
+      watch.cancel()
+      sibling.close()
+    }
+  }
+
+  @Test func `a waiter whose subscription was killed learns of the end all the same`() async throws {
+    let cluster = try await RedisCluster()
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let sibling = node.sibling()
+      for range in [0...5460, 5461...10922, 10923...16383] {
+        let claim = try await node.store.granted(Samples.request(SlotNumber.id(in: range)))
+        let watch = try await sibling.store.watch(claim.id)
+        let channel = "\(node.settings.namespace):{\(claim.id.text)}"
+        let carriers = try cluster.masters.filter {
+          try $0.command(["PUBSUB", "NUMSUB", channel])?.hasSuffix(":1") == true
+        }
+        #expect(carriers.count == 1)
+        for carrier in carriers { try carrier.command(["CLIENT", "KILL", "TYPE", "pubsub"]) }
+        #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
+        let name = try await StoreWatchTests.wait(watch, for: claim.id, on: sibling.store) {
+          $0 == .completed
+        }
+        #expect(name == .completed)
+        watch.cancel()
+      }
+      #expect(sibling.subscriber.counters.connections >= 2)
+      sibling.close()
+    }
+  }
+
+  @Test func `a master that is alone grants nothing, and what it refused runs once later`() async throws {
+    let cluster = try await RedisCluster(replicas: 1)
+    let master = cluster.masters[0]
+    var settings = RedisEndpointSettings.on(cluster.ports, timeout: .seconds(4))
+    settings.demand = ReplicaDemand(replicas: 1)
+    settings.failoverGrace = 100
+    try await RedisNode.run(settings) { node in
+      let running = try await node.store.granted(Samples.request(SlotNumber.id(in: 0...5460)))
+      let others = cluster.all.filter { $0.port != master.port }
+      for other in others { other.freeze() }
+      let requests = (0..<2).map { _ in Samples.request(SlotNumber.id(in: 0...5460)) }
+      // Its replica does not confirm the first one; before the second one it knows that it has lost the others.
+      for request in requests {
+        await #expect(throws: StoreError.self) { try await node.store.claim(request) }
+      }
+      await #expect(throws: StoreError.self) {
+        try await node.store.complete(running, with: Samples.completion())
+      }
+      for other in others { other.thaw() }
+      for request in requests {
+        try await until("a claim is granted again") {
+          guard let claim = try? await node.store.granted(request) else { return false }
+          #expect(claim.attempt == 1)
+          return true
+        }
+      }
+      try await until("the outcome is stored") {
+        (try? await node.store.complete(running, with: Samples.completion()))?.outcome == .done
+      }
+      #expect(node.store.store.counters.suspects == 0)
+    }
+  }
+}

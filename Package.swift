@@ -188,7 +188,7 @@ let package = Package(
       "ProxyTests",
       [
         "Proxy", "Idempotency", "Platform", "Telemetry", "TestSupport", "Wire", nioCore, nioEmbedded,
-        nioHPACK,
+        nioHPACK, nioHTTP2,
         logging,
       ]),
     tests("EndToEndTests", ["TestSupport"], resources: [.copy("Clients"), .copy("VTC")]),

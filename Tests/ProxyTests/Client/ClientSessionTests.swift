@@ -24,6 +24,54 @@ struct ClientSessionTests {
     #expect(harness.downstream.connections.isEmpty)
   }
 
+  @Test func `a stream that is opened before the client has confirmed the announcement is served`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    harness.downstream.drain()
+    #expect(try harness.received().texts == [Self.maxID, "ping"])
+    try harness.send(harness.request("POST", on: 1, isEnd: false))
+    let delivery = try #require(harness.deliveries.first)
+    try harness.send(.ping(0, isAcknowledgement: true))
+    #expect(try harness.received().texts == ["goaway 1 error 0"])
+    try harness.send(.data(1, 3, isEnd: true))
+    #expect(delivery.wholeBody?.readableBytes == 3 && delivery.isConnected)
+    try harness.respond(to: 0, ByteBuffer(string: "body"))
+    #expect(try harness.received().texts == ["1 status 200", "1 data 4 end", "goaway 1 error 0"])
+    #expect(!harness.channel.isActive)
+  }
+
+  @Test func `streams above the last one that was named are refused, and those below go on`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    try harness.send(harness.request("POST", on: 1, isEnd: false))
+    harness.downstream.drain()
+    try harness.send(.ping(0, isAcknowledgement: true))
+    #expect(try harness.received().texts == [Self.maxID, "ping", "goaway 1 error 0"])
+    try harness.send(
+      harness.request("POST", on: 3, isEnd: false), .data(3, 5), harness.request("GET", on: 5),
+      .data(1, 2))
+    // The rest of a refused body was under way.
+    try harness.send(.data(3, 5, isEnd: true), .data(1, 1, isEnd: true))
+    #expect(try harness.received().texts == ["3 reset 7", "5 reset 7"])
+    #expect(harness.deliveries.count == 1 && harness.deliveries.first?.wholeBody?.readableBytes == 3)
+    try harness.respond(to: 0)
+    #expect(try harness.received().texts == ["1 status 200 end", "goaway 1 error 0"])
+    #expect(!harness.channel.isActive)
+  }
+
+  @Test func `an error after the end was announced states no more streams than were named`() throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    try harness.send(harness.request("GET", on: 1))
+    harness.downstream.drain()
+    try harness.send(.ping(0, isAcknowledgement: true))
+    try harness.send(harness.request("GET", on: 3))
+    _ = try harness.received()
+    try? harness.send(.data(0, 1))
+    #expect(try harness.received().texts == ["goaway 1 error 1"])
+    #expect(!harness.channel.isActive)
+  }
+
   @Test func `a half-close of an idle connection closes it at once`() throws {
     let harness = try HTTP2Harness()
     defer { harness.close() }
@@ -66,6 +114,22 @@ extension ClientSessionTests {
     #expect(goAway?.text == "goaway 3 error 1")
     #expect(!harness.channel.isActive)
     #expect(harness.deliveries.allSatisfy { !$0.isConnected })
+  }
+
+  @Test(arguments: [
+    // The connection's window grows by nothing, or beyond its maximum.
+    (HTTP2TestFrame.windowUpdate(0, 0), "goaway 1 error 1"),
+    (.windowUpdate(0, UInt32.max >> 1), "goaway 1 error 3"),
+    // A stream that nobody has opened.
+    (.windowUpdate(9, 1), "goaway 1 error 1"), (.data(9, 1), "goaway 1 error 1"),
+  ])
+  func `an error of the connection ends it`(_ frame: HTTP2TestFrame, _ end: String) throws {
+    let harness = try HTTP2Harness()
+    defer { harness.close() }
+    try harness.send(harness.request("GET", on: 1))
+    try? harness.send(frame)
+    #expect(try harness.received().texts == [end])
+    #expect(!harness.channel.isActive && harness.deliveries.first?.isConnected == false)
   }
 
   @Test func `a flood of useless frames ends the connection, and the last stream is stated`() throws {

@@ -221,21 +221,6 @@ extension ClientStreamTests {
     #expect(harness.channel.isActive)
   }
 
-  /// Sends as much of a body as the windows allow. They begin with `window`, and grow by what the server announces.
-  private static func upload(on harness: HTTP2Harness, _ window: inout Int, _ connectionWindow: inout Int)
-    throws
-  {
-    // Without back-pressure this would not end.
-    for _ in 0..<100 {
-      let count = min(window, connectionWindow, 16 << 10)
-      guard count > 0 else { return }
-      try harness.send(.data(1, count))
-      let frames = try harness.received()
-      window += frames.windowIncrement(of: 1) - count
-      connectionWindow += frames.windowIncrement(of: 0) - count
-    }
-  }
-
   @Test func `a body that nobody takes is held back, until somebody does`() throws {
     var limits = LimitSettings()
     limits.http2Window = 16 << 10
@@ -245,7 +230,7 @@ extension ClientStreamTests {
     let delivery = try #require(harness.deliveries.first)
     var window = limits.http2Window
     var connectionWindow = Self.window
-    try Self.upload(on: harness, &window, &connectionWindow)
+    try harness.upload(&window, &connectionWindow)
     #expect(window <= 0 && connectionWindow > 0)
     let held = delivery.logEntry.requestBytes
     #expect((64 << 10...96 << 10).contains(held))
@@ -255,7 +240,7 @@ extension ClientStreamTests {
     #expect(frames.windowIncrement(of: 1) > 0)
     window += frames.windowIncrement(of: 1)
     connectionWindow += frames.windowIncrement(of: 0)
-    try Self.upload(on: harness, &window, &connectionWindow)
+    try harness.upload(&window, &connectionWindow)
     #expect(delivery.logEntry.requestBytes > held)
   }
 }

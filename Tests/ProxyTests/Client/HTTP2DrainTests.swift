@@ -13,17 +13,33 @@ struct HTTP2DrainTests {
 
   @Test func `streams that are open are finished, also those that came after the announcement`() {
     var drain = HTTP2Drain(maxRunning: 2)
-    drain.opened(1)
+    let first = drain.opened(1)
     #expect(drain.begin() == .announce)
-    drain.opened(3)
+    let second = drain.opened(3)
+    #expect(first && second)
     #expect(drain.ended() == .nothing)
     #expect(drain.confirmed() == .name(last: 3))
     #expect(drain.ended() == .close(last: 3))
   }
 
+  @Test func `streams above the last one that was named are not taken`() {
+    var drain = HTTP2Drain(maxRunning: 2)
+    _ = drain.opened(1)
+    _ = drain.begin()
+    #expect(drain.confirmed() == .name(last: 1))
+    let late = drain.opened(3)
+    #expect(!late && drain.last == 1)
+    // It ends at once. The first one goes on.
+    #expect(drain.ended() == .nothing)
+    #expect(drain.ended() == .close(last: 1))
+    let latest = drain.opened(5)
+    #expect(!latest && drain.last == 1)
+    #expect(drain.ended() == .nothing)
+  }
+
   @Test func `a serving connection stays when its last stream ends`() {
     var drain = HTTP2Drain(maxRunning: 2)
-    drain.opened(1)
+    _ = drain.opened(1)
     #expect(drain.ended() == .nothing)
     #expect(drain.stage == .serving)
   }

@@ -32,13 +32,15 @@ final class HTTP2Harness {
   private var unparsed = ByteBuffer()
 
   /// Opens a connection whose client has sent the preface and has got that of the server.
-  init(limits: LimitSettings = LimitSettings()) throws {
+  ///
+  /// - Parameter routes: The routes of the requests, for tests that run them by a worker.
+  init(limits: LimitSettings = LimitSettings(), routes: [RoutePolicy] = []) throws {
     let metrics = Metrics(loops: 1)
     downstream = Downstream(
       context: EventLoopContext(loop: channel.embeddedEventLoop),
       environment: ProxyEnvironment(counters: metrics.counters, logger: Logger(label: "test")),
       configuration: ConfigurationSnapshot(
-        routes: RouteTable([]), fallback: nil, limits: limits,
+        routes: RouteTable(routes) { metrics.number(ofRoute: $0) }, fallback: nil, limits: limits,
         accessLog: AccessLog(sink: LogSink(), format: .json, isEnabled: false),
         trustedProxies: TrustedProxies(), unmatchedKeys: .pass, passesUnderscores: false),
       metrics: metrics.loops[0])
@@ -90,6 +92,20 @@ final class HTTP2Harness {
     return frames
   }
 
+  /// Has a worker run the deliveries that follow.
+  func run(with store: ScriptedStore, _ backend: ScriptedBackend) {
+    let worker = Worker(
+      context: downstream.context, store: store, backend: backend, environment: downstream.environment,
+      configuration: downstream.configuration, metrics: downstream.metrics)
+    downstream.start = { [unowned self] in
+      deliveries.append($0)
+      RequestRunner(worker: worker, delivery: $0).start()
+    }
+  }
+
+  /// The only connection.
+  var session: ClientSession? { downstream.connections.values.first as? ClientSession }
+
   /// Ends the client's sending side.
   func endInput() {
     channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
@@ -103,6 +119,20 @@ final class HTTP2Harness {
     deliveries[index].respond(
       with: ClientResponse(head, label: nil, body: body, trailers: ByteBuffer(), to: .get))
     channel.embeddedEventLoop.run()
+  }
+
+  /// Sends as much of the body of stream 1 as the windows allow. They begin with these sizes, and grow by what the server
+  /// announces.
+  func upload(_ window: inout Int, _ connectionWindow: inout Int) throws {
+    // Without back-pressure this would not end.
+    for _ in 0..<100 {
+      let count = min(window, connectionWindow, 16 << 10)
+      guard count > 0 else { return }
+      try send(.data(1, count))
+      let frames = try received()
+      window += frames.windowIncrement(of: 1) - count
+      connectionWindow += frames.windowIncrement(of: 0) - count
+    }
   }
 
   private struct MissingDelivery: Error {}

@@ -19,6 +19,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   let peer: ClientPeer
   let memory: ConnectionMemory
   private var drainState: HTTP2Drain
+  /// Whether the codec has sent a GOAWAY with an error, which ends the connection.
+  private var hasFailed = false
   /// The open streams. The codec does not pass the end of the client's input on to them.
   private var streams: [ObjectIdentifier: ClientStream] = [:]
   private var context: ChannelHandlerContext?
@@ -81,8 +83,8 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The error of one stream, which has been reset. The others go on.
-    if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.NoSuchStream { return }
+    // The codec has reset the one stream that it concerns. The others go on.
+    if !hasFailed, error.mayConcernOneStream { return }
     if error is NIOSSLError { return context.close(promise: nil) }
     misbehaved()
   }
@@ -108,9 +110,10 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
 
 // The streams.
 extension ClientSession {
-  func opened(_ stream: ClientStream, _ id: HTTP2StreamID) {
+  /// Adds a stream. False if it must be refused.
+  func opened(_ stream: ClientStream, _ id: HTTP2StreamID) -> Bool {
     streams[ObjectIdentifier(stream)] = stream
-    drainState.opened(Int(id))
+    return drainState.opened(Int(id))
   }
 
   func ended(_ stream: ClientStream) {
@@ -127,6 +130,9 @@ extension ClientSession {
 
   func releaseSlot() { drainState.release() }
 
+  /// The codec has sent a GOAWAY with an error.
+  func didFail() { hasFailed = true }
+
   /// The client broke the protocol, or floods the connection.
   func misbehaved() {
     downstream.environment.counters.add(.framingErrors)
@@ -139,11 +145,12 @@ extension ClientSession {
 
 extension ClientSession {
   private func act(_ action: HTTP2Drain.Action) {
-    guard let context else { return }
+    // Streams also end because the connection is gone.
+    guard let context, context.channel.isActive else { return }
     switch action {
     case .nothing: break
     case .announce:
-      goAway(.maxID, context, promise: nil)
+      goAway(Int(HTTP2StreamID.maxID), context, promise: nil)
       let ping = HTTP2Frame(streamID: .rootStream, payload: .ping(HTTP2PingData(), ack: false))
       context.writeAndFlush(wrapOutboundOut(ping), promise: nil)
       _ = downstream.context.timers.start(milliseconds: Self.confirmation) { [weak self] in
@@ -151,22 +158,18 @@ extension ClientSession {
         act(drainState.confirmed())
       }
     case .name(let last):
-      goAway(HTTP2StreamID(last), context, promise: nil)
+      goAway(last, context, promise: nil)
     case .close(let last):
       // The channel is closed once the frame has left, because closing drops unsent bytes.
       let written = context.eventLoop.makePromise(of: Void.self)
       let channel = context.channel
       written.futureResult.whenComplete { _ in channel.close(promise: nil) }
-      goAway(HTTP2StreamID(last), context, promise: written)
+      goAway(last, context, promise: written)
     }
   }
 
-  private func goAway(
-    _ last: HTTP2StreamID, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?
-  ) {
-    let frame = HTTP2Frame.FramePayload.goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil)
-    context.writeAndFlush(
-      wrapOutboundOut(HTTP2Frame(streamID: .rootStream, payload: frame)), promise: promise)
+  private func goAway(_ last: Int, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?) {
+    context.triggerUserOutboundEvent(FrameGuard.OrderlyEnd(last: last), promise: promise)
   }
 
   private func startTimer() {
@@ -180,6 +183,23 @@ extension ClientSession {
     if drainState.streams > 0 { deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count) }
     if NIODeadline.now() < deadline { return startTimer() }
     drain()
+  }
+}
+
+extension Error {
+  /// Whether it is an error of one stream, unless a GOAWAY has left because of it: the codec throws the same errors for
+  /// the connection.
+  fileprivate var mayConcernOneStream: Bool {
+    switch self {
+    case is NIOHTTP2Errors.StreamError, is NIOHTTP2Errors.NoSuchStream: true
+    // A window that grows by nothing, or beyond its maximum (RFC 9113, sections 6.9 and 6.9.1).
+    case is NIOHTTP2Errors.InvalidWindowIncrementSize, is NIOHTTP2Errors.InvalidFlowControlWindowSize: true
+    // DATA beyond the stream's window, frames behind the request's end, and a second HEADERS that does not end it.
+    case is NIOHTTP2Errors.FlowControlViolation, is NIOHTTP2Errors.BadStreamStateTransition,
+      is NIOHTTP2Errors.TrailersWithoutEndStream:
+      true
+    default: false
+    }
   }
 }
 

@@ -19,6 +19,8 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
   private(set) var context: ChannelHandlerContext?
   var machine = HTTP2StreamMachine()
   var delivery: Delivery?
+  /// Whether the stream came too late, since the connection ends.
+  private var isRefused = false
   /// Whether the stream is read.
   private var isReading = true
   /// Whether the delivery counts as under way. It does until its response is complete or, if the stream was reset,
@@ -48,7 +50,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
     downstream.context.loop.assertInEventLoop()
     self.context = context
     if let id = try? context.channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID) {
-      session.opened(self, id)
+      isRefused = !session.opened(self, id)
     }
   }
 
@@ -92,6 +94,7 @@ final class ClientStream: ChannelInboundHandler, @unchecked Sendable {
 // The client's frames.
 extension ClientStream {
   private func begin(_ fields: HPACKHeaders, isEnd: Bool) {
+    guard !isRefused else { return reset(.refusedStream) }
     do throws(WireError) {
       let request = try RequestHead(http2: fields.pairs, isEnd: isEnd, limits: downstream.limits.head)
       machine.didAcceptHead(request.framing, isEnd: isEnd)

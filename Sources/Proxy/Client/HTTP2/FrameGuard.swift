@@ -1,8 +1,8 @@
 import NIOCore
 
 /// Corrects the codec, between it and the socket: the codec limits PINGs that a client may send freely, does not limit
-/// other frames that advance no request (`FrameIntake`), and ends a connection without stating which streams were
-/// taken.
+/// other frames that advance no request (`FrameIntake`), ends a connection without stating which streams were taken, and
+/// takes no new streams once any end has been announced.
 ///
 /// RFC 9113, section 6.8, lets a client repeat all requests above the last stream of a GOAWAY, POST included, and the
 /// codec sends 0 to a client that misbehaves.
@@ -12,10 +12,21 @@ final class FrameGuard: ChannelDuplexHandler {
   typealias OutboundIn = IOData
   typealias OutboundOut = IOData
 
+  /// An outbound event: a GOAWAY with NO_ERROR.
+  ///
+  /// It passes the codec by, which would refuse all streams from the announcement on, although the client does not know
+  /// it yet, and would end the connection for the body of a refused one.
+  struct OrderlyEnd {
+    /// The last stream that counts.
+    let last: Int
+  }
+
   private static let pingAck: [UInt8] = [0, 0, 8, 6, 1, 0, 0, 0, 0]
 
-  /// The head of a GOAWAY, before the last stream and ENHANCE_YOUR_CALM.
-  private static let calmGoAway: [UInt8] = [0, 0, 8, 7, 0, 0, 0, 0, 0]
+  /// The head of a GOAWAY, before the last stream and the error.
+  private static let goAwayHead: [UInt8] = [0, 0, 8, 7, 0, 0, 0, 0, 0]
+  private static let noError: UInt32 = 0
+  private static let enhanceYourCalm: UInt32 = 11
 
   private let session: ClientSession
   private var intake: FrameIntake
@@ -53,12 +64,27 @@ final class FrameGuard: ChannelDuplexHandler {
   /// Ends the connection with ENHANCE_YOUR_CALM, and the last stream that was taken.
   private func endFlood(_ context: ChannelHandlerContext) {
     isFlooded = true
-    var frame = context.channel.allocator.buffer(capacity: Self.calmGoAway.count + 8)
-    frame.writeBytes(Self.calmGoAway)
-    frame.writeInteger(UInt32(session.lastStream))
-    frame.writeInteger(UInt32(11))
-    context.writeAndFlush(wrapOutboundOut(.byteBuffer(frame)), promise: nil)
+    goAway(session.lastStream, Self.enhanceYourCalm, context, promise: nil)
     session.misbehaved()
+  }
+
+  private func goAway(
+    _ last: Int, _ error: UInt32, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?
+  ) {
+    var frame = context.channel.allocator.buffer(capacity: Self.goAwayHead.count + 8)
+    frame.writeBytes(Self.goAwayHead)
+    frame.writeInteger(UInt32(last))
+    frame.writeInteger(error)
+    context.writeAndFlush(wrapOutboundOut(.byteBuffer(frame)), promise: promise)
+  }
+
+  func triggerUserOutboundEvent(
+    context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
+  ) {
+    guard let end = event as? OrderlyEnd else {
+      return context.triggerUserOutboundEvent(event, promise: promise)
+    }
+    goAway(end.last, Self.noError, context, promise: promise)
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -83,6 +109,7 @@ final class FrameGuard: ChannelDuplexHandler {
       intake.sent(Int(word >> 8))
     case FrameKind.goAway where bytes.getInteger(at: start + 13, as: UInt32.self) ?? 0 != 0:
       bytes.setInteger(UInt32(session.lastStream), at: start + 9)
+      session.didFail()
       return true
     default: break
     }

@@ -32,14 +32,20 @@ struct HTTP2Drain {
   /// The number of deliveries that run without a response yet, also of streams that were reset: opening and resetting
   /// streams is no way round the limit.
   private(set) var running = 0
-  /// The highest stream that was opened; 0: none.
+  /// The highest stream that was taken; 0: none.
   private(set) var last = 0
 
   init(maxRunning: Int) { self.maxRunning = maxRunning }
 
-  mutating func opened(_ id: Int) {
+  /// Counts a new stream, whose end must follow. False if it is above the last one that was named: it must be refused.
+  mutating func opened(_ id: Int) -> Bool {
     streams += 1
-    last = max(last, id)
+    switch stage {
+    case .serving, .announced:
+      last = max(last, id)
+      return true
+    case .named, .closed: return false
+    }
   }
 
   mutating func ended() -> Action {

@@ -225,7 +225,7 @@ struct ReplicaTests {
 
   @Test func `one wait serves a batch of claims`() async throws {
     let pair = try await ReplicaPair()
-    let durations = Mutex<[Int64]>([])
+    let durations = Watched<[Int64]>([])
     // A wait that is cut short would be followed by another: each lasts a quarter of it.
     try await RedisNode.run(pair.settings(timeout: .seconds(60))) { node in
       try await node.reconnected()
@@ -241,10 +241,12 @@ struct ReplicaTests {
       try await granted.until("all grants", within: .seconds(60)) { $0 == 500 ? $0 : nil }
       #expect(try pair.master.calls(of: "evalsha") >= 500)
       #expect(try pair.master.calls(of: "wait") == before + 1)
+      // It is reported after the replies that it has held.
+      try await durations.until("the wait's duration") { $0.isEmpty ? nil : true }
+      #expect(durations.value.count == 1)
     } didWait: { microseconds in
-      durations.withLock { $0.append(microseconds) }
+      durations.withValue { $0.append(microseconds) }
     }
-    #expect(durations.withLock { $0.count } == 1)
     await pair.close()
   }
 

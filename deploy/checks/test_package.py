@@ -21,16 +21,54 @@ FILES = {
     "share/fish/vendor_completions.d/semel.fish": 0o644,
     "share/man/man1/semel.1.gz": 0o644,
 }
-EPOCH = 1_790_000_000
+# To come, so that no file has been made since.
+EPOCH = 2_000_000_000
 
 
-def make(folder, zone, umask):
-    """The package and the archive, as somebody with another time zone and another mask of modes makes them."""
-    environment = {**os.environ, "PACKAGE_COMPRESSION": "none", "SOURCE_DATE_EPOCH": str(EPOCH), "TZ": zone}
-    folder.mkdir()
-    subprocess.run([DEPLOY / "package", BINARY, folder], env=environment, umask=umask, check=True, capture_output=True)
+def make(script, binary, folder, variables, **options):
+    """The package and the archive."""
+    environment = {**os.environ, "PACKAGE_COMPRESSION": "none", **variables}
+    ended = subprocess.run([script, binary, folder], env=environment, **options, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
     [package], [archive] = folder.glob("semel_*.deb"), folder.glob("semel-*.tar")
     return package, archive
+
+
+def make_here(folder):
+    folder.mkdir()
+    return make(DEPLOY / "package", BINARY, folder, {"SOURCE_DATE_EPOCH": str(EPOCH), "TZ": "Asia/Tokyo"}, umask=0o022)
+
+
+def make_elsewhere(folder):
+    """The same, as another user makes them of another copy: with other times and modes, at the time of its last commit, with
+    another umask, locale and time zone, and in a folder whose files get its group."""
+    root = folder / "copy"
+    shutil.copytree(DEPLOY, root / "deploy", ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("config.yaml", "Package.swift", "Sources/Idempotency/CONTRACT.md"):
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(DEPLOY.parent / file, root / file)
+    shutil.copy(BINARY, root / "binary")
+    commit = ["-c", "user.name=me", "-c", "user.email=me@localhost", "commit", "--quiet", "--allow-empty", "--message", "one"]
+    for command in (["init", "--quiet"], commit):
+        subprocess.run(["git", "-C", root, *command], env={**os.environ, "GIT_COMMITTER_DATE": f"@{EPOCH} +0000"}, check=True)
+    for number, path in enumerate(path for path in root.rglob("*") if path.is_file() and ".git" not in path.parts):
+        os.utime(path, (number, number))
+        path.chmod(0o777 if os.access(path, os.X_OK) else 0o606)
+    for name in ("made", "temporary"):
+        (folder / name).mkdir()
+        (folder / name).chmod(0o3777)
+    variables = {
+        "TMPDIR": str(folder / "temporary"), "TZ": "America/Lima", "LC_ALL": "de_DE.UTF-8", "LOCPATH": str(folder),
+        "TAR_OPTIONS": "--mode=700", "HOME": "/nonexistent"}
+    if shutil.which("localedef") and pathlib.Path("/usr/share/i18n/locales/de_DE").exists():
+        # It sorts otherwise. Where it cannot be made, the locale has its name alone.
+        subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"], check=True)
+    somebody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    try:
+        subprocess.run([root / "binary", "--version"], cwd="/", **somebody, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        somebody = {}  # Swift's runtime is in a folder that is not everybody's.
+    return make(root / "deploy/package", root / "binary", folder / "made", variables, umask=0o077, cwd="/", **somebody)
 
 
 @unittest.skipUnless(shutil.which("dpkg-deb"), "no Debian")
@@ -40,9 +78,10 @@ class Package(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory()
         cls.addClassCleanup(temporary.cleanup)
         cls.folder = pathlib.Path(temporary.name)
+        cls.folder.chmod(0o755)
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            cls.made, cls.again = pool.map(
-                make, (cls.folder / "one", cls.folder / "other"), ("Asia/Tokyo", "America/Lima"), (0o022, 0o077))
+            made, again = pool.submit(make_here, cls.folder / "here"), pool.submit(make_elsewhere, cls.folder / "elsewhere")
+            cls.made, cls.again = made.result(), again.result()
         cls.package, cls.archive = cls.made
         cls.tree = cls.folder / "tree"
         subprocess.run(["dpkg-deb", "--raw-extract", cls.package, cls.tree], check=True)
@@ -66,7 +105,7 @@ class Package(unittest.TestCase):
         documents = {f"{next(n for n in files if n.endswith('README.md'))[:-9]}{page}" for page in pages}
         self.assertEqual(found, {**dict.fromkeys(documents, 0o644), **files})
 
-    def test_the_same_binary_makes_the_same_bytes(self):
+    def test_the_same_binary_makes_the_same_bytes_wherever_and_by_whomever(self):
         for one, other in zip(self.made, self.again):
             self.assertEqual(one.name, other.name)
             self.assertEqual(subprocess.run(["cmp", one, other], capture_output=True, text=True).stdout, "")
@@ -136,7 +175,7 @@ class Package(unittest.TestCase):
         self.check_runbooks(self.tree / "usr/share/doc/semel", "/usr")
         local = self.folder / "local"
         local.mkdir()
-        subprocess.run(["tar", "-C", local, "--strip-components=1", "-xf", self.archive], check=True)
+        subprocess.run(["tar", "-C", local, "--touch", "--strip-components=1", "-xf", self.archive], check=True)
         self.check_runbooks(local / "share/doc/semel", "/usr/local")
 
     def test_the_manuals_command_sets_another_url_of_the_runbooks(self):

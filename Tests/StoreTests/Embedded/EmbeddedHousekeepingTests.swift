@@ -47,6 +47,7 @@ struct EmbeddedHousekeepingTests {
   private static func stranger(_ path: String) throws -> DatabaseQueue {
     var configuration = GRDB.Configuration()
     configuration.allowsUnsafeTransactions = true
+    configuration.busyMode = .timeout(10)
     return try DatabaseQueue(path: path, configuration: configuration)
   }
 
@@ -151,18 +152,32 @@ struct EmbeddedHousekeepingTests {
       let large = Samples.response(body: String(repeating: "x", count: 1 << 20))
       for _ in 0..<count { _ = try await first.completed(with: Samples.completion(.whole(large))) }
       await first.close()
-      // All of them are due in the same step.
-      let queue = try DatabaseQueue(path: path)
-      try await queue.writeWithoutTransaction { try $0.execute(sql: "UPDATE record SET sweep_at = 1") }
-      try queue.close()
-      let second = try EmbeddedStore(path: path, logger: Self.logger)
-      var steps: Set<Int> = []
-      while second.sweptCount < count {
-        steps.insert(second.sweptCount)
-        try await Task.sleep(for: .milliseconds(1))
+      let second = try EmbeddedStore(path: path, timeout: 60_000, logger: Self.logger)
+      let other = try Self.stranger(path)
+      // All of them are due in the same step, once the first claim waits for its turn.
+      try Self.run("BEGIN IMMEDIATE", on: other)
+      try Self.run("UPDATE record SET sweep_at = 1", on: other)
+      let steps = Watched<Set<Int>>([])
+      Self.claim(on: second, until: count, steps)
+      try Self.run("COMMIT", on: other)
+      let counts = try await steps.until("the end of the sweep", within: .seconds(60)) {
+        $0.contains(count) ? $0 : nil
       }
-      #expect(steps.subtracting([0]).count >= 2, "\(steps)")
+      #expect(counts.subtracting([0, count]).count >= 2, "\(counts)")
+      try other.close()
       await second.close()
+    }
+  }
+
+  /// Claims new records one after another, each as soon as the one before is granted, and notes how many records had been
+  /// swept by then, until so many have been.
+  private static func claim(on store: EmbeddedStore, until count: Int, _ steps: Watched<Set<Int>>) {
+    // Without a loop of its own, the reply comes on the writer's thread, between its steps.
+    store.startClaim(Samples.request()) { reply in
+      guard case .success(.granted) = reply else { return }
+      let swept = store.sweptCount
+      steps.withValue { _ = $0.insert(swept) }
+      if swept < count { claim(on: store, until: count, steps) }
     }
   }
 
@@ -177,9 +192,8 @@ struct EmbeddedHousekeepingTests {
         try database.execute(
           sql: "CREATE TRIGGER hindrance BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'hindered'); END")
       }
-      let second = try EmbeddedStore(path: path, logger: Self.logger)
-      try await until { second.figures.sweepFailures > 0 }
       let began = ContinuousClock.now
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
       try await until { second.figures.sweepFailures >= 3 }
       // After one second, and after two more.
       #expect(ContinuousClock.now - began >= .milliseconds(2800))

@@ -63,7 +63,8 @@ struct OpenRecordBoardTests {
   @Test func `walks of one node take turns`() async throws {
     try await RedisNode.run(.on(try await SharedRedis.server)) { node in
       let nodes = node.store.store.nodes
-      let began = await withTaskGroup(of: ContinuousClock.Instant.self) { group in
+      let began = ContinuousClock.now
+      let steps = await withTaskGroup(of: ContinuousClock.Instant.self) { group in
         for _ in 0..<3 {
           group.addTask {
             await node.store.context.run {
@@ -75,7 +76,7 @@ struct OpenRecordBoardTests {
         return await group.reduce(into: []) { $0.append($1) }.sorted()
       }
       // None has said yet how long its step took.
-      for (first, next) in zip(began, began.dropFirst()) { #expect(next - first >= .milliseconds(190)) }
+      #expect(steps[1] - began >= .milliseconds(200) && steps[2] - began >= .milliseconds(400))
     }
   }
 }

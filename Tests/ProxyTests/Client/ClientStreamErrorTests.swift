@@ -136,6 +136,7 @@ extension ClientStreamErrorTests {
     try harness.send(frame, harness.request("GET", on: 5))
     #expect(try harness.received().texts == [reset])
     #expect(harness.deliveries.map(\.isConnected) == [false, true, true])
+    #expect(harness.page.contains("\nsemel_framing_errors_total 1\n"))
     try harness.respond(to: 0)
     try harness.respond(to: 1)
     try harness.respond(to: 2)

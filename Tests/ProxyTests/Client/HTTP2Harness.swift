@@ -4,10 +4,10 @@ import NIOCore
 import NIOEmbedded
 import NIOHPACK
 import Platform
-import Telemetry
 import Wire
 
 @testable import Proxy
+@testable import Telemetry
 
 /// The handlers of an HTTP/2 connection on an embedded channel, and its client as bytes. The tests run the deliveries
 /// themselves.
@@ -30,12 +30,14 @@ final class HTTP2Harness {
   private var encoder = HPACKEncoder(allocator: ByteBufferAllocator(), useHuffmanEncoding: false)
   private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
   private var unparsed = ByteBuffer()
+  private let registry: MetricRegistry
 
   /// Opens a connection whose client has sent the preface and has got that of the server.
   ///
   /// - Parameter routes: The routes of the requests, for tests that run them by a worker.
   init(limits: LimitSettings = LimitSettings(), routes: [RoutePolicy] = []) throws {
     let metrics = Metrics(loops: 1)
+    registry = metrics.registry
     downstream = Downstream(
       context: EventLoopContext(loop: channel.embeddedEventLoop),
       environment: ProxyEnvironment(counters: metrics.counters, logger: Logger(label: "test")),
@@ -54,6 +56,13 @@ final class HTTP2Harness {
   }
 
   var counters: Counters { downstream.environment.counters }
+
+  /// The page of the counters that only grow.
+  var page: String {
+    var page = MetricPage()
+    registry.add(to: &page)
+    return page.text
+  }
 
   /// Sends frames in one read.
   func send(_ frames: HTTP2TestFrame...) throws { try send(frames) }

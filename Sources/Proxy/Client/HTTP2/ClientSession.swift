@@ -83,8 +83,12 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // The codec has reset the one stream that it concerns. The others go on.
-    if !hasFailed, error.mayConcernOneStream { return }
+    if !hasFailed {
+      // A write to a stream that is gone.
+      if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.NoSuchStream { return }
+      // The codec has reset the stream. The others go on.
+      if error.mayConcernOneStream { return downstream.environment.counters.add(.framingErrors) }
+    }
     if error is NIOSSLError { return context.close(promise: nil) }
     misbehaved()
   }
@@ -187,11 +191,10 @@ extension ClientSession {
 }
 
 extension Error {
-  /// Whether it is an error of one stream, unless a GOAWAY has left because of it: the codec throws the same errors for
-  /// the connection.
+  /// Whether it is a client's error on one stream, unless a GOAWAY has left because of it: the codec throws the same
+  /// errors for the connection.
   fileprivate var mayConcernOneStream: Bool {
     switch self {
-    case is NIOHTTP2Errors.StreamError, is NIOHTTP2Errors.NoSuchStream: true
     // A window that grows by nothing, or beyond its maximum (RFC 9113, sections 6.9 and 6.9.1).
     case is NIOHTTP2Errors.InvalidWindowIncrementSize, is NIOHTTP2Errors.InvalidFlowControlWindowSize: true
     // DATA beyond the stream's window, frames behind the request's end, and a second HEADERS that does not end it.

@@ -22,8 +22,10 @@ struct ClusterFailoverTests {
         // Some of them are on their way when it dies, and some begin afterwards.
         async let claims = Self.grants(40, of: 0...5460, by: node)
         master.kill()
-        let later = try await node.store.granted(Samples.request(SlotNumber.id(in: 0...5460)))
-        let span = BootInstant.now - start
+        let request = Samples.request(SlotNumber.id(in: 0...5460))
+        let (later, span) = try await node.store.context.run {
+          (try await node.store.store.granted(request), BootInstant.now - start)
+        }
         for claim in try await claims + [later] {
           #expect(claim.attempt == 1)
           // A claim that only the dead master had may be lost, and its owner finds that out.
@@ -95,7 +97,7 @@ struct ClusterFailoverTests {
         let call: @Sendable () async throws -> Void = {
           _ = try await node.store.completed(Samples.request(SlotNumber.id(in: 0...5460)))
         }
-        try await load.run(by: 6, call) {
+        try await load.run(by: 6, on: node.store.context.executor, call) {
           try await load.reached(50)
           try heir.command(["CLUSTER", "FAILOVER"])
           try await until("the replica is promoted") { heir.isMaster }

@@ -123,9 +123,11 @@ struct ClusterScriptTests {
       try await until("the map is read") { node.store.store.counters.isUsable }
       try await Pace.within(1500) {
         let before = source.recordCommands.count
-        let start = BootInstant.now
-        let error = await #expect(throws: StoreError.self) { try await node.store.find(Samples.id()) }
-        let span = BootInstant.now - start
+        let (error, span) = await node.store.context.run {
+          let start = BootInstant.now
+          let error = await #expect(throws: StoreError.self) { try await node.store.store.find(Samples.id()) }
+          return (error, BootInstant.now - start)
+        }
         guard case .unavailable(let reason) = error else { throw Unexpected(what: "\(error as Any)") }
         #expect(reason.contains(text), "\(reason)")
         // It is tried to the end, and after pauses.

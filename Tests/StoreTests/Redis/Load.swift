@@ -1,6 +1,8 @@
+import Glibc
 import Idempotency
 import Platform
 import Synchronization
+import TestSupport
 import Testing
 
 /// Calls that several tasks make one after another while a test changes the servers, and the times at which they ended.
@@ -18,13 +20,16 @@ final class Load: Sendable {
   }
 
   /// Runs a test while tasks make calls. Throws if a call fails.
+  ///
+  /// - Parameter executor: The executor of the calls. That of a loop does not wait for the tasks of other tests.
   func run(
-    by tasks: Int, _ call: @escaping @Sendable () async throws -> Void, during test: () async throws -> Void
+    by tasks: Int, on executor: LoopExecutor, _ call: @escaping @Sendable () async throws -> Void,
+    during test: () async throws -> Void
   ) async throws {
     isOver.withLock { $0 = false }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<tasks {
-        group.addTask {
+        group.addTask(executorPreference: executor) {
           while !self.isOver.withLock({ $0 }) {
             try await call()
             self.ends.withLock { $0.append(.now) }
@@ -54,6 +59,9 @@ final class Load: Sendable {
 }
 
 /// Limits to the time of something that depends on the machine's other work, too.
+///
+/// Its beginning and its end are to be taken on an event loop or a thread of their own: a task may wait for seconds until
+/// those of other tests leave it a thread.
 enum Pace {
   /// The number of rounds. A busy machine may stand still in one of them, and seldom does in all.
   private static let rounds = 3
@@ -70,5 +78,21 @@ enum Pace {
       spans.append(span)
     }
     Issue.record("\(spans.map(\.count)) ms, each more than \(limit.count)", sourceLocation: sourceLocation)
+  }
+
+  /// Waits for a condition that no event announces. Returns the time from when on it holds, as a thread of its own
+  /// finds it.
+  static func time(of what: String, _ isSo: @escaping @Sendable () throws -> Bool) async throws -> BootInstant
+  {
+    let found = Watched<BootInstant?>(nil)
+    let isOver = Atomic(false)
+    startNeededThread {
+      while !isOver.load(ordering: .relaxed) {
+        if (try? isSo()) == true { return found.withValue { $0 = .now } }
+        usleep(10_000)
+      }
+    }
+    defer { isOver.store(true, ordering: .relaxed) }
+    return try await found.until(what, within: .seconds(30)) { $0 }
   }
 }

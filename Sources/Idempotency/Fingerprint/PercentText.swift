@@ -111,15 +111,6 @@ extension PercentText {
 
   /// Whether the decoded bytes equal this text.
   func reads(_ text: String) -> Bool { ByteOrder(self, text.utf8.makeIterator()) == .same }
-
-  /// Whether the decoded bytes equal this text, which must be in lower case. The letter case of the bytes is ignored.
-  func readsIgnoringCase(_ lowercased: String) -> Bool {
-    var (text, wanted) = (self, lowercased.utf8.makeIterator())
-    while let byte = text.next() {
-      guard let expected = wanted.next(), expected == ASCII.lowercased(byte) else { return false }
-    }
-    return wanted.next() == nil
-  }
 }
 
 extension FramedHash {

@@ -47,12 +47,20 @@ private struct URLParameters {
   init(_ query: ByteBuffer?) {
     guard let query, query.readableBytes > 0 else { return }
     query.withUnsafeReadableBytes { text in
-      for pair in FormPairs(text) {
-        let name = PercentText(UnsafeRawBufferPointer(rebasing: text[pair.name]), as: .decoded)
-        if Self.documents.contains(where: name.readsIgnoringCase) { replaceDocument = true }
-        if name.readsIgnoringCase("operationname") { replaceName = true }
+      for pair in text.split(whereSeparator: { "&;".utf8.contains($0) }) {
+        let encoded = UnsafeRawBufferPointer(rebasing: pair.prefix { $0 != UInt8(ascii: "=") })
+        let name = Self.name(encoded)
+        if Self.documents.contains(name) { replaceDocument = true }
+        if name == "operationname" { replaceName = true }
       }
     }
+  }
+
+  /// The name by which the most lenient server takes a parameter, in lower case: without the space before it and without
+  /// the index of a list (PHP).
+  private static func name(_ encoded: UnsafeRawBufferPointer) -> String {
+    let decoded = IteratorSequence(PercentText(encoded, as: .form)).map(ASCII.lowercased)
+    return String(decoding: decoded.drop { $0 == 0x20 }.prefix { $0 != UInt8(ascii: "[") }, as: UTF8.self)
   }
 }
 

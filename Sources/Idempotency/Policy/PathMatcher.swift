@@ -12,11 +12,12 @@ public struct PathMatcher: Hashable, Sendable {
     self.spelling = spelling
   }
 
-  /// A segment without its parameters; `nil` for an empty segment, since those of a path are skipped, too.
+  /// A segment decoded and without its parameters; `nil` for an empty segment, since those of a path are skipped, too.
   static func lenient(_ segment: PathPattern.Segment) -> PathPattern.Segment? {
     guard case .literal(let bytes) = segment else { return segment }
     let name = bytes.prefix { $0 != PathSegments.semicolon }
-    return name.isEmpty ? nil : .literal(Array(name))
+    return name.isEmpty
+      ? nil : .literal(name.withUnsafeBytes { Array(IteratorSequence(PercentText($0, as: .decoded))) })
   }
 
   /// Whether a normalised path matches. `/v1/**` matches `/v1`, too.
@@ -30,13 +31,26 @@ public struct PathMatcher: Hashable, Sendable {
     for segment in segments {
       guard let name = found.next() else { return false }
       guard case .literal(let bytes) = segment else { continue }
-      guard bytes.count == name.count else { return false }
-      let fits =
-        spelling == .caseless
-        ? bytes.withUnsafeBytes { ASCII.equalsIgnoringCase($0, name) } : bytes.elementsEqual(name)
-      guard fits else { return false }
+      guard found.isEscaped ? fits(bytes, escaped: name) : fits(bytes, name) else { return false }
     }
     return matchesRest || found.next() == nil
+  }
+
+  private func fits(_ bytes: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count == name.count else { return false }
+    return spelling == .caseless
+      ? bytes.withUnsafeBytes { ASCII.equalsIgnoringCase($0, name) } : bytes.elementsEqual(name)
+  }
+
+  private func fits(_ bytes: [UInt8], escaped name: UnsafeRawBufferPointer) -> Bool {
+    var decoded = PercentText(name, as: .decoded)
+    for byte in bytes {
+      guard let next = decoded.next() else { return false }
+      guard byte == next || spelling == .caseless && ASCII.lowercased(byte) == ASCII.lowercased(next) else {
+        return false
+      }
+    }
+    return decoded.next() == nil
   }
 
   private func matchesExactly(_ path: UnsafeRawBufferPointer) -> Bool {
@@ -62,9 +76,13 @@ public struct PathMatcher: Hashable, Sendable {
 struct PathSegments {
   static let semicolon: UInt8 = 0x3B
 
+  private static let percent: UInt8 = 0x25
+
   private let path: UnsafeRawBufferPointer
   /// The offset of the slash before the next segment.
   private var at = 0
+  /// Whether the last segment is percent-encoded.
+  private(set) var isEscaped = false
 
   init(_ path: UnsafeRawBufferPointer) { self.path = path }
 
@@ -72,7 +90,11 @@ struct PathSegments {
     while at < path.count {
       let start = at + 1
       var end = start
-      while end < path.count, path[end] != PathPattern.slash, path[end] != Self.semicolon { end += 1 }
+      isEscaped = false
+      while end < path.count, path[end] != PathPattern.slash, path[end] != Self.semicolon {
+        if path[end] == Self.percent { isEscaped = true }
+        end += 1
+      }
       at = end
       while at < path.count, path[at] != PathPattern.slash { at += 1 }
       if end > start { return UnsafeRawBufferPointer(rebasing: path[start..<end]) }

@@ -67,7 +67,8 @@ struct GraphQLOperationTests {
     #expect(try operation(body, coding: "gzip") == .mutation)
     for query in [
       "query=x", "a=b&que%72y=x", "extensions=x", "documentId=x", "doc_id=x", "queryId=x", "id=x", "Query=x",
-      "QUERY", "a=b&QUE%52Y=x", "Extensions=x", "documentid=x", "Id=3",
+      "QUERY", "a=b&QUE%52Y=x", "Extensions=x", "documentid=x", "Id=3", "a;query=x", "+query=x", "%20query=x",
+      "query[]=x", "a&query%5B0%5D=x",
     ] {
       #expect(try operation(body, query: query) == .mutation, "\(query)")
     }

@@ -150,7 +150,10 @@ struct CrossOriginTests {
       expectRefused(late, 400, "bad_request", retryable: false)
       let large = try await rig.order("k", body: String(repeating: "x", count: 2000), [("Origin", Self.shop)])
       expectRefused(large, 413, "request_too_large", retryable: false)
-      for refused in [late, large] {
+      let spelled = try await rig.semel.client.send(
+        "post", "/v1/orders", Rig.fields(key: "k") + [("Origin", Self.shop)])
+      expectRefused(spelled, 400, "bad_request", retryable: false)
+      for refused in [late, large, spelled] {
         #expect(refused["Access-Control-Allow-Origin"] == Self.shop)
         #expect(refused["Access-Control-Allow-Credentials"] == "true")
       }

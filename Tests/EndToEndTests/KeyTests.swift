@@ -112,6 +112,39 @@ struct KeyTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases, ["GET", "HEAD", "POST"])
+  func `the whole response is recorded, whatever part of it the first delivery wants`(
+    store: StoreKind, method: String
+  ) async throws {
+    let routes = [
+      "{name: pages, match: {methods: [\(method)], path: /pages}, caller: {parts: [address]}}",
+      "{name: parts, match: {methods: [\(method)], path: /parts}, caller: {parts: [address]}, "
+        + "fingerprint: {headers: [Range]}}",
+    ]
+    let conditions = [
+      ("If-None-Match", "\"1\""), ("If-Modified-Since", "Tue, 24 Nov 2026 08:00:00 GMT"),
+      ("Range", "bytes=0-1"),
+      ("If-Range", "\"1\""),
+    ]
+    try await Rig.run(Configuration(store: store, firstRoutes: routes)) { rig in
+      for path in ["/pages", "/parts"] {
+        let fields = [("Idempotency-Key", "a")] + conditions
+        expectExecuted(try await rig.semel.client.send(method, path, fields + [("If-Match", "\"1\"")]))
+        let request = try #require(rig.backend.requests.last)
+        let kept = method == "POST" ? conditions.map(\.0) : path == "/parts" ? ["Range"] : []
+        for (name, value) in conditions {
+          #expect(request[name] == (kept.contains(name) ? value : nil), "\(path) \(name)")
+        }
+        #expect(request["If-Match"] == "\"1\"")
+      }
+      // Who wants all of it gets it.
+      let plain = [("Idempotency-Key", "a")]
+      expectReplayed(try await rig.semel.client.send(method, "/pages", plain), 201)
+      let other = try await rig.semel.client.send(method, "/parts", plain)
+      #expect(other.status == 409 && rig.backend.requests.count == 2)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `equal payloads are one intent where the payload is the key`(store: StoreKind) async throws {
     let key = "{from: ['header:Idempotency-Key', payload]}"
@@ -128,6 +161,49 @@ struct KeyTests {
       expectReplayed(try await rig.order(nil, body: large), 201)
       #expect(rig.backend.requests.count == 5)
       #expect(try await rig.semel.counter("semel_keys_under_other_caller_total") == 0)
+    }
+  }
+
+  /// Bodies that a backend may read and Semel does not.
+  private static let unreadable: [(type: String, coding: String?, body: String)] = [
+    ("application/json", "gzip", "compressed"), ("application/json", nil, "\u{FEFF}{\"id\":\"k\"}"),
+    ("application/json", nil, #"{"id":"k","amount":NaN}"#),
+    (
+      "application/json", nil,
+      #"{"id":"k","deep":"# + String(repeating: "[", count: 128) + String(repeating: "]", count: 128) + "}"
+    ),
+    ("application/x-www-form-urlencoded", "br", "compressed"),
+    (
+      "multipart/form-data; boundary=x", nil,
+      "--x\r\nContent-Disposition: form-data\r\n"
+    ),
+  ]
+
+  @Test(arguments: ["optional", "required"])
+  func `a body that may contain a key, and cannot be read, is refused`(idempotency: String) async throws {
+    let key = "{from: ['json:/id', 'form:id', 'header:X-Key']}"
+    try await Rig.run(Configuration(route: ["key": key, "idempotency": idempotency])) { rig in
+      func order(_ type: String, _ coding: String?, _ body: String, _ key: String? = nil) async throws
+        -> ReceivedResponse
+      {
+        var fields = [("Authorization", "Bearer alice"), ("Content-Type", type)]
+        fields += (coding.map { [("Content-Encoding", $0)] } ?? []) + (key.map { [("X-Key", $0)] } ?? [])
+        return try await rig.semel.client.send("POST", "/v1/orders", fields, body: body)
+      }
+      let code = idempotency == "optional" ? "key_invalid" : "key_missing"
+      for (number, (type, coding, body)) in Self.unreadable.enumerated() {
+        let refused = try await order(type, coding, body)
+        expectRefused(refused, 400, code, retryable: false)
+        #expect(refused.problem?.detail.contains("RFC 8259") == true, "\(refused.text)")
+        // Another source has the key.
+        expectExecuted(try await order(type, coding, body, "\(number)"))
+      }
+      #expect(rig.backend.requests.count == Self.unreadable.count)
+      guard idempotency == "optional" else { return }
+      for (type, body) in [("application/json", "{}"), ("text/plain", "text"), ("application/json", "")] {
+        #expect(try await order(type, nil, body).status == 201)
+      }
+      #expect(try await order("image/png", "gzip", "compressed").status == 201)
     }
   }
 

@@ -65,7 +65,7 @@ public struct OutcomeInquiry: Sendable {
   ) throws(Problem) -> IdempotencyKey {
     let finding = try policy.keyBeforeBody(head: head, query: query)
     guard !texts.isEmpty else {
-      guard case .found(let key) = finding else { throw .keyMissing(policy) }
+      guard case .found(let key) = finding else { throw .keyMissingInInquiry }
       return key
     }
     // Several parameters are the parts of a composite key.

@@ -68,4 +68,6 @@ public enum KeyFault: Hashable, Sendable, CaseIterable {
   case malformedEncoding
   /// The JSON value is neither a string nor an integer.
   case wrongType
+  /// The body that may contain the key cannot be read.
+  case unreadableBody
 }

@@ -27,6 +27,13 @@ extension KeyPolicy {
     return nil
   }
 
+  /// Whether the body may contain a key that cannot be read: it is of the kind in which a source looks for it, and is
+  /// compressed or malformed.
+  public func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
+    guard body.readableBytes > 0 else { return false }
+    return from.flatMap(\.parts).contains { $0.mayHide(in: body, head) }
+  }
+
   private func key(
     from source: KeySource, head: MessageHead, query: ByteBuffer?, body: ByteBuffer = ByteBuffer()
   ) throws(Problem) -> IdempotencyKey? {

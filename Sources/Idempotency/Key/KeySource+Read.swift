@@ -28,6 +28,21 @@ extension KeySource {
     }
   }
 
+  /// Whether the body is of the source's kind, and cannot be read.
+  func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
+    let type = MediaType.of(head)
+    switch (self, type?.kind) {
+    case (.json, nil): return head.hasContentCoding
+    case (.json, .json):
+      return head.hasContentCoding || body.withUnsafeReadableBytes { (try? JSONParser.parse($0)) == nil }
+    case (.form, .urlencoded): return head.hasContentCoding
+    case (.form, .multipart):
+      guard !head.hasContentCoding, let boundary = type?.boundary(in: head) else { return true }
+      return body.withUnsafeReadableBytes { Multipart($0, boundary: boundary) == nil }
+    case (.header, _), (.query, _), (.json, _), (.form, _), (.payload, _), (.composite, _): return false
+    }
+  }
+
   static func readQuery(_ name: String, in query: ByteBuffer?) -> KeyReading {
     guard let query, query.readableBytes > 0 else { return .none }
     return query.withUnsafeReadableBytes { pairs(name, in: $0, as: .decoded) }

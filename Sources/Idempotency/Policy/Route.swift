@@ -12,6 +12,9 @@ public final class Route: Sendable {
   public let identifyingFields: [String]
   /// The number of times that a body may have to be read for key, caller and fingerprint; at least 1.
   public let bodySearches: Int
+  /// The fields of a GET or HEAD that do not go to the backend, since the response is recorded for deliveries without
+  /// them, too. Those that identify the request do.
+  public let droppedConditions: FieldNameSet
   /// Whether the caller is known only once the request's token has been verified.
   public let needsToken: Bool
 
@@ -19,7 +22,12 @@ public final class Route: Sendable {
     self.policy = policy
     self.index = index
     self.number = number
-    identifyingFields = policy.identifyingFields
+    let identifyingFields = policy.identifyingFields
+    self.identifyingFields = identifyingFields
+    droppedConditions = FieldNameSet.conditions.subtracting(
+      identifyingFields.reduce(into: []) { set, name in
+        set.insert(FieldNameSet(Array(name.utf8).withUnsafeBytes(FieldName.recognise)))
+      })
     bodySearches = max(1, policy.bodySearches)
     needsToken = policy.caller?.parts.contains(where: \.isOfToken) ?? false
   }

@@ -41,7 +41,7 @@ extension Problem {
       case .methodOverridden:
         "Send the overriding method as the request's own; a key protects both methods here, and it would be uncertain which of them ran."
       case .batch:
-        "Send JSON with at least one item in an array, at the place that the API documents, and without duplicate member names."
+        "Send JSON without a content coding, with at least one item in an array at the place that the API documents, and without duplicate member names."
       case .batchSize:
         "Send fewer items at once; keep the key of each."
       case .inquiry:
@@ -50,15 +50,30 @@ extension Problem {
     return Problem(.badRequest, status: 400, detail: detail, isRetryable: false)
   }
 
+  private static let unreadableBody =
+    "Send the body without a content coding, and JSON by the letter of RFC 8259 and at most 128 levels deep; an idempotency key in it cannot be read otherwise."
+
   /// The request has no key, and its route requires one.
   ///
-  /// - Parameter policy: The rules for keys. The detail names their first source.
-  public static func keyMissing(_ policy: KeyPolicy) -> Problem {
+  /// - Parameters:
+  ///   - policy: The rules for keys. The detail names their first source.
+  ///   - isBodyUnreadable: Whether the body, which may contain a key, cannot be read.
+  public static func keyMissing(_ policy: KeyPolicy, isBodyUnreadable: Bool = false) -> Problem {
     let place = policy.from.first?.place ?? "the request"
     return Problem(
       .keyMissing, status: 400,
+      detail: isBodyUnreadable
+        ? unreadableBody
+        : "Put a unique key for this operation into \(place), and send the same key with every retry of it.",
+      isRetryable: false)
+  }
+
+  /// An inquiry names no key, or the key's first place is the body, which an inquiry does not have.
+  public static var keyMissingInInquiry: Problem {
+    Problem(
+      .keyMissing, status: 400,
       detail:
-        "Put a unique key for this operation into \(place), and send the same key with every retry of it.",
+        "Give the key of the request where its head has it, or, where a body may have it, as the parameter key of this inquiry, percent-encoded and once for each part.",
       isRetryable: false)
   }
 
@@ -111,6 +126,7 @@ extension Problem {
       case .malformedEncoding:
         "Percent-encode the idempotency key so that two hexadecimal digits follow every percent sign."
       case .wrongType: "Send the idempotency key as a JSON string or an integer."
+      case .unreadableBody: unreadableBody
       }
     let place = item.map { "; see item \($0) of the batch (counted from 0)." }
     return Problem(

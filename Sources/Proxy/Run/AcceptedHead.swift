@@ -59,7 +59,10 @@ public struct AcceptedHead: Sendable {
   public func read(_ body: ByteBuffer) throws(Problem) -> KeyedCall? {
     let caller = try caller(in: body)
     var made: Fingerprint?
-    guard let key = try key(in: body, &made) else { return nil }
+    guard let key = try key(in: body, &made) else {
+      try refuseUnreadable(body)
+      return nil
+    }
     let id = recordID(of: key, caller)
     var fingerprint = made ?? fingerprint(of: body)
     if let digests { explain(&fingerprint, of: body, id, by: digests) }
@@ -104,6 +107,15 @@ public struct AcceptedHead: Sendable {
       made = fingerprint
       return fingerprint
     }
+  }
+
+  /// Refuses a body that may contain a key and cannot be read: to the backend the request may have one.
+  @inline(never)
+  private func refuseUnreadable(_ body: ByteBuffer) throws(Problem) {
+    let policy = route.policy.key
+    guard policy.mayHide(in: body, head) else { return }
+    throw route.policy.idempotency == .optional
+      ? .keyInvalid(.unreadableBody, policy: policy) : .keyMissing(policy, isBodyUnreadable: true)
   }
 
   /// The fingerprint by the route's recipe.

@@ -44,8 +44,10 @@ extension RequestRunner {
     guard delivery.crossOrigin == nil, configuration.routes.listsOrigins,
       let (target, host) = try? addressed()
     else { return }
+    // A method in other letters is refused because of the route that it would have in capitals.
+    let method = ByteBuffer(string: head.methodText.uppercased())
     noteOrigin(
       by: configuration.routes.route(
-        for: head, method: head.slice(head.methodRange), host: host?.name ?? ByteBuffer(), path: target.path))
+        for: head, method: method, host: host?.name ?? ByteBuffer(), path: target.path))
   }
 }

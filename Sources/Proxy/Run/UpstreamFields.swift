@@ -19,15 +19,18 @@ enum UpstreamFields {
   ///   - id: The ID of the record if the request has a key, also while the store is away.
   ///   - attempt: The attempt of a claimed request.
   ///   - contentCoding: The setting of a claimed request's route.
+  ///   - omitted: Further fields of the client that do not go to the backend.
   static func make(
     for delivery: Delivery, _ target: RequestTarget, to upstream: UpstreamSettings, id: RecordID?,
-    attempt: Int? = nil, contentCoding: RoutePolicy.ContentCoding = .pass
+    attempt: Int? = nil, contentCoding: RoutePolicy.ContentCoding = .pass,
+    omitting omitted: FieldNameSet = []
   ) -> ByteBuffer {
     let head = delivery.request.head
     let host = target.authority ?? head.first(.host).map { head.slice($0.valueRange) }
     var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 256)
     out.writeHost(host, for: upstream)
-    copyFields(of: delivery, refusesCoding: contentCoding == .identity, to: &out)
+    let coding = contentCoding == .identity ? FieldNameSet(.acceptEncoding) : []
+    copyFields(of: delivery, omitting: omitted.union(coding), to: &out)
     out.writeString(delivery.peer.forwardedLines)
     out.writeForwardedHost(delivery.peer.forwardedHost, else: host)
     out.writeStaticString(delivery.peer.via(head))
@@ -50,10 +53,11 @@ enum UpstreamFields {
   }
 
   /// Copies the client's fields, except those that the proxy makes itself or does not accept from this client.
-  private static func copyFields(of delivery: Delivery, refusesCoding: Bool, to out: inout ByteBuffer) {
+  private static func copyFields(
+    of delivery: Delivery, omitting omitted: FieldNameSet, to out: inout ByteBuffer
+  ) {
     let untrue = delivery.peer.isTrusted ? own : own.union(hearsay)
-    var dropped = untrue.union(remade)
-    if refusesCoding { dropped.insert(FieldNameSet(.acceptEncoding)) }
+    var dropped = untrue.union(remade).union(omitted)
     let underscored: UnderscoredFields =
       delivery.configuration.passesUnderscores ? .kept(except: untrue.union(.methodOverrides)) : .dropped
     let trace = delivery.logEntry.trace.flatMap { $0.isExported ? $0 : nil }

@@ -19,6 +19,7 @@ extension FieldName {
     case (3, "v"): .via
     case (4, "d"): .date
     case (4, "h"): .host
+    case (5, "r"): .range
     case (6, "a"): .accept
     case (6, "c"): .cookie
     case (6, "e"): .expect
@@ -26,6 +27,7 @@ extension FieldName {
     case (7, "a"): .altSvc
     case (7, "t"): .trailer
     case (7, "u"): .upgrade
+    case (8, "i"): .ifRange
     case (8, "l"): .location
     case (8, "x"): .xMethod
     case (9, "f"): .forwarded
@@ -40,6 +42,7 @@ extension FieldName {
     case (12, "c"): .contentType
     case (13, "a"): .authorization
     case (13, "c"): .cacheControl
+    case (13, "i"): .ifNoneMatch
     case (13, "s"): .serverTiming
     case (13, "x"): .xHTTPMethod
     case (14, "c"): .contentLength
@@ -51,6 +54,7 @@ extension FieldName {
     case (16, "p"): .proxyConnection
     case (16, "w"): .wwwAuthenticate
     case (16, "x"): bytes[12] | 0x20 == 0x70 ? .xForwardedPort : .xForwardedHost
+    case (17, "i"): .ifModifiedSince
     case (17, "t"): .transferEncoding
     case (17, "x"): bytes[2] | 0x20 == 0x6D ? .xMethodOverride : .xForwardedProto
     case (18, "i"): .idempotencyStatus

@@ -31,12 +31,16 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
   case idempotencyRetention
   case idempotencyStatus
   case idempotentReplayed
+  case ifModifiedSince
+  case ifNoneMatch
+  case ifRange
   case keepAlive
   case location
   case prefer
   case proxyAuthenticate
   case proxyAuthorization
   case proxyConnection
+  case range
   case retryAfter
   case serverTiming
   case setCookie
@@ -92,12 +96,16 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     case .idempotencyRetention: "idempotency-retention"
     case .idempotencyStatus: "idempotency-status"
     case .idempotentReplayed: "idempotent-replayed"
+    case .ifModifiedSince: "if-modified-since"
+    case .ifNoneMatch: "if-none-match"
+    case .ifRange: "if-range"
     case .keepAlive: "keep-alive"
     case .location: "location"
     case .prefer: "prefer"
     case .proxyAuthenticate: "proxy-authenticate"
     case .proxyAuthorization: "proxy-authorization"
     case .proxyConnection: "proxy-connection"
+    case .range: "range"
     case .retryAfter: "retry-after"
     case .serverTiming: "server-timing"
     case .setCookie: "set-cookie"

@@ -50,6 +50,9 @@ public struct FieldNameSet: OptionSet, Sendable {
   /// Fields by which a response names the one origin whose pages may read it, and whether with credentials (CORS).
   public static let allowedOrigin = FieldNameSet(.accessControlAllowOrigin, .accessControlAllowCredentials)
 
+  /// Fields by which a request asks for a part of a representation, or for none if it has the present one.
+  public static let conditions = FieldNameSet(.ifModifiedSince, .ifNoneMatch, .ifRange, .range)
+
   /// Fields that describe one response at one moment. Recorded, they would be wrong in every replay.
   public static let momentary = FieldNameSet(
     .age, .altSvc, .date, .retryAfter, .serverTiming, .xShouldRetry)

@@ -71,7 +71,7 @@ struct OutcomeInquiryTests {
     #expect(throws: Problem.callerUnknown(.missing(.header("x-account")))) {
       try inquiry(Self.order, [("Idempotency-Key", "k")])
     }
-    #expect(throws: Problem.keyMissing(KeyPolicy())) { try inquiry(Self.order, [("X-Account", "alice")]) }
+    #expect(throws: Problem.keyMissingInInquiry) { try inquiry(Self.order, [("X-Account", "alice")]) }
     #expect(throws: Problem.keyInvalid(.comma, policy: KeyPolicy())) {
       try inquiry(Self.order + "&key=a,b", [("X-Account", "alice")])
     }

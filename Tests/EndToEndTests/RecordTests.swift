@@ -226,6 +226,28 @@ struct RecordTests {
     }
   }
 
+  /// Responses that are none: version, status, and the lengths of fields and trailers.
+  private static let damagedResponses = [
+    "\u{1}\0\0" + String(repeating: "\0", count: 8), "\u{1}\0\u{1}" + String(repeating: "\0", count: 8),
+    "\u{1}\u{7F}\u{7F}" + String(repeating: "\0", count: 8), "\u{1}\u{1}\u{1}\0\0\0\u{6}\0\0\0\0broken",
+  ]
+
+  @Test func `a response that is damaged is unreadable, and ends no process`() async throws {
+    try await Rig.run(Configuration(store: .redis, storeMembers: ["local_cache": "0B"])) { rig in
+      let redis = try #require(rig.redis)
+      for (index, damage) in Self.damagedResponses.enumerated() {
+        expectExecuted(try await rig.order("\(index)"))
+        let id = try #require(rig.backend.requests.last?.requestID)
+        let key = try Self.key(of: id, in: redis)
+        let record = try #require(try redis.command(["GET", key]))
+        let parts = record.split(separator: " ", maxSplits: 13, omittingEmptySubsequences: false)
+        try redis.command(["SET", key, parts[..<13].joined(separator: " ") + " " + damage])
+        expectRefused(try await rig.order("\(index)"), 503, "store_unreadable", retryable: true)
+      }
+      #expect(rig.backend.requests.count == Self.damagedResponses.count)
+    }
+  }
+
   @Test func `a record whose response is damaged is listed and counted`() async throws {
     try await Rig.run(Configuration(store: .redis)) { rig in
       let redis = try #require(rig.redis)

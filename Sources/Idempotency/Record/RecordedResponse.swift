@@ -20,9 +20,10 @@ public final class RecordedResponse: Sendable {
     self.trailers = trailers
   }
 
-  /// Creates a response from the parts in a store. Earlier versions also recorded fields that describe one moment;
-  /// these are removed.
-  public convenience init(stored status: Int, fields: ByteBuffer, body: ByteBuffer, trailers: ByteBuffer) {
+  /// Creates a response from the parts in a store; `nil` if they are damaged, so that they are no response. Earlier
+  /// versions also recorded fields that describe one moment; these are removed.
+  public convenience init?(stored status: Int, fields: ByteBuffer, body: ByteBuffer, trailers: ByteBuffer) {
+    guard 200...999 ~= status, fields.isFieldLines, trailers.isFieldLines else { return nil }
     self.init(
       status: status, fields: fields.fieldLines(without: .momentary), body: body,
       trailers: trailers.fieldLines(without: .momentary))

@@ -99,15 +99,16 @@ extension RecordTable {
     defer { statements.selectResponse.reset() }
     guard isThere else { throw .unreadable("a completed record whose response is gone") }
     let body = statements.selectResponse.buffer(1)
-    let response: Outcome =
-      switch format {
-      case .encoded: .encoded(EncodedOutcome(status: status, location: nil, response: body))
-      case .plain:
-        .whole(
-          RecordedResponse(
-            stored: status, fields: statements.selectResponse.buffer(0), body: body,
-            trailers: statements.selectResponse.buffer(2)))
-      }
+    let response: Outcome
+    switch format {
+    case .encoded: response = .encoded(EncodedOutcome(status: status, location: nil, response: body))
+    case .plain:
+      let stored = RecordedResponse(
+        stored: status, fields: statements.selectResponse.buffer(0), body: body,
+        trailers: statements.selectResponse.buffer(2))
+      guard let stored else { throw .unreadable("a completed record whose response is damaged") }
+      response = .whole(stored)
+    }
     keep(response, number)
     return response
   }

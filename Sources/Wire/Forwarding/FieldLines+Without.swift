@@ -30,4 +30,26 @@ extension ByteBuffer {
       return FieldName.recognise(UnsafeRawBufferPointer(rebasing: line[..<colon]))
     }
   }
+
+  /// Whether this is a block of field lines and nothing else: each has a name, a colon, a value without control
+  /// characters, and CRLF.
+  public var isFieldLines: Bool {
+    withUnsafeReadableBytes { bytes in
+      var start = 0
+      while start < bytes.count {
+        var at = start
+        while at < bytes.count, ASCII.isTokenByte(bytes[at]) { at += 1 }
+        guard at > start, at < bytes.count, bytes[at] == ASCII.colon else { return false }
+        at += 1
+        while at < bytes.count, bytes[at] >= ASCII.space && bytes[at] != 0x7F || bytes[at] == ASCII.tab {
+          at += 1
+        }
+        guard at + 1 < bytes.count, bytes[at] == ASCII.carriageReturn, bytes[at + 1] == ASCII.lineFeed else {
+          return false
+        }
+        start = at + 2
+      }
+      return true
+    }
+  }
 }

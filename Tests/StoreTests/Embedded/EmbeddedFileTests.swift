@@ -132,6 +132,26 @@ struct EmbeddedFileTests {
     }
   }
 
+  @Test(arguments: [
+    "UPDATE record SET status = 0", "UPDATE record SET status = 99999", "UPDATE record SET status = NULL",
+    "UPDATE record SET status = 'zz'", "UPDATE response SET fields = 'no field line'",
+    "UPDATE response SET trailers = 'no field line'",
+  ])
+  func `a response that is damaged is unreadable`(damage: String) async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let claim = try await first.completed()
+      await first.close()
+      try edit(path) { try $0.execute(sql: damage) }
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      let error = await #expect(throws: StoreError.self) { try await second.claim(Samples.again(claim)) }
+      guard case .unreadable(let text) = error else { throw Unexpected(what: "\(error as Any)") }
+      #expect(text.contains("response is damaged"))
+      await second.close()
+    }
+  }
+
   @Test func `the sweeper leaves the fence of a record that ends before it`() async throws {
     try await inDirectory { directory in
       let path = directory.file("semel.db")

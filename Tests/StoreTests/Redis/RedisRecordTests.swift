@@ -82,9 +82,9 @@ struct RedisRecordTests {
 
   @Test func `a response at the end of a record is read, and a damaged one is noticed`() throws {
     let head = "1 ab completed 3 100 200 50 7 9 e fp r 201"
-    let response = "\u{1}\0\u{7B}\0\0\0\u{6}\0\0\0\0A: b\r\nbody of\0 any bytes"
+    let response = "\u{1}\u{1}\u{23}\0\0\0\u{6}\0\0\0\0A: b\r\nbody of\0 any bytes"
     let record = try #require(Self.record("\(head) \(response)"))
-    #expect(record.response?.status == 123)
+    #expect(record.response?.status == 0x123)
     guard case .whole(let kept) = record.response else { throw Unexpected(what: "\(record)") }
     #expect(String(buffer: kept.body) == "body of\0 any bytes")
     #expect(!record.isResponseDamaged && record.responseKey(now: StoreInstant(milliseconds: 201)) == nil)

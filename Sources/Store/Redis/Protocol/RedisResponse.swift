@@ -69,7 +69,8 @@ enum RedisResponse: Equatable {
     writer.bigEndian(UInt32(trailers))
   }
 
-  /// Parses a response, whose parts share the buffer's memory; `nil` for a format that this version does not write.
+  /// Parses a response, whose parts share the buffer's memory; `nil` for a format that this version does not write, and
+  /// for one that is damaged.
   static func read(_ buffer: ByteBuffer) -> RedisResponse? {
     var buffer = buffer
     guard let version = buffer.readInteger(as: UInt8.self).flatMap(Version.init),
@@ -81,8 +82,8 @@ enum RedisResponse: Equatable {
     else { return nil }
     switch version {
     case .plain:
-      return .plain(
-        RecordedResponse(stored: Int(status), fields: fields, body: buffer, trailers: trailers))
+      return RecordedResponse(stored: Int(status), fields: fields, body: buffer, trailers: trailers)
+        .map(RedisResponse.plain)
     case .encoded:
       guard trailersLength == 0, buffer.readableBytes == 0 else { return nil }
       return .encoded(status: Int(status), fields)

@@ -65,6 +65,18 @@ struct CommandLineTests {
     #expect(exit == .code(0), "\(output)\(errors)")
   }
 
+  @Test(arguments: [(">/dev/full", 1), ("2>/dev/full", 0), (">&-", 0), ("2>&-", 0), (">&- 2>&- <&-", 0)])
+  func `output that cannot be written is a failure, and missing streams are none`(
+    redirection: String, exit: Int32
+  ) async throws {
+    let sample = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../config.yaml").standardized
+    let process = try ManagedProcess([
+      "bash", "-c", "exec \(SemelProcess.binary) check \(sample.path) \(redirection)",
+    ])
+    #expect(try await process.exit() == .code(exit), "\(process.output)\(process.errors)")
+    #expect(process.errors.contains("the output cannot be written: No space left on device") == (exit == 1))
+  }
+
   @Test(arguments: [1, 2])
   func `a good configuration is summarised`(count: Int) async throws {
     let routes = (1...count).map { number in

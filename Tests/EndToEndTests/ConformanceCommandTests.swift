@@ -185,6 +185,15 @@ struct ConformanceCommandTests {
     }
   }
 
+  @Test func `nothing is sent where the report cannot be written`() async throws {
+    try await Rig.run { rig in
+      let outcome = try await self.conformance(rig, ["--output", "/nowhere/report"])
+      #expect(outcome.exit == .code(1), "\(outcome.errors)")
+      #expect(outcome.errors.contains("semel: /nowhere/report cannot be written: No such file or directory"))
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
   @Test func `nothing is sent without consent`() async throws {
     let elsewhere = "https://api.example.com/v1/orders"
     let refused = try await conformance(elsewhere, [])

@@ -66,6 +66,36 @@ struct OperatorAccessTests {
     }
   }
 
+  @Test(arguments: [
+    ["key", "list"], ["key", "find", "--key", "a"], ["tail", "--no-follow"], ["tail", "--route", "orders"],
+    ["shadow-report"], ["health"],
+  ])
+  func `another listener than the admin listener is named as such`(command: [String]) async throws {
+    try await Rig.run { rig in
+      for body in ["text", #"{"id":"1"}"#] {
+        for path in ["/v1/records", "/v1/requests", "/v1/config", "/metrics", "/readyz"] {
+          rig.backend.on(path) { _ in Reply(200, body: body) }
+        }
+        let url = "http://127.0.0.1:\(rig.semel.ports.proxy)"
+        let process = try await rig.command(command + ["--admin", url], ends: .code(1))
+        #expect(process.errors.contains("\(url) is not from Semel's admin listener"), "\(process.errors)")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ["tail", "--no-follow", "--route", "ordres"],
+    ["key", "resolve", "--not-applied", "--older-than", "0s", "--yes", "--route", "ordres"],
+  ])
+  func `a route that does not exist is an error with the names of those that do`(command: [String])
+    async throws
+  {
+    try await Rig.run { rig in
+      let process = try await rig.command(command + ["--admin", rig.adminURL], ends: .code(1))
+      #expect(process.errors == "semel: there is no route ordres; there are: orders\n")
+    }
+  }
+
   @Test func `the environment names the admin listener and its token`() async throws {
     let secrets = TemporaryDirectory()
     try "operator\n".write(toFile: secrets.file("token"), atomically: true, encoding: .utf8)

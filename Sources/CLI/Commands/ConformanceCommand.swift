@@ -1,6 +1,7 @@
 import ArgumentParser
 import Conformance
 import Foundation
+import Glibc
 
 /// `semel conformance URL`: checks any endpoint that claims idempotency against the draft, from outside.
 struct ConformanceCommand: AsyncParsableCommand {
@@ -64,6 +65,7 @@ struct ConformanceCommand: AsyncParsableCommand {
     guard setup.endpoint.isLoopback || yes else {
       throw ValidationError("\(setup.endpoint.authority) is not on this machine: give --yes to send them")
     }
+    try prepareOutput()
     let report = try await report(setup, plan)
     try write(report.text(format))
     if report.hasFailed { throw ExitCode.failure }
@@ -80,14 +82,28 @@ struct ConformanceCommand: AsyncParsableCommand {
     }
   }
 
+  /// Creates the report's file, before anything is created at the endpoint. A file that is there keeps its content until
+  /// the report replaces it.
+  private func prepareOutput() throws {
+    guard let output else { return }
+    let descriptor = open(output, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw Self.unwritten(output) }
+    close(descriptor)
+  }
+
   private func write(_ text: String) throws {
     guard let output else { return print(text, terminator: "") }
-    do {
-      try text.write(toFile: output, atomically: true, encoding: .utf8)
-    } catch {
-      StandardError.print("semel: \(output) cannot be written: \(error.localizedDescription)")
-      throw ExitCode.failure
+    let bytes = Array(text.utf8)
+    guard let file = fopen(output, "w") else { throw Self.unwritten(output) }
+    defer { fclose(file) }
+    guard fwrite(bytes, 1, bytes.count, file) == bytes.count, fflush(file) == 0 else {
+      throw Self.unwritten(output)
     }
+  }
+
+  private static func unwritten(_ output: String) -> ExitCode {
+    StandardError.print("semel: \(output) cannot be written: \(String(cString: strerror(errno)))")
+    return .failure
   }
 
   private func setup() throws -> Setup {

@@ -19,9 +19,10 @@ struct Health: ParsableCommand {
     call.timeoutMilliseconds = 2000
     do {
       let response = try call.send()
+      guard [200, 503].contains(response.status) else { throw AdminCall.otherListener(url) }
       let text = String(decoding: response.body, as: UTF8.self)
       print(text, terminator: "")
-      if response.status != 200 { throw ExitCode.failure }
+      if response.status == 503 { throw ExitCode.failure }
       // The client listener passes these paths on, to whatever the backend makes of them.
       guard text.hasPrefix(live ? "ok\n" : "ready\n") else { throw AdminCall.otherListener(url) }
     } catch let failure as HTTPCall.Failure {

@@ -17,16 +17,32 @@ struct Semel: AsyncParsableCommand {
     ])
 
   static func main() async {
+    StandardStreams.openMissing()
     do {
       var command = try parseAsRoot()
-      if var asynchronous = command as? any AsyncParsableCommand {
-        try await asynchronous.run()
-      } else {
-        try command.run()
+      do {
+        if var asynchronous = command as? any AsyncParsableCommand {
+          try await asynchronous.run()
+        } else {
+          try command.run()
+        }
+      } catch let error as ValidationError {
+        // The command has refused its arguments only now, and ends as one that cannot be parsed.
+        StandardError.print("Error: \(error.message)\n\(usage(of: type(of: command)))")
+        throw ExitCode.usage
       }
+      try StandardStreams.finishOutput()
     } catch {
       end(with: error)
     }
+  }
+
+  /// The usage of a command, as it stands below the error in a command line that cannot be parsed.
+  private static func usage(of command: any ParsableCommand.Type) -> String {
+    let usage = usageString(for: command)
+    let name = usage.split(separator: " ").prefix { !"<[-".contains($0.prefix(1)) }.joined(separator: " ")
+    let lines = usage.split(separator: "\n", omittingEmptySubsequences: false)
+    return "Usage: \(lines.joined(separator: "\n       "))\n  See '\(name) --help' for more information."
   }
 
   /// Ends the process: help and the version with success, a command line that cannot be parsed with `usage`, and a
@@ -50,6 +66,25 @@ extension ExitCode {
   static let usage = ExitCode(2)
   /// The configuration is bad (`EX_CONFIG` of sysexits.h).
   static let badConfiguration = ExitCode(78)
+}
+
+/// The streams that the process was given.
+enum StandardStreams {
+  /// Opens those that the caller has closed. A file of Semel's own would get their numbers otherwise, and with them what
+  /// is printed.
+  static func openMissing() {
+    for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
+      // The lowest free number is this one.
+      _ = open("/dev/null", O_RDWR)
+    }
+  }
+
+  /// Writes what was printed. Reports output that could not be written, such as that to a full disk.
+  static func finishOutput() throws {
+    guard fflush(nil) != 0, errno != EPIPE else { return }
+    StandardError.print("semel: the output cannot be written: \(String(cString: strerror(errno)))")
+    throw ExitCode.failure
+  }
 }
 
 /// The output of errors to the person at the terminal.

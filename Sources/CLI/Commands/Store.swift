@@ -81,6 +81,10 @@ struct StoreCommand: ParsableCommand {
     @Argument(help: "The file to write.")
     var target: String
 
+    func validate() throws {
+      if target.isEmpty { throw ValidationError("the file to write has no name") }
+    }
+
     func run() throws {
       do {
         let bytes = try EmbeddedCopy.make(ofFile: try StoreCommand.path(in: file), to: target)

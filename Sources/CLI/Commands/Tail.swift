@@ -37,6 +37,7 @@ struct Tail: ParsableCommand {
 
   func run() throws {
     Self.endWithReader()
+    if let route { try call.checkRoute(route) }
     var query = "last=\(last)"
     if route != nil || outcome != nil {
       query = "from=\(try showEarlier())"
@@ -83,10 +84,8 @@ struct Tail: ParsableCommand {
   private func reply(to query: String, waits: Bool) throws -> (lines: [Data], end: End) {
     let reply = try call.send("GET", "/v1/requests?\(query)" + (waits ? "&wait=5" : ""))
     let lines = reply.split(separator: UInt8(ascii: "\n")).map { Data($0) }
-    guard let end = try lines.last.map({ try RecordList.decoder.decode(End.self, from: $0) }) else {
-      throw ExitCode.failure
-    }
-    return (lines.dropLast(), end)
+    guard let last = lines.last else { throw call.otherListener }
+    return (lines.dropLast(), try call.read(End.self, from: last, by: RecordList.decoder))
   }
 
   /// The last line of a reply.
@@ -102,7 +101,7 @@ struct Tail: ParsableCommand {
 
   /// The event of a line; `nil` unless it has the requested route and outcome.
   private func wanted(_ line: Data) throws -> TailLine? {
-    let request = try RecordList.decoder.decode(TailLine.self, from: line)
+    let request = try call.read(TailLine.self, from: line, by: RecordList.decoder)
     return (route == nil || request.route == route) && (outcome == nil || request.verdict == outcome)
       ? request : nil
   }

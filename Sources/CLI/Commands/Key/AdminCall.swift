@@ -64,6 +64,19 @@ struct AdminCall: ParsableArguments {
     }
   }
 
+  /// Ends the command, and prints the names of the routes, if the running configuration has none of this name. Records
+  /// of an earlier configuration's routes are found by the list.
+  func checkRoute(_ name: String) throws {
+    struct Configuration: Decodable {
+      struct Route: Decodable { let name: String }
+      let routes: [Route]
+    }
+    let names = try read(Configuration.self, from: send("GET", "/v1/config")).routes.map(\.name)
+    guard !names.contains(name) else { return }
+    StandardError.print("semel: there is no route \(name); there are: \(names.joined(separator: ", "))")
+    throw ExitCode.failure
+  }
+
   /// Decodes the listener's document. Prints the reason and ends the command if it is none.
   func read<Document: Decodable>(
     _ type: Document.Type, from json: Data, by decoder: JSONDecoder = JSONDecoder()
@@ -71,20 +84,28 @@ struct AdminCall: ParsableArguments {
     do {
       return try decoder.decode(type, from: json)
     } catch {
-      throw Self.otherListener(url)
+      throw otherListener
     }
   }
 
+  /// The end of a command whose listener's response is not from Semel's admin listener, which is printed.
+  var otherListener: ExitCode { Self.otherListener(url) }
+
   /// Prints that a response is not from the admin listener, and returns the command's end.
   static func otherListener(_ url: String) -> ExitCode {
+    printOtherListener(url)
+    return .failure
+  }
+
+  private static func printOtherListener(_ url: String) {
     StandardError.print(
       "semel: the response of \(url) is not from Semel's admin listener: give that listener's URL with --admin"
     )
-    return .failure
   }
 
   /// Prints the listener's reason to refuse a request.
   func printRefusal(_ response: HTTPCall.Response) {
+    guard !Self.isForClients(response) else { return Self.printOtherListener(url) }
     StandardError.print("semel: \(response.status == 401 ? tokenAdvice : Self.reason(response))")
   }
 
@@ -94,6 +115,13 @@ struct AdminCall: ParsableArguments {
       return "\(url) wants its admin token: name the token's file by --token-file or SEMEL_ADMIN_TOKEN_FILE"
     }
     return "\(url) does not take the token in \(tokenPath): the one in its token_file is another"
+  }
+
+  /// Whether a refusal is one of the client listener's, or of another Semel before the backend.
+  private static func isForClients(_ response: HTTPCall.Response) -> Bool {
+    struct Problem: Decodable { let type: String }
+    let problem = try? JSONDecoder().decode(Problem.self, from: Data(response.body))
+    return problem?.type.hasPrefix("/.well-known/idempotency#") == true
   }
 
   private static func reason(_ response: HTTPCall.Response) -> String {

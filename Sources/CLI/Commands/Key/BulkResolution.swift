@@ -27,6 +27,7 @@ struct BulkResolution {
       )
     }
     guard !wanted.isEmpty else {
+      if let route { try call.checkRoute(route) }
       let place = route.map { " of route \($0)" } ?? ""
       return print("no unknown outcome\(place) is that old: nothing to resolve")
     }

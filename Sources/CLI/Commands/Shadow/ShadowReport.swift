@@ -19,6 +19,7 @@ struct ShadowReport: ParsableCommand {
 
   func run() throws {
     let page = String(decoding: try call.send("GET", "/metrics"), as: UTF8.self)
+    guard page.contains("semel_build_info") else { throw call.otherListener }
     let routes = ShadowCounts.read(page)
     guard !json else { return try printJSON(routes) }
     guard !routes.isEmpty else {

@@ -36,7 +36,10 @@ extension AdminSettings {
       return nil
     }
     let parsed = address.parsed("host:port") { text throws(Refusal) in
-      try HostPort.parse(text, ports: 0...65535)
+      if text.hasPrefix("unix:") {
+        throw Refusal("must be host:port, such as 127.0.0.1:8081; a path is no address of the admin listener")
+      }
+      return try HostPort.parse(text, ports: 0...65535)
     }
     guard let parsed else { return nil }
     if section["token_file"] == nil, !HostPort.isLoopback(parsed.host) {

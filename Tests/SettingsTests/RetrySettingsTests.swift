@@ -41,7 +41,8 @@ struct RetrySettingsTests {
     ("retries: {budget: 20}", "retries.budget: must be from 0% to 100%"),
     ("retries: {budget: 101%}", "retries.budget: must be from 0% to 100%"),
     (
-      "retries: {backoff: 3s}", "retries.backoff: must not be shorter than backoff: 2s against 3s"
+      "retries: {backoff: 3s}",
+      "retries.backoff: must not be longer than max_backoff, which is 2s by default: 3s"
     ),
     ("retries: {on: [9]}", "retries.on[0]: must be a status from 200 to 599"),
     (

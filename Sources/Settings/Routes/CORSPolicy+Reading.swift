@@ -58,6 +58,9 @@ extension CORSPolicy {
       throw Refusal(
         "must be a page's own origin, such as https://shop.example; every sandboxed page sends null")
     }
+    if text.contains("*") {
+      throw Refusal("must name each origin, such as https://shop.example; a * stands for nothing in one")
+    }
     let wanted = Refusal(
       "must be an origin as browsers send it, in lower case and without a path: https://shop.example")
     guard text == text.lowercased(), let colon = text.firstIndex(of: ":"),

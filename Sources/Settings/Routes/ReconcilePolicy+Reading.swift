@@ -40,7 +40,11 @@ extension ReconcilePolicy {
       section["applied"]?.refuse("must name a status, or no query could ever find the request: write [200]")
     }
     if section.isSound("applied", "absent"), let both = applied.first(where: absent.contains) {
-      (section["absent"] ?? section["applied"])?.refuse("has \(both), which is one of applied, too")
+      if let member = section["absent"] {
+        member.refuse("has \(both), which is one of applied, too")
+      } else {
+        section["applied"]?.refuse("has \(both), which is one of absent by default: write absent, too")
+      }
     }
     status = section.member("status")?.parsed("a status such as 201", Self.status) ?? status
   }

@@ -29,9 +29,13 @@ extension RetryPolicy {
     }
     readStatuses(section, outcomes: outcomes)
     if section.isSound("backoff", "max_backoff"), maxBackoff < backoff {
-      let message =
-        "must not be shorter than backoff: \(TimeSpan.text(maxBackoff)) against \(TimeSpan.text(backoff))"
-      (section["max_backoff"] ?? section["backoff"])?.refuse(message)
+      let (first, longest) = (TimeSpan.text(backoff), TimeSpan.text(maxBackoff))
+      if let member = section["max_backoff"] {
+        member.refuse("must not be shorter than backoff: \(longest) against \(first)")
+      } else {
+        section["backoff"]?.refuse(
+          "must not be longer than max_backoff, which is \(longest) by default: \(first)")
+      }
     }
   }
 
@@ -43,19 +47,18 @@ extension RetryPolicy {
 
   /// Reads the statuses. Each must be of class `retry`: a response that may have been executed is never repeated.
   private mutating func readStatuses(_ section: Section, outcomes: OutcomeTable) {
-    guard let items = section.member("on")?.items("a list such as [408, 425, 429, 503]") else { return }
-    on = items.compactMap { item in
-      item.parsed("a status such as 503") { text throws(Refusal) in
-        guard text.utf8.count == 3, let status = Int(text), 200...599 ~= status else {
-          throw Refusal("must be a status from 200 to 599")
-        }
-        guard outcomes[status] == .retry else {
-          throw Refusal(
-            "is of class \(outcomes[status].rawValue) on this route, and never repeated; list it under "
-              + "outcomes.retry, or take it out")
-        }
-        return status
+    let wanted = "a list such as [408, 425, 429, 503]"
+    let read = section.member("on")?.list(wanted, of: "a status such as 503") { text throws(Refusal) in
+      guard text.utf8.count == 3, let status = Int(text), 200...599 ~= status else {
+        throw Refusal("must be a status from 200 to 599")
       }
+      guard outcomes[status] == .retry else {
+        throw Refusal(
+          "is of class \(outcomes[status].rawValue) on this route, and never repeated; list it under "
+            + "outcomes.retry, or take it out")
+      }
+      return status
     }
+    if let read { on = read }
   }
 }

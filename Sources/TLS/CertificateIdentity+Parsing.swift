@@ -24,12 +24,12 @@ extension CertificateIdentity {
     var mails: [String] = []
     for name in all {
       switch name {
-      case .uniformResourceIdentifier(let uri): uris.append("uri:" + uri)
-      case .dnsName(let host): hosts.append("dns:" + host.lowercased())
-      case .rfc822Name(let mail): mails.append("email:" + mail)
+      case .uniformResourceIdentifier(let uri): uris.append(uri)
+      case .dnsName(let host): hosts.append(host)
+      case .rfc822Name(let mail): mails.append(mail)
       default: break
       }
     }
-    return ([uris, hosts, mails].first { !$0.isEmpty } ?? []).sorted()
+    return names(uris: uris, hosts: hosts, mails: mails)
   }
 }

@@ -58,6 +58,72 @@ struct RecordStatementTests {
     }
   }
 
+  /// Routes with callers of three kinds, for `/v1/address`, `/v1/token` and `/v1/session`.
+  private static let callers = [
+    "{name: address, match: {methods: [POST], path: /v1/address}, caller: {parts: [address]}}",
+    "{name: token, match: {methods: [POST], path: /v1/token}, caller: {parts: ['header:Authorization']}}",
+    "{name: session, match: {methods: [POST], path: /v1/session}, caller: {parts: ['cookie:sid']}}",
+  ]
+
+  private static func selection(_ route: String, _ key: String, _ callers: String...) -> [String] {
+    ["--route", route, "--key", key, "--host", "orders.example"] + callers.flatMap { ["--caller", $0] }
+  }
+
+  /// The record would be that of nobody, and the delivery would run.
+  @Test func `a caller that no delivery can have is neither put nor shown, forgotten or resolved`()
+    async throws
+  {
+    try await Rig.run(Configuration(firstRoutes: Self.callers)) { rig in
+      for (route, caller, text) in [
+        ("address", "address=127.0.0.1:80", "write an IP address without a port"),
+        ("address", "address=127.0.0.01", "write an IP address without a port"),
+        ("address", "address=[::1]", "write an IP address without a port"),
+        ("address", "address=foo", "write an IP address without a port"),
+        ("address", "address=", "needs the caller's address"),
+        ("token", "header:Authorization=Bearer", "with the credentials after its scheme: Bearer TOKEN"),
+        ("token", "header:Authorization= Bearer ", "with the credentials after its scheme: Bearer TOKEN"),
+        ("token", "header:Authorization=Digest x", "refuses the scheme of this header:authorization"),
+        ("token", "header:Authorization=Bearer a\nb", "without line ends"),
+        ("session", "cookie:sid=a; b=c", "without semicolons"),
+        ("session", "cookie:SID=a", "needs the caller's cookie:sid"),
+      ] {
+        for command in [
+          Self.put + Self.order, ["show"], ["forget"], ["resolve", "--not-applied"],
+        ] {
+          let refused = try await rig.key(command + Self.selection(route, "a", caller), ends: .code(1))
+          #expect(refused.errors.contains(text), "\(command) \(caller): \(refused.errors)")
+        }
+      }
+      let repeated = try await rig.key(
+        ["show"]
+          + Self.selection("token", "a", "header:Authorization=Bearer a", "Header:AUTHORIZATION=Bearer b"),
+        ends: .code(2))
+      #expect(repeated.errors.contains("is given twice: give each part once"), "\(repeated.errors)")
+      let members = try await rig.semel.admin.send(
+        "POST", "/v1/records/find", [("Content-Type", "application/json")],
+        body:
+          #"{"route":"token","key":"a","caller":{"header:Authorization":"Bearer a","Header:authorization":"x"}}"#
+      )
+      #expect(members.status == 400 && members.text.contains("is given twice"), "\(members.text)")
+    }
+  }
+
+  @Test func `a caller is put as its deliveries have it`() async throws {
+    try await Rig.run(Configuration(firstRoutes: Self.callers)) { rig in
+      for (number, (route, caller)) in [
+        ("address", "address=127.0.0.1"), ("address", "address=::ffff:127.0.0.1"),
+        ("address", "address=::FFFF:7f00:1"), ("token", "header:Authorization=Bearer alice"),
+        ("token", "HEADER:authorization= \t Bearer alice  "), ("session", "cookie:sid= s "),
+      ].enumerated() {
+        let key = "key-\(number)"
+        try await rig.key(Self.put + Self.order + Self.selection(route, key, caller))
+        let response = try await rig.order(key, path: "/v1/\(route)", [("Cookie", "x=1; sid=s")])
+        #expect(response["Idempotency-Status"] == "replayed", "\(caller): \(response.text)")
+      }
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a record that exists is not put`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in

@@ -61,17 +61,6 @@ struct RecordQuery: OperatorDocument {
     throw AdminError(.badRequest, "route \(route) takes requests to \(own) alone: give their host")
   }
 
-  private func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {
-    do {
-      return try policy.caller(values: caller ?? [:])
-    } catch {
-      switch error {
-      case .missing(let part): throw AdminError(.badRequest, "route \(route) needs the caller's \(part)")
-      case .unknown(let part): throw AdminError(.badRequest, "\(part) is no part of route \(route)'s caller")
-      }
-    }
-  }
-
   private func place(_ policy: RoutePolicy, _ method: String) throws(AdminError) -> EndpointPlace {
     let isPathNeeded = policy.endpoint == .path
     guard let path = path ?? (isPathNeeded ? policy.match.path?.literal : nil) else {

@@ -30,6 +30,14 @@ public struct CertificateIdentity: Hashable, Sendable {
     self.authority = authority
   }
 
+  /// The names of the first kind that is there: URIs, else host names, else mail addresses.
+  public static func names(uris: [String], hosts: [String], mails: [String]) -> [String] {
+    let kinds = [
+      uris.map { "uri:" + $0 }, hosts.map { "dns:" + $0.lowercased() }, mails.map { "email:" + $0 },
+    ]
+    return (kinds.first { !$0.isEmpty } ?? []).sorted()
+  }
+
   /// The certificate's value for a part of the caller; `nil` if the certificate has none.
   func value(_ part: CallerPart.CertificatePart) -> String? {
     switch part {

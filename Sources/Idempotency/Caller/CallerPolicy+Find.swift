@@ -68,7 +68,9 @@ extension CallerPolicy {
     }
   }
 
-  private func add(
+  // The following also judge the values that an operator gives, so that they have one rule.
+
+  func add(
     _ part: CallerPart, _ kind: Caller.Kind, name: String, _ finding: FieldFinding, of head: MessageHead,
     to builder: inout Caller.Builder
   ) -> CallerFault? {
@@ -99,7 +101,7 @@ extension CallerPolicy {
     return body.withUnsafeReadableBytes { KeySource.readJSON(pointer, in: $0) ?? .fault(.wrongType) }
   }
 
-  private func add(
+  func add(
     _ part: CallerPart, _ kind: Caller.Kind, name: String, reading: KeyReading,
     to builder: inout Caller.Builder
   ) -> CallerFault? {
@@ -129,14 +131,14 @@ extension CallerPolicy {
     }
   }
 
-  private func add(
+  func add(
     _ part: CallerPart, _ kind: Caller.Kind, name: String, text: String?, to builder: inout Caller.Builder
   ) -> CallerFault? {
     guard var text else { return add(part, kind, name: name, value: nil, to: &builder) }
     return text.withUTF8 { add(part, kind, name: name, value: UnsafeRawBufferPointer($0), to: &builder) }
   }
 
-  private func add(
+  func add(
     _ part: CallerPart, _ kind: Caller.Kind, name: String, value: UnsafeRawBufferPointer?,
     to builder: inout Caller.Builder
   ) -> CallerFault? {

@@ -1,3 +1,6 @@
+import NIOCore
+import Wire
+
 extension CallerPart {
   /// The name by which an operator gives the authority of a client's certificate, besides the parts.
   static let authority = "client_ca_name"
@@ -18,64 +21,123 @@ extension CallerPart {
     case .clientCertificate(let part): "client_certificate:\(part.rawValue)"
     }
   }
+
+  /// The text of a part in the letters of the configuration: the names of header fields in lower case.
+  public static func normalized(_ part: String) -> String {
+    let lowercased = part.lowercased()
+    return lowercased.hasPrefix("header:") ? lowercased : part
+  }
 }
 
 extension CallerPolicy {
   /// The reason why the values that an operator gives do not identify a caller.
   public enum ValueFault: Error, Hashable, Sendable {
-    case missing(String)
+    /// The route's caller has no such part.
     case unknown(String)
+    /// The part is given twice, in other letters.
+    case repeated(String)
+    /// The route's tokens have another issuer, which is this one.
+    case otherIssuer(String)
+    /// A request with these values is refused, or no request can have them.
+    case refused(CallerFault)
   }
 
   /// The caller with these values, which is the same as that of a request with them. An empty value is a missing one.
   ///
+  /// Each value is judged as that of a request: a field's without the spaces around it, an address in its canonical
+  /// form. The caller of a value that no request can have would be nobody's.
+  ///
   /// - Parameter values: The values by the parts' texts. The names of header fields may be in any case; all other names
   ///   are taken as they are, since `query:userId` and `query:userid` are two parts.
   public func caller(values: [String: String]) throws(ValueFault) -> Caller {
-    var left = Dictionary(
-      values.map { (Self.normalized($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
+    var left: [String: String] = [:]
+    for (part, value) in values {
+      let name = CallerPart.normalized(part)
+      guard left.updateValue(value, forKey: name) == nil else { throw .repeated(name) }
+    }
     let issuer = parts.contains { $0.isOfToken } ? left.removeValue(forKey: CallerPart.issuer) : nil
+    if let issuer, let own = self.issuer, issuer != own { throw .otherIssuer(own) }
     let authority = parts.contains { $0.isCertificate } ? left.removeValue(forKey: CallerPart.authority) : nil
     var builder = Caller.Builder()
     for part in parts {
-      var value = left.removeValue(forKey: part.text)
-      if anonymous == .refuse, value?.isEmpty ?? true { throw .missing(part.text) }
-      switch part {
-      case .header(let name): Self.add(.header, name, &value, to: &builder)
-      case .cookie(let name): Self.add(.cookie, name, &value, to: &builder)
-      case .query(let name): Self.add(.query, name, &value, to: &builder)
-      case .json(let pointer): Self.add(.json, pointer, &value, to: &builder)
-      case .jwt(let claim):
-        Self.add(.jwt, claim, &value, by: issuer ?? self.issuer ?? "", to: &builder)
-      case .address: Self.add(.address, "", &value, to: &builder)
-      case .clientCertificate(let part):
-        let name = part.name(under: value?.isEmpty ?? true ? nil : authority)
-        Self.add(.clientCertificate, name, &value, to: &builder)
-      }
+      let text = left.removeValue(forKey: part.text) ?? ""
+      let fault = add(
+        part, text: text, issuer: issuer ?? self.issuer ?? "", authority: authority, to: &builder)
+      if let fault { throw .refused(fault) }
     }
     if let more = left.keys.min() { throw .unknown(more) }
     return builder.caller
   }
 
-  private static func normalized(_ part: String) -> String {
-    let lowercased = part.lowercased()
-    return lowercased.hasPrefix("header:") ? lowercased : part
-  }
-
-  private static func add(
-    _ kind: Caller.Kind, _ name: String, _ value: inout String?, by issuer: String,
-    to builder: inout Caller.Builder
-  ) {
-    guard let text = value, !text.isEmpty else { return builder.part(kind, name: name, value: nil) }
-    [UInt8].framed(issuer: Array(issuer.utf8), value: Array(text.utf8)).withUnsafeBytes {
-      builder.part(kind, name: name, value: $0)
+  /// Adds a part as a request with this value has it.
+  private func add(
+    _ part: CallerPart, text: String, issuer: String, authority: String?, to builder: inout Caller.Builder
+  ) -> CallerFault? {
+    switch part {
+    case .header(let name):
+      guard let head = Self.head(name, text) else { return .unreadable(part) }
+      return add(part, .header, name: name, head.find(name), of: head, to: &builder)
+    case .cookie(let name):
+      // A semicolon ends the cookie.
+      guard !text.utf8.contains(UInt8(ascii: ";")), let head = Self.head("cookie", "\(name)=\(text)") else {
+        return .unreadable(part)
+      }
+      return add(part, .cookie, name: name, head.findCookie(name), of: head, to: &builder)
+    case .query(let name): return add(part, .query, name: name, reading: .text(text), to: &builder)
+    case .json(let pointer): return add(part, .json, name: pointer, reading: .text(text), to: &builder)
+    case .jwt(let claim):
+      let framed = [UInt8].framed(issuer: Array(issuer.utf8), value: Array(text.utf8))
+      return add(
+        part, .jwt, name: claim, reading: text.isEmpty ? .none : .key(framed), to: &builder)
+    case .address:
+      let address = IPAddress(text)?.text
+      guard text.isEmpty || address != nil else { return .unreadable(part) }
+      return add(part, .address, name: "", text: address, to: &builder)
+    case .clientCertificate(let wanted):
+      let value = CertificateIdentity(text, of: wanted)?.value(wanted)
+      guard text.isEmpty || value != nil else { return .unreadable(part) }
+      let name = wanted.name(under: value == nil ? nil : authority)
+      return add(part, .clientCertificate, name: name, text: value, to: &builder)
     }
   }
 
-  private static func add(
-    _ kind: Caller.Kind, _ name: String, _ value: inout String?, to builder: inout Caller.Builder
-  ) {
-    guard var text = value, !text.isEmpty else { return builder.part(kind, name: name, value: nil) }
-    text.withUTF8 { builder.part(kind, name: name, value: UnsafeRawBufferPointer($0)) }
+  /// The head of a request with this field; `nil` if none can have it.
+  private static func head(_ name: String, _ value: String) -> MessageHead? {
+    guard var head = try? MessageHead(method: "GET", target: "/") else { return nil }
+    let trimmed = ByteBuffer(string: value).withUnsafeReadableBytes {
+      String(decoding: MessageHead.trimmed($0[...]), as: UTF8.self)
+    }
+    guard (try? head.append(name: name, value: trimmed)) != nil else { return nil }
+    return head
+  }
+}
+
+extension KeyReading {
+  /// The reading of a value that is this text.
+  fileprivate static func text(_ text: String) -> KeyReading { text.isEmpty ? .none : .key(Array(text.utf8)) }
+}
+
+extension CertificateIdentity {
+  /// The identity with this value for a part of the caller; `nil` if no certificate has it.
+  fileprivate init?(_ value: String, of part: CallerPart.CertificatePart) {
+    guard !value.isEmpty else { return nil }
+    let prefix = "subject:"
+    switch part {
+    case .subject: self.init(subject: value, names: [])
+    case .identity where value.hasPrefix(prefix) && value != prefix:
+      self.init(subject: String(value.dropFirst(prefix.count)), names: [])
+    case .identity, .san:
+      let kinds = ["uri:", "dns:", "email:"]
+      let names = value.split(separator: "\0", omittingEmptySubsequences: false)
+      guard let kind = kinds.first(where: value.hasPrefix),
+        names.allSatisfy({ $0.hasPrefix(kind) && $0 != kind })
+      else { return nil }
+      let own = names.map { $0.dropFirst(kind.count) }.map(String.init)
+      self.init(
+        subject: nil,
+        names: Self.names(
+          uris: kind == "uri:" ? own : [], hosts: kind == "dns:" ? own : [],
+          mails: kind == "email:" ? own : []))
+    }
   }
 }

@@ -152,7 +152,7 @@ struct CallerTests {
       query: ByteBuffer(string: "userId=a&userid=b"))
     let values = ["query:userId": "a", "query:userid": "b", "Header:X-User": "c"]
     #expect(try policy.caller(values: values) == request)
-    #expect(throws: CallerPolicy.ValueFault.missing("query:userId")) {
+    #expect(throws: CallerPolicy.ValueFault.refused(.missing(.query("userId")))) {
       try policy.caller(values: ["query:USERID": "a", "query:userid": "b", "header:x-user": "c"])
     }
     let member = CallerPolicy(parts: [.json("/accountId")])

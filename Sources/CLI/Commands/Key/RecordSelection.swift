@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Idempotency
 
 /// The record that a command is about, by its ID, or by route, caller and key.
 struct RecordSelection: ParsableArguments {
@@ -20,7 +21,8 @@ struct RecordSelection: ParsableArguments {
   @Option(
     parsing: .unconditionalSingleValue,
     help:
-      "A part of the caller, such as 'header:Authorization=Bearer alice'. One for each part of the route's.")
+      "A part of the caller, such as 'header:Authorization=Bearer alice', as the client sends it. Once for each part."
+  )
   var caller: [String] = []
 
   @Option(help: "The request's path, where the route takes several.")
@@ -35,6 +37,10 @@ struct RecordSelection: ParsableArguments {
   func validate() throws {
     for part in caller where !part.contains("=") {
       throw ValidationError("--caller is PART=VALUE, such as 'header:Authorization=Bearer alice'")
+    }
+    var names: Set<String> = []
+    for (name, _) in parts where !names.insert(CallerPart.normalized(name)).inserted {
+      throw ValidationError("--caller \(name) is given twice: give each part once")
     }
   }
 
@@ -78,13 +84,17 @@ struct RecordSelection: ParsableArguments {
   }
 
   var query: Query {
-    var parts: [String: String] = [:]
-    for part in caller {
+    Query(
+      route: route ?? "", key: Texts(texts: key), caller: Dictionary(uniqueKeysWithValues: parts), path: path,
+      method: method, host: host)
+  }
+
+  /// The parts of the caller with their values.
+  private var parts: [(String, String)] {
+    caller.map { part in
       let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      parts[String(pair[0])] = String(pair[1])
+      return (String(pair[0]), String(pair[1]))
     }
-    return Query(
-      route: route ?? "", key: Texts(texts: key), caller: parts, path: path, method: method, host: host)
   }
 
   /// Returns the record as the admin listener shows it.

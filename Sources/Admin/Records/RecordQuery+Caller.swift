@@ -1,0 +1,47 @@
+import HTTPTypes
+import Idempotency
+
+extension RecordQuery {
+  /// The caller of the record, which a delivery has, too.
+  func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {
+    do {
+      return try policy.caller(values: caller ?? [:])
+    } catch {
+      throw AdminError(.badRequest, advice(on: error))
+    }
+  }
+
+  /// The sentence that says what to write.
+  private func advice(on fault: CallerPolicy.ValueFault) -> String {
+    switch fault {
+    case .unknown(let part): "\(part) is no part of route \(route)'s caller"
+    case .repeated(let part): "\(part) is given twice: give it once"
+    case .otherIssuer(let own):
+      "the tokens of route \(route) have the issuer \(own): take jwt_issuer out, or write that"
+    case .refused(.missing(.header("authorization"))):
+      "route \(route) needs the caller's header:authorization, with the credentials after its scheme: Bearer TOKEN"
+    case .refused(.missing(let part)): "route \(route) needs the caller's \(part.text)"
+    case .refused(.unknownScheme):
+      "route \(route) refuses the scheme of this header:authorization: write Bearer TOKEN, or another scheme that the "
+        + "route knows"
+    case .refused(.unreadable(let part)), .refused(.repeated(let part)):
+      "no request has this value of \(part.text): \(Self.form(of: part))"
+    case .refused(.token): "no request has this caller"
+    }
+  }
+
+  /// The form of a part's values.
+  private static func form(of part: CallerPart) -> String {
+    switch part {
+    case .address: "write an IP address without a port, such as 192.0.2.1 or 2001:db8::1"
+    case .header: "write the field's value, without line ends and other control characters"
+    case .cookie: "write the cookie's value, without semicolons and control characters"
+    case .clientCertificate(.subject): "write the certificate's subject"
+    case .clientCertificate(.san):
+      "write the certificate's names with their kind: uri:, dns: or email:"
+    case .clientCertificate(.identity):
+      "write the certificate's names with their kind (uri:, dns: or email:), or its subject after subject:"
+    case .query, .json, .jwt: "write it as it is, without encoding"
+    }
+  }
+}

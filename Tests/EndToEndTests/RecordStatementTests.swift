@@ -124,6 +124,13 @@ struct RecordStatementTests {
     }
   }
 
+  @Test func `nothing is put on a shadowed route, which would not replay it`() async throws {
+    try await Rig.run(Configuration(route: ["shadow": "true"])) { rig in
+      let refused = try await rig.key(Self.put + Self.order + Rig.selection("a"), ends: .code(1))
+      #expect(refused.errors.contains("route orders is shadowed"), "\(refused.errors)")
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a record that exists is not put`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in

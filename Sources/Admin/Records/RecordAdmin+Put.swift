@@ -37,6 +37,12 @@ extension RecordAdmin {
   func put(_ statement: RecordStatement, by peer: String) async throws(AdminError) -> RecordDocument {
     let routes = await currentRoutes()
     let identity = try statement.record.identity(among: routes, under: identityKey)
+    guard !identity.policy.shadow else {
+      throw AdminError(
+        .badRequest,
+        "route \(identity.policy.name) is shadowed: its deliveries reach the backend, whatever is put; "
+          + "take shadow: true out of the route first")
+    }
     guard identity.policy.batch == nil else {
       throw AdminError(
         .badRequest,
@@ -102,9 +108,9 @@ extension RecordAdmin {
     throw AdminError(.conflict, "the record changes: try again")
   }
 
-  /// The origin of a statement. Records of shadowed routes have no digests, as those that the proxy makes.
+  /// The origin of a statement.
   private func attribution(of identity: RecordIdentity) -> Attribution {
-    let digests = digests.isShared && !identity.policy.shadow ? digests : nil
+    let digests = digests.isShared ? digests : nil
     return Attribution(
       route: identity.policy.name, keyDigest: digests.map(identity.key.digestText(by:)),
       callerDigest: digests.map(identity.caller.digestText(by:)), node: node)

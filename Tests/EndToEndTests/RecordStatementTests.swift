@@ -131,6 +131,69 @@ struct RecordStatementTests {
     }
   }
 
+  /// Such a payload belongs to another key, or none: its delivery would run.
+  @Test func `a payload with another key than the record is not put`() async throws {
+    let pages = """
+      {name: pages, match: {methods: [POST], path: /v1/pages}, caller: {shared: true},
+       key: {from: [['query:token', 'query:page'], 'header:Idempotency-Key', 'json:/id']}}
+      """.replacing("\n", with: " ")
+    try await Rig.run(Configuration(firstRoutes: [pages])) { rig in
+      func put(_ keys: [String], _ more: [String], ends exit: ManagedProcess.Exit) async throws -> String {
+        try await rig.key(
+          Self.put + ["--route", "pages", "--host", "orders.example"] + keys.flatMap { ["--key", $0] } + more,
+          ends: exit
+        ).errors
+      }
+      for (keys, more, text) in [
+        (["1", "6"], ["--query", "token=1&page=7"], "has another key than the record, at"),
+        (["1", "6"], ["--query", "token=1"], "no delivery of this payload has the record's key"),
+        (["1", "6"], [], "no delivery of this payload has the record's key"),
+        (["1", "6"], ["--query", "token=1&page=6&page=6"], "is refused (key_invalid)"),
+        (["a"], ["--query", "token=1&page=6"], "has another key than the record, at"),
+        (["a"], ["-H", "Idempotency-Key: b"], "has another key than the record, at header:idempotency-key"),
+        (["1", "6"], ["--query", "?token=1&page=6"], "begins with its question mark"),
+      ] {
+        let errors = try await put(keys, more, ends: .code(1))
+        #expect(errors.contains(text), "\(keys) \(more): \(errors)")
+      }
+      _ = try await put(["1", "6"], Self.order + ["--query", "page=%36&token=1"], ends: .code(0))
+      expectReplayed(try await rig.order(nil, path: "/v1/pages?token=1&page=6"), 201)
+      _ = try await put(["a"], Self.order, ends: .code(0))
+      expectReplayed(try await rig.order("a", path: "/v1/pages"), 201)
+      let member = ["-H", "Content-Type: application/json", "-d", #"{"id":"b"}"#]
+      _ = try await put(["b"], member, ends: .code(0))
+      expectReplayed(try await rig.order(nil, body: #"{"id":"b"}"#, path: "/v1/pages"), 201)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test func `a payload with another caller than the record is not put`() async throws {
+    let route = """
+      {name: accounts, match: {methods: [POST], path: /v1/accounts},
+       caller: {parts: ['query:account', 'json:/user', 'header:X-Tenant']}}
+      """.replacing("\n", with: " ")
+    try await Rig.run(Configuration(firstRoutes: [route])) { rig in
+      let body = #"{"user":"u"}"#
+      let record = [
+        "--route", "accounts", "--key", "a", "--host", "orders.example", "--caller", "query:account=1",
+        "--caller",
+        "json:/user=u", "--caller", "header:X-Tenant=t", "-H", "Content-Type: application/json",
+      ]
+      for (more, part) in [
+        (["-d", body, "--query", "account=2"], "query:account"), (["-d", body], "query:account"),
+        (["-d", #"{"user":"v"}"#, "--query", "account=1"], "json:/user"),
+        (["-d", body, "--query", "account=1", "-H", "X-Tenant: s"], "header:x-tenant"),
+      ] {
+        let refused = try await rig.key(Self.put + record + more, ends: .code(1))
+        #expect(refused.errors.contains("another caller than the record, at \(part):"), "\(refused.errors)")
+      }
+      try await rig.key(Self.put + record + ["-d", body, "--query", "account=%31", "-H", "X-Tenant: t"])
+      expectReplayed(
+        try await rig.order("a", body: body, path: "/v1/accounts?account=1", [("X-Tenant", "t")]), 201)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a record that exists is not put`(store: StoreKind) async throws {
     try await Rig.run(Configuration(store: store)) { rig in

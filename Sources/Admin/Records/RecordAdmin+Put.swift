@@ -1,9 +1,6 @@
-import Foundation
 import HTTPTypes
 import Idempotency
 import Logging
-import NIOCore
-import Wire
 
 /// An operator's statement that an intent was executed without Semel, for a record that does not exist.
 struct RecordStatement: OperatorDocument {
@@ -49,7 +46,10 @@ extension RecordAdmin {
         "\(identity.policy.name) takes batches: no item has the fingerprint of the payload given")
     }
     let completion = try Self.completion(statement.resolution, of: identity, among: routes)
-    let claim = try await claim(statement, identity, by: peer)
+    let request = try StatedRequest(statement, of: identity)
+    try request.checkKey(statement.record.key.texts, of: identity)
+    try request.checkCaller(statement.record.caller ?? [:], of: identity)
+    let claim = try await claim(request, identity, by: peer)
     let store = store
     let details: Logger.Metadata = [
       "as": "applied", "status": "\(completion.outcome.status)", "route": "\(identity.policy.name)",
@@ -84,7 +84,7 @@ extension RecordAdmin {
 
   /// Claims the record for the operator, with the fingerprint of the client's payload.
   private func claim(
-    _ statement: RecordStatement, _ identity: RecordIdentity, by peer: String
+    _ stated: StatedRequest, _ identity: RecordIdentity, by peer: String
   ) async throws(AdminError) -> Claim {
     let policy = identity.policy
     var recipe = policy.recipe
@@ -92,7 +92,7 @@ extension RecordAdmin {
     for _ in 0..<2 {
       let request = ClaimRequest(
         id: identity.id, owner: .ofOperator(),
-        fingerprint: try statement.fingerprint(by: recipe, of: identity), lease: Self.statementLease,
+        fingerprint: stated.fingerprint(by: recipe, method: identity.method), lease: Self.statementLease,
         takeOver: .never, unknownRetention: policy.unknownRetention, remember: policy.remember,
         attribution: attribution(of: identity))
       let store = store
@@ -122,45 +122,5 @@ extension RecordAdmin {
       .conflict,
       "there is a record \(id.text) already, and \(reason): see `semel key show`, and `semel key resolve` for an "
         + "unknown outcome")
-  }
-}
-
-extension RecordStatement {
-  /// The fingerprint that the client's delivery will have.
-  fileprivate func fingerprint(
-    by recipe: Recipe, of identity: RecordIdentity
-  ) throws(AdminError) -> Fingerprint {
-    guard let path = record.path ?? identity.policy.match.path?.literal else {
-      throw AdminError(.badRequest, "the route takes several paths: give the request's path")
-    }
-    let text = path + (payload.query.map { "?" + $0 } ?? "")
-    do {
-      var head = try MessageHead(method: identity.method, target: text)
-      for (name, value) in (payload.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
-        try head.append(name: name, value: value)
-      }
-      guard head.names.isDisjoint(with: .methodOverrides) else {
-        throw AdminError(
-          .badRequest,
-          "no request with this key has a field that overrides its method: give the overriding method in record, and "
-            + "take the field out of the payload's headers")
-      }
-      let target = try RequestTarget(head)
-      return .make(
-        recipe: recipe, head: head, method: ByteBuffer(string: identity.method), path: target.path,
-        query: target.query, body: try content())
-    } catch let error as AdminError {
-      throw error
-    } catch {
-      throw AdminError(.badRequest, "the path, the query or a header is not one that a request can have")
-    }
-  }
-
-  private func content() throws(AdminError) -> ByteBuffer {
-    guard let encoded = payload.bodyBase64 else { return ByteBuffer(string: payload.body ?? "") }
-    guard payload.body == nil, let data = Data(base64Encoded: encoded) else {
-      throw AdminError(.badRequest, "give the payload's body once: as text, or in base64")
-    }
-    return ByteBuffer(bytes: data)
   }
 }

@@ -9,7 +9,8 @@ extension Key {
       discussion: """
         The record must not exist yet, or be free. Deliveries of the key with this payload then get the stated response, \
         and the backend does not run them. The payload is what the client sends: without it, its delivery is refused as \
-        another payload (409 payload_mismatch). `semel key resolve --amend` corrects the statement.
+        another payload (409 payload_mismatch). Refused is what no delivery would meet: a shadowed route, and a payload \
+        that holds another key or caller than the record. `semel key resolve --amend` corrects the statement.
         """)
 
     @Flag(help: "The backend did run it. Required, since what was not applied needs no record.")

@@ -57,8 +57,28 @@ struct RouteRefusalTests {
       "must have two parts or more, which make one key; write a single one without a list"
     ),
     (
-      "key: {from: [[\"query:a\", \"query:a\"]]}", 13, "key.from[0]",
-      "names a part twice; take one of them out"
+      "key: {from: [[\"query:a\", \"query:a\"]]}", 25, "key.from[0][1]",
+      "is given twice, first in line 2; take one of them out"
+    ),
+    (
+      "key: {from: [\"header:A\", \"header:a\"]}", 25, "key.from[1]",
+      "is given twice, first in line 2; take one of them out"
+    ),
+    (
+      "key: {from: [[\"query:a\", \"query:b\"], [\"query:a\", \"query:b\"]]}", 37, "key.from[1]",
+      "is given twice, first in line 2; take one of them out"
+    ),
+    (
+      "fingerprint: {headers: [a, A]}", 27, "fingerprint.headers[1]",
+      "is given twice, first in line 2; take one of them out"
+    ),
+    (
+      "fingerprint: {ignore: [/a, /a]}", 27, "fingerprint.ignore[1]",
+      "is given twice, first in line 2; take one of them out"
+    ),
+    (
+      "match: {methods: [POST, POST]}", 24, "match.methods[1]",
+      "is given twice, first in line 2; take one of them out"
     ),
     (
       "key: {from: [[\"query:a\", [\"query:b\", \"query:c\"]]]}", 25, "key.from[0][1]",

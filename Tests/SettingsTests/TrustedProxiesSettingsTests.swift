@@ -17,6 +17,15 @@ struct TrustedProxiesSettingsTests {
     #expect(trusted.includesUnixSockets)
   }
 
+  @Test func `an address that is given twice is refused`() {
+    for (text, column) in [("10.0.0.1, 10.0.0.1/32", 29), ("unix, unix", 25)] {
+      #expect(
+        issues(upstream + "trusted_proxies: [\(text)]") == [
+          "2:\(column): trusted_proxies[1]: is given twice, first in line 2; take one of them out"
+        ])
+    }
+  }
+
   @Test(arguments: [
     ("10.0.0.1/8", "has bits behind its prefix: write 10.0.0.0/8"),
     ("\"2001:db8::1/64\"", "has bits behind its prefix: write 2001:db8::/64"),

@@ -68,11 +68,25 @@ struct Value {
     return sequence.enumerated().map { Value(reader: reader, node: $1, path: "\(path)[\($0)]") }
   }
 
-  /// The results of `parse` for the elements. Elements that are refused are left out.
-  func list<Parsed>(
+  /// The results of `parse` for the elements. Elements that are refused are left out, as is one that repeats another.
+  func list<Parsed: Hashable>(
     _ wanted: String, of element: String, _ parse: (String) throws(Refusal) -> Parsed
   ) -> [Parsed]? {
-    items(wanted)?.compactMap { $0.parsed(element, parse) }
+    items(wanted).map { Self.distinct($0) { $0.parsed(element, parse) } }
+  }
+
+  /// The results of `read` for the elements of a list. An element that is given twice is refused, and returned once.
+  static func distinct<Element: Hashable>(_ items: [Value], _ read: (Value) -> Element?) -> [Element] {
+    var lines: [Element: Int] = [:]
+    return items.compactMap { item in
+      guard let element = read(item) else { return nil }
+      if let line = lines[element] {
+        item.refuse("is given twice, first in line \(line); take one of them out")
+        return nil
+      }
+      lines[element] = item.position.line
+      return element
+    }
   }
 
   /// The members of a mapping in their order. A member that is given twice is refused, and returned once.

@@ -29,16 +29,13 @@ extension AddressBlock {
 
 extension TrustedProxies {
   mutating func read(_ member: Value) {
-    let items = member.items("a list such as [10.0.0.0/8]") ?? []
-    for item in items {
-      let parsed = item.parsed("an address or a block such as 10.0.0.0/8") { text throws(Refusal) in
-        text == "unix" ? nil : try AddressBlock.parse(text)
-      }
-      switch parsed {
-      case .some(.some(let block)): blocks.append(block)
-      case .some(.none): includesUnixSockets = true
-      case .none: break
-      }
+    let wanted = "an address or a block such as 10.0.0.0/8"
+    let list = member.list("a list such as [10.0.0.0/8]", of: wanted) {
+      text throws(Refusal) -> AddressBlock? in
+      text == "unix" ? nil : try AddressBlock.parse(text)
+    }
+    for block in list ?? [] {
+      if let block { blocks.append(block) } else { includesUnixSockets = true }
     }
   }
 }

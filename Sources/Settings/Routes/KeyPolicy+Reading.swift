@@ -4,7 +4,7 @@ extension KeyPolicy {
   mutating func read(_ section: Section) {
     if let items = section.member("from")?.items("a list such as [header:Idempotency-Key]") {
       if items.isEmpty { section["from"]?.refuse("must name at least one source: \(KeySource.allowed)") }
-      from = items.compactMap(KeySource.read)
+      from = Value.distinct(items, KeySource.read)
       for (source, item) in zip(from.dropLast(), items) where source == .payload && section.isSound("from") {
         item.refuse("yields a key for every request, so that no later source counts; write it last")
       }

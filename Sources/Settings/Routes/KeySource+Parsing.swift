@@ -41,8 +41,7 @@ extension KeySource {
     if parts.count < 2 {
       return "must have two parts or more, which make one key; write a single one without a list"
     }
-    if parts.count > maxParts { return "must have \(maxParts) parts at most" }
-    return Set(parts).count < parts.count ? "names a part twice; take one of them out" : nil
+    return parts.count > maxParts ? "must have \(maxParts) parts at most" : nil
   }
 }
 

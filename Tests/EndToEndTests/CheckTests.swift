@@ -1,0 +1,51 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `semel check` on lists that repeat themselves.
+struct CheckTests {
+  private func check(_ route: String, top: String = "workers: 1") async throws -> (
+    exit: ManagedProcess.Exit, lines: [String]
+  ) {
+    let directory = TemporaryDirectory()
+    try """
+    listen: [{address: 127.0.0.1:8080}]
+    upstreams: {orders: {url: "http://127.0.0.1:9000"}}
+    store: {kind: embedded, path: semel.db}
+    \(top)
+    routes:
+      - name: orders
+        match: {path: /v1/**}
+        caller: {parts: [address]}
+        \(route.replacing("\n", with: "\n    "))
+    """.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+    let process = try ManagedProcess([SemelProcess.binary, "check", directory.file("semel.yaml")])
+    let exit = try await process.exit()
+    let lines = process.errors.replacing(directory.file("semel.yaml"), with: "FILE").split(separator: "\n")
+    return (exit, lines.map(String.init))
+  }
+
+  @Test func `an element that a list has twice is reported with its line and member`() async throws {
+    let (exit, lines) = try await check(
+      """
+      key:
+        from:
+          - "header:A"
+          - "header:a"
+      fingerprint:
+        headers: [a, A]
+        ignore:
+          - /a
+          - /b
+          - /a
+      """)
+    #expect(exit == .code(78))
+    let end = "; take one of them out"
+    #expect(
+      lines == [
+        "FILE:12:11: routes[0].key.from[1]: is given twice, first in line 11\(end)",
+        "FILE:14:20: routes[0].fingerprint.headers[1]: is given twice, first in line 14\(end)",
+        "FILE:18:11: routes[0].fingerprint.ignore[2]: is given twice, first in line 16\(end)",
+      ], "\(lines)")
+  }
+}

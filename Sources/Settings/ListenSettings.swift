@@ -63,7 +63,12 @@ extension TLSFiles {
       for name in ["certificate", "key"] where section[name] == nil {
         section.refuseMissing(name, "is missing: write the path of a PEM file")
       }
-      guard let certificate, let key, section.isSound("client_ca", "client_ca_name") else { return }
+      let faults = TLSFault.each(certificate: certificate, key: key, authority: clientCA, as: .clientCA)
+      for fault in faults { section[fault.file.rawValue]?.refuse(fault.message) }
+      guard let certificate, let key, section.isSound("certificate", "key", "client_ca", "client_ca_name")
+      else {
+        return
+      }
       let read = TLSFiles(certificate: certificate, key: key, clientCA: clientCA, clientCAName: clientCAName)
       do throws(TLSFault) {
         _ = try read.context()

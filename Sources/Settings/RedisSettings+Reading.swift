@@ -145,6 +145,9 @@ extension ClientTLSFiles {
       read.serverName = section.member("server_name")?.parsed("a host name") { text throws(Refusal) in
         try HostPort.parse(text, port: 443).host
       }
+      for fault in TLSFault.each(certificate: read.certificate, key: read.key, authority: read.ca, as: .ca) {
+        section[fault.file.rawValue]?.refuse(fault.message)
+      }
       guard (section["certificate"] == nil) == (section["key"] == nil) else {
         return value.refuse("must have both certificate and key, or neither")
       }

@@ -32,6 +32,29 @@ public struct TLSFault: Error, Hashable, CustomStringConvertible {
   public var description: String { "\(file.rawValue): \(message)" }
 }
 
+extension TLSFault {
+  /// The faults of files that are each read alone, so that one does not hide another.
+  ///
+  /// - Parameters:
+  ///   - certificate: The path of a certificate; `nil` if there is none.
+  ///   - key: The path of a private key; `nil` if there is none.
+  ///   - authority: The path of root certificates; `nil` if there are none.
+  ///   - name: The setting that names the root certificates.
+  public static func each(
+    certificate: String?, key: String?, authority: String?, as name: File
+  ) -> [TLSFault] {
+    var faults: [TLSFault] = []
+    func read(_ path: String?, _ body: (String) throws(TLSFault) -> Void) {
+      guard let path else { return }
+      do throws(TLSFault) { try body(path) } catch { faults.append(error) }
+    }
+    read(certificate) { path throws(TLSFault) in _ = try TLSFiles.certificates(at: path, .certificate) }
+    read(key) { path throws(TLSFault) in _ = try TLSFiles.privateKey(at: path) }
+    read(authority) { path throws(TLSFault) in _ = try TLSFiles.certificates(at: path, name) }
+    return faults
+  }
+}
+
 extension TLSFiles {
   /// The cipher suites for TLS 1.2: authenticated encryption with forward secrecy, as HTTP/2 requires (RFC 9113,
   /// appendix A). TLS 1.3 has no others.

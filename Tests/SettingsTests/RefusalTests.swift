@@ -167,10 +167,6 @@ struct RefusalTests {
       "2:51: store.tls.ca: cannot be read; give the path of a PEM file"
     ),
     (
-      "store: {kind: redis, url: \"rediss://h\", tls: {key: k.pem}}",
-      "2:46: store.tls: must have both certificate and key, or neither"
-    ),
-    (
       "store: {kind: redis, url: \"redis://h\", username: u}",
       "2:50: store.username: needs password_file beside it"
     ),

@@ -51,6 +51,18 @@ struct SecureUpstreamTests {
       messages(ca: ca, certificate: own.certificate, key: own.certificate)
         == ["upstreams.a.tls.key: holds no private key in PEM, or one with a passphrase"])
     #expect(
+      messages(ca: "/none", certificate: "/dev/null", key: "/nowhere") == [
+        "upstreams.a.tls.ca: cannot be read; give the path of a PEM file",
+        "upstreams.a.tls.certificate: holds no certificate in PEM",
+        "upstreams.a.tls.key: cannot be read; give the path of a PEM file",
+      ])
+    let alone = "upstreams: {a: {url: \"https://h\", tls: {key: \(own.key)}}}"
+    #expect(issues(alone) == ["1:40: upstreams.a.tls: must have both certificate and key, or neither"])
+    let redis =
+      "upstreams: {a: {url: \"https://h\"}}\nstore: {kind: redis, url: \"rediss://h\", tls: {certificate: \(own.certificate)}}"
+    #expect(
+      issues(redis) == ["2:46: store.tls: must have both certificate and key, or neither"])
+    #expect(
       messages(ca: ca, certificate: own.certificate, key: other.key)
         == ["upstreams.a.tls.key: does not belong to the certificate"])
   }
@@ -60,10 +72,6 @@ struct SecureUpstreamTests {
     (
       "url: \"https://h\", tls: {ca: /none}",
       "1:45: upstreams.a.tls.ca: cannot be read; give the path of a PEM file"
-    ),
-    (
-      "url: \"https://h\", tls: {key: /dev/null}",
-      "1:40: upstreams.a.tls: must have both certificate and key, or neither"
     ),
     ("url: \"https://h\", http2: on", "1:42: upstreams.a.http2: must be off, auto or prior_knowledge"),
   ]) func `an impossible upstream is refused`(members: String, issue: String) {

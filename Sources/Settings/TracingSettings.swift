@@ -28,7 +28,12 @@ extension TracingSettings {
       guard !rest.dropFirst(host.count).contains("@") else {
         throw Refusal("must have user and password percent-encoded: % as %25, @ as %40, / as %2F")
       }
-      return text.hasSuffix("/") ? String(text.dropLast()) : text
+      let base = text.hasSuffix("/") ? String(text.dropLast()) : text
+      guard !base.hasSuffix("/v1/traces") else {
+        throw Refusal(
+          "must end before /v1/traces, which is added: write it without, such as http://127.0.0.1:4318")
+      }
+      return base
     }
     guard let url else { return nil }
     var settings = TracingSettings(url: url)

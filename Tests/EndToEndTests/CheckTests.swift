@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `semel check` on lists that repeat themselves.
+/// `semel check` on lists and members that contradict themselves.
 struct CheckTests {
   private func check(_ route: String, top: String = "workers: 1") async throws -> (
     exit: ManagedProcess.Exit, lines: [String]
@@ -46,6 +46,22 @@ struct CheckTests {
         "FILE:12:11: routes[0].key.from[1]: is given twice, first in line 11\(end)",
         "FILE:14:20: routes[0].fingerprint.headers[1]: is given twice, first in line 14\(end)",
         "FILE:18:11: routes[0].fingerprint.ignore[2]: is given twice, first in line 16\(end)",
+      ], "\(lines)")
+  }
+
+  @Test func `a collector's URL with the path that is added is refused`() async throws {
+    let (exit, lines) = try await check("lease: 30s", top: "tracing: {otlp: 'http://127.0.0.1:1/v1/traces'}")
+    #expect(exit == .code(78))
+    #expect(lines.map { $0.contains("4:17: tracing.otlp: must end before /v1/traces") } == [true], "\(lines)")
+  }
+
+  @Test func `retries without attempts and success that runs again are warned of`() async throws {
+    let (exit, lines) = try await check("max_attempts: 1\nretries: {max: 2}\noutcomes: {retry: [2xx]}")
+    #expect(exit == .code(0))
+    #expect(
+      lines.map { $0.prefix { $0 != "," } } == [
+        "warning: FILE:10:14: routes[0].retries: has no effect",
+        "warning: FILE:11:15: routes[0].outcomes: counts success under retry (200 and others): the record is released",
       ], "\(lines)")
   }
 }

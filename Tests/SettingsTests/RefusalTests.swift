@@ -105,6 +105,14 @@ struct RefusalTests {
       "2:17: tracing.otlp: must be an http or https URL without query, such as http://127.0.0.1:4318"
     ),
     (
+      "tracing: {otlp: \"http://h:1/v1/traces\"}",
+      "2:17: tracing.otlp: must end before /v1/traces, which is added: write it without, such as http://127.0.0.1:4318"
+    ),
+    (
+      "tracing: {otlp: \"https://u:p@h/v1/traces/\"}",
+      "2:17: tracing.otlp: must end before /v1/traces, which is added: write it without, such as http://127.0.0.1:4318"
+    ),
+    (
       "tracing: {otlp: \"http://a:b/c@d\"}",
       "2:17: tracing.otlp: must have user and password percent-encoded: % as %25, @ as %40, / as %2F"
     ),

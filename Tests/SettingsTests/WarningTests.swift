@@ -99,6 +99,42 @@ struct WarningTests {
     #expect(try warnings(shared).map { $0.contains("whose clients are one caller") } == [true])
   }
 
+  @Test func `retries that max_attempts forbids are warned of`() throws {
+    let text = "routes[0].retries: has no effect, because with max_attempts: 1 no second attempt is made"
+    func found(_ members: String, _ warning: String = text) throws -> [Bool] {
+      try warnings(route(members)).map { $0.contains(warning) }
+    }
+    #expect(try found("max_attempts: 1, retries: {max: 2}") == [true])
+    #expect(try found("max_attempts: 2, retries: {max: 2}") == [])
+    #expect(try found("max_attempts: 1, retries: off") == [])
+    #expect(try found("retries: {max: 2}") == [])
+    let both = "routes: [{name: r, match: {path: /r}}, {name: s, match: {path: /s}}]\n"
+    let defaults = "defaults: {caller: {parts: [address]}, max_attempts: 1, retries: {max: 2}}\n"
+    #expect(
+      try warnings(upstream + defaults + both).map { $0.contains("defaults.retries: has no") } == [true])
+    let one = both.replacing("/r}}", with: "/r}, max_attempts: 1}")
+    let retries = defaults.replacing(" max_attempts: 1,", with: "")
+    #expect(
+      try warnings(upstream + retries + one).map { $0.contains("routes[0].max_attempts: has no") } == [true])
+  }
+
+  @Test func `success that runs again is warned of`() throws {
+    let text = "routes[0].outcomes: counts success under retry "
+    for (members, statuses) in [
+      ("outcomes: {retry: [2xx]}", "(200 and others)"), ("outcomes: {retry: [202, 409]}", "(202)"),
+      ("outcomes: {retry: [2xx], final: [200, 201]}", "(202 and others)"),
+    ] {
+      #expect(try warnings(route(members)).map { $0.contains(text + statuses) } == [true], "\(members)")
+    }
+    for members in ["outcomes: {retry: [3xx, 409]}", "outcomes: {unknown: [202]}"] {
+      #expect(try warnings(route(members)).isEmpty)
+    }
+    let defaults = "defaults: {caller: {parts: [address]}, outcomes: {retry: [2xx]}}\n"
+    let both = "routes: [{name: r, match: {path: /r}}, {name: s, match: {path: /s}}]\n"
+    #expect(
+      try warnings(upstream + defaults + both).map { $0.contains("defaults.outcomes: counts") } == [true])
+  }
+
   private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }
 
   @Test func `a body larger than the memory for its kind is warned of`() throws {

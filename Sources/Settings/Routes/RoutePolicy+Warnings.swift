@@ -55,6 +55,24 @@ extension RoutePolicy {
   }
 }
 
+extension RoutePolicy {
+  /// The reason why the route's retries are never made; `nil` if there is none.
+  var retryWarning: String? {
+    guard isEnforced, let retries, maxAttempts == 1 else { return nil }
+    return "has no effect, because with max_attempts: 1 no second attempt is made; write max_attempts: "
+      + "\(retries.max + 1) or more, or retries: off"
+  }
+
+  /// The reason why requests that succeed run again; `nil` if there is none.
+  var successWarning: String? {
+    let statuses = (200..<300).filter { outcomes[$0] == .retry }
+    guard isEnforced, let first = statuses.first else { return nil }
+    return
+      "counts success under retry (\(first)\(statuses.count > 1 ? " and others" : "")): the record is released, "
+      + "and the next delivery of a request that has succeeded runs again; take 2xx out of retry"
+  }
+}
+
 extension CallerPart {
   /// Whether the value is commonly replaced while its holder stays the same.
   fileprivate var mayChange: Bool {

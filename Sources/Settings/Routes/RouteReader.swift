@@ -21,7 +21,9 @@ struct RouteReader {
     var defaults = RouteDraft()
     var inherited = InheritedMembers()
     document.section("defaults") { section in
-      inherited = InheritedMembers(caller: section["caller"], onUnknown: section["on_unknown"])
+      inherited = InheritedMembers(
+        caller: section["caller"], onUnknown: section["on_unknown"],
+        retries: section["retries"] ?? section["max_attempts"], outcomes: section["outcomes"])
       section.refuse(["name", "match"], "belongs to a single route; take it out of the defaults")
       defaults.read(section)
       check(defaults, section)
@@ -45,6 +47,8 @@ struct RouteReader {
   private struct InheritedMembers {
     var caller: Value?
     var onUnknown: Value?
+    var retries: Value?
+    var outcomes: Value?
   }
 
   /// Warns of the doubts about a route, each at the member that it is about.
@@ -63,6 +67,16 @@ struct RouteReader {
       (member ?? inherited.onUnknown)?.warn(warning)
       if member == nil { inherited.onUnknown = nil }
     }
+    guard !item.hasFault else { return }
+    warn(policy.retryWarning, section["retries"] ?? section["max_attempts"], &inherited.retries)
+    warn(policy.successWarning, section["outcomes"], &inherited.outcomes)
+  }
+
+  /// Warns at a route's member, or at the inherited one, of which nothing is warned then a second time.
+  private func warn(_ warning: String?, _ member: Value?, _ inherited: inout Value?) {
+    guard let warning else { return }
+    (member ?? inherited)?.warn(warning)
+    if member == nil { inherited = nil }
   }
 
   /// Refuses a route that never matches, since the requests that it should protect would go unprotected unnoticed.

@@ -105,6 +105,10 @@ struct RefusalTests {
       "2:17: tracing.otlp: must be an http or https URL without query, such as http://127.0.0.1:4318"
     ),
     (
+      "routes: [{name: r, caller: {parts: [address, address]}}]",
+      "2:46: routes[0].caller.parts[1]: is given twice, first in line 2; take one of them out"
+    ),
+    (
       "tracing: {otlp: \"http://h:1/v1/traces\"}",
       "2:17: tracing.otlp: must end before /v1/traces, which is added: write it without, such as http://127.0.0.1:4318"
     ),

@@ -180,7 +180,7 @@ struct SecureBackendTests {
           "[{address: '127.0.0.1:\(port)', tls: {certificate: \(server.certificate), key: \(server.key)}}]"
       ],
       // The machine is loaded, with the store on it.
-      storeMembers: ["timeout": "10s"])
+      storeMembers: ["timeout": "5s"], route: ["lease": "10s"])
     try await backend.run(nil, configuration) { rig in
       let hasEnded = Watched(false)
       let count = try await withThrowingTaskGroup(of: Int.self) { group in

@@ -13,7 +13,7 @@ struct RedisFormatTests {
     xXWDcRIsURTkB3wzSQykhO9DQrIgx_ZLFLJYVyJ6HPw 1;auto 201
     """
   private static let oldResponse =
-    "\u{1}\0{\0\0\0\u{20}\0\0\0\0Content-Type: application/json\r\n{\"order\":1}"
+    "\u{1}\u{1}\u{1}\0\0\0\u{20}\0\0\0\0Content-Type: application/json\r\n{\"order\":1}"
 
   private static func fingerprint() throws -> Fingerprint {
     Fingerprint(
@@ -43,7 +43,7 @@ struct RedisFormatTests {
         guard case .taken(.completed(let record)) = try await node.store.claim(request),
           case .whole(let response) = record.outcome
         else { throw Unexpected(what: "no replay") }
-        #expect(response.status == 123 && String(buffer: response.body) == #"{"order":1}"#)
+        #expect(response.status == 0x101 && String(buffer: response.body) == #"{"order":1}"#)
         #expect(String(buffer: response.fields) == "Content-Type: application/json\r\n")
       }
       #expect(try await node.store.find(id).completedRecord?.attempt == 1)

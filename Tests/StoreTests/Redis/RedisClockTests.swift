@@ -84,9 +84,8 @@ struct RedisClockTests {
       try clock.set(ahead: seconds)
       let request = Samples.again(live, takeOver: .afterSettle(0))
       try await until("the owner has renewed by the new time") {
-        guard case .taken(.inFlight(let left, _)) = try await node.store.claim(request) else {
-          throw Unexpected(what: "the live claim was taken over")
-        }
+        let outcome = try await node.store.claim(request)
+        guard case .taken(.inFlight(let left, _)) = outcome else { throw Unexpected(what: "\(outcome)") }
         return left <= lease
       }
       #expect(node.log.messages.contains { $0.contains("Redis' clock was set") })

@@ -88,8 +88,11 @@ class BatchClients:
 
     def findings(self, response, delivery):
         count = len(delivery.orders)
-        if response is None or response.fields.get("content-type") == "application/problem+json":
+        if response is None:
             return [Clients.findings(response)] * count
+        if response.fields.get("content-type") == "application/problem+json":
+            original = json.loads(response.body).get("original_status")
+            return [Clients.findings(response) | {"original": original}] * count
         if "batch" in response.fields.get("idempotency-status", ""):
             return self.assembled(response, delivery)
         # The backend's own, to all items together.

@@ -218,6 +218,13 @@ class BatchResponses(unittest.TestCase):
         found = self.words([self.result(1, "7.0"), refusal], label, 207)
         self.assertEqual(found, (["executed", "in_flight"], []))
 
+    def test_a_refusal_of_all_items_names_the_outcome_of_each(self):
+        problem = {"status": 409, "code": "response_not_kept", "retryable": False, "original_status": 422}
+        fields = {"content-type": "application/problem+json"}
+        response = types.SimpleNamespace(status=409, fields=fields, body=json.dumps(problem).encode())
+        found = self.clients.findings(response, self.delivery)
+        self.assertEqual([(each["word"], each["original"]) for each in found], [("response_not_kept", 422)] * 2)
+
     def test_a_result_too_few_is_found(self):
         _, kinds = self.words([self.result(1, "7.0")], "batch; executed=1; replayed=0; refused=0")
         self.assertEqual(kinds, ["misfit"])

@@ -137,24 +137,28 @@ class TwoNodes(unittest.TestCase):
         self.try_it(nodes)
         configuration = self.folder / "prometheus/etc/prometheus/prometheus.yml"
         configuration.parent.mkdir(parents=True)
-        configuration.write_text(self.here(manual_block("Metrics and alerts", "yaml"), "prometheus"))
-        shutil.copy(self.folder / "work/admin-token", configuration.parent / "semel-admin-token")
-        nodes[1] = self.start("node1", BINARY, "run", "--config", self.folder / "node1/etc/semel/config.yaml")
-        until(lambda: self.is_ready(1))
+        block = manual_block("Metrics and alerts", "yaml")
+        configuration.write_text(
+            self.here(block.replace("/usr/share/doc/semel/monitoring/alerts.yaml", "/etc/prometheus/alerts.yaml"), "prometheus"))
+        shutil.copy(DEPLOY / "monitoring/alerts.yaml", self.folder / "work")
         self.follow(6, "prometheus")
 
     def try_it(self, nodes):
-        """Chapter 5: a node is stopped where the page stops it."""
+        """Chapter 5: a node is stopped and started where the page does."""
         kinds = [kind for kind, _, _ in chapters()[5]]
-        self.assertEqual(kinds, ["console", "sh", "console"])
+        self.assertEqual(kinds, ["console", "sh", "console", "sh"])
 
-        def stop(text):
+        def stop_or_start(text):
+            if "systemctl start semel" in text:
+                nodes[1] = self.start("node1", BINARY, "run", "--config", self.folder / "node1/etc/semel/config.yaml")
+                until(lambda: self.is_ready(1))
+                return True
             self.assertIn("systemctl stop semel", text)
             nodes[1].terminate()
             self.assertEqual(nodes[1].wait(PATIENCE), 0)
             return True
 
-        self.follow(5, "home", leave_out=stop)
+        self.follow(5, "home", leave_out=stop_or_start)
         self.assertEqual(sum(self.backend.executed.values()), 2)
 
 

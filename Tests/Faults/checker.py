@@ -32,7 +32,7 @@ class Checker:
         self.exchanges = collections.defaultdict(list)  # The runs of each batch, by the first.
         self.stalls = Stalls()
         self.faults = collections.defaultdict(list)
-        self.started = collections.defaultdict(list)
+        self.starts = collections.defaultdict(list)  # Of each node, the beginning and the end of each start.
         self.forgets = collections.defaultdict(list)
         self.serials = {}
         self.calm_at = None
@@ -76,8 +76,11 @@ class Checker:
 
     def read_fault(self, entry):
         self.faults[entry["name"]].append(entry["at"])
-        if entry["name"] == "started":
-            self.started[entry["of"]].append(entry["at"])
+        if entry["name"] == "starts":
+            self.starts[entry["of"]].append((entry["at"], float("inf")))
+        elif entry["name"] == "started" and self.starts[entry["of"]]:
+            begun, _ = self.starts[entry["of"]].pop()
+            self.starts[entry["of"]].append((begun, entry["at"]))
         self.losses.read_fault(entry)
         if entry["name"] == "did not drain":
             self.report.violation(3, entry["of"], "did not end within its grace after SIGTERM")
@@ -259,8 +262,8 @@ class Checker:
         """Whether the clock was set between two sendings, and the second one's process began about then: it could not
         know that the first one was younger than it seemed, which is a limit that the contract states."""
         steps = [step for step in self.faults["clock stepped"] if before["at"] <= step <= after["at"]]
-        starts = self.started[f"node{after['node']}"]
-        return any(step - SLACK <= start <= after["at"] for step in steps for start in starts)
+        starts = self.starts[f"node{after['node']}"]
+        return any(begun <= after["at"] and step - SLACK <= ended for step in steps for begun, ended in starts)
 
     # 2 and 4: the outcomes that clients got
 

@@ -30,6 +30,7 @@ async def kill(rig):
         if node:
             await node.kill()
             await asyncio.sleep(rig.dice.uniform(0, 0.5))
+            rig.log("starts", node)
             await node.start()
             rig.log("started", node)
 
@@ -51,6 +52,7 @@ async def drain(rig):
         if node:
             if not await node.drain():
                 rig.log("did not drain", node)
+            rig.log("starts", node)
             await node.start()
             rig.log("started", node)
 

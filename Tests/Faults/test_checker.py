@@ -99,6 +99,31 @@ class Contract(MadeUp):
                 self.calm(serial=2)
                 self.assertEqual(self.rules(), rules)
 
+    def test_a_process_that_starts_as_the_clock_is_set_may_not_know_it(self):
+        # It takes requests before it is known to have started.
+        for events, rules in [
+            (["starts", "clock stepped", "send", "started"], set()),
+            (["clock stepped", "starts", "send", "started"], set()),
+            (["starts", "started", "wait", "clock stepped", "send"], {1}),
+            (["starts", "send", "started"], {1}),
+            (["clock stepped", "send", "starts", "started"], {1}),
+        ]:
+            with self.subTest(events):
+                self.setUp()
+                self.add("intent", 0, intent=0, record="a|/hold|k", rule="retry")
+                self.send()
+                for event in events:
+                    if event == "send":
+                        self.send(2, after=0.01)
+                    elif event == "wait":
+                        self.at += 0.2
+                    else:
+                        self.add("fault", 0.05, name=event, of="node0")
+                self.run_(2, 2)
+                self.deliver(serial=2)
+                self.calm(serial=2)
+                self.assertEqual(self.rules(), rules)
+
     def test_an_attempt_that_does_not_grow_is_found(self):
         self.send()
         self.run_(outcome="retry")

@@ -16,7 +16,8 @@ from runbooks import Block, Names, until
 
 PAGE = (DEPLOY / "two-nodes.md").read_text()
 MANUAL = (DEPLOY / "README.md").read_text()
-# What packages and systemd would do. The files are put where the machine's are.
+# sudo without root: leaves out owners and modes, and does nothing for packages, groups and systemd. The files are put
+# where the machine's are.
 SUDO = """#!/bin/bash
 case "$1" in
   install) shift; args=(); while [ $# -gt 0 ]; do case "$1" in -g|-m) shift;; -d) args+=(-d);; *) args+=("$1");; esac; shift; done

@@ -2,7 +2,7 @@ import HTTPTypes
 import Idempotency
 
 extension RecordQuery {
-  /// The caller of the record, which a delivery has, too.
+  /// The caller that the operator's values make by the route's policy, as those of a delivery would.
   func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {
     do {
       return try policy.caller(values: caller ?? [:])

@@ -72,6 +72,8 @@ extension StatedRequest {
   ///
   /// - Parameter texts: The record's key, part by part.
   func checkKey(_ texts: [String], of identity: RecordIdentity) throws(AdminError) {
+    // A source that the request lacks is passed over. One that fits, or may fit, accepts; one that differs refuses,
+    // unless a part of it is not stated.
     for source in identity.policy.key.from where source != .payload {
       var parts: [Part] = []
       for (index, part) in source.parts.enumerated() {

@@ -17,8 +17,8 @@ extension KeySource {
     }
   }
 
-  /// The result of reading a source in the body. A body of another kind than the source's, or with a content coding,
-  /// has no key.
+  /// The result of reading a source in the body. A form is read by its media type, and JSON from any body that parses.
+  /// A body with a content coding has no key.
   private func readBody(_ body: ByteBuffer, head: MessageHead) -> KeyReading {
     guard !head.hasContentCoding else { return .none }
     return switch self {
@@ -28,7 +28,8 @@ extension KeySource {
     }
   }
 
-  /// Whether the body is of the source's kind, and cannot be read.
+  /// Whether the body is of the source's kind by its media type, and cannot be read. A coded body without a type may be
+  /// JSON.
   func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
     let type = MediaType.of(head)
     switch (self, type?.kind) {

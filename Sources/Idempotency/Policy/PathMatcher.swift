@@ -54,7 +54,7 @@ public struct PathMatcher: Hashable, Sendable {
   }
 
   private func matchesExactly(_ path: UnsafeRawBufferPointer) -> Bool {
-    // After the last segment, `start` is one greater than the path's length.
+    // The offset of the next segment: one greater than the path's length if there is none.
     var start = 1
     for segment in segments {
       guard start <= path.count else { return false }
@@ -81,7 +81,7 @@ struct PathSegments {
   private let path: UnsafeRawBufferPointer
   /// The offset of the slash before the next segment.
   private var at = 0
-  /// Whether the last segment is percent-encoded.
+  /// Whether the segment that `next` returned last is percent-encoded.
   private(set) var isEscaped = false
 
   init(_ path: UnsafeRawBufferPointer) { self.path = path }

@@ -61,7 +61,7 @@ struct EncryptionTests {
       Reply(201, fields, body: #"{"results":[{"id":"item-\#(needle)","made":"\#(needle)"}]}"#)
     }
     expectRefused(try await looked(rig), 502, "outcome_unknown", retryable: true)
-    // Where the record is not read again at once, the verdict is not applied.
+    // The verdict is applied only if the record is read again at once.
     expectReplayed(try await Rig.repeated(until: { $0.status != 409 }) { try await looked(rig) }, 201)
     #expect(try await batch(rig).idempotencyStatus == "batch; executed=1; replayed=0; refused=0")
     let body = TemporaryDirectory()

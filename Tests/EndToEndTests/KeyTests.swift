@@ -137,7 +137,7 @@ struct KeyTests {
         }
         #expect(request["If-Match"] == "\"1\"")
       }
-      // Who wants all of it gets it.
+      // A delivery without conditions gets all of it.
       let plain = [("Idempotency-Key", "a")]
       expectReplayed(try await rig.semel.client.send(method, "/pages", plain), 201)
       let other = try await rig.semel.client.send(method, "/parts", plain)

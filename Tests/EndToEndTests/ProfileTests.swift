@@ -71,7 +71,7 @@ struct ProfileTests {
           request.number == 1 ? .unanswered : Reply(status, body: #"{"error":"gone"}"#)
         }
         expectRefused(try await Self.delete(rig, "a"), 502, "outcome_unknown", retryable: true)
-        // Where the record is not read again at once, the verdict is not applied.
+        // The verdict is applied only if the record is read again at once.
         let again = try await Rig.repeated(until: { $0.status != 409 }) { try await Self.delete(rig, "a") }
         expectExecuted(again, 204)
         #expect(again.text.isEmpty)

@@ -229,6 +229,16 @@ struct RecordTests {
     }
   }
 
+  /// Runs an order, and puts something else into the place of its recorded response.
+  private static func executeAndDamage(_ order: String, _ damage: String, _ rig: Rig) async throws {
+    expectExecuted(try await rig.order(order))
+    let redis = try #require(rig.redis)
+    let key = try key(of: try #require(rig.backend.requests.last?.requestID), in: redis)
+    let record = try #require(try redis.command(["GET", key]))
+    let parts = record.split(separator: " ", maxSplits: 13, omittingEmptySubsequences: false)
+    try redis.command(["SET", key, parts[..<13].joined(separator: " ") + " " + damage])
+  }
+
   /// Responses that are none: version, status, and the lengths of fields and trailers.
   private static let damagedResponses = [
     "\u{1}\0\0" + String(repeating: "\0", count: 8), "\u{1}\0\u{1}" + String(repeating: "\0", count: 8),
@@ -237,14 +247,8 @@ struct RecordTests {
 
   @Test func `a response that is damaged is unreadable, and ends no process`() async throws {
     try await Rig.run(Configuration(store: .redis, storeMembers: ["local_cache": "0B"])) { rig in
-      let redis = try #require(rig.redis)
       for (index, damage) in Self.damagedResponses.enumerated() {
-        expectExecuted(try await rig.order("\(index)"))
-        let id = try #require(rig.backend.requests.last?.requestID)
-        let key = try Self.key(of: id, in: redis)
-        let record = try #require(try redis.command(["GET", key]))
-        let parts = record.split(separator: " ", maxSplits: 13, omittingEmptySubsequences: false)
-        try redis.command(["SET", key, parts[..<13].joined(separator: " ") + " " + damage])
+        try await Self.executeAndDamage("\(index)", damage, rig)
         expectRefused(try await rig.order("\(index)"), 503, "store_unreadable", retryable: true)
       }
       #expect(rig.backend.requests.count == Self.damagedResponses.count)
@@ -255,12 +259,7 @@ struct RecordTests {
     try await Rig.run(Configuration(store: .redis)) { rig in
       let redis = try #require(rig.redis)
       for (index, damage) in ["garbage", "\u{1}", "\u{1}longer than its head tells"].enumerated() {
-        expectExecuted(try await rig.order("\(index)"))
-        let id = try #require(rig.backend.requests.last?.requestID)
-        let key = try Self.key(of: id, in: redis)
-        let record = try #require(try redis.command(["GET", key]))
-        let parts = record.split(separator: " ", maxSplits: 13, omittingEmptySubsequences: false)
-        try redis.command(["SET", key, parts[..<13].joined(separator: " ") + " " + damage])
+        try await Self.executeAndDamage("\(index)", damage, rig)
       }
       expectExecuted(try await rig.order("whole"))
       // The count that was made before the damage, and the turn of the process that has made it.

@@ -44,6 +44,27 @@ struct ReconcileTests {
   }
 
   @Test(arguments: StoreKind.allCases)
+  func `what the backend states with an impossible media type is replayed without it`(store: StoreKind)
+    async throws
+  {
+    var configuration = Self.configuration(store)
+    configuration.isAppendOnly = true
+    configuration.storeMembers["local_cache"] = "0B"
+    try await Rig.run(configuration) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      rig.backend.on("/lookup") { _ in Reply(200, [("Content-Type", "text/\u{1}plain")], body: "made") }
+      expectRefused(try await rig.order("k"), 502, "outcome_unknown", retryable: true)
+      _ = try await rig.order("k") { $0.status == 201 }
+      // From the store.
+      try await rig.semel.kill()
+      try await rig.semel.start()
+      let replay = try await rig.order("k")
+      expectReplayed(replay, 201)
+      #expect(replay.text == "made" && replay["Content-Type"] == nil)
+    }
+  }
+
+  @Test(arguments: StoreKind.allCases)
   func `what the backend does not know runs as the next attempt`(store: StoreKind) async throws {
     try await Rig.run(Self.configuration(store)) { rig in
       rig.backend.on("/v1/orders", inTurn: [.unanswered, Reply(201, body: "made")])

@@ -53,7 +53,11 @@ public struct ReconcilePolicy: Hashable, Sendable {
     // Such responses have no content (RFC 9110, section 6.4.1).
     let hasContent = method != .head && status != 204 && status != 304
     var fields = ByteBuffer()
-    if hasContent, let type = response.contentType { fields.writeString("Content-Type: \(type)\r\n") }
+    if hasContent, let type = response.contentType {
+      let line = ByteBuffer(string: "Content-Type: \(type)\r\n")
+      // The probe's client lets control characters through, with which the record would be unreadable.
+      if line.isFieldLines { fields.writeImmutableBuffer(line) }
+    }
     // Semel composes this response: the listed origins may read it. A replay names the one that asks.
     if let cors, let origin = cors.origins.first {
       OriginAllowance(origin: origin, withCredentials: cors.credentials).write(into: &fields)

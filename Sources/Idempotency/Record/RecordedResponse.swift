@@ -14,6 +14,9 @@ public final class RecordedResponse: Sendable {
   public let trailers: ByteBuffer
 
   public init(status: Int, fields: ByteBuffer, body: ByteBuffer, trailers: ByteBuffer = ByteBuffer()) {
+    assert(
+      fields.isFieldLines && trailers.isFieldLines, "RecordedResponse: lines that a store would not give back"
+    )
     self.status = status
     self.fields = fields
     self.body = body

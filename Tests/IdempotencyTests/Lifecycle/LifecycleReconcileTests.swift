@@ -328,6 +328,11 @@ struct LifecycleReconcileTests {
       status: 201, fields: ByteBuffer(string: "Access-Control-Allow-Origin: https://a.example\r\n"),
       body: ByteBuffer())
     #expect(policy.verdict(of: response, method: .post, cors: cors) == .applied(.whole(allowed)))
+    for type in ["text/\u{1}", "text/plain\rA: b", "a\u{7F}"] {
+      let response = ProbeResponse(status: 200, contentType: type, body: ByteBuffer(string: "x"))
+      let kept = RecordedResponse(status: 201, fields: ByteBuffer(), body: ByteBuffer(string: "x"))
+      #expect(policy.verdict(of: response, method: .post) == .applied(.whole(kept)))
+    }
     #expect(verdict(404) == .absent)
     for status in [201, 302, 401, 410, 500, 503] { #expect(verdict(status) == .none) }
     #expect(policy.verdict(of: nil, method: .post) == .none)

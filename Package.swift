@@ -20,6 +20,14 @@ let strict: [SwiftSetting] = [
       ["-cross-module-optimization", "-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 
+/// Links Swift's runtime and Foundation into the release binary: it runs on machines without Swift, and a first run takes
+/// a tenth less CPU. Foundation names its own parts only where it is compiled against as a static library, and lld alone
+/// takes libraries in any order.
+let staticRuntime = [
+  "-static-stdlib", "-use-ld=lld", "-lCoreFoundation", "-lFoundationInternationalization",
+  "-l_FoundationCShims", "-l_FoundationCollections", "-l_FoundationICU",
+]
+
 /// A module of Semel's own. `exclude` names the pages among its sources.
 func module(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
   .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: strict)
@@ -81,7 +89,7 @@ let package = Package(
 
     module("Wire", [nioCore]),
     module("Idempotency", ["Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
-    module("Platform", ["Idempotency", "Wire", nioCore]),
+    module("Platform", ["Idempotency", "Wire", nioCore, nioHTTP2]),
     module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
     module("Settings", ["Idempotency", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
     module("Tokens", ["Idempotency", "Platform", "Wire", jwtKit, logging]),
@@ -125,7 +133,8 @@ let package = Package(
         .product(name: "Hummingbird", package: "hummingbird"),
       ],
       path: "Sources/CLI",
-      swiftSettings: strict),
+      swiftSettings: strict,
+      linkerSettings: [.unsafeFlags(staticRuntime, .when(platforms: [.linux], configuration: .release))]),
 
     .executableTarget(
       name: "TransportBenchmark",

@@ -1,7 +1,7 @@
 import CCurl
 
-/// One blocking HTTP request of Semel's own, sent by libcurl: from the command line, or from the thread that exports
-/// spans.
+/// One blocking HTTP request of Semel's own, sent by libcurl: from the command line, or from the threads that export
+/// spans, query backends about unknown outcomes, and fetch key sets.
 ///
 /// Never use it on an event loop, because it blocks, nor for a client's request, because libcurl sends a request again
 /// by itself if a reused connection dies. For Semel's own requests, a second sending does no harm.

@@ -41,6 +41,21 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
+  @Test(arguments: ["swollen", "unended", "headless"])
+  func `a backend's error on one stream costs the others nothing`(fault: String) async throws {
+    try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
+      async let held = rig.order("held", path: "/v1/held")
+      try await backend.line(containing: "ran POST /v1/held")
+      // More than a stream's first window.
+      let body = String(repeating: "x", count: 200_000)
+      let broken = try await rig.order("k", body: body, path: "/v1/\(fault)")
+      expectRefused(broken, 502, "outcome_unknown", retryable: true)
+      expectExecuted(try await held)
+      expectExecuted(try await rig.order("after"))
+      #expect(try await HTTP2Backend.connections(to: backend, atLeast: 2) == 2)
+    }
+  }
+
   @Test func `an abandoned request is reset alone`() async throws {
     try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
       expectExecuted(try await rig.order("before"))

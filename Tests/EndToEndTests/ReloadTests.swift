@@ -147,7 +147,7 @@ struct ReloadTests {
         try await rig.semel.process.line(containing: expected)
       }
 
-      try await rig.reload { $0.route["lease"] = "3s" }
+      try await rig.reload { $0.route["retention"] = "3s" }
       #expect(try await rig.semel.admin.send("GET", "/readyz").text.contains("reload refused") == false)
       #expect(try await rig.semel.counter("semel_reloads_total") == 1)
       #expect(try await rig.semel.counter("semel_reloads_refused_total") == 1)

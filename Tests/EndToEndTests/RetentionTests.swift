@@ -21,8 +21,8 @@ struct RetentionTests {
     try await Rig.run(Configuration(store: store, route: ["retention": "1s", "remember": "1s"])) { rig in
       expectExecuted(try await rig.order("k"))
       expectReplayed(try await rig.order("k"), 201)
-      let again = try await rig.order("k") { $0.idempotencyStatus != "replayed" }
-      expectExecuted(again)
+      // In the very millisecond in which it ends, Redis may still have it.
+      expectExecuted(try await rig.order("k") { $0.idempotencyStatus == "executed" })
       #expect(rig.backend.requests.map(\.attempt) == ["1", "1"])
     }
   }

@@ -56,7 +56,56 @@ struct TopologyTests {
         #expect(line.contains("127.0.0.1:\(master.port) (up)"), "\(text)")
         let node = "node=\"127.0.0.1:\(master.port)\""
         #expect(try await rig.semel.counter("semel_store_node_replies_total", label: node) > 0)
+        #expect(try await Self.replySeconds(of: node, at: rig.semel) > 0)
       }
+    }
+  }
+
+  /// The time that a Redis took for its replies. Not a whole number, as other counters are.
+  private static func replySeconds(of node: String, at semel: SemelProcess) async throws -> Double {
+    let page = try await semel.admin.send("GET", "/metrics").text
+    let line = page.split(separator: "\n").first {
+      $0.hasPrefix("semel_store_node_reply_seconds_total{") && $0.contains(node)
+    }
+    return try #require(line?.split(separator: " ").last.flatMap { Double($0) })
+  }
+
+  @Test func `open records are counted over all masters of a cluster`() async throws {
+    let cluster = try await RedisCluster()
+    let nodes = cluster.ports.map { "'127.0.0.1:\($0)'" }.joined(separator: ", ")
+    var configuration = Configuration()
+    configuration.top["store"] = "{kind: redis, topology: cluster, nodes: [\(nodes)], timeout: 5s}"
+    configuration.route["lease"] = "30s"
+    try await Rig.run(configuration, within: .seconds(120)) { rig in
+      // The first order in the slots of each master is lost.
+      let masters = Watched<Set<Int>>([])
+      rig.backend.on("/v1/orders") { request in
+        let master = try? cluster.master(of: "{\(request.requestID ?? "")}")
+        let isFirst = masters.withValue { $0.insert(master?.port ?? 0).inserted }
+        return isFirst ? .unanswered : Reply()
+      }
+      var count = 0
+      while masters.value.count < cluster.masters.count {
+        _ = try await rig.order("\(count)")
+        count += 1
+      }
+      #expect(masters.value == Set(cluster.masters.map(\.port)))
+      // Each of them is recorded as lost, whatever its first delivery was still waiting for.
+      var losses = 0
+      for number in 0..<count {
+        if try await rig.order("\(number)").problem?.code == "outcome_unknown" { losses += 1 }
+      }
+      #expect(losses == 3)
+      // The count that was made before, and the turn of the process that has made it.
+      try await rig.semel.kill()
+      for key in ["semel:census", "semel:census:turn"] {
+        try cluster.master(of: key).command(["DEL", key])
+      }
+      try await rig.semel.start()
+      let unknown = #"state="unknown""#
+      try await rig.semel.counter(
+        "semel_open_records", label: unknown, isAtLeast: 3, within: .seconds(40))
+      #expect(try await rig.semel.counter("semel_open_records", label: unknown) == 3)
     }
   }
 
@@ -137,17 +186,30 @@ struct TopologyTests {
     }
   }
 
-  @Test func `connections follow a master that Sentinels replace`() async throws {
+  @Test func `connections follow a master that Sentinels replace, at which Semel has a login of its own`()
+    async throws
+  {
     let master = try await RedisServer(appendOnly: true)
     let replica = try await RedisServer(
       arguments: ["--replicaof", "127.0.0.1", "\(master.port)", "--repl-diskless-sync-delay", "0"])
     try await Self.until("the replica follows") {
       try replica.command(["INFO", "replication"])?.contains("master_link_status:up") == true
     }
-    let sentinel = try await RedisServer(sentinelOf: "orders", master: master.port)
+    // Others may read there what this test waits for, and nothing that Semel needs.
+    let sentinel = try await RedisServer(
+      sentinelOf: "orders", master: master.port,
+      lines: [
+        "user watch on >word ~* &* +@all",
+        "user default on nopass resetchannels -@all +ping +sentinel|replicas",
+      ])
+    let directory = TemporaryDirectory()
+    let password = directory.file("password")
+    try "word\n".write(toFile: password, atomically: true, encoding: .utf8)
     var configuration = Configuration()
-    configuration.top["store"] =
-      "{kind: redis, topology: sentinel, master_name: orders, nodes: ['127.0.0.1:\(sentinel.port)'], timeout: 10s}"
+    configuration.top["store"] = """
+      {kind: redis, topology: sentinel, master_name: orders, nodes: ['127.0.0.1:\(sentinel.port)'], \
+      timeout: 10s, sentinel: {username: watch, password_file: '\(password)'}}
+      """
     configuration.route["lease"] = "90s"
     try await Rig.run(configuration) { rig in
       let first = try await rig.order("k")

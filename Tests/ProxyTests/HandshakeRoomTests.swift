@@ -51,6 +51,22 @@ struct HandshakeRoomTests {
     #expect(others.allSatisfy { $0.isActive })
   }
 
+  @Test func `a crowd of many clients takes the oldest place, not that of an address of many`() throws {
+    let room = HandshakeRoom()
+    let first = try Self.connected()
+    _ = room.acquire(first, from: "192.0.2.1", maxConnections: Self.maxConnections)
+    let shared = try (0..<6).map { _ in
+      let channel = try Self.connected()
+      _ = room.acquire(channel, from: nil, maxConnections: Self.maxConnections)
+      return channel
+    }
+    for number in 0..<Self.share - 6 {
+      _ = room.acquire(
+        try Self.connected(), from: "198.51.100.\(number)", maxConnections: Self.maxConnections)
+    }
+    #expect(!first.isActive && shared.allSatisfy { $0.isActive })
+  }
+
   @Test func `an address of many clients bounds none of them`() throws {
     #expect(try Self.open(30) { _ in nil } == Self.share)
   }

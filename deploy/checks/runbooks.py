@@ -211,7 +211,9 @@ routes:
         tools = self.folder / "bin"
         tools.mkdir()
         (tools / "semel").symlink_to(BINARY)
-        for name, text in {"journalctl": f"cat {self.folder}/log", "systemctl": f"kill -HUP $(cat {self.folder}/pid)"}.items():
+        # A unit's journal has lines of systemd, too.
+        journal = f"cat {self.folder}/log; [ \"$1\" = -t ] || echo 'semel.service: Deactivated successfully.'"
+        for name, text in {"journalctl": journal, "systemctl": f"kill -HUP $(cat {self.folder}/pid)"}.items():
             (tools / name).write_text(f"#!/bin/sh\n{text}\n")
             (tools / name).chmod(0o755)
 

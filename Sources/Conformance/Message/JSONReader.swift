@@ -71,7 +71,9 @@ struct JSONReader {
     while let byte = peek {
       index += 1
       switch byte {
-      case UInt8(ascii: "\""): return String(decoding: units, as: UTF8.self)
+      case UInt8(ascii: "\""):
+        guard let text = String(validating: units, as: UTF8.self) else { throw Malformed() }
+        return text
       case UInt8(ascii: "\\"): units += try escaped()
       case 0..<0x20: throw Malformed()
       default: units.append(byte)
@@ -95,18 +97,23 @@ struct JSONReader {
     }
   }
 
+  /// Reads the digits of an escape, and those of the low surrogate that belongs to a high one. A surrogate without its
+  /// other half is U+FFFD.
   private mutating func codePoint() throws -> Character {
     var units = [try hexUnit()]
-    if UTF16.isLeadSurrogate(units[0]), peek == UInt8(ascii: "\\") {
+    let next = index
+    if UTF16.isLeadSurrogate(units[0]), bytes[index...].starts(with: #"\u"#.utf8) {
       index += 2
-      units.append(try hexUnit())
+      let unit = try hexUnit()
+      if UTF16.isTrailSurrogate(unit) { units.append(unit) } else { index = next }
     }
     return String(decoding: units, as: UTF16.self).first ?? "\u{FFFD}"
   }
 
   private mutating func hexUnit() throws -> UInt16 {
-    guard index + 4 <= bytes.count,
-      let unit = UInt16(String(decoding: bytes[index..<index + 4], as: UTF8.self), radix: 16)
+    let digits = bytes[index...].prefix(4)
+    guard digits.count == 4, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+      let unit = UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
     else { throw Malformed() }
     index += 4
     return unit
@@ -114,10 +121,28 @@ struct JSONReader {
 
   private mutating func number() throws -> JSONValue {
     let start = index
-    while let byte = peek, "+-.eE0123456789".utf8.contains(byte) { index += 1 }
-    let text = String(decoding: bytes[start..<index], as: UTF8.self)
-    guard Double(text) != nil else { throw Malformed() }
-    return .number(text)
+    skip("-")
+    if !skip("0") { try digits() }
+    if skip(".") { try digits() }
+    if skip("e") || skip("E") {
+      if !skip("-") { skip("+") }
+      try digits()
+    }
+    return .number(String(decoding: bytes[start..<index], as: UTF8.self))
+  }
+
+  private mutating func digits() throws {
+    let start = index
+    while let byte = peek, UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte { index += 1 }
+    guard index > start else { throw Malformed() }
+  }
+
+  /// Takes the next byte if it is this one.
+  @discardableResult
+  private mutating func skip(_ character: Unicode.Scalar) -> Bool {
+    guard peek == UInt8(ascii: character) else { return false }
+    index += 1
+    return true
   }
 
   private mutating func word(_ text: String, _ value: JSONValue) throws -> JSONValue {
@@ -131,9 +156,7 @@ struct JSONReader {
   /// Takes the next byte that is not white space if it is this one.
   private mutating func takes(_ character: Unicode.Scalar) -> Bool {
     skipSpace()
-    guard peek == UInt8(ascii: character) else { return false }
-    index += 1
-    return true
+    return skip(character)
   }
 
   private mutating func skipSpace() {

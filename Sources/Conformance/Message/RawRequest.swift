@@ -1,3 +1,5 @@
+import Wire
+
 /// The bytes of one request. Nothing is added, quoted or repeated on their way.
 public struct RawRequest: Hashable, Sendable {
   public var method: String
@@ -29,7 +31,7 @@ public struct HeaderLine: Hashable, Sendable {
     guard let colon = text.firstIndex(of: ":") else { return nil }
     let name = text[..<colon]
     let value = text[text.index(after: colon)...]
-    guard !name.isEmpty, name.utf8.allSatisfy({ HeaderLine.isTokenByte($0) }),
+    guard !name.isEmpty, name.utf8.allSatisfy(ASCII.isTokenByte),
       !text.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F })
     else { return nil }
     self.init(name: String(name), value: String(value.drop(while: \.isWhitespace)))
@@ -41,14 +43,4 @@ public struct HeaderLine: Hashable, Sendable {
   }
 
   public var line: String { "\(name): \(value)" }
-
-  /// Whether a byte may stand in a field name (RFC 9110, section 5.6.2).
-  static func isTokenByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-    }
-  }
 }

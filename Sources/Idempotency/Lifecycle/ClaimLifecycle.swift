@@ -6,12 +6,12 @@
 /// machine, without duplicates that wait, overtaken runs that are adopted, reconciliation and retries of Semel's own.
 public struct ClaimLifecycle: ~Copyable {
   enum State {
-    /// The store has not reported the record's state yet. Followed by `owning`, `following`, or by the end: replayed,
-    /// refused, unprotected.
+    /// The store has not reported the record's state yet. Followed by `owning`, `following`, `probing`, or by the end:
+    /// replayed, refused, unprotected.
     case claiming
     /// The store has reported the record: the delivery is a duplicate, or an owner that has lost its record. Its
-    /// request may have run already, so it must not run without a record. Followed by `owning`, `probing`, or by the
-    /// end: replayed, refused.
+    /// request may have run already, so it must not run without a record. Followed by `owning`, `probing`, `settling`
+    /// (to adopt the outcome of its own run), or by the end: replayed, refused.
     case following
     /// The record's outcome is unknown since this attempt, and the backend is being queried about it. Followed by
     /// `applying` or the end.
@@ -27,10 +27,11 @@ public struct ClaimLifecycle: ~Copyable {
     /// The client was refused because the outcome is unknown, and the backend may still respond. Followed by `settling`
     /// or the end.
     case listening(Claim)
-    /// The backend has responded, and the store is being updated. Followed by the end.
+    /// The backend has responded, and the store is being updated. Followed by `following`, if another owner has the
+    /// record, or by the end.
     case settling(Claim)
     /// The request was certainly not executed, or its response has the class `retry`, and the record will be released.
-    /// Followed by `retrying` or the end.
+    /// Followed by `retrying`, `following`, if another owner has the record, or the end.
     case releasing(Claim, Release)
     /// The record is being released, and Semel makes the next attempt itself. Followed by `following` or the end.
     case retrying
@@ -135,7 +136,7 @@ extension ClaimLifecycle {
       return .adopt(claim, outcome.completion)
     case .unknown(let run) where run.isOf(claim):
       state = .ended
-      return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+      return .markGrantUnknown(claim, unknownOutcome)
     // The record was forgotten meanwhile.
     case .ended, .unknown:
       state = .ended
@@ -176,19 +177,18 @@ extension ClaimLifecycle {
   mutating func declined(_ claim: Claim, beside known: KnownRecord) -> ClaimedAction? {
     guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: granted outside of claiming") }
     guard known.state.isUnknownToStore else { return nil }
-    // A record whose outcome was unknown must not become free by giving it back.
-    if case .applying = state {
-      state = .ended
-      return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
-    }
+    // A record whose outcome was unknown must not become free by giving it back, nor one whose request has run here.
+    var mayGiveBack = overtakenRun == nil
+    if case .applying = state { mayGiveBack = false }
     state = .ended
+    guard mayGiveBack else { return .markGrantUnknown(claim, unknownOutcome) }
     if known.conflict(with: claim.fingerprint) == .otherPayload {
       return .giveBackGrant(claim, .payloadMismatch(status: route.policy.mismatchStatus))
     }
     guard case .lost = known.state else {
       return .giveBackGrant(claim, .storeUnavailable(retryAfter: Self.pause))
     }
-    return .markGrantUnknown(claim, .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)))
+    return .markGrantUnknown(claim, unknownOutcome)
   }
 
   /// Decides on a claim that failed. A delivery may run unprotected only if the store has reported nothing of its
@@ -211,6 +211,9 @@ extension ClaimLifecycle {
     default: preconditionFailure("ClaimLifecycle: claimFailed outside of claiming")
     }
     state = .ended
+    // The request has run here. If the store has granted the claim all the same, its lease lapses: to give it back would
+    // let the request run again.
+    guard overtakenRun == nil else { return .refuse(unknownOutcome) }
     let mayOwn: Bool
     switch error {
     case .unreadable: return .refuse(.storeUnreadable(retryAfter: Self.pause))
@@ -231,6 +234,19 @@ extension ClaimLifecycle {
     state = .ended
     return .inFlight(retryAfter: Self.pause)
   }
+
+  /// Ends a claim that cannot go on, and returns its refusal: `problem`, unless the request has run here.
+  public mutating func gaveUp(for problem: Problem) -> Problem {
+    guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: gaveUp outside of claiming") }
+    state = .ended
+    return overtakenRun == nil ? problem : unknownOutcome
+  }
+
+  /// Whether the request has run, although another delivery owns its record.
+  public var wasOvertaken: Bool { overtakenRun != nil }
+
+  /// The refusal of a delivery whose request may just have run.
+  private var unknownOutcome: Problem { .outcomeUnknown(retryAfter: route.policy.retryAfterLoss(age: 0)) }
 
   static func replay(_ record: CompletedRecord) -> ClaimedAction {
     switch record.outcome {

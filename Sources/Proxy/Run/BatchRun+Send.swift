@@ -81,6 +81,7 @@ extension BatchRun {
       }
       for await (index, itemEnd) in group { await end(index, by: itemEnd) }
     }
+    keepResults(body?.readableBytes ?? 0)
     delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
   }
 

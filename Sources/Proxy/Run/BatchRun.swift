@@ -25,11 +25,15 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   private var split: (results: BatchResults, status: Int)?
   /// The backend's response to all items, if it was not split.
   var unsplit: BackendResponse?
+  /// Whether results are counted as captured still, since no other memory was left for them.
+  private var keepsCapture = false
   /// The permissions for pages to read the results so far; `nil` stands for results that no page may read.
   private var allowances: Set<OriginAllowance?> = []
   /// The most claims that are under way at once, which bounds the recorded responses that come before they are counted.
   private static var maxClaimsUnderWay: Int { 32 }
 
+  /// The items' fingerprints by another configuration's recipe.
+  private var otherPrints: (recipe: Recipe, prints: [Fingerprint])?
   /// The wait for one item's record, and the end of the time for all waits.
   private var wait: (index: Int, watch: DuplicateWait<Store>)?
   private var waitsUntil: NIODeadline?
@@ -80,6 +84,12 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
     leases[index] = nil
     requests[index] = requests[index].changed(owner: worker.newOwner())
     lifecycle.superseded(index)
+  }
+
+  /// Counts the results of a send beside what a further one captures, unless the batch is over.
+  func keepResults(_ bytes: Int) {
+    if case .respond = lifecycle.next { return }
+    if delivery.hold(bytes) { delivery.releaseCapture() } else { keepsCapture = true }
   }
 
   func noteSplit(_ results: BatchResults, status: Int) { split = (results, status) }
@@ -209,13 +219,18 @@ extension BatchRun {
     lifecycle.granted(index)
   }
 
+  /// The fingerprint of an item by another configuration's recipe. Those of all items are made at once, since each takes
+  /// in what stands around the items.
   private func fingerprint(of index: Int, by recipe: Recipe) async -> Fingerprint {
+    if let made = otherPrints, made.recipe == recipe { return made.prints[index] }
     let (request, head, target) = (batch.request, runner.head, batch.target)
-    let (item, method) = (batch.items[index], batch.calls[index].method)
+    let (items, method) = (batch.items, batch.calls[index].method)
     let bytes = delivery.request.head.bytes.readableBytes + request.size
-    return await worker.bodies.read(bytes, of: delivery.connection) {
-      request.fingerprints(of: [item], by: recipe, head: head, method: method, target: target)[0]
+    let prints = await worker.bodies.read(bytes, of: delivery.connection) {
+      request.fingerprints(of: items, by: recipe, head: head, method: method, target: target)
     }
+    otherPrints = (recipe, prints)
+    return prints[index]
   }
 }
 
@@ -225,7 +240,7 @@ extension BatchRun {
   @inline(never)
   private func waitForChange(of indices: [Int], _ leaseLeft: Milliseconds) async {
     // Only an owner needs room for a response, and many duplicates may wait.
-    delivery.releaseCapture()
+    if !keepsCapture { delivery.releaseCapture() }
     let span = DuplicateWait<Store>.span(by: batch.route, head: runner.head)
     let deadline = waitsUntil ?? .now() + .milliseconds(span.count)
     waitsUntil = deadline
@@ -256,8 +271,7 @@ extension BatchRun {
   }
 
   private func giveUp(_ index: Int, _ problem: Problem) {
-    _ = batch.calls[index].lifecycle.gaveUpWaiting()
-    end(index, .refused(problem))
+    end(index, .refused(batch.calls[index].lifecycle.gaveUp(for: problem)))
   }
 
   private func giveUpWaiting(for index: Int) {

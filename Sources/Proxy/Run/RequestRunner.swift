@@ -191,7 +191,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
           .run(call, without: request, mayOwn: mayOwn)
       }
       // A delivery that has waited reserves room for a response only once it is the owner.
-      (action, source) = try await nextAction(request, of: call, mayRun: wait == nil)
+      let mayRun = wait == nil && !call.lifecycle.wasOvertaken
+      (action, source) = try await nextAction(request, of: call, mayRun: mayRun)
     }
   }
 
@@ -281,7 +282,9 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     if let wait {
       mayGoOn = await wait.changed(leaseLeft: leaseLeft)
     } else {
-      wait = try await DuplicateWait(for: call, of: self)
+      do throws(Problem) { wait = try await DuplicateWait(for: call, of: self) } catch {
+        throw duplicate(call.lifecycle.gaveUp(for: error))
+      }
       mayGoOn = wait != nil
     }
     guard mayGoOn else { throw duplicate(call.lifecycle.gaveUpWaiting()) }

@@ -26,17 +26,35 @@ extension Worker {
   }
 
   /// Gives back a claim that was never used, once no copy of it can take the record again, however long that takes.
-  /// Without memory for the wait its lease lapses, as after a crash.
+  /// Without memory for a long wait it is tried once.
   private func giveBack(_ claim: Claim, _ release: Release) {
     let bytes = 1024
-    guard takeMemory(bytes) else { return }
-    claimsGivenBack += 1
+    let hasMemory = takeMemory(bytes)
+    unusedClaimCount += 1
+    let number = unusedClaimCount
+    unusedClaims[number] = (claim, release)
     context.task { [self] in
       await waitForCopies(of: claim)
-      // Another owner's record is no loss: this claim may never have been granted.
-      _ = await repeatUntilReply { store throws(StoreError) in try await store.release(claim, release) }
-      claimsGivenBack -= 1
-      giveMemory(bytes)
+      if hasMemory {
+        // Another owner's record is no loss: this claim may never have been granted.
+        _ = await repeatUntilReply { store throws(StoreError) in try await store.release(claim, release) }
+        giveMemory(bytes)
+      } else {
+        await giveBackOnce(claim, release)
+      }
+      unusedClaims[number] = nil
+    }
+  }
+
+  /// Gives back a claim that was never used. If the store gives no reply, the lease lapses, as after a crash, and the
+  /// outcome of a request that was never sent is unknown.
+  func giveBackOnce(_ claim: Claim, _ release: Release) async {
+    do throws(StoreError) {
+      _ = try await store.release(claim, release)
+    } catch {
+      environment.logger.warning(
+        "a claim could not be given back; its lease will lapse, and its outcome be unknown, though it was not sent",
+        metadata: ["record": "\(claim.id.text)", "error": "\(error)"])
     }
   }
 

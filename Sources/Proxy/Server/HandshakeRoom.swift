@@ -60,9 +60,10 @@ extension HandshakeRoom.State {
     return entry.channel
   }
 
-  /// Removes the oldest entry of the client that has the most; of all, if nobody has more than one.
+  /// Removes the oldest entry of the client that has the most; of all, if no client has more than one.
   fileprivate mutating func removeOfLargest() -> (any Channel)? {
-    guard let largest = counts.max(by: { $0.value < $1.value }), largest.value > 1 else {
+    let clients = counts.lazy.filter { $0.key != nil }
+    guard let largest = clients.max(by: { $0.value < $1.value }), largest.value > 1 else {
       return removeOldest { _ in true }
     }
     return removeOldest { $0.client == largest.key }

@@ -19,8 +19,10 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   private var leases: [ObjectIdentifier: LeaseKeeper<Store>] = [:]
   /// The pauses before retries on clients' behalf, which a shutdown ends.
   var pauses: [ObjectIdentifier: Signal] = [:]
-  /// The claims that are being given back. A shutdown waits for them, or their keys stay blocked for a lease.
-  var claimsGivenBack = 0
+  /// The claims that are being given back, by their numbers. A shutdown waits for them, or their keys stay blocked for a
+  /// lease.
+  var unusedClaims: [Int: (claim: Claim, release: Release)] = [:]
+  var unusedClaimCount = 0
   /// The outcomes of overtaken runs that no record has yet, by their numbers. A shutdown waits for them.
   var pendingOutcomes: [Int: PendingOutcome] = [:]
   var keptOutcomeCount = 0
@@ -80,7 +82,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// Whether no claim is held any more or is being given back, each outcome is stored, and each client has taken its
   /// response.
   public var isIdle: Bool {
-    leases.isEmpty && claimsGivenBack == 0 && pendingOutcomes.isEmpty && !downstream.hasUnread
+    leases.isEmpty && unusedClaims.isEmpty && pendingOutcomes.isEmpty && !downstream.hasUnread
   }
 
   /// Ends the requests that the process cannot finish: tells the client of each owner that its outcome is unknown, logs
@@ -96,12 +98,20 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     for delivery in leases.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
       RequestRunner(worker: self, delivery: delivery).logCut()
     }
-    await end(leases, Array(pendingOutcomes.values))
+    await end(leases, Array(pendingOutcomes.values), Array(unusedClaims.values))
   }
 
   /// Ends all these claims and outcomes at once: a store that does not reply must not delay the end for each of them.
-  private func end(_ leases: [LeaseKeeper<Store>], _ outcomes: [PendingOutcome]) async {
-    let ends = Countdown(leases.count + outcomes.count, timers: context.timers)
+  private func end(
+    _ leases: [LeaseKeeper<Store>], _ outcomes: [PendingOutcome], _ unused: [(claim: Claim, release: Release)]
+  ) async {
+    let ends = Countdown(leases.count + outcomes.count + unused.count, timers: context.timers)
+    for (claim, release) in unused {
+      context.task { [self] in
+        await giveBackOnce(claim, release)
+        ends.countDown()
+      }
+    }
     for kept in outcomes {
       context.task { [self] in
         await end(kept)

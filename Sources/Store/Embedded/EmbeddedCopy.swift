@@ -11,6 +11,15 @@ public enum EmbeddedCopy {
   /// - Parameter target: The path of the copy, where there must be no file. It is readable by its owner only.
   /// - Returns: The size of the copy in bytes.
   public static func make(ofFile path: String, to target: String) throws(EmbeddedStoreError) -> Int {
+    try make(ofFile: path, to: target, sync: { fsync($0) })
+  }
+
+  /// Copies as the public function does.
+  ///
+  /// - Parameter sync: `fsync`, in whose place a test puts a disk that fails.
+  static func make(
+    ofFile path: String, to target: String, sync: (Int32) -> Int32
+  ) throws(EmbeddedStoreError) -> Int {
     let source = try opened(path)
     let descriptor = open(target, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
@@ -30,11 +39,28 @@ public enum EmbeddedCopy {
       throw .cannotCopy(
         target: target, reason: code.map { String(cString: sqlite3_errstr($0)) } ?? "\(error)")
     }
-    guard fsync(descriptor) == 0 else {
-      throw .cannotCopy(target: target, reason: String(cString: strerror(errno)))
+    if let code = errorCode(sync(descriptor)) ?? directoryErrorCode(of: target, sync) {
+      // It looks whole, and a power failure may leave less of it.
+      _ = unlink(target)
+      throw .cannotCopy(target: target, reason: String(cString: strerror(code)))
     }
     return FilePresence.length(of: target)
   }
+
+  /// Writes the entry of a file in its directory to the disk, and returns the error's number; `nil` if that succeeds.
+  private static func directoryErrorCode(of path: String, _ sync: (Int32) -> Int32) -> Int32? {
+    let end = path.lastIndex(of: "/")
+    let directory = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
+    // A directory of which only the owner may see the content cannot be opened by others.
+    guard descriptor >= 0 else { return errno == EACCES ? nil : errno }
+    defer { _ = close(descriptor) }
+    let code = errorCode(sync(descriptor))
+    // Some file systems have nothing to write for a directory.
+    return code == EINVAL ? nil : code
+  }
+
+  private static func errorCode(_ result: Int32) -> Int32? { result == 0 ? nil : errno }
 
   /// Opens the store for reading, beside the process that has it locked.
   static func opened(_ path: String) throws(EmbeddedStoreError) -> DatabaseQueue {

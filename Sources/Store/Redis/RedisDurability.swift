@@ -20,11 +20,12 @@ enum RedisDurability {
     return ["appendonly is no: this Redis forgets the newest records when it crashes; set appendonly yes"]
   }
 
-  /// The doubt of a Redis that has evicted keys. It counts them since its start, whatever its settings are now.
+  /// The doubt of a Redis that has evicted keys. It counts them since its start, whatever its settings are now. The
+  /// text does not contain the number, with which it would be another doubt at each inspection.
   static func doubts(statistics reply: RedisValue) -> [String] {
     guard let count = member("evicted_keys", of: reply), count != "0" else { return [] }
     return [
-      "it has evicted \(count) keys, which may have been records: set noeviction, and CONFIG RESETSTAT after it"
+      "it has evicted keys, which may have been records: set noeviction, and CONFIG RESETSTAT after it"
     ]
   }
 

@@ -45,11 +45,11 @@ extension RedisStore {
     guard let map = nodes.map else {
       throw .unavailable("no node of the cluster has named the slots' masters yet")
     }
-    guard let (master, own) = ClusterWalk.step(cursor.flatMap(ClusterWalk.init), in: map) else {
+    guard let (place, master) = ClusterWalk.step(cursor.flatMap(ClusterWalk.init), in: map) else {
       return (RedisList(cursor: "0"), StoreInstant(milliseconds: 0), nil)
     }
-    let (list, now) = try await step(script, .node(master), after: own, more)
-    return (list, now, ClusterWalk.after(master, cursor: list.cursor, in: map)?.text)
+    let (list, now) = try await step(script, .node(master), after: place.cursor, more)
+    return (list, now, place.after(cursor: list.cursor, in: nodes.map ?? map)?.text)
   }
 
   /// One step of the walk on one server, with the server's time.

@@ -92,6 +92,12 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     // The error of a single stream, which was reset. The other streams go on.
     if error is NIOHTTP2Errors.StreamError { return }
+    // The backend's error on a single stream, unless the codec has thrown the same for the connection, which the PING
+    // then shows. The responses of the other streams still count.
+    if error.mayConcernOneHTTP2Stream {
+      leave()
+      return probe()
+    }
     // A frame of a stream that does not exist. NIO may have sent GOAWAY because of it.
     if error is NIOHTTP2Errors.NoSuchStream {
       if isOpen, machine.isServing { pool.upstream.didEndForStrayBytes(of: pool.settings.name) }
@@ -238,9 +244,7 @@ extension HTTP2Connection {
   func timedOut(since reads: Int) {
     pool.upstream.context.loop.assertInEventLoop()
     if reads == self.reads { return leave() }
-    guard isOpen, !liveness.isPinging else { return }
-    liveness.willPing(reads: self.reads)
-    ping()
+    probe()
   }
 
   /// Handles the end of a stream.
@@ -280,6 +284,13 @@ extension HTTP2Connection {
       }
       tick()
     }
+  }
+
+  /// Sends a PING now. Without any read within its time the connection is closed.
+  private func probe() {
+    guard isOpen, !liveness.isPinging else { return }
+    liveness.willPing(reads: reads)
+    ping()
   }
 
   private func ping() {

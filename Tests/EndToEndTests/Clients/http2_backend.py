@@ -36,7 +36,7 @@ class Connection:
         report(f"connection {self.number}")
         self.socket = peer
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
-        self.requests, self.closed, self.silent = {}, False, False
+        self.requests, self.closed, self.silent, self.broken = {}, False, False, None
         self.h2.local_settings = h2.settings.Settings(client=False, initial_values=announced)
         self.h2.initiate_connection()
         if announced.get(WINDOW) and "mean" not in options:
@@ -76,6 +76,8 @@ class Connection:
             case h2.events.StreamReset():
                 path = self.requests[event.stream_id]["fields"][":path"]
                 report(f"reset {path} {event.error_code}")
+                if event.stream_id == self.broken:
+                    self.do_order(*self.held)
             case h2.events.PingReceived():
                 report(f"pinged {self.number}")
             case h2.events.TrailersReceived():
@@ -153,6 +155,26 @@ class Connection:
         self.socket.sendall(b"\x00\x00\x08\x07\x00" + bytes(4) + stream.to_bytes(4, "big") + bytes(4))
         self.do_order(*self.held)
         self.do_order(stream, request)
+
+    def broke(self, stream, frame):
+        """Breaks the rules of one stream. What is "held" gets its response once this stream has been reset."""
+        self.broken = stream
+        self.socket.sendall(frame[:5] + stream.to_bytes(4, "big") + frame[5:])
+
+    def early_swollen(self, stream):
+        """The window grows beyond its maximum."""
+        self.broke(stream, b"\x00\x00\x04\x08\x00" + b"\x7f\xff\xff\xff")
+
+    def do_headless(self, stream, request):
+        """A body before any head."""
+        self.broke(stream, b"\x00\x00\x04\x00\x01" + b"body")
+
+    def do_unended(self, stream, request):
+        """Trailers that end nothing."""
+        self.head(stream, 200)
+        self.flush()
+        block = self.h2.encoder.encode([("x-sum", "a")])
+        self.broke(stream, len(block).to_bytes(3, "big") + b"\x01\x04" + block)
 
     def do_head(self, stream, request):
         self.head(stream, 200, ("content-length", "5"), end=True)

@@ -45,7 +45,11 @@ struct Configuration: Sendable {
   }
 
   private func storeMap(path: String, redis: RedisServer?) -> String {
-    guard let redis else { return Self.map(storeMembers, over: ["kind": "embedded", "path": path]) }
+    guard let redis else {
+      // As long as the lease allows: rigs share a disk, on which a write now and then takes half a second.
+      let timeout = route["lease"] == nil ? "1s" : "500ms"
+      return Self.map(storeMembers, over: ["kind": "embedded", "path": path, "timeout": timeout])
+    }
     return Self.map(
       storeMembers, over: ["kind": "redis", "url": "'redis://\(redisUser)127.0.0.1:\(redis.port)/0'"])
   }

@@ -156,7 +156,23 @@ struct ClaimLifecycleTests {
       Issue.record("an overtaken owner did not become a duplicate")
       return
     }
-    expectRefusal(lifecycle.claimFailed(error))
+    // Its request has run: what the store may have granted must not become free.
+    guard case .refuse(let problem) = lifecycle.claimFailed(error) else {
+      Issue.record("an overtaken owner gave its claim back")
+      return
+    }
+    #expect(problem.code == .outcomeUnknown)
+  }
+
+  @Test func `an overtaken owner that cannot wait does not call its request unexecuted`() {
+    var duplicate = ClaimLifecycle(route: .sample())
+    _ = duplicate.claimed(.taken(.inFlight(leaseLeft: 700, attempt: 1)))
+    #expect(duplicate.gaveUp(for: .overloaded(.busy, retryAfter: 1)).code == .overloaded)
+    var owner = ClaimLifecycle(route: .sample())
+    _ = owner.claimed(.granted(.sample()))
+    _ = owner.responded(status: 201, steering: Steering())
+    _ = owner.stored(.lost(.inFlight(leaseLeft: 700, attempt: 2)))
+    #expect(owner.gaveUp(for: .overloaded(.busy, retryAfter: 1)).code == .outcomeUnknown)
   }
 
   private func expectRefusal(

@@ -2,6 +2,7 @@ import Foundation
 import Idempotency
 import NIOCore
 import Platform
+import Telemetry
 import Testing
 import Wire
 
@@ -125,6 +126,43 @@ struct BatchRunTests {
     #expect(harness.backend.requests.count == 1 && harness.worker.isIdle)
   }
 
+  @Test(arguments: [StoreError.unavailable("away"), .fateUnknown("away")])
+  func `an item that has run is not given back when another owner has its record`(error: StoreError) throws {
+    let harness = Self.harness()
+    let store = harness.store
+    store.onClaim = { store.claims.count == 1 ? .success(.granted($0.granted)) : .failure(error) }
+    store.onComplete = { _, _ in
+      .success(CompletionReply(outcome: .lost(.inFlight(leaseLeft: .seconds(60), attempt: 2)), record: nil))
+    }
+    harness.backend.body = #"{"results":[1]}"#
+    let client = try harness.deliver(Self.body(1))
+    #expect(client.status == 409 && client.text.contains(#""code":"outcome_unknown""#))
+    #expect(harness.worker.unusedClaims.isEmpty && harness.worker.pendingOutcomes.count == 1)
+  }
+
+  @Test func `results count as memory while their batch waits for other owners`() throws {
+    let harness = Self.harness()
+    let store = harness.store
+    var count = 0
+    store.onClaim = { request in
+      count += 1
+      switch count {
+      case 1: return .success(.granted(request.granted))
+      case 2: return Self.held
+      default: return .success(.taken(.completed(Self.record("7"))))
+      }
+    }
+    var bytes = 0
+    store.onWatch = {
+      bytes = harness.environment.counters[.bodyBytes]
+      return nil
+    }
+    harness.backend.body = #"{"results":["\#(String(repeating: "x", count: 5000))"]}"#
+    let client = try harness.deliver(Self.body(2))
+    #expect(client.fields.contains("Idempotency-Status: batch; executed=1; replayed=1; refused=0\r\n"))
+    #expect(bytes >= 5000)
+  }
+
   @Test func `the outcome of an item that was forgotten while it was overtaken is not recorded`() throws {
     let harness = Self.harness()
     let store = harness.store
@@ -185,7 +223,7 @@ struct BatchRunTests {
     }
     let client = try harness.deliver(Self.body(1))
     #expect(client.status == 503 && client.text.contains(#""code":"overloaded""#))
-    #expect(harness.worker.claimsGivenBack == 1)
+    #expect(harness.worker.unusedClaims.count == 1)
     #expect(harness.backend.requests.isEmpty)
   }
 

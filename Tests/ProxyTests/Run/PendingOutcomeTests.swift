@@ -93,7 +93,25 @@ struct PendingOutcomeTests {
     harness.store.onClaim = { .success(.granted($0.granted(over: fence))) }
     Self.keep(harness)
     #expect(harness.store.completions.isEmpty)
-    #expect(harness.worker.pendingOutcomes.isEmpty && harness.worker.claimsGivenBack == 1)
+    #expect(harness.worker.pendingOutcomes.isEmpty && harness.worker.unusedClaims.count == 1)
+  }
+
+  @Test func `a claim that was never used is given back even if there is no memory for a long wait`() {
+    let harness = Self.harness()
+    while harness.environment.captures.keep(1024, of: 1 << 20) {}
+    harness.worker.giveBack(granted: Self.request.granted)
+    harness.run()
+    #expect(harness.store.releases == [.deleted] && harness.worker.isIdle)
+  }
+
+  @Test func `a stop gives back what was not given back before`() {
+    let harness = Self.harness()
+    harness.worker.giveBack(granted: Self.request.granted)
+    harness.run()
+    #expect(harness.store.releases.isEmpty && !harness.worker.isIdle)
+    harness.worker.context.task { [worker = harness.worker] in await worker.abandon() }
+    harness.run()
+    #expect(harness.store.releases == [.deleted])
   }
 
   @Test func `a record that has an outcome keeps it`() async {

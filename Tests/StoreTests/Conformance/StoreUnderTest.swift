@@ -13,6 +13,9 @@ struct StoreUnderTest: Sendable, CustomTestStringConvertible {
     let otherFacts: any NamespaceFacts
     /// Ends both, and removes their data.
     let close: @Sendable () async -> Void
+    /// Returns the same data in the store's next generation, which begins with a loss of records; `nil` where no test
+    /// needs it.
+    var successor: (@Sendable () async throws -> any RecordStore)?
   }
 
   let testDescription: String

@@ -108,6 +108,12 @@ struct ClusterFailoverTests {
         return load.longestPause
       }
       #expect(try await node.store.renew(open) == .done)
+      try await until("the subscription has moved") {
+        // A node learns of the switch by its next command.
+        _ = try await sibling.store.find(open.id)
+        let left = try heir.command(["PUBSUB", "NUMSUB", node.key(of: open.id)])
+        return left?.hasSuffix(":0") == true && sibling.subscriber.counters.connections >= 2
+      }
       async let ended = StoreWatchTests.wait(watch, for: open.id, on: sibling.store) { $0 == .completed }
       #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
       #expect(try await ended == .completed)

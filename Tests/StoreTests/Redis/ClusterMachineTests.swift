@@ -108,26 +108,24 @@ struct ClusterMachineTests {
     #expect(redirects.reason?.contains("on its way") == true)
   }
 
-  @Test func `a walk visits every master, and begins again at one that has taken over`() throws {
+  @Test func `the runs and the digest of a map follow its slots`() {
     var map = SlotMap()
-    for slot in 0..<100 { map.assign(slot, to: slot < 50 ? b : a) }
-    let first = try #require(ClusterWalk.step(nil, in: map))
-    #expect(first.master == b && first.cursor == "0")
-    let middle = try #require(ClusterWalk.after(b, cursor: "17", in: map))
-    #expect(middle.text == "0/b:2/17")
-    #expect(ClusterWalk(middle.text) == middle)
-    let inside = try #require(ClusterWalk.step(middle, in: map))
-    #expect(inside.master == b && inside.cursor == "17")
-    let second = try #require(ClusterWalk.after(b, cursor: "0", in: map))
-    let next = try #require(ClusterWalk.step(second, in: map))
-    #expect(next.master == a && next.cursor == "0")
-    #expect(ClusterWalk.after(a, cursor: "0", in: map) == nil)
-    var other = SlotMap()
-    for slot in 0..<100 { other.assign(slot, to: .tcp(host: "c", port: 3)) }
-    let again = try #require(ClusterWalk.step(middle, in: other))
-    #expect(again.master == .tcp(host: "c", port: 3) && again.cursor == "0")
-    for text in ["", "0", "0/a:1", "0//1", "x/a:1/1", "16384/a:1/1", "0/a:1/", "0/a:1/-1", "0/a:1/1/2"] {
-      #expect(ClusterWalk(text) == nil)
-    }
+    for slot in 3..<9 { map.assign(slot, to: slot < 6 ? a : b) }
+    let runs = [0, 3, 5, 6, 8, 9, SlotMap.slotCount].map { map.run(from: $0) }
+    #expect(runs.map { $0?.slots } == [3...5, 3...5, 5...5, 6...8, 8...8, nil, nil])
+    #expect(runs.map { $0?.master } == [a, a, a, b, b, nil, nil])
+    let before = map.digest
+    #expect(before.utf8.count == SlotMap.digestLength)
+    // Another order in which the masters were named.
+    var same = SlotMap()
+    for slot in (3..<9).reversed() { same.assign(slot, to: slot < 6 ? a : b) }
+    #expect(same.digest == before)
+    map.assign(5, to: b)
+    #expect(map.digest != before)
+    map.assign(5, to: a)
+    #expect(map.digest == before)
+    map.assign(16383, to: a)
+    #expect(map.run(from: 9)?.slots == 16383...16383)
+    #expect(map.digest != before)
   }
 }

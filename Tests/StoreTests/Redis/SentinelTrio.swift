@@ -52,14 +52,38 @@ struct SentinelTrio {
     }
   }
 
-  /// Has the Sentinel switch over to a replica. One that has not read the replica's state yet refuses.
-  func switchOver() async throws {
+  /// Has the Sentinel replace the present master, and returns once the replica is promoted. A Sentinel that has not read
+  /// the replica's state yet refuses.
+  ///
+  /// - Parameters:
+  ///   - master: The present master.
+  ///   - heir: Its replica.
+  ///   - holdsChanges: Whether changes that reach the master wait there, until `CLIENT UNPAUSE` or for half a minute.
+  func switchOver(from master: RedisServer, to heir: RedisServer, holdsChanges: Bool) async throws {
     try await until("the Sentinel switches") {
-      try sentinel.command(["SENTINEL", "FAILOVER", "orders"]) == "+OK"
+      if holdsChanges {
+        try master.command(["CLIENT", "PAUSE", "30000", "WRITE"])
+        try await until("the replica has every change") { try heir.changeOffset == master.changeOffset }
+      }
+      if try sentinel.command(["SENTINEL", "FAILOVER", "orders"]) == "+OK" { return true }
+      if holdsChanges { try master.command(["CLIENT", "UNPAUSE"]) }
+      return false
     }
+    try await until("the replica is promoted") { heir.isMaster }
   }
 
   func settings(timeout: Milliseconds = .seconds(10)) -> RedisEndpointSettings {
     .orders(by: [sentinel.port], timeout: timeout)
+  }
+}
+
+extension RedisServer {
+  /// The place in the stream of changes that it has reached, as a master or as a replica.
+  var changeOffset: Int? {
+    get throws {
+      let lines = try command(["INFO", "replication"])?.split(whereSeparator: \.isNewline) ?? []
+      let prefix = "master_repl_offset:"
+      return lines.first { $0.hasPrefix(prefix) }.flatMap { Int($0.dropFirst(prefix.count)) }
+    }
   }
 }

@@ -1,4 +1,4 @@
-import Store
+@testable import Store
 
 extension StoreUnderTest {
   static let redis = StoreUnderTest("Redis") {
@@ -16,6 +16,10 @@ extension StoreUnderTest.Opened {
     ) {
       node.close()
       sibling.close()
+    } successor: {
+      // The epoch of a namespace that has lost records once.
+      _ = sibling.subscriber.epoch.seen("1.successor", under: "successor")
+      return sibling.store
     }
   }
 }

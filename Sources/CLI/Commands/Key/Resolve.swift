@@ -17,7 +17,7 @@ extension Key {
         With --older-than and --route (or --all-routes) in place of a record, --not-applied is for all unknown \
         outcomes of the route that are older: they are counted first, and no more than 1,000 are resolved at once. One of \
         which another attempt has been made since it was listed is left, and reported as skipped. A record names the \
-        route of its latest attempt; records of an earlier version, which do not, are left as they are, and counted.
+        route of its latest attempt; records of an earlier version, which do not, are left by --route, and counted.
         """)
 
     @Flag(help: "The backend did run it.")

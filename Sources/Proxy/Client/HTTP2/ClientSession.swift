@@ -87,7 +87,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
       // A write to a stream that is gone.
       if error is NIOHTTP2Errors.StreamError || error is NIOHTTP2Errors.NoSuchStream { return }
       // The codec has reset the stream. The others go on.
-      if error.mayConcernOneStream { return downstream.environment.counters.add(.framingErrors) }
+      if error.mayConcernOneHTTP2Stream { return downstream.environment.counters.add(.framingErrors) }
     }
     if error is NIOSSLError { return context.close(promise: nil) }
     misbehaved()
@@ -187,22 +187,6 @@ extension ClientSession {
     if drainState.streams > 0 { deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count) }
     if NIODeadline.now() < deadline { return startTimer() }
     drain()
-  }
-}
-
-extension Error {
-  /// Whether it is a client's error on one stream, unless a GOAWAY has left because of it: the codec throws the same
-  /// errors for the connection.
-  fileprivate var mayConcernOneStream: Bool {
-    switch self {
-    // A window that grows by nothing, or beyond its maximum (RFC 9113, sections 6.9 and 6.9.1).
-    case is NIOHTTP2Errors.InvalidWindowIncrementSize, is NIOHTTP2Errors.InvalidFlowControlWindowSize: true
-    // DATA beyond the stream's window, frames behind the request's end, and a second HEADERS that does not end it.
-    case is NIOHTTP2Errors.FlowControlViolation, is NIOHTTP2Errors.BadStreamStateTransition,
-      is NIOHTTP2Errors.TrailersWithoutEndStream:
-      true
-    default: false
-    }
   }
 }
 

@@ -1,3 +1,5 @@
+import Idempotency
+
 extension RedisScript {
   /// The arguments: 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live, 6 settle
   /// or -1, 7 the attempt number of a new record's first owner (`RedisEpoch`), 8 ` @ATTRIBUTION` or empty.
@@ -9,6 +11,10 @@ extension RedisScript {
   /// Redis' time as text, and the short way to a completed record of the same payload without a fence, save a tenth of
   /// the instructions of a first run and of a replay. The short way does not check the record's beginning: Semel
   /// refuses a text that it cannot read.
+  ///
+  /// A next owner's attempt number is that of `RecordRules.following`: above those of earlier generations, with the
+  /// ordinal after the last owner's. A forgotten record that nobody could read has the attempt 0, whose remainder must
+  /// be -1, as by `fmod` and not by `%`.
   ///
   /// Each owner hands on the fence. A record that ends before its fence is then equivalent to the fence alone.
   static let claimSource = """
@@ -44,9 +50,11 @@ extension RedisScript {
     end
     local fenced = fence > now and 'f' .. fence or ''
     if fence > now then live = math.max(live, fence - now) end
+    local following = math.max(attempt,
+      ARGV[7] + math.fmod(attempt - 1, \(Claim.attemptsPerGeneration))) + 1
     if state == 'forgotten' then
       if owner == ARGV[1] or string.find(print, ARGV[1], 1, true) == 1 then return {now, 'late'} end
-      attempt, first, flags = math.max(attempt + 1, ARGV[7]), now, 'o' .. fenced
+      attempt, first, flags = following, now, 'o' .. fenced
     elseif not (state == 'in_flight' and owner == ARGV[1]) then
       if print ~= ARGV[4] then
         local recipe = '%S+$'
@@ -55,7 +63,7 @@ extension RedisScript {
       end
       if state == 'released' then
         if owner == ARGV[1] then return {now, 'late'} end
-        attempt = attempt + 1
+        attempt = following
       elseif state == 'completed' then
         return {now, 'standing', r}
       elseif state == 'in_flight' or state == 'unknown' then
@@ -64,7 +72,7 @@ extension RedisScript {
         if now < since + span or age >= tonumber(unknown) or settle < 0 or age < settle then
           return {now, 'standing', r}
         end
-        attempt, flags = attempt + 1, 'u' .. fenced
+        attempt, flags = following, 'u' .. fenced
       else
         return {now, 'unreadable', r}
       end

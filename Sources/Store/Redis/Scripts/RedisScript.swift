@@ -10,12 +10,14 @@
 /// fence (`forgotten`). `FLAGS` are `o` (only rejected so far), `u` (follows an unknown outcome), the place of the
 /// response (`ResponsePlace`), `x` (location and response are encoded, see `OutcomeCodec`), `f` with the end of the
 /// fence of a record that was forgotten before, or `-` for none of these. The key lives at least as long as that fence.
-/// A completed record is neither `o` nor `u`, its `UNKNOWN` is 0, and so is a `REMEMBER` that is over before the
-/// retention. Its `FIRST` is the time from then to the completion; an earlier version wrote the moment, and takes one
-/// for the other in what it tells operators. `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier
-/// version passes it over in open records, drops it from those that it writes, and refuses a completed record that has
-/// one as unreadable: it finds no status in its place. One text takes a quarter less of Redis' time per claim than a
-/// hash.
+/// A record that its owner has completed is neither `o` nor `u`, its `UNKNOWN` is 0, and so is a `REMEMBER` that is
+/// over before the retention. One that an operator has resolved keeps `u` and `UNKNOWN`: amended to a release, it still
+/// follows an unknown outcome. The `FIRST` of a completed record is the time from then to the completion; an earlier
+/// version wrote the moment, and takes one for the other in what it tells operators.
+///
+/// `ATTRIBUTION` is `Attribution.text` of the latest attempt. An earlier version passes it over in open records, drops
+/// it from those that it writes, and refuses a completed record that has one as unreadable: it finds no status in its
+/// place. One text takes a quarter less of Redis' time per claim than a hash.
 ///
 /// A small response is the end of its record's text. A larger one has a key of its own that names its owner,
 /// `NAMESPACE:{ID}:r:OWNER`. It is written by a plain `SET` before the record's script, so that each command touches

@@ -49,6 +49,11 @@ public final class RedisCounters: Sendable {
     }
   }
 
+  /// Drops the figures of all other servers. Their connections are closed.
+  func keepNodes(_ names: Set<String>) {
+    nodeFigures.withLock { nodes in nodes = nodes.filter { names.contains($0.key) } }
+  }
+
   func publish(topology: String?) { topologyText.withLock { $0 = topology } }
 
   /// Whether a connection stands and claims may be granted.

@@ -75,7 +75,7 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
 
   private func shortageChanged() {
     if let shortage = waits?.shortage {
-      subscriber.warnings.refuse(named([shortage])[0])
+      subscriber.warnings.refuseUntilAccepted(named([shortage])[0])
       didFallShort(shortage)
     } else if let demand = waits?.demand {
       subscriber.warnings.accept(after: named([demand.shortage])[0])
@@ -235,7 +235,7 @@ extension RedisPipeline {
     if let now = result.now { take(now, sentAt: begunAt - RedisLink.attemptTime) }
     if let history = result.history { met(history) }
     heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
-    if let epoch = result.epoch { subscriber.found(epoch, under: keys.facts) }
+    if let epoch = result.epoch { subscriber.inspector.found(epoch, under: keys.facts) }
     let doubts = named(result.doubts)
     judge(doubts: doubts, loss: subscriber.epoch.loss, obstacle: result.obstacle.map { named([$0])[0] })
     if refusal == nil { for doubt in doubts { subscriber.warnings.warn(doubt) } }

@@ -2,7 +2,6 @@ import Idempotency
 import Logging
 import NIOCore
 import Platform
-import Synchronization
 import Wire
 
 /// The subscription connection of the process. It receives the ends of the records that tasks wait for, and the
@@ -26,6 +25,8 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   /// The Sentinels; `nil` in any other topology.
   let sentinel: SentinelMonitor?
   private let keys: RedisKeys
+  /// The inspection of Redis over the connections of the event loops.
+  let inspector: RedisInspector
   private let logger: Logger
   private var topics: [String: RedisTopic] = [:]
   private var expected = CircularBuffer<Expected>()
@@ -36,30 +37,27 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   private var heartbeat: RepeatedTask?
   private var observers: [@Sendable (Event) -> Void] = []
   private var isHearing = false
-  /// The reason for which Semel may not publish, as last seen; `nil` if it may.
-  private var publishRefusal: String?
   /// Whether observers were notified that invalidations arrive.
   private var isCoherent = false
-  private var inspections: RepeatedTask?
-  private var loops: [RedisNodes] = []
   /// The nodes of a cluster that may carry the subscriptions, and the turn of the next one.
   private var nodes: [ServerAddress] = []
   private var turn = 0
   /// Whether `nodes` are masters, not only the addresses that are configured.
   private var knowsMasters = false
-  private var doubts: [String] = []
-  let epoch = RedisEpoch()
+  let epoch: RedisEpoch
   let warnings: RedisWarnings
   let alarm: RedisAlarm
-  private let doubtCount = Atomic<Int>(0)
 
   /// Creates the subscriber, which begins to connect at once.
   public init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
     self.context = context
     self.logger = logger
-    warnings = RedisWarnings(logger: logger)
     alarm = RedisAlarm(logger: logger)
     keys = RedisKeys(namespace: settings.namespace)
+    let inspector = RedisInspector(context: context, settings: settings, logger: logger)
+    self.inspector = inspector
+    epoch = inspector.epoch
+    warnings = inspector.warnings
     var address: ServerAddress? = settings.address
     switch settings.topology {
     case .standalone: break
@@ -78,6 +76,9 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
       sentinel = nil
     }
     link.user = self
+    // Both hold this subscriber until it is closed, as the link does.
+    inspector.didChangePublishing = { [self] in notifyCoherence() }
+    inspector.didLoseRecords = { [self] in emptyCaches() }
     sentinel?.lead(link)
     context.loop.execute { self.start() }
   }
@@ -102,8 +103,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   public func close() {
     context.loop.execute {
       self.heartbeat?.cancel()
-      self.inspections?.cancel()
-      self.loops = []
+      self.inspector.close()
       self.sentinel?.close()
       self.link.close()
     }
@@ -111,16 +111,15 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
 
   /// Adds an event loop's connections to those through which Redis is inspected. Safe from any thread.
   func enlist(_ nodes: RedisNodes) {
-    context.loop.execute { self.loops.append(nodes) }
+    context.loop.execute { self.inspector.enlist(nodes) }
   }
 
   /// Takes the masters of a cluster's slots. A subscription at another node moves: that node may have lost the others,
   /// and then hears nothing. One event loop's map counts, since nodes may disagree for a moment. Safe from any thread.
   func learn(_ masters: [ServerAddress], by loop: RedisNodes) {
     context.loop.execute {
-      guard loop === self.loops.first, self.nodes != masters, let other = masters.randomElement() else {
-        return
-      }
+      guard loop === self.inspector.loops.first, self.nodes != masters, let other = masters.randomElement()
+      else { return }
       let (before, after) = (Set(self.nodes), Set(masters))
       if self.knowsMasters, !before.subtracting(after).isEmpty, !after.subtracting(before).isEmpty {
         self.counters.failedOver()
@@ -133,7 +132,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   }
 
   /// The number of reasons for which this Redis may lose records or leave caches stale. Safe from any thread.
-  public var doubtsStanding: Int { doubtCount.load(ordering: .relaxed) }
+  public var doubtsStanding: Int { inspector.doubtsStanding }
   /// The number of times that Redis came back without its records. Safe from any thread.
   public var lossCount: Int { epoch.lossCount }
 
@@ -146,10 +145,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     heartbeat = context.loop.scheduleRepeatedTask(initialDelay: Self.beatInterval, delay: Self.beatInterval) {
       _ in self.beat()
     }
-    let interval = TimeAmount.milliseconds(link.settings.inspectionInterval.count)
-    inspections = context.loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
-      self.inspect()
-    }
+    inspector.start()
   }
 
   private func beat() {
@@ -202,21 +198,21 @@ extension RedisSubscriber {
     context.loop.assertInEventLoop()
     if link.isOutageLong { return watch.begin(.failed(link.outage?.reason ?? "Redis is not connected")) }
     let channel = keys.channel(watch.id)
-    let topic: RedisTopic
-    if let known = topics[channel] {
-      topic = known
-    } else {
-      topic = RedisTopic()
-      topics[channel] = topic
-      // Without a connection, the next one subscribes to the topic at its start.
-      if link.isUp { send(["SUBSCRIBE", channel], .topic(topic)) }
-    }
+    let topic = topics[channel] ?? RedisTopic()
+    topics[channel] = topic
+    // Without a connection, the next one subscribes to the topic at its start.
+    if link.isUp, topic.subscription == .missing { subscribe(to: topic, on: channel) }
     topic.watches[ObjectIdentifier(watch)] = watch
-    if topic.isSubscribed {
+    if topic.subscription == .confirmed {
       watch.begin(.confirmed)
     } else {
       topic.unconfirmed.insert(ObjectIdentifier(watch))
     }
+  }
+
+  private func subscribe(to topic: RedisTopic, on channel: String) {
+    topic.subscription = .requested
+    send(["SUBSCRIBE", channel], .topic(topic))
   }
 
   /// Ends a watch. Safe from any thread.
@@ -236,9 +232,9 @@ extension RedisSubscriber {
 extension RedisSubscriber {
   func linkIsUp(_ result: RedisHandshakeResult) -> String? {
     context.loop.assertInEventLoop()
-    take(publishRefusal: result.publishRefusal)
+    inspector.take(publishRefusal: result.publishRefusal)
     send(["SUBSCRIBE", keys.invalidations], .invalidations)
-    for (channel, topic) in topics { send(["SUBSCRIBE", channel], .topic(topic)) }
+    for (channel, topic) in topics { subscribe(to: topic, on: channel) }
     return nil
   }
 
@@ -280,7 +276,7 @@ extension RedisSubscriber {
       isHearing = true
       notifyCoherence()
     case .topic(let topic):
-      topic.isSubscribed = true
+      topic.subscription = .confirmed
       for (name, watch) in topic.watches {
         // A watch from an earlier connection may have missed a message.
         if topic.unconfirmed.remove(name) != nil { watch.begin(.confirmed) } else { watch.wake() }
@@ -295,6 +291,8 @@ extension RedisSubscriber {
     case .invalidations:
       logger.error("Redis refuses the subscription to invalidations", metadata: ["reason": "\(reason)"])
     case .topic(let topic):
+      // The next watch subscribes anew, and wakes those of an earlier connection, which stay.
+      topic.subscription = .missing
       for (name, watch) in topic.watches {
         if topic.unconfirmed.remove(name) != nil { watch.begin(.failed(reason)) } else { watch.wake() }
       }
@@ -312,98 +310,27 @@ extension RedisSubscriber {
       turn += 1
       link.aim(at: nodes[turn % nodes.count])
     }
-    for topic in topics.values { topic.isSubscribed = false }
+    for topic in topics.values { topic.subscription = .missing }
     isHearing = false
     notifyCoherence()
   }
 }
 
-/// The inspection of Redis while the connections are established.
+/// The notifications of caches.
 extension RedisSubscriber {
-  private func inspect() {
-    guard let nodes = loops.first else { return }
-    nodes.context.loop.execute { [context] in
-      nodes.inspect { inspection in
-        guard let inspection else { return }
-        context.loop.execute { self.take(inspection) }
-      }
-    }
-  }
-
-  private func take(_ inspection: RedisInspection) {
-    context.loop.assertInEventLoop()
-    for (key, epoch) in inspection.epochs { found(epoch, under: key) }
-    take(publishRefusal: inspection.publishRefusal)
-    if doubts.isEmpty != inspection.doubts.isEmpty, inspection.doubts.isEmpty {
-      logger.notice("Redis keeps its records again", metadata: ["after": "\(doubts.joined(separator: "; "))"])
-    }
-    if !link.settings.requireDurable {
-      for doubt in inspection.doubts where !doubts.contains(doubt) { warnings.warn(doubt) }
-    }
-    doubts = inspection.doubts
-    warnings.hinder(inspection.obstacle)
-    count()
-    judge()
-  }
-
-  /// Passes the present findings to every event loop.
-  private func judge() {
-    for nodes in loops { nodes.context.loop.execute { [doubts] in nodes.judge(doubts: doubts) } }
-  }
-
-  /// Takes an epoch that was read. Safe from any thread.
-  func found(_ found: String, under key: String) {
-    let finding = epoch.seen(found, under: key)
-    if let loss = finding.loss { report(loss) }
-    guard let successor = finding.successor else { return }
-    context.loop.execute {
-      guard let nodes = self.loops.first else { return }
-      nodes.context.task { [epoch = self.epoch] in
-        // If this fails, the next inspection finds the same epoch.
-        let present = try? await nodes.fact(.epoch, under: key, expected: found, value: successor)
-        if let present { epoch.replaced(found, by: present, under: key) }
-      }
-    }
-  }
-
-  /// Logs a loss, empties the caches, and stops claims if `require_durable` is set. Safe from any thread.
-  private func report(_ loss: String) {
-    logger.critical(
-      "recorded outcomes are gone, and retries of their requests run again: Redis was emptied, or came back without its file",
-      metadata: ["what": "\(loss)"])
-    context.loop.execute {
-      // The cached outcomes belong to records that no other node has any more.
-      if self.isCoherent {
-        self.notify(.down)
-        self.notify(.up)
-      }
-      self.judge()
-    }
-  }
-
-  private func take(publishRefusal refusal: String?) {
-    if let refusal, publishRefusal == nil {
-      logger.error(
-        "Redis does not let Semel publish: other nodes may go on replaying forgotten and resolved records from their caches, and this node does not use its own; allow +publish on the channels \(keys.prefix)* and \(keys.invalidations)",
-        metadata: ["reason": "\(refusal)"])
-    } else if refusal == nil, publishRefusal != nil {
-      logger.notice("Redis lets Semel publish again")
-    }
-    publishRefusal = refusal
-    count()
-    notifyCoherence()
-  }
-
-  private func count() {
-    doubtCount.store(doubts.count + (publishRefusal == nil ? 0 : 1), ordering: .relaxed)
-  }
-
   /// Notifies the observers of a change. A cache may be used only while the invalidations of other nodes arrive, and
   /// this node may publish its own.
   private func notifyCoherence() {
-    let isCoherentNow = isHearing && publishRefusal == nil
+    let isCoherentNow = isHearing && inspector.publishRefusal == nil
     guard isCoherentNow != isCoherent else { return }
     isCoherent = isCoherentNow
     notify(isCoherentNow ? .up : .down)
+  }
+
+  /// Has the observers drop all cached outcomes, which belong to records that no other node has any more.
+  private func emptyCaches() {
+    guard isCoherent else { return }
+    notify(.down)
+    notify(.up)
   }
 }

@@ -5,31 +5,35 @@ import Synchronization
 
 /// The log entries about Redis that several connections would repeat. Safe to use from any thread.
 final class RedisWarnings: Sendable {
-  /// The minimum time between two equal entries, which would otherwise come from every loop's connection at each
-  /// reconnection.
-  private static let interval = Milliseconds.seconds(60)
-
   private let logger: Logger
-  private let written = Mutex<[String: BootInstant]>([:])
+  private let pace = Mutex(WarningPace())
   private let hindrance = Mutex<String?>(nil)
 
   init(logger: Logger) { self.logger = logger }
 
   /// Logs a warning about a Redis that may lose records.
   func warn(_ doubt: String) {
-    guard isNews(doubt) else { return }
+    guard pace.withLock({ $0.isDue(doubt, at: .now) }) else { return }
     logger.warning("Redis may lose records, and a lost record lets a retry run twice: \(doubt)")
   }
 
   /// Logs that a Redis is refused.
   func refuse(_ reason: String) {
-    guard isNews(reason) else { return }
+    if pace.withLock({ $0.isDue(reason, at: .now) }) { logRefusal(reason) }
+  }
+
+  /// Logs that a Redis is refused until `accept` reports the end of the reason.
+  func refuseUntilAccepted(_ reason: String) {
+    if pace.withLock({ $0.begins(reason, at: .now) }) { logRefusal(reason) }
+  }
+
+  private func logRefusal(_ reason: String) {
     logger.error("Redis is refused, and no protected request runs: \(reason)")
   }
 
   /// Logs that a reason for which Redis was refused is over.
   func accept(after reason: String) {
-    guard written.withLock({ $0.removeValue(forKey: reason) }) != nil else { return }
+    guard pace.withLock({ $0.ends(reason) }) else { return }
     logger.notice("Redis is accepted again", metadata: ["after": "\(reason)"])
   }
 
@@ -48,15 +52,6 @@ final class RedisWarnings: Sendable {
         metadata: ["reason": "\(obstacle)"])
     } else if let before, obstacle == nil {
       logger.notice("Redis takes changes again", metadata: ["after": "\(before)"])
-    }
-  }
-
-  private func isNews(_ text: String) -> Bool {
-    let now = BootInstant.now
-    return written.withLock { written in
-      if let last = written[text], now - last < Self.interval { return false }
-      written[text] = now
-      return true
     }
   }
 }

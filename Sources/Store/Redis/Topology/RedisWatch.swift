@@ -46,8 +46,18 @@ public final class RedisWatch: RecordWatch, @unchecked Sendable {
 
 /// The watches on one record, which share one subscription.
 final class RedisTopic {
+  /// The state of the subscription on the present connection.
+  enum Subscription {
+    /// Not requested: there is no connection, or Redis has refused it. Followed by requested.
+    case missing
+    /// Redis' reply is awaited. Followed by confirmed or missing.
+    case requested
+    /// Messages arrive until the connection ends. Followed by missing.
+    case confirmed
+  }
+
+  var subscription = Subscription.missing
   var watches: [ObjectIdentifier: RedisWatch] = [:]
   /// The watches that wait for the confirmation of the subscription.
   var unconfirmed: Set<ObjectIdentifier> = []
-  var isSubscribed = false
 }

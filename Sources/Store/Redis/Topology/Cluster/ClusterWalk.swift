@@ -1,48 +1,133 @@
 import Wire
 
-/// A place in a walk over the keys of all masters, one after the other by their first slots. Pure.
+/// A place in a walk over the keys of all masters. Pure.
 ///
-/// Its text is `SLOT/MASTER/CURSOR`. A cursor is valid on the node that returned it only: where another node has taken
-/// over the slots, the walk begins there again.
+/// A step reads some keys of one master, whatever their slots. As long as the slot map stays the same, each master is
+/// walked once, in the order of their first slots. A map that changes may have given slots to a master that was walked
+/// before. From then on, each run of neighbouring slots of one master counts by itself, and a master is walked once for
+/// each of its runs that are left: no slot is missed, and records may be found several times.
+///
+/// All slots below the place's are done. The slot rises with each master or run, so that the walk ends; only if the
+/// slot itself moves to another master, the walk begins there again.
+///
+/// The text is `SLOT/MASTER/CURSOR/MAP` with the digest of the map, and `SLOT-LAST/MASTER/CURSOR` for a run. A cursor
+/// is valid on the node that returned it only.
 struct ClusterWalk: Equatable {
+  /// The slots for which the walk over a master counts.
+  private enum Scope: Equatable {
+    /// All of the master's slots. The map has had this digest since the beginning of the whole walk. May be followed by
+    /// a run.
+    case master(digest: String)
+    /// The slots up to this one, all of which the master had when the walk over it began. Followed by runs only.
+    case run(last: Int)
+  }
+
   private let slot: Int
   private let master: String
-  private let cursor: String
+  /// The cursor of the next step.
+  let cursor: String
+  private let scope: Scope
+
+  private init(_ slot: Int, _ master: String, cursor: String = "0", _ scope: Scope) {
+    self.slot = slot
+    self.master = master
+    self.cursor = cursor
+    self.scope = scope
+  }
 
   /// Reads the text of a place; `nil` if it is none.
   init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    guard parts.count == 3, let slot = Int(parts[0]), 0..<SlotMap.slotCount ~= slot, !parts[1].isEmpty,
+    guard 3...4 ~= parts.count, let slots = Self.slots(parts[0]), !parts[1].isEmpty,
       parts[2].utf8.allSatisfy({ 0x30...0x39 ~= $0 }), UInt64(parts[2]) != nil
     else { return nil }
-    self.slot = slot
+    slot = slots.lowerBound
     master = String(parts[1])
     cursor = String(parts[2])
+    guard parts.count == 4 else {
+      scope = .run(last: slots.upperBound)
+      return
+    }
+    guard slots.count == 1, parts[3].utf8.count == SlotMap.digestLength, UInt64(parts[3], radix: 16) != nil
+    else { return nil }
+    scope = .master(digest: String(parts[3]))
   }
 
-  private init(_ place: (slot: Int, master: ServerAddress), cursor: String = "0") {
-    slot = place.slot
-    master = "\(place.master)"
-    self.cursor = cursor
+  /// Reads `SLOT-LAST`, or `SLOT` for one slot, as an earlier version wrote it.
+  private static func slots(_ text: Substring) -> ClosedRange<Int>? {
+    let ends = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let first = Int(ends[0]), let last = Int(ends[ends.count - 1]), 0 <= first, first <= last,
+      last < SlotMap.slotCount
+    else { return nil }
+    return first...last
   }
 
-  var text: String { "\(slot)/\(master)/\(cursor)" }
+  var text: String {
+    switch scope {
+    case .master(let digest): "\(slot)/\(master)/\(cursor)/\(digest)"
+    case .run(let last): "\(slot)-\(last)/\(master)/\(cursor)"
+    }
+  }
 
-  /// The master and the cursor of the next step; `nil` if the walk has ended.
+  /// The place of the next step, and the master that it reads; `nil` if the walk has ended.
   ///
-  /// - Parameter walk: The place; `nil` at the beginning.
-  static func step(_ walk: ClusterWalk?, in map: SlotMap) -> (master: ServerAddress, cursor: String)? {
-    let places = map.firstSlots
-    guard let walk else { return places.first.map { ($0.master, "0") } }
-    guard let place = places.first(where: { $0.slot >= walk.slot }) else { return nil }
-    return (place.master, "\(place.master)" == walk.master ? walk.cursor : "0")
+  /// - Parameter walk: The place so far; `nil` at the beginning.
+  static func step(
+    _ walk: ClusterWalk?, in map: SlotMap
+  ) -> (place: ClusterWalk, master: ServerAddress)? {
+    guard let walk else {
+      return map.firstSlots.first.map { first in
+        (
+          place: ClusterWalk(first.slot, "\(first.master)", .master(digest: map.digest)),
+          master: first.master
+        )
+      }
+    }
+    guard let master = map[walk.slot], "\(master)" == walk.master, walk.isValid(in: map) else {
+      return run(from: walk.slot, in: map)
+    }
+    return (walk, master)
   }
 
-  /// The place after a step; `nil` if the walk has ended.
-  static func after(_ master: ServerAddress, cursor: String, in map: SlotMap) -> ClusterWalk? {
-    let places = map.firstSlots
-    guard let index = places.firstIndex(where: { $0.master == master }) else { return nil }
-    if cursor != "0" { return ClusterWalk(places[index], cursor: cursor) }
-    return index + 1 < places.count ? ClusterWalk(places[index + 1]) : nil
+  private func isValid(in map: SlotMap) -> Bool {
+    switch scope {
+    case .master(let digest): digest == map.digest
+    case .run: true
+    }
+  }
+
+  /// The place after a step from this one; `nil` if the walk has ended.
+  ///
+  /// - Parameters:
+  ///   - next: The cursor that the master has returned.
+  ///   - map: The map after the step, so that a slot that has moved meanwhile is seen.
+  func after(cursor next: String, in map: SlotMap) -> ClusterWalk? {
+    guard next == "0" else { return ClusterWalk(slot, master, cursor: next, scope) }
+    switch scope {
+    case .master where isValid(in: map):
+      return map.firstSlots.first { $0.slot > slot }.map { ClusterWalk($0.slot, "\($0.master)", scope) }
+    case .master: return Self.run(from: slot, in: map)?.place
+    case .run(let last): return Self.run(from: firstLeft(upTo: last, in: map), in: map)?.place
+    }
+  }
+
+  /// The first slot that the walk over a run, which is over, has not done: the first of the run that its master has no
+  /// longer, or the one after the run.
+  private func firstLeft(upTo last: Int, in map: SlotMap) -> Int {
+    guard let present = map.run(from: slot), present.slots.lowerBound == slot, "\(present.master)" == master
+    else { return slot }
+    return min(present.slots.upperBound, last) + 1
+  }
+
+  /// The beginning of the first run at a slot or after it; `nil` if no slot from there on is served.
+  private static func run(
+    from slot: Int, in map: SlotMap
+  ) -> (place: ClusterWalk, master: ServerAddress)? {
+    map.run(from: slot).map { run in
+      (
+        place: ClusterWalk(run.slots.lowerBound, "\(run.master)", .run(last: run.slots.upperBound)),
+        master: run.master
+      )
+    }
   }
 }

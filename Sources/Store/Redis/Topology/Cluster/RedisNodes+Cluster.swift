@@ -74,6 +74,7 @@ extension RedisNodes {
       pipelines[address] = nil
       pipeline.close()
     }
+    counters.keepNodes(Set(pipelines.values.map(\.name)))
     for master in masters {
       let node = pipeline(at: master)
       // It may have been a replica at the handshake.

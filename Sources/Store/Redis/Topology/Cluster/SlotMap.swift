@@ -67,6 +67,35 @@ struct SlotMap: Equatable {
     return found
   }
 
+  /// The neighbouring slots of one master that begin at a slot, or at the next one that is served; `nil` if none is.
+  /// That master's slots before them do not count.
+  func run(from slot: Int) -> (slots: ClosedRange<Int>, master: ServerAddress)? {
+    var first = slot
+    while first < Self.slotCount, owners[first] == Self.none { first += 1 }
+    guard first < Self.slotCount else { return nil }
+    var last = first
+    while last + 1 < Self.slotCount, owners[last + 1] == owners[first] { last += 1 }
+    return (first...last, masters[Int(owners[first])])
+  }
+
+  /// The number of characters of a digest.
+  static let digestLength = 16
+
+  /// A digest of the slots and their masters, which is the same in every process: FNV-1a of 64 bits, in hexadecimal
+  /// digits.
+  var digest: String {
+    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+    var next = 0
+    while let run = run(from: next) {
+      for byte in "\(run.slots.lowerBound)-\(run.slots.upperBound) \(run.master);".utf8 {
+        hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3
+      }
+      next = run.slots.upperBound + 1
+    }
+    let digits = String(hash, radix: 16)
+    return String(repeating: "0", count: Self.digestLength - digits.count) + digits
+  }
+
   private static func range(_ value: RedisValue, from node: ServerAddress) -> (
     slots: ClosedRange<Int>, master: ServerAddress
   )? {

@@ -1,0 +1,136 @@
+import Idempotency
+import Logging
+import NIOCore
+import Platform
+import Synchronization
+
+/// The inspection of Redis while the connections are established, and the consequences of its findings for claims and
+/// caches.
+///
+/// Confined to the subscriber's loop, except for the members that are marked as safe from any thread.
+final class RedisInspector: @unchecked Sendable {
+  private let context: EventLoopContext
+  private let settings: RedisEndpointSettings
+  private let keys: RedisKeys
+  private let logger: Logger
+  let epoch = RedisEpoch()
+  let warnings: RedisWarnings
+  private var timer: RepeatedTask?
+  /// The connections of the event loops. Redis is inspected over those of the first.
+  private(set) var loops: [RedisNodes] = []
+  private var doubts: [String] = []
+  /// The reason for which Semel may not publish, as last seen; `nil` if it may.
+  private(set) var publishRefusal: String?
+  private let doubtCount = Atomic<Int>(0)
+  /// Called when Semel may publish no more, or again.
+  var didChangePublishing: () -> Void = {}
+  /// Called when Redis has lost its records.
+  var didLoseRecords: () -> Void = {}
+
+  init(context: EventLoopContext, settings: RedisEndpointSettings, logger: Logger) {
+    self.context = context
+    self.settings = settings
+    self.logger = logger
+    keys = RedisKeys(namespace: settings.namespace)
+    warnings = RedisWarnings(logger: logger)
+  }
+
+  /// The number of reasons for which this Redis may lose records or leave caches stale. Safe from any thread.
+  var doubtsStanding: Int { doubtCount.load(ordering: .relaxed) }
+
+  func start() {
+    context.loop.assertInEventLoop()
+    let interval = TimeAmount.milliseconds(settings.inspectionInterval.count)
+    timer = context.loop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in self.inspect() }
+  }
+
+  func close() {
+    context.loop.assertInEventLoop()
+    timer?.cancel()
+    loops = []
+    (didChangePublishing, didLoseRecords) = ({}, {})
+  }
+
+  /// Adds an event loop's connections.
+  func enlist(_ nodes: RedisNodes) {
+    context.loop.assertInEventLoop()
+    loops.append(nodes)
+  }
+
+  private func inspect() {
+    guard let nodes = loops.first else { return }
+    nodes.context.loop.execute { [context] in
+      nodes.inspect { inspection in
+        guard let inspection else { return }
+        context.loop.execute { self.take(inspection) }
+      }
+    }
+  }
+
+  private func take(_ inspection: RedisInspection) {
+    context.loop.assertInEventLoop()
+    for (key, epoch) in inspection.epochs { found(epoch, under: key) }
+    take(publishRefusal: inspection.publishRefusal)
+    if doubts.isEmpty != inspection.doubts.isEmpty, inspection.doubts.isEmpty {
+      logger.notice("Redis keeps its records again", metadata: ["after": "\(doubts.joined(separator: "; "))"])
+    }
+    if !settings.requireDurable {
+      for doubt in inspection.doubts where !doubts.contains(doubt) { warnings.warn(doubt) }
+    }
+    doubts = inspection.doubts
+    warnings.hinder(inspection.obstacle)
+    count()
+    judge()
+  }
+
+  /// Passes the present findings to every event loop.
+  private func judge() {
+    for nodes in loops { nodes.context.loop.execute { [doubts] in nodes.judge(doubts: doubts) } }
+  }
+
+  /// Takes an epoch that was read. Safe from any thread.
+  func found(_ found: String, under key: String) {
+    let finding = epoch.seen(found, under: key)
+    if let loss = finding.loss { report(loss) }
+    guard let successor = finding.successor else { return }
+    context.loop.execute {
+      guard let nodes = self.loops.first else { return }
+      nodes.context.task { [epoch = self.epoch] in
+        // If this fails, the next inspection finds the same epoch.
+        let present = try? await nodes.fact(.epoch, under: key, expected: found, value: successor)
+        if let present { epoch.replaced(found, by: present, under: key) }
+      }
+    }
+  }
+
+  /// Logs a loss, empties the caches, and stops claims if `require_durable` is set. Safe from any thread.
+  private func report(_ loss: String) {
+    logger.critical(
+      "recorded outcomes are gone, and retries of their requests run again: Redis was emptied, or came back without its file",
+      metadata: ["what": "\(loss)"])
+    context.loop.execute {
+      self.didLoseRecords()
+      self.judge()
+    }
+  }
+
+  /// Takes the reason for which Semel may not publish; `nil` if it may.
+  func take(publishRefusal refusal: String?) {
+    context.loop.assertInEventLoop()
+    let isChanged = (refusal == nil) != (publishRefusal == nil)
+    if let refusal, publishRefusal == nil {
+      logger.error(
+        "Redis does not let Semel publish: other nodes may go on replaying forgotten and resolved records from their caches, and this node does not use its own; allow +publish on the channels \(keys.prefix)* and \(keys.invalidations)",
+        metadata: ["reason": "\(refusal)"])
+    } else if refusal == nil, publishRefusal != nil {
+      logger.notice("Redis lets Semel publish again")
+    }
+    publishRefusal = refusal
+    count()
+    if isChanged { didChangePublishing() }
+  }
+
+  private func count() {
+    doubtCount.store(doubts.count + (publishRefusal == nil ? 0 : 1), ordering: .relaxed)
+  }
+}

@@ -64,6 +64,17 @@ struct SentinelDiscoveryTests {
     #expect(reason.contains("names b:8, which cannot be used: connection refused"))
   }
 
+  @Test func `a reply that may be older than a push leads nobody back`() {
+    var search = search()
+    #expect(search.received(named("a", 7)) == .use(a))
+    search.queried()
+    #expect(search.switched("orders a 7 b 8") == .use(b))
+    #expect(search.received(named("a", 7)) == .wait)
+    #expect(search.master == b)
+    search.queried()
+    #expect(search.received(named("a", 7)) == .use(a))
+  }
+
   @Test func `a push names the new master, and others are ignored`() {
     var search = search()
     _ = search.received(named("a", 7))

@@ -24,6 +24,8 @@ struct SentinelDiscovery {
   private(set) var master: ServerAddress?
   /// Whether a reply of the present Sentinel is awaited.
   private var isAwaiting = true
+  /// Whether a push has named another master since the query whose reply is awaited. That reply may be older.
+  private var isReplyOutdated = false
 
   /// Creates the search.
   ///
@@ -40,7 +42,10 @@ struct SentinelDiscovery {
   var sentinel: ServerAddress { sentinels[current] }
 
   /// Takes the question that was sent to the present Sentinel.
-  mutating func queried() { isAwaiting = true }
+  mutating func queried() {
+    isAwaiting = true
+    isReplyOutdated = false
+  }
 
   /// Takes the failure of the present Sentinel: it cannot be reached, refuses the login or does not reply.
   mutating func failed(_ reason: String) -> Action {
@@ -51,6 +56,7 @@ struct SentinelDiscovery {
   mutating func received(_ reply: RedisValue) -> Action {
     isAwaiting = false
     switch reply {
+    case .array where isReplyOutdated: return .wait
     case .null:
       return next(
         "Sentinel at \(sentinel) knows no master of the name \(name): correct the store's master_name")
@@ -69,6 +75,7 @@ struct SentinelDiscovery {
     guard words.count == 5, words[0].text == name, let found = Self.address(Array(words[3...])) else {
       return .wait
     }
+    isReplyOutdated = isAwaiting
     return take(found)
   }
 

@@ -1,0 +1,59 @@
+import Idempotency
+import NIOCore
+import Platform
+import Testing
+import Wire
+
+@testable import Proxy
+
+/// Single deliveries on a store and a backend that the tests script.
+struct RequestRunnerTests {
+  private static func harness() -> WorkerHarness {
+    var policy = RoutePolicy(
+      name: "orders", match: RouteMatch(),
+      upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none")))
+    policy.caller = CallerPolicy(parts: [])
+    return WorkerHarness(policy)
+  }
+
+  @Test(arguments: ["k-1", nil])
+  func `a request that comes while the process ends is refused before it is claimed or sent`(
+    key: String?
+  ) throws {
+    let harness = Self.harness()
+    harness.environment.drain()
+    let client = try harness.deliver("{}", key: key)
+    #expect(client.status == 503 && client.text.contains(#""code":"overloaded""#))
+    #expect(client.fields.contains("Retry-After: 1\r\n"))
+    #expect(harness.store.claims.isEmpty && harness.backend.requests.isEmpty)
+  }
+
+  /// The store's failures of the claim that follows the run.
+  @Test(arguments: [StoreError.unavailable("away"), .fateUnknown("cut"), .refused("it may lose records")])
+  func `an overtaken owner that cannot claim again gives nothing back`(error: StoreError) throws {
+    let harness = Self.harness()
+    let store = harness.store
+    store.onClaim = { store.claims.count == 1 ? .success(.granted($0.granted)) : .failure(error) }
+    store.onComplete = { _, _ in
+      .success(CompletionReply(outcome: .lost(.inFlight(leaseLeft: .seconds(60), attempt: 2)), record: nil))
+    }
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.status == 409 && client.text.contains(#""code":"outcome_unknown""#))
+    // For the run, for the response, and for the outcome that no record has yet.
+    #expect(store.claims.count == 3 && harness.backend.requests.count == 1)
+    #expect(store.releases.isEmpty && harness.worker.unusedClaims.isEmpty)
+    #expect(harness.worker.pendingOutcomes.count == 1)
+  }
+
+  @Test func `an overtaken owner that cannot wait does not call its request unexecuted`() throws {
+    let harness = Self.harness()
+    let store = harness.store
+    let inFlight = Standing.inFlight(leaseLeft: .seconds(60), attempt: 2)
+    store.onClaim = { .success(store.claims.count == 1 ? .granted($0.granted) : .taken(inFlight)) }
+    store.onComplete = { _, _ in .success(CompletionReply(outcome: .lost(inFlight), record: nil)) }
+    store.onWatch = { .unavailable("away") }
+    let client = try harness.deliver("{}", key: "k-1")
+    #expect(client.text.contains(#""code":"outcome_unknown""#), "\(client.text)")
+    #expect(harness.backend.requests.count == 1 && store.releases.isEmpty)
+  }
+}

@@ -1,5 +1,6 @@
 import Idempotency
 import Logging
+import Platform
 import Synchronization
 
 /// The lost outcomes that this process knows of, so that each is logged and counted once.
@@ -7,23 +8,14 @@ import Synchronization
 /// An owner logs its own losses. One that died cannot, so that whoever first meets its lapsed lease logs the loss: a
 /// later delivery, or the count of open records.
 public final class LossLog: Sendable {
-  /// The latest attempts that were noted, by their records. Two halves stand for age: a note is written into the younger
-  /// one, and when that is full the older one is dropped.
+  /// The latest attempts that were noted, by their records. A half takes some 300 kB.
   private struct Notes {
-    /// A half takes some 300 kB.
-    private static let half = 4096
-
-    private var young: [RecordID: Int] = [:]
-    private var old: [RecordID: Int] = [:]
+    private var attempts = AgingMap<RecordID, Int>(half: 4096)
 
     /// Notes an attempt; false if it was noted before.
     mutating func add(_ id: RecordID, _ attempt: Int) -> Bool {
-      guard (young[id] ?? old[id]) != attempt else { return false }
-      young[id] = attempt
-      if young.count >= Self.half {
-        old = young
-        young = [:]
-      }
+      guard attempts[id] != attempt else { return false }
+      attempts[id] = attempt
       return true
     }
   }

@@ -10,44 +10,16 @@ import Synchronization
 /// forgotten or resolved at another node stays here until its own time is over, since a push does not say which of the
 /// two it was; once the store is back, its reply counts and replaces the entry.
 ///
-/// Entries age in two halves: an entry is written into the younger one, and when that is full the older one is dropped,
-/// but for the records that a delivery of this process is running, of which there are no more than requests.
+/// The oldest entries are dropped, but for the records that a delivery of this process is running, of which there are no
+/// more than requests.
 public final class KnownRecords: Sendable {
-  private struct State {
-    let half: Int
-    var young: [RecordID: KnownRecord] = [:]
-    var old: [RecordID: KnownRecord] = [:]
-    var turnsAt: Int
-
-    init(half: Int) {
-      self.half = half
-      turnsAt = half
-    }
-
-    subscript(id: RecordID) -> KnownRecord? {
-      get { young[id] ?? old[id] }
-      set {
-        old[id] = nil
-        young[id] = newValue
-        if young.count >= turnsAt { turn() }
-      }
-    }
-
-    private mutating func turn() {
-      let running = old.filter { $0.value.isRunningHere }
-      old = young
-      young = running
-      turnsAt = max(half, 2 * running.count)
-    }
-  }
-
   /// About 14 MB when full: half a minute to a minute of a thousand first runs a second.
   public static let defaultCapacity = 1 << 16
 
-  private let state: Mutex<State>
+  private let records: Mutex<AgingMap<RecordID, KnownRecord>>
 
   public init(capacity: Int = defaultCapacity) {
-    state = Mutex(State(half: max(1, capacity / 2)))
+    records = Mutex(AgingMap(half: max(1, capacity / 2)) { $0.isRunningHere })
   }
 
   /// Changes what is known of a record in one step; the body is given the time, too.
@@ -55,18 +27,18 @@ public final class KnownRecords: Sendable {
     _ id: RecordID, now: BootInstant = .now,
     _ body: (inout KnownRecord?, BootInstant) -> T
   ) -> T {
-    state.withLock { state in
-      let before = state[id].flatMap { $0.hasExpired(now: now) ? nil : $0 }
+    records.withLock { records in
+      let before = records[id].flatMap { $0.hasExpired(now: now) ? nil : $0 }
       var record = before
       let result = body(&record, now)
-      state[id] = record
+      records[id] = record
       return result
     }
   }
 
   /// The record was forgotten, or resolved as not applied, at this node: its key is free to run.
   public func remove(_ id: RecordID) {
-    state.withLock { $0[id] = nil }
+    records.withLock { $0[id] = nil }
   }
 
   /// Notes that a record has ended outside of this process's runs. A run that is under way notes its end by itself.
@@ -79,5 +51,5 @@ public final class KnownRecords: Sendable {
   }
 
   /// The number of records that are known.
-  public var count: Int { state.withLock { $0.young.count + $0.old.count } }
+  public var count: Int { records.withLock { $0.count } }
 }

@@ -4,7 +4,7 @@ extension LimitSettings {
   mutating func read(_ section: Section) {
     section.integer("max_connections", into: &maxConnections, in: 1...1_000_000)
     section.integer("max_in_flight", into: &maxInFlight, in: 1...1_000_000)
-    section.integer("caller_in_flight", into: &callerInFlight, in: 0...1_000_000)
+    section.limit("caller_in_flight", into: &callerInFlight, atMost: 1_000_000)
     if let rate = section.member("caller_new_keys")?.parsed("a rate such as 600/m", Self.rate) {
       callerNewKeys = rate
     }
@@ -53,7 +53,7 @@ extension LimitSettings {
     [
       "max_connections": .number(maxConnections),
       "max_in_flight": .number(maxInFlight),
-      "caller_in_flight": .number(callerInFlight),
+      "caller_in_flight": .number(callerInFlight ?? 0),
       "caller_new_keys": .text(Self.text(callerNewKeys)),
       "body_memory": .size(bodyMemory),
       "header_bytes": .size(headerBytes),

@@ -4,8 +4,8 @@ public struct LimitSettings: Hashable, Sendable {
   public var maxConnections = 10_000
   /// The maximum number of requests in progress.
   public var maxInFlight = 4096
-  /// The maximum number of keyed requests of one caller in progress; 0 for no limit.
-  public var callerInFlight = 256
+  /// The maximum number of keyed requests of one caller in progress; `nil` for no limit.
+  public var callerInFlight: Int? = 256
   /// The maximum rate of new keys of one caller; `nil` for no limit.
   public var callerNewKeys: KeyRate?
   /// The maximum size of all bodies in memory together, in bytes.

@@ -5,8 +5,9 @@ import Platform
 extension RequestRunner {
   /// Counts a request in its caller's quota until it ends; refuses if the quota is used up.
   func enterQuota(of call: KeyedCall) throws(Problem) {
-    let max = configuration.limits.callerInFlight
-    guard max > 0, call.route.policy.caller?.isShared != true else { return }
+    guard let max = configuration.limits.callerInFlight, call.route.policy.caller?.isShared != true else {
+      return
+    }
     let caller = call.caller.framed.hashValue
     guard environment.quotas.enter(caller, max: max) else {
       throw .quotaExceeded(.inFlight, retryAfter: 1000)

@@ -16,19 +16,16 @@ extension RequestRunner {
       delivery.logEntry.trace = given.map(RequestTrace.init)
       return
     }
-    let spans = worker.newOwner()
-    // Zero is not a valid span ID (W3C Trace Context), hence `max`.
     var trace = RequestTrace(context: given ?? newTrace())
     trace.parent = given?.span
-    trace.context.span = max(spans.high, 1)
-    trace.forwardSpan = max(spans.low, 1)
+    trace.context.span = worker.newSpanID()
+    trace.forwardSpan = worker.newSpanID()
     trace.isExported = true
     delivery.logEntry.trace = trace
   }
 
   private func newTrace() -> TraceContext {
-    let name = worker.newOwner()
-    return TraceContext(traceHigh: max(name.high, 1), traceLow: name.low, span: 0, isSampled: true)
+    TraceContext(traceHigh: worker.newSpanID(), traceLow: worker.newSpanID(), span: 0, isSampled: true)
   }
 
   /// Hands the request's spans over.
@@ -38,6 +35,6 @@ extension RequestRunner {
     tracer.ended(
       delivery.logEntry, startedAt: delivery.startedAt.uptimeNanoseconds,
       now: NIODeadline.now().uptimeNanoseconds
-    ) { max(worker.newOwner().high, 1) }
+    ) { worker.newSpanID() }
   }
 }

@@ -58,6 +58,9 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// A name for a new owner.
   func newOwner() -> OwnerToken { OwnerToken(high: entropy.next(), low: entropy.next()) }
 
+  /// A random identifier of a span, or half of a trace's. Zero is not a valid one (W3C Trace Context).
+  func newSpanID() -> UInt64 { max(entropy.next(), 1) }
+
   /// Keeps the lease of a granted claim until `end`.
   func keepLease(of claim: Claim, for delivery: Delivery, by route: Route) -> LeaseKeeper<Store> {
     context.loop.assertInEventLoop()

@@ -177,6 +177,18 @@ struct HTTP2BackendConnectionTests {
     }
   }
 
+  @Test func `the last stream of a GOAWAY proves nothing if one behind it has a response`() async throws {
+    try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
+      async let held = rig.order("held", path: "/v1/held")
+      try await backend.line(containing: "ran POST /v1/held")
+      expectExecuted(try await rig.order("k", path: "/v1/denied"))
+      expectRefused(try await held, 502, "outcome_unknown", retryable: true)
+      expectRefused(
+        try await rig.order("held", path: "/v1/held"), 409, "outcome_unknown", retryable: true)
+      #expect(try await HTTP2Backend.runs(of: "held", at: backend) == 1)
+    }
+  }
+
   @Test func `the last stream of a GOAWAY with an error proves nothing`() async throws {
     try await HTTP2Backend.run(isSecure: false, Configuration(top: ["workers": "1"])) { rig, backend in
       expectExecuted(try await rig.order("before"))

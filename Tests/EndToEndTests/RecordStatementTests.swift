@@ -182,6 +182,7 @@ struct RecordStatementTests {
       for (more, part) in [
         (["-d", body, "--query", "account=2"], "query:account"), (["-d", body], "query:account"),
         (["-d", #"{"user":"v"}"#, "--query", "account=1"], "json:/user"),
+        (["-d", "{}", "--query", "account=1"], "json:/user"),
         (["-d", body, "--query", "account=1", "-H", "X-Tenant: s"], "header:x-tenant"),
       ] {
         let refused = try await rig.key(Self.put + record + more, ends: .code(1))

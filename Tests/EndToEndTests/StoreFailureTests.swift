@@ -190,6 +190,35 @@ struct StoreFailureTests {
     }
   }
 
+  @Test(arguments: [false, true])
+  func `no retry runs because a response could not be stored`(isElsewhere: Bool) async throws {
+    let configuration = Configuration(
+      store: .redis, upstream: ["settle": "1s"], route: ["on_unknown": "retry", "lease": "1s"])
+    try await Rig.run(configuration) { rig in
+      let other = try await rig.secondNode()
+      let node = isElsewhere ? other : rig.semel
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(201, body: "once", gate: gate) }
+      async let first = rig.order("k")
+      try await rig.backend.arrived(1)
+      try rig.redis?.command(["CONFIG", "SET", "maxmemory", "1"])
+      gate.open()
+      expectRefused(try await first, 502, "outcome_unknown", retryable: true)
+      // Past the lease and `settle`, the record may be taken over.
+      _ = try await Rig.repeated { response in
+        let age = response.text.firstMatch(of: /"unknown_for_seconds" ?: ?([0-9.]+)/)?.output.1
+        return age.flatMap { Double($0) } ?? 0 > 1.2
+      } _: {
+        try await rig.semel.admin.send("GET", "/v1/records?state=unknown")
+      }
+      #expect(try await rig.order("k", at: node).status != 201)
+      try rig.redis?.command(["CONFIG", "SET", "maxmemory", "0"])
+      expectReplayed(try await rig.order("k", at: node) { $0.status == 201 }, 201)
+      #expect(rig.backend.runs(of: "k") == 1)
+      try await other.kill()
+    }
+  }
+
   @Test func `a store that refuses the password is down`() async throws {
     let arguments = ["--requirepass", "secret"]
     for user in ["", ":wrong@", "default:wrong@"] {

@@ -205,6 +205,23 @@ struct WebSocketTests {
     }
   }
 
+  @Test func `a key that no route protects is ignored in the response of a switch, too`() async throws {
+    let backend = try RawServer { connection in
+      _ = try connection.readHead()
+      try connection.write("HTTP/1.1 101 Switch\r\nConnection: Upgrade\r\nUpgrade: spoken\r\n\r\n")
+      connection.readToEnd()
+    }
+    let configuration = Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      let fields = [("Connection", "Upgrade"), ("Upgrade", "spoken"), ("Idempotency-Key", "k")]
+      try await client.send(HTTPClient.request("GET", "/open", fields))
+      try await client.closeSending()
+      let bytes = String(decoding: try await client.closedByPeer(), as: UTF8.self)
+      #expect(bytes.hasPrefix("HTTP/1.1 101 ") && bytes.contains("\r\nIdempotency-Status: ignored\r\n"))
+    }
+  }
+
   @Test func `a response of a backend that does not switch is passed on`() async throws {
     let backend = try RawServer { connection in
       while true {

@@ -90,6 +90,18 @@ struct BackendSessionMachineTests {
     #expect(machine.hasWindow && !machine.isExhausted)
   }
 
+  @Test func `GOAWAY disowns nothing if it leaves out a stream that has a response`() {
+    var machine = BackendSessionMachine()
+    machine.didRespond(on: 5)
+    machine.didRespond(on: 3)
+    machine.didReceiveGoAway(last: 3, isError: false)
+    #expect(!machine.disowns(7))
+    var honest = BackendSessionMachine()
+    honest.didRespond(on: 5)
+    honest.didReceiveGoAway(last: 5, isError: false)
+    #expect(honest.disowns(7))
+  }
+
   @Test func `GOAWAY disowns the streams above the lowest one that it named`() {
     var machine = Self.open(3)
     #expect(!machine.disowns(5))

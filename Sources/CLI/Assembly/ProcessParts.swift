@@ -52,6 +52,7 @@ struct ProcessParts {
   /// The name of this process among the nodes of its store.
   let node = Attribution.nodeName(ProcessInfo.processInfo.hostName)
   let known = KnownRecords()
+  let takeOvers = TakeOverGuard()
   let mismatches = MismatchNotes()
   let tokens: TokenServices
   private let failures: StoreFailureLog
@@ -88,7 +89,9 @@ struct ProcessParts {
     over stores: [Records], _ cache: LocalCache
   ) -> [CachedStore<MeasuredStore<Records>>] {
     stores.enumerated().map { index, store in
-      CachedStore(MeasuredStore(store, metrics: metrics.loops[index], failures: failures), cache: cache)
+      let measured = MeasuredStore(
+        store, metrics: metrics.loops[index], failures: failures, takeOvers: takeOvers)
+      return CachedStore(measured, cache: cache)
     }
   }
 }

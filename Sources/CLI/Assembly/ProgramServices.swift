@@ -109,8 +109,8 @@ extension ProgramServices {
     let environment = ProxyEnvironment(
       counters: metrics.counters, tracer: log.tracer, identityKey: identityKey,
       sealsResponses: settings.store.encryption != nil, digests: parts.digests, node: parts.node,
-      known: parts.known, mismatches: parts.mismatches, probe: BackendProbe(logger: logger), journal: journal,
-      losses: losses, logger: logger)
+      known: parts.known, takeOvers: parts.takeOvers, mismatches: parts.mismatches,
+      probe: BackendProbe(logger: logger), journal: journal, losses: losses, logger: logger)
     let snapshot = makeSnapshot(of: settings)
     let workers = parts.contexts.indices.map { index in
       Worker(

@@ -349,12 +349,12 @@ extension Delivery {
   }
 
   /// Writes a response of 101. From then on `next` returns the client's bytes and `write` takes the backend's.
-  func switchProtocols(_ head: MessageHead) {
+  func switchProtocols(_ head: MessageHead, label: ResponseLabel?) {
     timers.assertOnLoop()
     progress.becomeTunnel()
     intake.becomeTunnel()
     logEntry.status = head.status
-    logEntry.responseBytes += channel?.switchProtocols(head) ?? 0
+    logEntry.responseBytes += channel?.switchProtocols(head, label: label) ?? 0
   }
 
   /// Writes a piece of the response and returns once the client takes more, or is gone.

@@ -27,7 +27,7 @@ protocol DeliveryChannel: AnyObject {
   /// Writes an interim response of the backend (1xx).
   func interim(_ head: ClientResponseHead)
   /// Writes a response of 101. From then on bytes pass unchanged, both ways.
-  func switchProtocols(_ head: MessageHead) -> Int
+  func switchProtocols(_ head: MessageHead, label: ResponseLabel?) -> Int
   /// Asks for more of the body, after it was held back.
   func resumeBody()
   /// Cuts the connection or the stream: the response that was begun cannot be completed.

@@ -61,7 +61,7 @@ enum ResponseEncoder {
   }
 
   /// A response of 101, with the protocol that was chosen.
-  static func switching(_ head: MessageHead) -> ByteBuffer {
+  static func switching(_ head: MessageHead, label: ResponseLabel?) -> ByteBuffer {
     var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 64)
     out.writeStatusLine(head.status)
     head.copyFields(into: &out, omitting: ClientResponseHead.droppedFromResponses)
@@ -71,6 +71,7 @@ enum ResponseEncoder {
       out.writeImmutableBuffer(head.slice(field.valueRange))
       out.writeStaticString("\r\n")
     }
+    label?.write(into: &out)
     out.writeStaticString("\r\n")
     return out
   }

@@ -155,7 +155,8 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
 
   /// Counts and logs, once, that the lease ran out while its owner lives: another delivery may find the record unknown.
   private func noteLapse(by now: BootInstant) {
-    guard !hasLapsed, now - grantedAt >= claim.lease else { return }
+    // A run that has ended needs its record's end, not its lease.
+    guard !hasLapsed, pendingCommand == nil, now - grantedAt >= claim.lease else { return }
     hasLapsed = true
     logLapse(after: now - grantedAt)
   }

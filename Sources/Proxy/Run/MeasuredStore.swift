@@ -2,15 +2,17 @@ import Idempotency
 import NIOCore
 import Telemetry
 
-/// A store whose commands are timed, and whose failures are counted and logged, for one event loop. It stands below the
-/// cache.
+/// A store whose commands are timed, and whose failures are counted and logged, for one event loop. While it fails, and
+/// shortly after, no record is taken over (`TakeOverGuard`). It stands below the cache.
 public struct MeasuredStore<Base: RecordStore>: RecordStore {
   private let base: Base
   private let metrics: LoopMetrics
   private let failures: StoreFailureLog
+  private let takeOvers: TakeOverGuard
 
-  public init(_ base: Base, metrics: LoopMetrics, failures: StoreFailureLog) {
+  public init(_ base: Base, metrics: LoopMetrics, failures: StoreFailureLog, takeOvers: TakeOverGuard) {
     self.base = base
+    self.takeOvers = takeOvers
     self.metrics = metrics
     self.failures = failures
   }
@@ -21,7 +23,7 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
 
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
     let began = NIODeadline.now()
-    base.startClaim(request) { [self] reply in
+    base.startClaim(takeOvers.permitted(request)) { [self] reply in
       switch reply {
       case .success: succeeded(.claim, began)
       case .failure(let error): _ = failed(.claim, error)
@@ -119,6 +121,8 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
 
   private func failed(_ command: StoreCommand, _ error: StoreError) -> StoreError {
     let failure = StoreFailure(error)
+    // A record that cannot be read says nothing of the others.
+    if failure != .unreadable { takeOvers.storeFailed() }
     metrics.failed(command, failure)
     failures.failed(command, failure, error.text, now: NIODeadline.now().uptimeNanoseconds)
     return error

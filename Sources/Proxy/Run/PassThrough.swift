@@ -192,7 +192,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   @inline(never)
   private func tunnel(_ exchange: Backend.Exchange, _ head: MessageHead) async throws(UpstreamFailure) {
     delivery.logEntry.outcome = .upgraded
-    delivery.switchProtocols(head)
+    delivery.switchProtocols(head, label: label)
     exchange.tunnel(delivery)
     while delivery.isConnected, let piece = try await exchange.read(within: nil) {
       await delivery.write(piece)

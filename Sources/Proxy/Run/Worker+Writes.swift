@@ -105,8 +105,10 @@ extension Worker {
     _ command: @escaping @Sendable (Store) async throws(StoreError) -> OwnerOutcome
   ) {
     lease.pendingCommand = command
+    environment.takeOvers.enter(lease.claim.id)
     context.task { [self] in
       defer {
+        environment.takeOvers.leave(lease.claim.id)
         giveMemory(lease.commandBytes)
         lease.commandBytes = 0
       }

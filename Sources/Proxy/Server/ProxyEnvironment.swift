@@ -24,6 +24,7 @@ public final class ProxyEnvironment: Sendable {
   let unprotectedKeys = UnprotectedKeys()
   let sightings = KeySightings()
   let known: KnownRecords
+  let takeOvers: TakeOverGuard
   let mismatches: MismatchNotes
   let losses: LossLog
   let captures = CaptureShare()
@@ -35,7 +36,7 @@ public final class ProxyEnvironment: Sendable {
   public init(
     counters: Counters, tracer: Tracer? = nil, identityKey: IdentityKey? = nil,
     sealsResponses: Bool = false, digests: LogDigests = LogDigests(), node: String = "",
-    known: KnownRecords = KnownRecords(),
+    known: KnownRecords = KnownRecords(), takeOvers: TakeOverGuard = TakeOverGuard(),
     mismatches: MismatchNotes = MismatchNotes(), probe: (any OutcomeProbe)? = nil,
     journal: RequestJournal? = nil, losses: LossLog? = nil, logger: Logger
   ) {
@@ -46,6 +47,7 @@ public final class ProxyEnvironment: Sendable {
     self.digests = digests
     self.node = Attribution.nodeName(node)
     self.known = known
+    self.takeOvers = takeOvers
     self.mismatches = mismatches
     self.losses = losses ?? LossLog(logger: logger)
     reconciler = Reconciler(probe)

@@ -12,7 +12,7 @@ enum CopyMark {
   private static let time = "copied_at"
   private static let generation = "generation"
   /// As in Redis: attempt numbers have 14 digits at most.
-  private static let maxGeneration = 9999
+  static let maxGeneration = 9999
 
   /// The file's generation, and the copy that it was until this start.
   struct Found {
@@ -34,19 +34,25 @@ enum CopyMark {
 
   /// Reads the generation. Begins the next one if the file is a copy that has not run.
   ///
-  /// - Parameter refusesCopy: Whether such a file is refused instead, and stays as it is.
-  static func take(from database: Database, path: String, refusesCopy: Bool) throws -> Found {
-    let generation = min(try number(Self.generation, in: database) ?? 0, Int64(maxGeneration))
-    guard let copiedAt = try number(time, in: database) else { return Found(generation: Int(generation)) }
-    guard !refusesCopy else { throw EmbeddedStoreError.copy(path: path, madeAt: copiedAt) }
-    let next = min(generation + 1, Int64(maxGeneration))
+  /// - Parameters:
+  ///   - minGeneration: The generation that the file takes over if its own is below it.
+  ///   - refusesCopy: Whether such a copy is refused instead, and stays as it is.
+  static func take(
+    from database: Database, path: String, minGeneration: Int, refusesCopy: Bool
+  ) throws -> Found {
+    let copiedAt = try number(time, in: database)
+    if let copiedAt, refusesCopy { throw EmbeddedStoreError.copy(path: path, madeAt: copiedAt) }
+    let written = try number(Self.generation, in: database) ?? 0
+    var generation = min(max(written, Int64(minGeneration)), Int64(maxGeneration))
+    if copiedAt != nil { generation = min(generation + 1, Int64(maxGeneration)) }
+    guard copiedAt != nil || generation != written else { return Found(generation: Int(generation)) }
     try database.inTransaction(.immediate) {
       try database.execute(
-        sql: "INSERT OR REPLACE INTO fact VALUES (?, ?)", arguments: [Self.generation, "\(next)"])
+        sql: "INSERT OR REPLACE INTO fact VALUES (?, ?)", arguments: [Self.generation, "\(generation)"])
       try database.execute(sql: "DELETE FROM fact WHERE name = ?", arguments: [time])
       return .commit
     }
-    return Found(generation: Int(next), copiedAt: copiedAt)
+    return Found(generation: Int(generation), copiedAt: copiedAt)
   }
 
   /// The time of a copy as text, in whole seconds of UTC.

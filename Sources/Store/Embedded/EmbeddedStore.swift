@@ -47,7 +47,8 @@ public final class EmbeddedStore: RecordStore {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path, refusesLoss: requiresDurable)
     let opened = try StoreFile.opened(
-      path, isWallTrusted: isWallTrusted, refusesCopy: requiresDurable)
+      path, isWallTrusted: isWallTrusted, refusesCopy: requiresDurable, minGeneration: lock.minGeneration)
+    lock.keep(generation: opened.mark.generation)
     Self.log(opened, path: path, isGone: lock.isDatabaseGone, to: logger)
     monitor = StoreMonitor(.serving)
     let writer = EmbeddedWriter(
@@ -58,7 +59,9 @@ public final class EmbeddedStore: RecordStore {
     self.lock = lock
     self.codec = codec
     firstAttempts = opened.mark.generation * Claim.attemptsPerGeneration
-    if opened.mark.copiedAt != nil { writer.counters.losses.add(1, ordering: .relaxed) }
+    if opened.mark.copiedAt != nil || lock.isDatabaseGone {
+      writer.counters.losses.add(1, ordering: .relaxed)
+    }
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps its lock until its last group is on the disk.
       withExtendedLifetime(lock) { writer.run(on: database, presence) }
@@ -69,7 +72,7 @@ public final class EmbeddedStore: RecordStore {
 
   private static func log(_ opened: StoreFile.Opened, path: String, isGone: Bool, to logger: Logger) {
     if isGone {
-      logger.error(
+      logger.critical(
         """
         store: the database was deleted or emptied since Semel ran last, and is made anew: all recorded outcomes are gone, and \
         requests that are retried now run again

@@ -18,6 +18,8 @@ final class FileLock: Sendable {
   let database: FileStatus.Identity
   /// Whether the side file existed and the database did not, or was empty: the database was deleted.
   let isDatabaseGone: Bool
+  /// The side file's content, with the generation that a database begins in the place of one that is gone.
+  private let note: LockNote
   /// The open files; `nil` once released.
   private let descriptors: Mutex<Descriptors?>
 
@@ -30,6 +32,10 @@ final class FileLock: Sendable {
     let hadSide = FileStatus(path: path + ".lock") != nil
     let side = try Self.lockSide(path)
     isDatabaseGone = hadSide && !wasThere
+    let found = Self.note(side)
+    var note = found
+    if isDatabaseGone { note.databaseIsGone() }
+    self.note = note
     let descriptor: Int32
     do throws(EmbeddedStoreError) {
       if refusesLoss, isDatabaseGone { throw .databaseGone(path: path) }
@@ -43,9 +49,36 @@ final class FileLock: Sendable {
     }
     database = identity
     descriptors = Mutex(Descriptors(side: side, database: descriptor))
-    let text = Array("\(getpid())\n".utf8)
-    // Only for the error message of a second process: a failure to write it does not affect the lock.
-    if ftruncate(side, 0) == 0 { _ = pwrite(side, text, text.count, 0) }
+    // Before the database is made anew: otherwise a crash in between would hide that the earlier one is gone.
+    Self.write(note, to: side, after: found)
+  }
+
+  /// The generation below which the database's own is behind: that of an earlier database at this path, or the next one
+  /// if that is gone.
+  var minGeneration: Int { note.generation }
+
+  /// Notes the generation of the database that was opened.
+  func keep(generation: Int) {
+    let reached = LockNote(reached: generation)
+    guard reached != note else { return }
+    descriptors.withLock { descriptors in
+      if let descriptors { Self.write(reached, to: descriptors.side, after: note) }
+    }
+  }
+
+  private static func note(_ side: Int32) -> LockNote {
+    var bytes = [UInt8](repeating: 0, count: LockNote.maxLength)
+    let count = pread(side, &bytes, bytes.count, 0)
+    return LockNote(String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self))
+  }
+
+  /// Writes the side file, over its content, so that a crash leaves one or the other. A failure affects neither the lock
+  /// nor the start.
+  private static func write(_ note: LockNote, to side: Int32, after before: LockNote) {
+    let text = Array(note.text(owner: getpid()).utf8)
+    guard pwrite(side, text, text.count, 0) == text.count else { return }
+    _ = ftruncate(side, off_t(text.count))
+    if note != before { _ = fsync(side) }
   }
 
   /// Opens and locks the file beside the database, whose lock outlasts a replacement of the database.

@@ -27,15 +27,18 @@ enum StoreFile {
 
   /// Opens the file, and moves back times that were written while the clock was ahead.
   ///
-  /// - Parameter refusesCopy: Whether a copy of another file that has not run yet is refused.
+  /// - Parameters:
+  ///   - refusesCopy: Whether a copy of another file that has not run yet is refused.
+  ///   - minGeneration: The generation of attempt numbers that the file takes over if its own is below it.
   static func opened(
-    _ path: String, isWallTrusted: Bool, refusesCopy: Bool = false
+    _ path: String, isWallTrusted: Bool, refusesCopy: Bool = false, minGeneration: Int = 0
   ) throws(EmbeddedStoreError) -> Opened {
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
       return try queue.writeWithoutTransaction { database in
         try prepare(database, path: path)
-        let mark = try CopyMark.take(from: database, path: path, refusesCopy: refusesCopy)
+        let mark = try CopyMark.take(
+          from: database, path: path, minGeneration: minGeneration, refusesCopy: refusesCopy)
         let warning = try FileSpace.prepare(database, path: path)
         let clock = StoreClock(history: try history(database), isWallTrusted: isWallTrusted)
         if let excess = clock.excess {

@@ -25,7 +25,18 @@ extension RedisStore {
     let keys = filter.keyDigests.isEmpty ? "" : " \(filter.keyDigests.joined(separator: " ")) "
     let (list, _, next) = try await walk(
       .search, after: cursor, [keys, filter.callerDigest ?? "", filter.route ?? ""])
-    return FoundRecords(ids: list.found, next: next)
+    var found = FoundRecords(ids: list.found, next: next)
+    for id in list.refused {
+      if filter.matches(try await attribution(of: id)) { found.ids.append(id) }
+    }
+    return found
+  }
+
+  /// Returns the origin of a record from the node that serves it; `nil` if there is no record, or it has none.
+  private func attribution(of id: RecordID) async throws(StoreError) -> Attribution? {
+    let reply = try await nodes.run(.find, .record(id))
+    guard case .result(let result) = reply.ending else { return nil }
+    return result.record?.attribution
   }
 
   /// One step of a walk, with the store's time and the cursor of the next step; that is `nil` at the end.
@@ -100,11 +111,16 @@ extension RedisNodes {
 
 /// The result of one step of the walk.
 struct RedisList {
+  /// The character before the ID of a record that a search could not read. No ID contains it.
+  private static let refusedMark: Character = "?"
+
   var cursor: String
   var records: [(RecordID, RedisRecord)] = []
   var unreadable: [RecordID] = []
   /// The records that a search has found.
   var found: [RecordID] = []
+  /// The records that the searched server has refused to read, and another node of the cluster may serve.
+  var refused: [RecordID] = []
 
   init(cursor: String) { self.cursor = cursor }
 
@@ -116,11 +132,11 @@ struct RedisList {
     self.cursor = cursor
     let width = hasTexts ? 2 : 1
     for index in stride(from: 3, to: reply.count - width + 1, by: width) {
-      guard
-        let id = reply.withBytes(at: index, { RecordID(text: String(decoding: $0, as: UTF8.self)) }) ?? nil
-      else { continue }
+      guard let name = reply.withBytes(at: index, { String(decoding: $0, as: UTF8.self) }) else { continue }
+      let isRefused = !hasTexts && name.first == Self.refusedMark
+      guard let id = RecordID(text: isRefused ? String(name.dropFirst()) : name) else { continue }
       guard hasTexts else {
-        found.append(id)
+        if isRefused { refused.append(id) } else { found.append(id) }
         continue
       }
       if let record = reply.withBytes(at: index + 1, { RedisRecord($0, isAttributed: true) }) ?? nil {

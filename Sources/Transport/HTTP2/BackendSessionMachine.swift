@@ -21,8 +21,8 @@ struct BackendSessionMachine {
     case none
     /// The backend did not process the streams above this one. Followed by `failed`.
     case orderly(lastTaken: HTTP2StreamID)
-    /// The backend sent GOAWAY with an error. Its last stream identifier proves nothing: some backends send 0 although
-    /// streams ran.
+    /// The backend sent GOAWAY with an error, or one that leaves out a stream on which it had begun to respond. Its last
+    /// stream identifier proves nothing: some backends send 0 although streams ran.
     case failed
   }
 
@@ -36,6 +36,8 @@ struct BackendSessionMachine {
 
   private var availability = Availability.open
   private var departure = Departure.none
+  /// The highest stream on which the backend has begun to respond.
+  private var lastResponded = HTTP2StreamID.rootStream
   /// The maximum number of concurrent streams that the backend accepts.
   private(set) var maxStreams = defaultStreams
   /// The number of streams that are open, or about to be.
@@ -157,10 +159,13 @@ extension BackendSessionMachine {
     return true
   }
 
+  /// The backend has begun to respond on a stream.
+  mutating func didRespond(on stream: HTTP2StreamID) { lastResponded = max(lastResponded, stream) }
+
   /// The backend has sent GOAWAY. `leave` must follow.
   mutating func didReceiveGoAway(last: HTTP2StreamID, isError: Bool) {
     switch departure {
-    case _ where isError: departure = .failed
+    case _ where isError || last < lastResponded: departure = .failed
     case .none: departure = .orderly(lastTaken: last)
     case .orderly(let lastTaken): departure = .orderly(lastTaken: min(last, lastTaken))
     case .failed: break

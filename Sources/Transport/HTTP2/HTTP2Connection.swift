@@ -231,6 +231,9 @@ extension HTTP2Connection {
   /// Counts body bytes that are passed to NIO.
   func willSend(_ count: Int) { machine.willSend(count) }
 
+  /// Notes that the backend has begun to respond on a stream.
+  func didRespond(on stream: HTTP2StreamID) { machine.didRespond(on: stream) }
+
   /// Counts a frame that belongs to a stream.
   func didReceiveResponse() { responses &+= 1 }
 

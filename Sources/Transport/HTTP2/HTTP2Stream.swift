@@ -50,6 +50,7 @@ final class HTTP2Stream: ChannelInboundHandler, @unchecked Sendable {
     do throws(WireError) {
       switch payload {
       case .headers(let block):
+        if !hasHeard, let id { connection.didRespond(on: id) }
         hasHeard = true
         let fields = block.headers.map { (name: $0.name, value: $0.value) }
         if length == nil {

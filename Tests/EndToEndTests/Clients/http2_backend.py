@@ -176,6 +176,12 @@ class Connection:
         block = self.h2.encoder.encode([("x-sum", "a")])
         self.broke(stream, len(block).to_bytes(3, "big") + b"\x01\x04" + block)
 
+    def do_denied(self, stream, request):
+        """Responds, and then states that it has taken no stream at all."""
+        self.do_order(stream, request)
+        self.flush()
+        self.socket.sendall(b"\x00\x00\x08\x07\x00" + bytes(12))
+
     def do_head(self, stream, request):
         self.head(stream, 200, ("content-length", "5"), end=True)
 

@@ -108,7 +108,7 @@ final class ScriptedClient: DeliveryChannel {
   func end(with piece: ByteBuffer, trailers: ByteBuffer) -> Int { 0 }
   func sendContinue() {}
   func interim(_ head: ClientResponseHead) {}
-  func switchProtocols(_ head: MessageHead) -> Int { 0 }
+  func switchProtocols(_ head: MessageHead, label: ResponseLabel?) -> Int { 0 }
   func resumeBody() {}
   func abort() {}
 }

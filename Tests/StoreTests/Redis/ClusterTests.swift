@@ -240,6 +240,49 @@ struct ClusterTests {
     }
   }
 
+  @Test func `the records of a slot that moves are listed and found all the while`() async throws {
+    let cluster = try await RedisCluster()
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let ids = Self.ids(3, inOneSlotOf: 0...5460)
+      let origin = Samples.attribution()
+      _ = try await node.store.granted(Samples.request(ids[0], attribution: origin))
+      _ = try await node.store.completed(Samples.request(ids[1], attribution: origin))
+      // Its response stands under a key of its own, which moves by itself.
+      let large = Samples.response(body: String(repeating: "x", count: 100_000))
+      _ = try await node.store.completed(
+        Samples.request(ids[2], attribution: origin), with: Samples.completion(.whole(large)))
+      let filter = RecordFilter(keyDigests: [try #require(origin.keyDigest)])
+      let slot = SlotNumber.of(ids[0])
+      try await cluster.migrate(slot: slot, from: cluster.masters[0], to: cluster.masters[2]) {
+        let (found, open) = (try await node.store.found(filter), try await node.store.open())
+        let unreadable = try await node.store.unreadable()
+        #expect(found == Set(ids) && Set(open.keys) == [ids[0]] && unreadable.isEmpty)
+      }
+      #expect(try await node.store.found(filter) == Set(ids))
+    }
+  }
+
+  @Test func `a search fails rather than leave out a record that no node reads`() async throws {
+    let cluster = try await RedisCluster()
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let origin = Samples.attribution()
+      let id = SlotNumber.id(in: 0...5460)
+      _ = try await node.store.granted(Samples.request(id, attribution: origin))
+      let filter = RecordFilter(keyDigests: [try #require(origin.keyDigest)])
+      let (source, target, slot) = (cluster.masters[0], cluster.masters[2], "\(SlotNumber.of(id))")
+      try await cluster.migrate(slot: SlotNumber.of(id), from: source, to: target) {
+        guard try source.command(["CLUSTER", "COUNTKEYSINSLOT", slot]) == ":0" else { return }
+        // It refuses the key that it has, since it does not know any more that the slot is on its way to it.
+        try target.command(["CLUSTER", "SETSLOT", slot, "STABLE"])
+        let error = await #expect(throws: StoreError.self) { try await node.store.found(filter) }
+        guard case .unavailable(let reason) = error else { throw Unexpected(what: "\(error as Any)") }
+        #expect(reason.contains("point to each other"), "\(reason)")
+        try target.command(["CLUSTER", "SETSLOT", slot, "IMPORTING", try source.clusterID])
+        #expect(try await node.store.found(filter) == [id])
+      }
+    }
+  }
+
   /// Ids of records of one slot.
   private static func ids(_ count: Int, inOneSlotOf range: ClosedRange<Int>) -> [RecordID] {
     var bySlot: [Int: [RecordID]] = [:]

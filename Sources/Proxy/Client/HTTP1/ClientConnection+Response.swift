@@ -120,11 +120,11 @@ extension ClientConnection: DeliveryChannel {
       bytes: ResponseEncoder.head(head, framing: .none, minorVersion: 1, isClosing: false, bodyCapacity: 0))
   }
 
-  func switchProtocols(_ head: MessageHead) -> Int {
+  func switchProtocols(_ head: MessageHead, label: ResponseLabel?) -> Int {
     guard let delivery else { return 0 }
     let hasInputEnded = machine.protocolsSwitch()
     outgoing.begin(.close)
-    let bytes = ResponseEncoder.switching(head)
+    let bytes = ResponseEncoder.switching(head, label: label)
     write(bytes: bytes)
     let early = takeUndecoded()
     if early.readableBytes > 0 { delivery.received(early) }

@@ -77,7 +77,7 @@ extension ClientStream: DeliveryChannel {
     flush()
   }
 
-  func switchProtocols(_ head: MessageHead) -> Int {
+  func switchProtocols(_ head: MessageHead, label: ResponseLabel?) -> Int {
     preconditionFailure("ClientStream: protocols switched, and HTTP/2 has no Upgrade to ask for it")
   }
 

@@ -143,12 +143,17 @@ extension RedisScript {
   /// The arguments: 1 to 4 as for `list`, 5 the digests of keys with a space around each, 6 the digest of a caller, 7 a
   /// route; an empty one of these stands for any.
   ///
-  /// The reply contains the next cursor, and the IDs of the records whose attribution has all of these.
+  /// The reply contains the next cursor, and the IDs of the records whose attribution has all of these. The ID of a
+  /// record that this server refuses to read follows a `?` (`RedisList.refusedMark`), whatever its attribution: another
+  /// node of the cluster may serve it.
   static let searchSource = """
     local step = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
     local found = {now, 'hits', step[1]}
     for _, name in ipairs(step[2]) do
       local r = redis.pcall('GET', name)
+      if type(r) == 'table' and not string.find(r.err, 'WRONGTYPE', 1, true) then
+        found[#found + 1] = '?' .. string.sub(name, ARGV[4] + 1, -2)
+      end
       local route, key, caller = string.match(type(r) == 'string' and r or '',
         '^1 %x+ [%a_]+ %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %S+ @([^%s,]*),([^%s,]*),([^%s,]*)')
       if route and (ARGV[5] == '' or string.find(ARGV[5], ' ' .. key .. ' ', 1, true))

@@ -62,7 +62,12 @@ final class RedisInspector: @unchecked Sendable {
     nodes.context.loop.execute { [context] in
       nodes.inspect { inspection in
         guard let inspection else { return }
-        context.loop.execute { self.take(inspection) }
+        nodes.tryClaims(besides: Array(inspection.epochs.keys)) { trial in
+          guard let trial else { return }
+          var findings = inspection
+          findings.obstacle = findings.obstacle ?? trial.refusal
+          context.loop.execute { [findings] in self.take(findings) }
+        }
       }
     }
   }
@@ -132,5 +137,92 @@ final class RedisInspector: @unchecked Sendable {
 
   private func count() {
     doubtCount.store(doubts.count + (publishRefusal == nil ? 0 : 1), ordering: .relaxed)
+  }
+}
+
+/// The replies to harmless forms of the commands that a claim consists of, by which an inspection finds that rights were
+/// withdrawn from Semel's user.
+///
+/// Redis checks a command's rights before anything else. Other errors are left to `RedisInspection`. A claim itself says
+/// less: its script fails with a text that each version of Redis words in another way.
+struct ClaimTrial: Equatable {
+  /// The reason for which no claim can be made; `nil` if none was found.
+  var refusal: String?
+  /// Whether the server has lost the script of a claim, which is sent whole then.
+  private var lacksScript = false
+
+  /// The commands, in the order in which `take` gets their replies.
+  ///
+  /// - Parameters:
+  ///   - key: A key that does not exist, and that none of the commands creates.
+  ///   - digest: The digest of the script of a claim, which ends at once because its deadline is over.
+  static func commands(key: String, digest: String) -> [[String]] {
+    [
+      ["EVALSHA", digest, "1", key, "", "0"], RedisHandshake.Step.clock.command, ["TIME"], ["GET", key],
+      ["SET", key, "", "XX", "PX", "1"],
+    ]
+  }
+
+  mutating func take(_ reply: RedisValue, to command: String, namespace: String) {
+    guard case .error(let text) = reply else { return }
+    if command == "EVALSHA", RedisRefusal.isScriptMissing(text) { lacksScript = true }
+    guard refusal == nil, text.hasPrefix("NOPERM"), command != "EVAL" || lacksScript else { return }
+    let isAboutKeys = text.contains("keys") || text.contains("access a key")
+    let (right, rule) =
+      isAboutKeys
+      ? ("the keys of \(namespace)", "~\(namespace):*") : (command, "+\(command.lowercased())")
+    refusal = "Redis forbids \(right) to Semel's user: allow \(rule) in its ACL (\(text))"
+  }
+}
+
+extension RedisNodes {
+  /// Tries the commands of a claim at every server, and calls `onEnd` with the trial that found a reason, if there is
+  /// one, or with `nil` if no server has replied.
+  ///
+  /// - Parameter epochKeys: The keys of the servers' epochs that could be read.
+  fileprivate func tryClaims(besides epochKeys: [String], _ onEnd: @escaping (ClaimTrial?) -> Void) {
+    context.loop.assertInEventLoop()
+    let nodes = (single.map { [$0] } ?? masters).filter(\.link.isUp)
+    guard !nodes.isEmpty else { return onEnd(nil) }
+    var (left, all): (Int, ClaimTrial?) = (nodes.count, nil)
+    for node in nodes {
+      node.tryClaim(key: trialKey(at: node, besides: epochKeys)) { trial in
+        left -= 1
+        if let trial, all?.refusal == nil { all = trial }
+        if left == 0 { onEnd(all) }
+      }
+    }
+  }
+
+  /// Returns a key in the form of a record's, which no record has. In a cluster it has the slot of the server's epoch;
+  /// if that is not known, the server may refuse it for its slot, but only after it has checked the rights.
+  private func trialKey(at node: RedisPipeline, besides epochKeys: [String]) -> String {
+    let epochKey = epochKeys.first {
+      $0.hasPrefix(keys.prefix) && map?[SlotMap.slot(of: $0)] == node.link.address
+    }
+    guard let epochKey, let end = epochKey.lastIndex(of: "}") else { return keys.prefix + "trial}" }
+    return String(epochKey[...end])
+  }
+}
+
+extension RedisPipeline {
+  /// Tries the commands of a claim, and calls `onEnd` with the result, or with `nil` if the connection was lost
+  /// meanwhile.
+  fileprivate func tryClaim(key: String, _ onEnd: @escaping (ClaimTrial?) -> Void) {
+    guard let claimDigest else { return onEnd(nil) }
+    let commands = ClaimTrial.commands(key: key, digest: claimDigest)
+    var trial: ClaimTrial? = ClaimTrial()
+    for (index, command) in commands.enumerated() {
+      query(command) { [self] reply in
+        if let reply {
+          trial?.take(reply, to: command[0], namespace: settings.namespace)
+        } else {
+          trial = nil
+        }
+        guard index == commands.count - 1 else { return }
+        if let refusal = trial?.refusal { trial?.refusal = named([refusal])[0] }
+        onEnd(trial)
+      }
+    }
   }
 }

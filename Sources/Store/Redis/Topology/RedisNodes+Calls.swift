@@ -6,7 +6,7 @@ import Wire
 enum RedisRoute {
   case record(RecordID)
   case key(String)
-  /// One certain node of a cluster.
+  /// One certain node of a cluster, with the keys that it already has of slots on their way to it.
   case node(ServerAddress)
   /// Any node.
   case any
@@ -18,6 +18,12 @@ enum RedisRoute {
     case .key(let key): SlotMap.slot(of: key)
     case .node, .any: nil
     }
+  }
+
+  /// Whether `ASKING` precedes the command. Without it, a node refuses the keys of a slot that is on its way to it,
+  /// even to a script that has got them from its own `SCAN`.
+  var isAsking: Bool {
+    if case .node = self { true } else { false }
   }
 
   var id: RecordID? {
@@ -183,7 +189,7 @@ extension RedisNodes {
         case .record, .key: slot.flatMap(mapped)
         case .any: all.first { $0.link.isUp } ?? all.first
         }
-      }, false
+      }, route.isAsking
     )
   }
 

@@ -22,6 +22,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private var clock = RedisClock()
   /// The beginning of each script's command, by its case.
   private var heads: [[UInt8]] = []
+  /// The digest by which the connected server knows the script of a claim; `nil` before the first connection.
+  private(set) var claimDigest: String?
   var timer: (token: LoopTimers.Token, at: BootInstant)?
   var replyDeadline = LateReplyDeadline()
   private var heartbeat: RepeatedTask?
@@ -235,6 +237,7 @@ extension RedisPipeline {
     if let now = result.now { take(now, sentAt: begunAt - RedisLink.attemptTime) }
     if let history = result.history { met(history) }
     heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
+    claimDigest = result.digests[RedisScript.claim.rawValue]
     if let epoch = result.epoch { subscriber.inspector.found(epoch, under: keys.facts) }
     let doubts = named(result.doubts)
     judge(doubts: doubts, loss: subscriber.epoch.loss, obstacle: result.obstacle.map { named([$0])[0] })

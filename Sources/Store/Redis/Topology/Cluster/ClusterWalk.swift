@@ -7,6 +7,9 @@ import Wire
 /// before. From then on, each run of neighbouring slots of one master counts by itself, and a master is walked once for
 /// each of its runs that are left: no slot is missed, and records may be found several times.
 ///
+/// The map changes only once all keys of a slot have moved. A record that meanwhile moves to a master that was walked
+/// before is missed if the walk ends, or passes the slot, before the map changes.
+///
 /// All slots below the place's are done. The slot rises with each master or run, so that the walk ends; only if the
 /// slot itself moves to another master, the walk begins there again.
 ///

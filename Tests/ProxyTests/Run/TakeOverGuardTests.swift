@@ -1,0 +1,46 @@
+import Idempotency
+import Platform
+import Testing
+
+@testable import Proxy
+
+/// Claims that are held back while an outcome waits for the store.
+struct TakeOverGuardTests {
+  private static let now = BootInstant(nanoseconds: 60_000_000_000)
+
+  private static func request(
+    _ text: String, _ takeOver: ClaimRequest.TakeOver = .afterSettle(1000)
+  ) -> ClaimRequest {
+    ClaimRequest(
+      id: RecordID(Digest256.sha256(of: Array(text.utf8))), owner: OwnerToken(high: 1, low: 2),
+      fingerprint: Fingerprint(recipe: Recipe(), digest: Digest256.sha256(of: Array("body".utf8))),
+      lease: .seconds(60), takeOver: takeOver, unknownRetention: .seconds(60), remember: .seconds(60))
+  }
+
+  private static func mayTakeOver(
+    _ request: ClaimRequest, _ held: TakeOverGuard, now: BootInstant = now
+  ) -> Bool {
+    held.permitted(request, now: now).takeOver != .never
+  }
+
+  @Test func `a record whose outcome waits for the store is not taken over`() {
+    let held = TakeOverGuard()
+    let (mine, other) = (Self.request("a"), Self.request("b"))
+    #expect(Self.mayTakeOver(mine, held))
+    held.enter(mine.id)
+    held.enter(mine.id)
+    #expect(!Self.mayTakeOver(mine, held) && Self.mayTakeOver(other, held))
+    held.leave(mine.id)
+    #expect(!Self.mayTakeOver(mine, held))
+    held.leave(mine.id)
+    #expect(Self.mayTakeOver(mine, held))
+  }
+
+  @Test func `nothing is taken over until owners have repeated what a failed store did not take`() {
+    let held = TakeOverGuard()
+    held.storeFailed(at: Self.now)
+    #expect(!Self.mayTakeOver(Self.request("a"), held, now: Self.now + 2999))
+    #expect(Self.mayTakeOver(Self.request("a"), held, now: Self.now + 3000))
+    #expect(!Self.mayTakeOver(Self.request("a", .never), held, now: Self.now + 3000))
+  }
+}

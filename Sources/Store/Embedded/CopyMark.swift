@@ -7,7 +7,8 @@ import Platform
 ///
 /// It is a fact of the file. The first start takes it away, and begins the next generation, in which the attempt numbers
 /// of new claims begin higher than any before: they fence off owners whose records the copy lacks. A copy that was made
-/// by other means has no mark.
+/// by other means has no mark. The generation is also noted beside the file, for a database that is made anew in its place
+/// (`LockNote`).
 enum CopyMark {
   private static let time = "copied_at"
   private static let generation = "generation"

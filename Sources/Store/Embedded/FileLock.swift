@@ -6,7 +6,8 @@ import Synchronization
 /// because the side file may get deleted.
 ///
 /// The kernel releases both when the process ends in any way. A second opening within the process is refused as well.
-/// The side file is never removed: otherwise two processes could lock two files of the same name.
+/// The side file is never removed: otherwise two processes could lock two files of the same name. Its content
+/// (`LockNote`) plays no part in the lock.
 final class FileLock: Sendable {
   private struct Descriptors {
     let side: Int32
@@ -32,7 +33,7 @@ final class FileLock: Sendable {
     let hadSide = FileStatus(path: path + ".lock") != nil
     let side = try Self.lockSide(path)
     isDatabaseGone = hadSide && !wasThere
-    let found = Self.note(side)
+    let found = Self.note(in: side)
     var note = found
     if isDatabaseGone { note.databaseIsGone() }
     self.note = note
@@ -66,7 +67,7 @@ final class FileLock: Sendable {
     }
   }
 
-  private static func note(_ side: Int32) -> LockNote {
+  private static func note(in side: Int32) -> LockNote {
     var bytes = [UInt8](repeating: 0, count: LockNote.maxLength)
     let count = pread(side, &bytes, bytes.count, 0)
     return LockNote(String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self))

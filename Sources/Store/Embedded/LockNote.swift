@@ -19,7 +19,7 @@ struct LockNote: Equatable {
   /// Parses the content of the file.
   init(_ text: String) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    let words = lines.count > 1 ? lines[1].split(separator: " ") : []
+    let words: [Substring] = lines.count > 1 ? lines[1].split(separator: " ") : []
     guard words.count >= 2, words[0] == "generation", let number = Int(words[1]),
       (0...CopyMark.maxGeneration).contains(number)
     else { return }

@@ -199,7 +199,7 @@ extension MetricFamily {
   )
   public static let storeLosses = MetricFamily(
     .counter, "store_losses_total",
-    "Times that Redis came back without the records that it had, or the embedded store began as an earlier copy."
+    "Times that the store came back without the records that it had: Redis empty, the embedded one as an earlier copy or made anew."
   )
 
   public static let cacheHits = MetricFamily(

@@ -184,6 +184,125 @@ struct EmbeddedFileTests {
     }
   }
 
+  @Test(arguments: ["deleted", "emptied"])
+  func `a lost database is made anew in the next generation, and counts as a loss`(
+    _ loss: String
+  ) async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let before = try await first.granted(Samples.request())
+      #expect(before.attempt == 1 && first.figures.losses == 0)
+      await first.close()
+      try lose(path, isDeleted: loss == "deleted")
+      #expect(throws: EmbeddedStoreError.databaseGone(path: StoreFile.resolved(path))) {
+        _ = try EmbeddedStore(path: path, requiresDurable: true, logger: Self.logger)
+      }
+      let recorder = LogRecorder()
+      let second = try EmbeddedStore(path: path, logger: Logger(label: "store") { _ in recorder })
+      #expect(second.figures.losses == 1)
+      #expect(recorder.messages(at: .critical).count { $0.contains("was deleted or emptied") } == 1)
+      // Its owner of before is fenced off.
+      let after = try await second.granted(Samples.again(before))
+      #expect(after.attempt == 1_000_000_001)
+      await second.close()
+      // No further loss, and the generation is the file's own.
+      #expect(unlink(path + ".lock") == 0)
+      let third = try EmbeddedStore(path: path, requiresDurable: true, logger: Self.logger)
+      #expect(third.figures.losses == 0)
+      #expect(try await third.granted(Samples.request()).attempt == 1_000_000_001)
+      await third.close()
+    }
+  }
+
+  @Test func `each loss of the database begins a generation above all before`() async throws {
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      try await EmbeddedStore(path: path, logger: Self.logger).close()
+      for generation in 1...3 {
+        try lose(path, isDeleted: generation != 2)
+        // The second start in a generation finds it in the file alone.
+        for lossCount in [1, 0] {
+          let store = try EmbeddedStore(path: path, logger: Self.logger)
+          #expect(store.figures.losses == lossCount)
+          #expect(try await store.granted(Samples.request()).attempt == generation * 1_000_000_000 + 1)
+          await store.close()
+        }
+      }
+      // An earlier file in its place is behind.
+      let copy = directory.file("copy.db")
+      _ = try EmbeddedCopy.make(ofFile: path, to: copy)
+      try edit(copy) { try $0.execute(sql: "UPDATE fact SET value = '1' WHERE name = 'generation'") }
+      try lose(path, isDeleted: true)
+      #expect(rename(copy, path) == 0)
+      let restored = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(restored.figures.losses == 1)
+      #expect(try await restored.granted(Samples.request()).attempt == 4_000_000_001)
+      await restored.close()
+    }
+  }
+
+  @Test(arguments: [
+    "", "4711\n", "4711\ngeneration", "4711\ngeneration \n", "\ngeneration -3\n", "1\ngeneration 10000\n",
+    "1\ngeneration 99999999999999999999999\n", "generation 7\n", "\u{0}\u{0}\u{0}",
+    "4711\r\ngeneration 7\r\n",
+    String(repeating: "x\u{FFFD}", count: 4096),
+  ])
+  func `a lock file that notes no generation stands for the first one`(_ content: String) async throws {
+    #expect(LockNote(content) == LockNote())
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      await first.close()
+      try Data(content.utf8).write(to: URL(fileURLWithPath: path + ".lock"))
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(second.figures.losses == 0)
+      #expect(try await second.granted(Samples.request()).attempt == 1)
+      await second.close()
+      try lose(path, isDeleted: true)
+      try Data(content.utf8).write(to: URL(fileURLWithPath: path + ".lock"))
+      let third = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(third.figures.losses == 1)
+      #expect(try await third.granted(Samples.request()).attempt == 1_000_000_001)
+      let error = #expect(throws: EmbeddedStoreError.self) {
+        _ = try EmbeddedStore(path: path, logger: Self.logger)
+      }
+      #expect(error == .inUse(path: StoreFile.resolved(path), owner: "process \(getpid())"))
+      await third.close()
+    }
+  }
+
+  @Test func `a start that fails in the place of a lost database uses up one generation`() async throws {
+    var note = LockNote(LockNote(reached: 4).text(owner: 4_194_304))
+    #expect(note == LockNote(reached: 4))
+    for _ in 0..<3 {
+      note.databaseIsGone()
+      note = LockNote(note.text(owner: 4_194_304))
+      #expect(note.generation == 5 && note.isPending)
+    }
+    #expect(note.text(owner: 4_194_304).utf8.count < LockNote.maxLength)
+    var last = LockNote(reached: CopyMark.maxGeneration)
+    last.databaseIsGone()
+    #expect(last.generation == CopyMark.maxGeneration)
+    // A crash after the first pages were written: the generation is not the file's yet.
+    try await inDirectory { directory in
+      let path = directory.file("semel.db")
+      try await EmbeddedStore(path: path, logger: Self.logger).close()
+      try Data(note.text(owner: 1).utf8).write(to: URL(fileURLWithPath: path + ".lock"))
+      let store = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(try await store.granted(Samples.request()).attempt == 5_000_000_001)
+      await store.close()
+      let content = try String(contentsOfFile: path + ".lock", encoding: .utf8)
+      #expect(LockNote(content) == LockNote(reached: 5))
+    }
+  }
+
+  /// Deletes the database, or empties it.
+  private func lose(_ path: String, isDeleted: Bool) throws {
+    for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
+    #expect((isDeleted ? unlink(path) : truncate(path, 0)) == 0)
+  }
+
   @Test func `a clock set back does not revive a lapsed lease`() async throws {
     try await inDirectory { directory in
       let path = directory.file("semel.db")

@@ -3,9 +3,14 @@ import Synchronization
 
 /// Keeps the messages that were logged.
 final class LogRecorder: LogHandler {
-  private let recorded = Mutex<[String]>([])
+  private let recorded = Mutex<[(level: Logger.Level, message: String)]>([])
 
-  var messages: [String] { recorded.withLock { $0 } }
+  var messages: [String] { recorded.withLock { entries in entries.map { $0.message } } }
+
+  /// The messages of a level.
+  func messages(at level: Logger.Level) -> [String] {
+    recorded.withLock { entries in entries.filter { $0.level == level }.map { $0.message } }
+  }
 
   var metadata: Logger.Metadata {
     get { [:] }
@@ -22,6 +27,6 @@ final class LogRecorder: LogHandler {
   }
 
   func log(event: LogEvent) {
-    recorded.withLock { $0.append("\(event.message)") }
+    recorded.withLock { $0.append((event.level, "\(event.message)")) }
   }
 }

@@ -1,4 +1,5 @@
 import Idempotency
+import Logging
 import TestSupport
 import Testing
 
@@ -159,6 +160,106 @@ struct RedisInspectionTests {
     }
   }
 
+  /// Returns the settings of a user who may do everything on the servers.
+  private func withUser(_ servers: [RedisServer], _ settings: RedisEndpointSettings) throws
+    -> RedisEndpointSettings
+  {
+    for server in servers {
+      try server.command(["ACL", "SETUSER", "semel", "on", ">word", "~*", "&*", "+@all"])
+    }
+    var settings = settings
+    settings.inspectionInterval = 200
+    settings.login.user = "semel"
+    settings.login.password = "word"
+    return settings
+  }
+
+  @Test(arguments: [
+    (["-evalsha"], ["+evalsha"], "+evalsha"), (["-@scripting"], ["+@all"], "+evalsha"),
+    (["-set"], ["+set"], "+set"), (["-get"], ["+get"], "+get"), (["-time"], ["+time"], "+time"),
+    (["resetkeys"], ["~*"], ":*"), (["resetkeys", "~others:*"], ["~*"], ":*"),
+  ])
+  func `a Redis that forbids claims to Semel's user fails until it allows them`(
+    _ change: [String], _ back: [String], _ rule: String
+  ) async throws {
+    let server = try await RedisServer()
+    let settings = try withUser([server], .on(server))
+    try await RedisNode.run(settings) { node in
+      _ = try await node.store.granted(Samples.request())
+      #expect(node.status == .serving)
+      try server.command(["ACL", "SETUSER", "semel"] + change)
+      try await until("it fails") { if case .failing = node.status { true } else { false } }
+      let wanted = rule == ":*" ? "~\(settings.namespace):*" : rule
+      #expect("\(node.status)".contains("allow \(wanted) in its ACL (NOPERM"), "\(node.status)")
+      await #expect(throws: StoreError.self) { try await node.store.claim(Samples.request()) }
+      try server.command(["ACL", "SETUSER", "semel"] + back)
+      try await until("it serves again") { node.status == .serving }
+      _ = try await node.store.completed()
+      #expect(node.log.messages(at: .error).count { $0.contains("Redis takes no changes") } == 1)
+      #expect(node.log.messages.count { $0 == "Redis takes changes again" } == 1)
+    }
+  }
+
+  @Test func `the right to send a script whole matters once Redis has lost it`() async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(try withUser([server], .on(server))) { node in
+      _ = try await node.store.granted(Samples.request())
+      try server.command(["ACL", "SETUSER", "semel", "-eval"])
+      _ = try await node.store.granted(Samples.request())
+      #expect(node.status == .serving)
+      try server.command(["SCRIPT", "FLUSH"])
+      try await until("it fails") { "\(node.status)".contains("allow +eval in its ACL (NOPERM") }
+      await #expect(throws: StoreError.self) { try await node.store.claim(Samples.request()) }
+      try server.command(["ACL", "SETUSER", "semel", "+eval"])
+      try await until("it serves again") { node.status == .serving }
+      _ = try await node.store.granted(Samples.request())
+    }
+  }
+
+  @Test func `a single master of a cluster that forbids claims is named`() async throws {
+    let cluster = try await RedisCluster()
+    let settings = try withUser(cluster.masters, .on(cluster.ports))
+    try await RedisNode.run(settings) { node in
+      _ = try await node.store.granted(Samples.request())
+      try await until("it serves") { node.status == .serving }
+      let master = cluster.masters[1]
+      for (change, back) in [("-set", "+set"), ("resetkeys", "~*")] {
+        try master.command(["ACL", "SETUSER", "semel", change])
+        try await until("it fails") {
+          let text = "\(node.status)"
+          return text.hasPrefix("failing") && text.contains(":\(master.port): Redis forbids ")
+        }
+        try master.command(["ACL", "SETUSER", "semel", back])
+        try await until("it serves again") { node.status == .serving }
+      }
+    }
+  }
+
+  @Test func `the trial of a claim changes nothing, and other errors are none of rights`() async throws {
+    let server = try await RedisServer()
+    var settings = RedisEndpointSettings.on(server)
+    settings.inspectionInterval = 100
+    try await RedisNode.run(settings) { node in
+      _ = try await node.store.granted(Samples.request())
+      let before = try server.command(["DBSIZE"])
+      try await until("claims were tried") {
+        try server.setCount >= 4
+      }
+      // The record, and the facts of the namespace.
+      #expect(before == ":2")
+      #expect(try server.command(["DBSIZE"]) == before)
+      let errors = try server.command(["INFO", "errorstats"]) ?? ""
+      #expect(!errors.contains("errorstat_ERR") && !errors.contains("errorstat_NOSCRIPT"), "\(errors)")
+    }
+    var trial = ClaimTrial()
+    for error in ["MOVED 1 127.0.0.1:1", "OOM command not allowed", "READONLY no", "BUSY Redis"] {
+      for command in ClaimTrial.commands(key: "k", digest: "d") {
+        trial.take(.error(error), to: command[0], namespace: "semel")
+      }
+    }
+    #expect(trial.refusal == nil)
+  }
+
   private func follow(_ event: RedisSubscriber.Event, _ cache: LocalCache) {
     switch event {
     case .up: cache.subscriptionUp()
@@ -169,6 +270,8 @@ struct RedisInspectionTests {
 }
 
 extension RedisNode {
+  fileprivate var status: StoreState.Status { store.store.counters.monitor.state.status }
+
   /// The reason for which a claim is refused; `nil` if it is granted.
   fileprivate func refusal() async -> String? {
     do throws(StoreError) {
@@ -184,6 +287,17 @@ extension RedisServer {
   /// Whether an inspection has written its epoch.
   fileprivate var hasEpoch: Bool {
     get throws { try command(["KEYS", "*}:facts"])?.isEmpty == false }
+  }
+
+  /// The number of `SET` commands that it has executed, also in scripts.
+  fileprivate var setCount: Int {
+    get throws {
+      let prefix = "cmdstat_set:calls="
+      let lines = try command(["INFO", "commandstats"])?.split(whereSeparator: \.isNewline) ?? []
+      return lines.first { $0.hasPrefix(prefix) }.flatMap {
+        Int($0.dropFirst(prefix.count).prefix { $0.isNumber })
+      } ?? 0
+    }
   }
 }
 

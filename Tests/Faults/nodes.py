@@ -1,8 +1,10 @@
 """The processes under test: nodes of Semel, and Redis."""
 
 import asyncio
+import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -24,14 +26,18 @@ ports_given = set()
 
 
 def free_port():
-    """A port that nobody listens on, and that was given to no other process of this run."""
+    """A port that nobody listens on, and that was given to no other process of this run.
+
+    It is below those that Linux gives to connecting sockets, and those of the tests that may run beside."""
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        if port not in ports_given:
-            ports_given.add(port)
-            return port
+        port = 6_000 + secrets.randbelow(10_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            # A connection that has ended does not matter to a server, which sets this as well.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            if port not in ports_given:
+                ports_given.add(port)
+                return port
 
 
 class Process:

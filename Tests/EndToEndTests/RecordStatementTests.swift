@@ -305,7 +305,8 @@ struct RecordStatementTests {
         try await group.waitForAll()
       }
       let bulk = ["resolve", "--not-applied", "--route", "orders", "--older-than", "0s", "--yes"]
-      let first = try await rig.key(bulk).output
+      // A write to the disk for each.
+      let first = try await rig.key(bulk, within: .seconds(100)).output
       for line in [
         "1001 unknown outcomes of route orders", "this command resolves the first 1000\n", "1000 resolved",
       ] {

@@ -128,7 +128,7 @@ extension StatedRequest {
       let stated = try? policy.caller(
         head: head, peer: CallerPeer(address: nil), query: target.query, body: body)
       let nobody = try? policy.caller(values: [:])
-      // What enters no fingerprint may be left out of the body.
+      // A member that enters no fingerprint may be left out of the body.
       if case .json(let pointer) = part, stated == nobody,
         identity.policy.recipe.body == .none || identity.policy.recipe.ignore.contains(pointer)
       {

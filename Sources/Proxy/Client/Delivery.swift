@@ -59,7 +59,7 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
   private var run = Run.due
   private var intake: RequestBodyIntake
   private var progress: ResponseProgress
-  private let timers: LoopTimers
+  let timers: LoopTimers
   private lazy var arrival = Signal(timers: timers)
   private lazy var writability = Signal(timers: timers)
   private var allowance: ResponseAllowance
@@ -270,11 +270,6 @@ extension Delivery {
 
 // The memory for the response, before the client is given any of it.
 extension Delivery {
-  /// The longest wait for room in the share of captures, in milliseconds: several captures end in that time.
-  private static var maxCaptureWait: Int64 { 1000 }
-  /// The time between two tries for room, in milliseconds.
-  private static var capturePause: Int64 { 10 }
-
   /// Whether there is memory for a body and a response: without it nothing new is claimed or sent.
   var hasMemory: Bool { memory.hasRoom(beside: heldBytes) }
 
@@ -299,18 +294,6 @@ extension Delivery {
 
   /// Takes memory so that `count` bytes of a response may be captured in all; false if there is none.
   func mayCapture(_ count: Int) -> Bool { allowance.grow(to: count) }
-
-  /// As `mayCapture`, but waits a moment for the end of other captures.
-  func mayCapture(_ count: Int, within span: Milliseconds) async -> Bool {
-    // The limit is random, so that one of several captures that wait for each other gives up first.
-    let maxWait = Int64.random(in: Self.maxCaptureWait / 2...Self.maxCaptureWait)
-    let end = NIODeadline.now() + .milliseconds(min(span.count / 2, maxWait))
-    while !mayCapture(count) {
-      guard NIODeadline.now() < end else { return false }
-      _ = await Signal(timers: timers).wait(milliseconds: Self.capturePause)
-    }
-    return true
-  }
 
   /// Keeps the memory for `count` captured bytes, and gives back the rest.
   func settleCapture(_ count: Int) { allowance.shrink(to: count) }

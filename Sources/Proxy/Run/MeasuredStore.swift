@@ -121,11 +121,22 @@ public struct MeasuredStore<Base: RecordStore>: RecordStore {
 
   private func failed(_ command: StoreCommand, _ error: StoreError) -> StoreError {
     let failure = StoreFailure(error)
-    // A record that cannot be read says nothing of the others.
-    if failure != .unreadable { takeOvers.storeFailed() }
+    // A record that cannot be read says nothing of the others, nor does a subscription or an operator's question of what
+    // owners could write.
+    if command.isOfOwners, failure != .unreadable { takeOvers.storeFailed() }
     metrics.failed(command, failure)
     failures.failed(command, failure, error.text, now: NIODeadline.now().uptimeNanoseconds)
     return error
+  }
+}
+
+extension StoreCommand {
+  /// Whether a delivery sends it to become a record's owner, or as its owner.
+  fileprivate var isOfOwners: Bool {
+    switch self {
+    case .claim, .renew, .complete, .release, .markUnknown: true
+    case .find, .forget, .resolve, .watch, .list: false
+    }
   }
 }
 

@@ -35,7 +35,7 @@ public final class TakeOverGuard: Sendable {
     count.subtract(1, ordering: .sequentiallyConsistent)
   }
 
-  /// The store gave no reply to a command, or refused it.
+  /// The store gave no reply to a command of an owner, or of a delivery that would become one, or refused it.
   func storeFailed(at now: BootInstant = .now) { failedAt.store(now.nanoseconds, ordering: .relaxed) }
 
   /// The claim as it may be made now.

@@ -6,18 +6,18 @@ extension Rig {
   /// Runs `semel key` against the admin listener.
   @discardableResult
   func key(
-    _ arguments: [String], ends exit: ManagedProcess.Exit = .code(0)
+    _ arguments: [String], ends exit: ManagedProcess.Exit = .code(0), within span: Duration = .seconds(20)
   ) async throws -> ManagedProcess {
-    try await command(["key"] + arguments + ["--admin", adminURL], ends: exit)
+    try await command(["key"] + arguments + ["--admin", adminURL], ends: exit, within: span)
   }
 
   /// Runs `semel` to its end.
   @discardableResult
   func command(
-    _ arguments: [String], ends exit: ManagedProcess.Exit = .code(0)
+    _ arguments: [String], ends exit: ManagedProcess.Exit = .code(0), within span: Duration = .seconds(20)
   ) async throws -> ManagedProcess {
     let process = try ManagedProcess([SemelProcess.binary] + arguments)
-    let end = try await process.exit()
+    let end = try await process.exit(within: span)
     #expect(end == exit, "\(arguments): \(process.output)\(process.errors)")
     return process
   }

@@ -8,19 +8,11 @@ import Wire
 
 /// The end of a run whose mark the store does not take.
 struct OwnedRecordTests {
-  private static func harness() -> WorkerHarness {
-    var policy = RoutePolicy(
-      name: "orders", match: RouteMatch(),
-      upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none")))
-    policy.caller = CallerPolicy(parts: [])
-    return WorkerHarness(policy)
-  }
-
   @Test(arguments: [nil, StoreError.fateUnknown("cut"), .unavailable("away")] as [StoreError?])
   func `a client gets a response of class unknown, whether or not the store takes the mark`(
     _ failure: StoreError?
   ) throws {
-    let harness = Self.harness()
+    let harness = WorkerHarness()
     harness.store.onClaim = { .success(.granted($0.granted)) }
     harness.store.markFailure = failure
     harness.backend.status = 502

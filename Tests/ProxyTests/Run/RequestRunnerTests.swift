@@ -8,19 +8,11 @@ import Wire
 
 /// Single deliveries on a store and a backend that the tests script.
 struct RequestRunnerTests {
-  private static func harness() -> WorkerHarness {
-    var policy = RoutePolicy(
-      name: "orders", match: RouteMatch(),
-      upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none")))
-    policy.caller = CallerPolicy(parts: [])
-    return WorkerHarness(policy)
-  }
-
   @Test(arguments: ["k-1", nil])
   func `a request that comes while the process ends is refused before it is claimed or sent`(
     key: String?
   ) throws {
-    let harness = Self.harness()
+    let harness = WorkerHarness()
     harness.environment.drain()
     let client = try harness.deliver("{}", key: key)
     #expect(client.status == 503 && client.text.contains(#""code":"overloaded""#))
@@ -31,7 +23,7 @@ struct RequestRunnerTests {
   /// The store's failures of the claim that follows the run.
   @Test(arguments: [StoreError.unavailable("away"), .fateUnknown("cut"), .refused("it may lose records")])
   func `an overtaken owner that cannot claim again gives nothing back`(error: StoreError) throws {
-    let harness = Self.harness()
+    let harness = WorkerHarness()
     let store = harness.store
     store.onClaim = { store.claims.count == 1 ? .success(.granted($0.granted)) : .failure(error) }
     store.onComplete = { _, _ in
@@ -46,7 +38,7 @@ struct RequestRunnerTests {
   }
 
   @Test func `an overtaken owner that cannot wait does not call its request unexecuted`() throws {
-    let harness = Self.harness()
+    let harness = WorkerHarness()
     let store = harness.store
     let inFlight = Standing.inFlight(leaseLeft: .seconds(60), attempt: 2)
     store.onClaim = { .success(store.claims.count == 1 ? .granted($0.granted) : .taken(inFlight)) }

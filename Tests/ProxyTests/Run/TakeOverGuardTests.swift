@@ -1,5 +1,8 @@
 import Idempotency
+import Logging
+import NIOEmbedded
 import Platform
+import Telemetry
 import Testing
 
 @testable import Proxy
@@ -42,5 +45,21 @@ struct TakeOverGuardTests {
     #expect(!Self.mayTakeOver(Self.request("a"), held, now: Self.now + 2999))
     #expect(Self.mayTakeOver(Self.request("a"), held, now: Self.now + 3000))
     #expect(!Self.mayTakeOver(Self.request("a", .never), held, now: Self.now + 3000))
+  }
+
+  @Test func `only the commands of owners tell that a write may have been refused`() async {
+    let held = TakeOverGuard()
+    let base = ScriptedStore(loop: EmbeddedEventLoop())
+    base.onWatch = { .unavailable("no right to subscribe") }
+    base.markFailure = .refused("no memory")
+    let store = MeasuredStore(
+      base, metrics: Metrics(loops: 1).loops[0], failures: StoreFailureLog(logger: Logger(label: "test")),
+      takeOvers: held)
+    let request = Self.request("a")
+    _ = try? await store.watch(request.id)
+    _ = try? await store.list(after: nil)
+    #expect(Self.mayTakeOver(request, held, now: .now))
+    _ = try? await store.markUnknown(request.granted)
+    #expect(!Self.mayTakeOver(request, held, now: .now))
   }
 }

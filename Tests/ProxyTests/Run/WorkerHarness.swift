@@ -37,6 +37,15 @@ final class WorkerHarness {
       configuration: configuration, metrics: metrics)
   }
 
+  /// Creates a worker with a route on which all clients are one caller.
+  convenience init() {
+    var policy = RoutePolicy(
+      name: "orders", match: RouteMatch(),
+      upstream: UpstreamSettings(name: "orders", address: .unix(path: "/none")))
+    policy.caller = CallerPolicy(parts: [])
+    self.init(policy)
+  }
+
   /// A request with a body of JSON, which no runner has taken yet.
   func delivery(
     of body: String, method: String = "POST", target: String = "/v1/orders", key: String? = nil,

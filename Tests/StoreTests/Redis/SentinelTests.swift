@@ -22,8 +22,7 @@ struct SentinelTests {
       let before = try await node.store.completed()
       let open = try await node.store.granted(Samples.request(lease: .seconds(600)))
       let watch = try await sibling.store.watch(open.id)
-      // Of which Sentinel itself takes more than one.
-      try await Pace.within(.seconds(3)) {
+      try await Pace.within(.seconds(2)) {
         // Sentinel takes ten seconds for it after an earlier round, and cuts connections.
         try await until("the master has its replica") { (try? master.isFollowed(by: heir)) == true }
         // Else the switch could lose what no replica has.

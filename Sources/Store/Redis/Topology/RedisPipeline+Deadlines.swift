@@ -27,16 +27,13 @@ extension RedisPipeline {
       return arm(at: later)
     }
     if let first = pending.first, first.overdueAt(settings.timeout) <= now {
-      for index in pending.indices where pending[index].deadline <= now { timeOut(index) }
+      timeOut(at: now)
       return link.fail("Redis did not reply in \(settings.timeout.count) ms")
     }
+    timeOut(at: now)
     var next = pending.first.map { $0.overdueAt(settings.timeout) }
-    for index in pending.indices where pending[index].waiter != nil {
-      if pending[index].deadline <= now {
-        timeOut(index)
-      } else {
-        next = min(next ?? pending[index].deadline, pending[index].deadline)
-      }
+    for command in pending where command.waiter != nil {
+      next = min(next ?? command.deadline, command.deadline)
     }
     if let next { arm(at: next) }
   }
@@ -47,9 +44,16 @@ extension RedisPipeline {
     return pending.contains { $0.waiter != nil && $0.deadline <= now }
   }
 
-  private func timeOut(_ index: CircularBuffer<Pending>.Index) {
-    let command = pending[index]
-    pending[index].waiter = nil
-    command.finish(with: ScriptReply(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
+  /// Ends the waits whose deadline has passed. Those who have waited are called once all are known: they may write other
+  /// commands.
+  private func timeOut(at now: BootInstant) {
+    var due: [Pending] = []
+    for index in pending.indices where pending[index].waiter != nil && pending[index].deadline <= now {
+      due.append(pending[index])
+      pending[index].waiter = nil
+    }
+    for command in due {
+      command.finish(with: ScriptReply(ending: .timedOut, sentAt: command.sentAt), timeout: settings.timeout)
+    }
   }
 }

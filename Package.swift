@@ -89,7 +89,7 @@ let package = Package(
 
     module("Wire", [nioCore]),
     module("Idempotency", ["Wire", nioCore, crypto], exclude: ["CONTRACT.md"]),
-    module("Platform", ["Idempotency", "Wire", nioCore, nioHTTP2]),
+    module("Platform", ["Idempotency", "Wire", nioCore, nioPosix, nioHTTP2]),
     module("TLS", ["Idempotency", "Platform", "Wire", asn1, nioCore, nioSSL, x509]),
     module("Settings", ["Idempotency", "TLS", "Wire", .product(name: "Yams", package: "Yams")]),
     module("Tokens", ["Idempotency", "Platform", "Wire", jwtKit, logging]),

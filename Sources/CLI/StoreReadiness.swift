@@ -8,7 +8,6 @@ struct StoreReadiness: Sendable {
   private let name: String
   /// The monitors of the store's connections.
   private let monitors: [StoreMonitor]
-
   /// Returns the servers that hold the records now; `nil` while none is known.
   private let topology: @Sendable () -> String?
 

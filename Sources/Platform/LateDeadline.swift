@@ -1,3 +1,4 @@
+import Idempotency
 import NIOCore
 
 /// A deadline that is conclusive about the peer once it is over.
@@ -14,7 +15,7 @@ public struct LateDeadline: Sendable {
   }
 
   /// The time left, in milliseconds; zero or negative once the deadline has passed.
-  public func left(now: NIODeadline = .now()) -> Int64 { (deadline - now).nanoseconds / 1_000_000 }
+  public func left(now: NIODeadline = .now()) -> Int64 { Milliseconds(deadline - now).count }
 
   /// Whether the deadline is over, after a possible extension. Call it when a wait until the deadline has ended without
   /// its event.

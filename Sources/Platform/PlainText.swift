@@ -1,5 +1,6 @@
 import Glibc
 import NIOCore
+import NIOPosix
 import Wire
 
 extension SocketAddress {
@@ -10,13 +11,27 @@ extension SocketAddress {
   }
 }
 
-/// The system's text for an error, without the names of the functions that it passed through.
+/// The system's text for an error, without the names of the functions that it passed through. For a failure to connect,
+/// it is the text for the first address that was tried.
 public func plainText(of error: any Error) -> String {
+  let error = error.atFirstAddress
+  if error is NIOConnectionError { return "its name is not known" }
   if let error = error as? IOError { return String(cString: strerror(error.errnoCode)) }
   let text = "\(error)"
   // BoringSSL's own text names a file of its source.
   return text.contains("CERTIFICATE_VERIFY_FAILED")
     ? "the server's certificate has expired, or is of no authority that is trusted (tls.ca)" : text
+}
+
+extension Error {
+  /// The error at the first address that was tried, if this is NIO's failure to connect to any; otherwise the error
+  /// itself, as when a name has no address.
+  public var atFirstAddress: any Error {
+    guard let failure = self as? NIOConnectionError, let first = failure.connectionErrors.first else {
+      return self
+    }
+    return first.error
+  }
 }
 
 /// The failure to listen on an address. Its description includes the address, which the system's own text lacks.

@@ -23,11 +23,7 @@ extension AdminSettings {
   static func read(_ section: Section) -> AdminSettings? {
     let tokenFile = section.member("token_file")?.parsed("the path of a file that holds a token") {
       path throws(Refusal) in
-      do throws(SecretFile.Fault) {
-        _ = try SecretFile.read(path)
-      } catch {
-        throw Refusal("names \(path), which \(error)")
-      }
+      _ = try SecretFile.named(path)
       return path
     }
     let hosts = section.member("hosts")?.list("a list such as [semel.internal]", of: "a host name", hostName)

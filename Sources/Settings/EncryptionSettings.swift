@@ -39,12 +39,7 @@ extension EncryptionSettings {
 
   private static func secret(_ path: String) throws(Refusal) -> Secret {
     let remedy = "`openssl rand -base64 32` makes a secret"
-    let secret: Secret
-    do throws(SecretFile.Fault) {
-      secret = try SecretFile.read(path)
-    } catch {
-      throw Refusal("names \(path), which \(error); \(remedy)")
-    }
+    let secret = try SecretFile.named(path, remedy: remedy)
     guard secret.revealed.utf8.count >= minLength else {
       throw Refusal("names a file whose secret is shorter than \(minLength) bytes; \(remedy)")
     }

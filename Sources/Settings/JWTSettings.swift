@@ -130,10 +130,7 @@ extension JWTSettings {
   }
 
   private static func secret(_ path: String) throws(Refusal) -> (path: String, secret: Secret) {
-    let secret: Secret
-    do throws(SecretFile.Fault) { secret = try SecretFile.read(path) } catch {
-      throw Refusal("names \(path), which \(error)")
-    }
+    let secret = try SecretFile.named(path)
     guard secret.revealed.utf8.count >= TokenAlgorithm.hs256.minSecretBytes ?? 0 else {
       throw Refusal("names a file whose secret has less than 32 bytes, which could be guessed (RFC 7518)")
     }

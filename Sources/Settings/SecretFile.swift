@@ -22,6 +22,17 @@ public enum SecretFile {
     return Secret(String(line))
   }
 
+  /// The secret in the file that a member names.
+  ///
+  /// - Parameter remedy: Advice that ends the text of a refusal.
+  static func named(_ path: String, remedy: String? = nil) throws(Refusal) -> Secret {
+    do throws(Fault) {
+      return try read(path)
+    } catch {
+      throw Refusal("names \(path), which \(error)" + (remedy.map { "; \($0)" } ?? ""))
+    }
+  }
+
   /// The bytes of a file that has at most `maxBytes`.
   public static func content(of path: String, maxBytes: Int) throws(Fault) -> [UInt8] {
     guard let file = fopen(path, "re") else { throw fault() }

@@ -80,12 +80,12 @@ extension Settings {
   }
 
   private static func refuseTaken(
-    _ settings: ServerAddress, _ address: Value, _ taken: inout [ServerAddress: String]
+    _ address: ServerAddress, _ member: Value, _ taken: inout [ServerAddress: String]
   ) {
     // Port 0 is another port each time.
-    if case .tcp(_, 0) = settings { return }
-    if let other = taken[settings] { address.refuse("is taken by \(other); write another address") }
-    taken[settings] = address.path
+    if case .tcp(_, 0) = address { return }
+    if let other = taken[address] { member.refuse("is taken by \(other); write another address") }
+    taken[address] = member.path
   }
 
   /// Reads the upstreams, and returns the names of all of them in the file's order, including those with an error.

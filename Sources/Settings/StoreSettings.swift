@@ -94,11 +94,8 @@ extension StoreSettings {
   private mutating func readIDSecret(_ section: Section) {
     let wanted = "the path of a file that holds a secret"
     let read = section.member("id_secret_file")?.parsed(wanted) { path throws(Refusal) in
-      do throws(SecretFile.Fault) {
-        return (path: path, secret: try SecretFile.read(path))
-      } catch {
-        throw Refusal("names \(path), which \(error); `openssl rand -base64 32` makes a secret")
-      }
+      let remedy = "`openssl rand -base64 32` makes a secret"
+      return (path: path, secret: try SecretFile.named(path, remedy: remedy))
     }
     idSecretFile = read?.path
     idSecret = read?.secret

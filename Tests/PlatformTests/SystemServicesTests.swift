@@ -1,9 +1,11 @@
 import Idempotency
+import NIOCore
+import NIOPosix
 import Platform
 import TestSupport
 import Testing
 
-/// Clocks, entropy, threads and the kernel's files.
+/// Clocks, entropy, threads, the kernel's files and its errors.
 struct SystemServicesTests {
   @Test func `the clocks advance, and their units agree`() {
     let before = BootInstant.now
@@ -30,5 +32,20 @@ struct SystemServicesTests {
   @Test func `a small file of the kernel is read, and a missing one is none`() {
     #expect(SystemFile.text(of: "/proc/uptime")?.contains(" ") == true)
     #expect(SystemFile.text(of: "/proc/none") == nil)
+  }
+
+  @Test func `a span of an event loop counts in whole milliseconds`() {
+    #expect(Milliseconds(TimeAmount.nanoseconds(1_999_999)) == 1)
+    #expect(Milliseconds(TimeAmount.nanoseconds(-1_999_999)) == -1)
+  }
+
+  @Test func `the text of a failure to connect is that of its first address`() async {
+    let connecting = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .connect(host: "127.0.0.1", port: 1)
+    await #expect {
+      _ = try await connecting.get()
+    } throws: { error in
+      error is NIOConnectionError && plainText(of: error) == "Connection refused"
+    }
   }
 }

@@ -102,7 +102,7 @@ public final class OpenRecordCounter: Service {
     let span = await count { [token] in _ = try? await board.takeTurn(token, for: Self.turn) }
     if let (count, at) = last.withLock({ $0 }) {
       let kept = max(Self.pause * 2, span * 4)
-      try? await board.post(count.text(at: at), for: Milliseconds(kept.components.seconds * 1000))
+      try? await board.post(count.text(at: at), for: .seconds(kept.components.seconds))
     }
     return Self.pause
   }
@@ -123,7 +123,7 @@ public final class OpenRecordCounter: Service {
     guard let before = walkedAt.withLock({ $0 }) else { return Self.maxLapse }
     // Records are seen some time after a walk has begun.
     return min(
-      Self.maxLapse, Milliseconds((now - before).components.seconds * 1000) + Self.minLapse + Self.minLapse)
+      Self.maxLapse, Milliseconds.seconds((now - before).components.seconds) + Self.minLapse + Self.minLapse)
   }
 
   /// The numbers of the latest count, for the metrics page.

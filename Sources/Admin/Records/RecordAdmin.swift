@@ -90,7 +90,7 @@ public struct RecordAdmin: Sendable {
     var document: RecordDocument
     switch try await inspected(id) {
     case .success(let view):
-      document = await shown(id, view, trail, by: policy)
+      document = Self.document(id, view, trail, by: policy, among: await currentRoutes())
     case .failure(let unreadable):
       document = RecordDocument(unreadable: id)
       document.warning = unreadable.reason
@@ -116,11 +116,16 @@ public struct RecordAdmin: Sendable {
     }
   }
 
-  private func shown(
-    _ id: RecordID, _ view: RecordView?, _ trail: RecordTrail?, by policy: RoutePolicy?
-  ) async -> RecordDocument {
+  /// The document of a record, with what the journal knows of it.
+  ///
+  /// - Parameters:
+  ///   - view: The record; `nil` if the store has none.
+  ///   - policy: The record's route; `nil` if it is one of `routes`, and the record or its trail may name it.
+  private static func document(
+    _ id: RecordID, _ view: RecordView?, _ trail: RecordTrail?, by policy: RoutePolicy? = nil,
+    among routes: [RoutePolicy]
+  ) -> RecordDocument {
     let name = view?.attribution?.route ?? trail?.route
-    let routes = await currentRoutes()
     let policy = policy ?? routes.first { $0.name == name }
     var document =
       view.map { RecordDocument($0, by: policy) } ?? RecordDocument(id, .absent, by: policy)
@@ -143,21 +148,11 @@ public struct RecordAdmin: Sendable {
       let after = document.next
       let part = try await onLoop { () throws(StoreError) in try await store.list(after: after) }
       let records =
-        part.records.map { shown($0, trails, routes) }
+        part.records.map { Self.document($0.id, $0, trails[$0.id], among: routes) }
         + part.unreadable.map(RecordDocument.init(unreadable:))
       document.records += records.filter { state == nil || $0.state == state }
       document.next = part.next
     } while document.next != nil && document.records.count < Self.pageLength && ContinuousClock.now < end
-    return document
-  }
-
-  private func shown(
-    _ record: RecordView, _ trails: RecordTrails, _ routes: [RoutePolicy]
-  ) -> RecordDocument {
-    let trail = trails[record.id]
-    let name = record.attribution?.route ?? trail?.route
-    var document = RecordDocument(record, by: routes.first { $0.name == name })
-    document.add(trail)
     return document
   }
 

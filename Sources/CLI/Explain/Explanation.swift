@@ -49,7 +49,7 @@ struct Explanation {
 
   /// Identifies the request in the steps of `RequestRunner.identify`.
   private mutating func explain(_ head: MessageHead, _ peer: CallerPeer) async throws(Problem) {
-    let (target, host) = try addressed(head)
+    let (target, host) = try head.addressed()
     guard target.form != .authority else { throw .notImplemented }
     let place = String(buffer: target.path) + (target.query.map { "?" + String(buffer: $0) } ?? "")
     add(
@@ -119,16 +119,6 @@ struct Explanation {
     explainDigests(call)
     explainFingerprint(route.policy.recipe, of: head, target, method: choice.fingerprintMethod, call)
     explainRecords([(route.policy.shadow ? call.id.shadowed : call.id).text], route.policy)
-  }
-
-  private func addressed(_ head: MessageHead) throws(Problem) -> (RequestTarget, RequestHost?) {
-    do throws(WireError) {
-      guard head.first(.host)?.valueRange.isEmpty != true else { throw .badHost }
-      let target = try RequestTarget(head)
-      return (target, try RequestHost(of: head, target: target))
-    } catch {
-      throw .unreadable(error)
-    }
   }
 
   private func callerFinding(

@@ -2,6 +2,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import NIOTLS
+import Platform
 
 /// The endpoint was not reached: nothing was sent.
 public struct NotReached: Error, Equatable, CustomStringConvertible {
@@ -69,13 +70,10 @@ struct Connection: Sendable {
   func close() async { try? await channel.close().get() }
 
   private static func reason(_ error: any Error) -> String {
-    switch error {
-    case let error as NIOConnectionError:
-      error.connectionErrors.first.map { reason($0.error) } ?? "its name is not known"
+    switch error.atFirstAddress {
     case ChannelError.connectTimeout: "connecting took too long"
-    case let error as IOError: String(cString: strerror(error.errnoCode))
     case let error as ExchangeHandler.Ended: error.reason
-    default: "\(error)"
+    default: plainText(of: error)
     }
   }
 }

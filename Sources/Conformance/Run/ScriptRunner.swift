@@ -69,11 +69,19 @@ struct ScriptRunner: Sendable {
       to: endpoint, tls: endpoint.isSecure ? tls : nil, methods: methods, within: setup.timeout)
   }
 
-  private func deliver(_ delivery: Delivery, _ progress: Progress) async throws(NotReached) -> Exchange {
+  /// Sends the request of a delivery on a connection of its own.
+  private func send(
+    _ delivery: Delivery, _ progress: Progress
+  ) async throws(NotReached) -> (request: RawRequest, connection: Connection, sent: Duration) {
     let request = composer.request(delivery, keys: progress.keys)
     let connection = try await open([request.method])
     let sent = ContinuousClock.now - progress.start
     await connection.send(request.bytes)
+    return (request, connection, sent)
+  }
+
+  private func deliver(_ delivery: Delivery, _ progress: Progress) async throws(NotReached) -> Exchange {
+    let (request, connection, sent) = try await send(delivery, progress)
     return await exchange(request, on: connection, sent: sent, progress)
   }
 
@@ -119,10 +127,7 @@ struct ScriptRunner: Sendable {
   private func overlapping(
     _ first: Delivery, _ others: [Delivery], _ progress: Progress
   ) async throws(NotReached) -> [Exchange] {
-    let request = composer.request(first, keys: progress.keys)
-    let connection = try await open([request.method])
-    let sent = ContinuousClock.now - progress.start
-    await connection.send(request.bytes)
+    let (request, connection, sent) = try await send(first, progress)
     try? await Task.sleep(for: setup.headStart)
     var later: [Exchange] = []
     for delivery in others { later.append(try await deliver(delivery, progress)) }
@@ -132,10 +137,7 @@ struct ScriptRunner: Sendable {
   private func hangUp(
     _ delivery: Delivery, _ moment: Step.HangUp, _ progress: Progress
   ) async throws(NotReached) -> Exchange {
-    let request = composer.request(delivery, keys: progress.keys)
-    let connection = try await open([request.method])
-    let sent = ContinuousClock.now - progress.start
-    await connection.send(request.bytes)
+    let (request, connection, sent) = try await send(delivery, progress)
     switch moment {
     case .afterSending: break
     case .whileWaiting: try? await Task.sleep(for: setup.headStart)

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Platform
 import Wire
 
 /// The capture of a claimed request's response from the backend: whole, or relayed except for its last bytes if it is
@@ -60,7 +61,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
   /// The time left of a limit: all of it until the request is sent, since the port counts from there by itself.
   private func left(of limit: Limit) -> Milliseconds {
     guard let sentAt = exchange.sentAt else { return limit.span }
-    return limit.span - Milliseconds((.now() - max(sentAt, limit.since)).nanoseconds / 1_000_000)
+    return limit.span - Milliseconds(NIODeadline.now() - max(sentAt, limit.since))
   }
 
   /// Collects a response that is larger than the first step, as far as it may be kept and there is memory for it. A
@@ -149,9 +150,7 @@ final class ResponseCapture<Exchange: UpstreamExchange> {
     var passed = 0
     while true {
       let readAt = NIODeadline.now()
-      guard let piece = try await exchange.read(within: Milliseconds(left.nanoseconds / 1_000_000)) else {
-        break
-      }
+      guard let piece = try await exchange.read(within: Milliseconds(left)) else { break }
       let now = NIODeadline.now()
       left = left - (now - max(exchange.sentAt ?? now, readAt))
       keep(piece)

@@ -244,7 +244,7 @@ extension BatchRun {
     let span = DuplicateWait<Store>.span(by: batch.route, head: runner.head)
     let deadline = waitsUntil ?? .now() + .milliseconds(span.count)
     waitsUntil = deadline
-    let left = Milliseconds((deadline - .now()).nanoseconds / 1_000_000)
+    let left = Milliseconds(deadline - .now())
     guard left > 0 else { return giveUpWaiting() }
     if let wait, indices.contains(wait.index) {
       guard await wait.watch.changed(leaseLeft: min(leaseLeft, left)) else { return giveUpWaiting() }

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Platform
 import Synchronization
 import Telemetry
 import Wire
@@ -52,7 +53,7 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
 
   /// Waits until the record may have changed or its lease is over. False once the delivery has waited long enough.
   func changed(leaseLeft: Milliseconds) async -> Bool {
-    let left = Milliseconds((deadline - .now()).nanoseconds / 1_000_000)
+    let left = Milliseconds(deadline - .now())
     guard left > 0 else { return false }
     // A moment past the lease's end, so that the store surely sees it lapsed.
     await watch.changed(within: min(left, max(leaseLeft, 0) + 20))

@@ -11,9 +11,9 @@ import Wire
 /// The labels `owning` and `sent` of Tests/Model/claim.pml. Confined to its event loop. `Worker.end` ends it.
 final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   let claim: Claim
-  /// The request for which it was granted.
+  /// The delivery for which the claim was granted.
   let delivery: Delivery
-  /// Whether the client's response depends on the record. Of a shadowed route it does not.
+  /// Whether the client's response depends on the record. On a shadowed route it does not.
   let isEnforced: Bool
   let permit: SendPermit
   private let store: Store
@@ -23,10 +23,10 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private let metrics: LoopMetrics
   /// The owner's last command, while it is repeated because the store gave no reply; `nil` if there is none.
   var pendingCommand: (@Sendable (Store) async throws(StoreError) -> OwnerOutcome)?
-  /// Whether the loss of the attempt's outcome was logged.
-  var isLossNoted = false
   /// The memory that is taken for that command, in bytes.
   var commandBytes = 0
+  /// Whether the loss of the attempt's outcome was logged.
+  var isLossNoted = false
   private var renewal = Renewal.stopped
   /// Whether a renewal was ever requested.
   private(set) var hasRequestedRenewal = false
@@ -37,7 +37,7 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private var failure: String?
 
   /// The metadata that name the claim in a log entry.
-  var place: Logger.Metadata {
+  var metadata: Logger.Metadata {
     [
       "record": "\(claim.id.text)", "route": "\(delivery.logEntry.route ?? "")",
       "attempt": .stringConvertible(claim.attempt),
@@ -166,11 +166,9 @@ final class LeaseKeeper<Store: RecordStore>: @unchecked Sendable {
   private func logLapse(after span: Milliseconds) {
     metrics.add(.leasesLapsed)
     // Without a failure every renewal was acknowledged, and this one begins too late.
-    var line: Logger.Metadata = ["cause": "\(failure == nil ? "renewal_late" : "renewals_failed")"]
+    var line = metadata
+    line["cause"] = "\(failure == nil ? "renewal_late" : "renewals_failed")"
     if let failure { line["error"] = "\(failure)" }
-    line["record"] = "\(claim.id.text)"
-    line["route"] = "\(delivery.logEntry.route ?? "")"
-    line["attempt"] = .stringConvertible(claim.attempt)
     line["lease_ms"] = .stringConvertible(Int(claim.lease.count))
     line["not_renewed_for_ms"] = .stringConvertible(Int(span.count))
     delivery.environment.logger.warning("a lease lapsed while its request was running", metadata: line)

@@ -27,23 +27,9 @@ extension RequestRunner {
     case inquiry(OutcomeInquiry)
   }
 
-  /// The path and the host that the request names, in the form in which they are matched.
-  func addressed() throws(Problem) -> (RequestTarget, RequestHost?) {
-    do throws(WireError) {
-      // An http URI has a host (RFC 9110, section 4.2.1); HTTP/1.0 alone may leave it out.
-      guard head.minorVersion == 0 || head.first(.host)?.valueRange.isEmpty != true else {
-        throw .badHost
-      }
-      let target = try RequestTarget(head)
-      return (target, try RequestHost(of: head, target: target))
-    } catch {
-      throw .unreadable(error)
-    }
-  }
-
   @inline(never)
   func identify(body: ByteBuffer?) throws(Problem) -> Subject {
-    let (target, host) = try addressed()
+    let (target, host) = try head.addressed()
     guard target.form != .authority else { throw .notImplemented }
     if head.method == .options, let subject = preflighted(target, host: host) { return subject }
     if let path = ReservedPath(head, path: target.path),
@@ -221,6 +207,20 @@ extension Route {
     guard head.first(.connection) != nil else { return }
     for name in identifyingFields where head.connectionNames(name) {
       throw .badRequest(.connectionNamesIdentity)
+    }
+  }
+}
+
+extension MessageHead {
+  /// The path and the host that the request names, in the form in which they are matched.
+  public func addressed() throws(Problem) -> (RequestTarget, RequestHost?) {
+    do throws(WireError) {
+      // An http URI has a host (RFC 9110, section 4.2.1); HTTP/1.0 alone may leave it out.
+      guard minorVersion == 0 || first(.host)?.valueRange.isEmpty != true else { throw .badHost }
+      let target = try RequestTarget(self)
+      return (target, try RequestHost(of: self, target: target))
+    } catch {
+      throw .unreadable(error)
     }
   }
 }

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Platform
 import Synchronization
 
 /// A request of a route with retries, as the budget of its upstream counts it, from its first attempt to its end.
@@ -16,7 +17,7 @@ final class RetriedCall: @unchecked Sendable {
   }
 
   /// The time since its first attempt began.
-  var elapsed: Milliseconds { Milliseconds((NIODeadline.now() - startedAt).nanoseconds / 1_000_000) }
+  var elapsed: Milliseconds { Milliseconds(NIODeadline.now() - startedAt) }
 
   /// Takes its place in the budget, once for all of its retries; false if the budget is spent.
   func beginRetrying(percent: Int) -> Bool {

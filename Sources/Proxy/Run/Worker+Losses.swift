@@ -14,7 +14,7 @@ extension Worker {
     environment.losses.note(lease.claim.id, attempt: lease.claim.attempt)
     metrics.add(.outcomesLost, route: delivery.logEntry.routeNumber)
     delivery.logEntry.loss = cause
-    var line = lease.place
+    var line = lease.metadata
     line["cause"] = "\(cause.rawValue)"
     line["key"] = "\(delivery.logEntry.keyDigest ?? "")"
     line["caller"] = "\(delivery.logEntry.callerDigest ?? "")"

@@ -137,7 +137,7 @@ extension Worker {
     if !lease.isLossNoted { metrics.add(.outcomesLost, route: lease.delivery.logEntry.routeNumber) }
     environment.logger.error(
       "an outcome was never stored: its record cannot be read, or the store was away for a day",
-      metadata: lease.place)
+      metadata: lease.metadata)
   }
 
   /// The bounds of the pauses between two tries to reach the store, in milliseconds.

@@ -136,21 +136,21 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// Marks the record of a run unknown. A run that has an outcome, which the store was not reached to store, sends that
   /// once more instead.
   private func markUnknown(_ lease: LeaseKeeper<Store>) async {
-    let place = lease.place
+    let metadata = lease.metadata
     do throws(StoreError) {
       if let command = lease.pendingCommand {
         _ = try await command(store)
-        environment.logger.info("an outcome is stored as this process ends", metadata: place)
+        environment.logger.info("an outcome is stored as this process ends", metadata: metadata)
       } else {
         _ = try await store.markUnknown(lease.claim, because: .shutdown)
         environment.logger.warning(
           "a record is marked unknown, since this process ends",
-          metadata: place.merging(["cause": "\(LossCause.shutdown.rawValue)"]) { own, _ in own })
+          metadata: metadata.merging(["cause": "\(LossCause.shutdown.rawValue)"]) { own, _ in own })
       }
     } catch {
       environment.logger.error(
         "the end of a run could not be stored at shutdown; its lease will lapse, and its outcome be unknown",
-        metadata: place.merging(["error": "\(error)"]) { _, new in new })
+        metadata: metadata.merging(["error": "\(error)"]) { _, new in new })
     }
   }
 }

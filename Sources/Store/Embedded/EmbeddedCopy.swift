@@ -77,13 +77,8 @@ public enum EmbeddedCopy {
         throw EmbeddedStoreError.foreignDatabase(path: path)
       }
       return queue
-    } catch let error as EmbeddedStoreError {
-      throw error
-    } catch let error as DatabaseError {
-      if error.resultCode == .SQLITE_NOTADB { throw .notADatabase(path: path) }
-      throw .cannotOpen(path: path, reason: error.message ?? "\(error)")
     } catch {
-      throw .cannotOpen(path: path, reason: "\(error)")
+      throw EmbeddedStoreError(error, opening: path)
     }
   }
 }

@@ -1,3 +1,5 @@
+import GRDB
+
 /// The reason for which the embedded store cannot be opened.
 public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   case noDirectory(path: String)
@@ -36,6 +38,22 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
       "store \(path): cannot be opened: \(reason)"
     case .cannotCopy(let target, let reason):
       "\(target): cannot be written: \(reason)"
+    }
+  }
+}
+
+extension EmbeddedStoreError {
+  /// The reason for which a file cannot be opened, from any error that this has met.
+  init(_ error: any Error, opening path: String) {
+    switch error {
+    case let error as EmbeddedStoreError:
+      self = error
+    case let error as DatabaseError:
+      self =
+        error.resultCode == .SQLITE_NOTADB
+        ? .notADatabase(path: path) : .cannotOpen(path: path, reason: error.message ?? "\(error)")
+    default:
+      self = .cannotOpen(path: path, reason: "\(error)")
     }
   }
 }

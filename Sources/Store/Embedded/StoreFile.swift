@@ -49,13 +49,8 @@ enum StoreFile {
         }
         return Opened(queue: queue, clock: clock, warning: warning, mark: mark)
       }
-    } catch let error as EmbeddedStoreError {
-      throw error
-    } catch let error as DatabaseError {
-      if error.resultCode == .SQLITE_NOTADB { throw .notADatabase(path: path) }
-      throw .cannotOpen(path: path, reason: error.message ?? "\(error)")
     } catch {
-      throw .cannotOpen(path: path, reason: "\(error)")
+      throw EmbeddedStoreError(error, opening: path)
     }
   }
 

@@ -31,7 +31,7 @@ public final class BackendTLS: Sendable {
     }
   }
 
-  /// Takes files into use that have changed. Connections that were made with the earlier ones take no further requests.
+  /// Takes changed files into use. Connections that were made with the earlier ones take no further requests.
   public func renew() -> [Renewal] {
     let all = clients.withLock { clients in
       // A client that no pool uses belongs to an earlier configuration.

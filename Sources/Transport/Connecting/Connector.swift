@@ -136,11 +136,8 @@ enum Connector {
 
   /// The cause as text, without the names of the functions that it passed through.
   static func reason(_ error: any Error) -> String {
-    switch error {
-    case let error as NIOConnectionError:
-      error.connectionErrors.first.map { reason($0.error) } ?? "its name is not known"
-    case is ConnectTimeout: "connecting took too long"
-    case ChannelError.connectTimeout: "connecting took too long"
+    switch error.atFirstAddress {
+    case is ConnectTimeout, ChannelError.connectTimeout: "connecting took too long"
     default: plainText(of: error)
     }
   }

@@ -111,9 +111,9 @@ extension HTTPExchange {
   private func left(of span: Milliseconds?, since called: NIODeadline) -> Int64? {
     guard let start = waitsSince(called) else { return span?.count ?? silence?.limit.count }
     let now = NIODeadline.now()
-    let leftOfSpan = span.map { $0.count - (now - start).nanoseconds / 1_000_000 }
+    let leftOfSpan = span.map { $0.count - Milliseconds(now - start).count }
     guard let silence else { return leftOfSpan }
-    let left = silence.limit.count - (now - max(start, silence.since)).nanoseconds / 1_000_000
+    let left = silence.limit.count - Milliseconds(now - max(start, silence.since)).count
     return min(left, leftOfSpan ?? left)
   }
 

@@ -138,7 +138,7 @@ extension HTTP1Connection: PooledConnection {
   }
 
   func timeLeft(_ now: NIODeadline) -> Milliseconds {
-    pool.settings.idleTimeout - Milliseconds((now - restsSince).nanoseconds / 1_000_000)
+    pool.settings.idleTimeout - Milliseconds(now - restsSince)
   }
 
   /// Starts the idle time of a connection that is kept for the next exchange.
@@ -204,8 +204,7 @@ extension HTTP1Connection: ExchangeConnection {
   func setReading(_ reads: Bool) {
     guard isReading != reads, let context else { return }
     isReading = reads
-    try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
-    if reads { context.read() }
+    context.setReading(reads)
   }
 
   /// Does nothing: the connection carries only this exchange, and is closed with it.

@@ -179,7 +179,7 @@ extension HTTP2Connection: PooledConnection {
   }
 
   func timeLeft(_ now: NIODeadline) -> Milliseconds {
-    pool.settings.idleTimeout - Milliseconds((now - restsSince).nanoseconds / 1_000_000)
+    pool.settings.idleTimeout - Milliseconds(now - restsSince)
   }
 
   func close() {

@@ -181,8 +181,7 @@ extension HTTP2Stream: ExchangeConnection {
   func setReading(_ reads: Bool) {
     guard isReading != reads, let context else { return }
     isReading = reads
-    try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
-    if reads { context.read() }
+    context.setReading(reads)
   }
 
   func timedOut() { connection.timedOut(since: readsBefore) }

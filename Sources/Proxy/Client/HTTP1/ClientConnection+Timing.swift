@@ -13,7 +13,7 @@ extension ClientConnection {
 
   func startTimer() {
     timerDue = deadline
-    let left = max((deadline - .now()).nanoseconds / 1_000_000, 1)
+    let left = max(Milliseconds(deadline - .now()).count, 1)
     timer = downstream.context.timers.start(milliseconds: left) { [self] in timerFired() }
   }
 

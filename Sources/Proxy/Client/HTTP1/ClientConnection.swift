@@ -264,8 +264,7 @@ extension ClientConnection {
   private func setReading(_ isWanted: Bool) {
     guard let context, isWanted != isReading else { return }
     isReading = isWanted
-    try? context.channel.syncOptions?.setOption(.autoRead, value: isWanted)
-    if isWanted { context.read() }
+    context.setReading(isWanted)
   }
 }
 

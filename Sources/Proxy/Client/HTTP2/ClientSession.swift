@@ -126,7 +126,7 @@ extension ClientSession {
     deadline = .now() + .milliseconds(downstream.limits.idleTimeout.count)
   }
 
-  /// The highest stream that was taken; 0: none.
+  /// The last stream for GOAWAY: the highest one that was taken; 0 if none was.
   var lastStream: Int { drainState.last }
 
   /// Acquires a slot for one more delivery; false if the client has as many under way as it may.
@@ -177,7 +177,7 @@ extension ClientSession {
   }
 
   private func startTimer() {
-    let left = max((deadline - .now()).nanoseconds / 1_000_000, 1)
+    let left = max(Milliseconds(deadline - .now()).count, 1)
     timer = downstream.context.timers.start(milliseconds: left) { [weak self] in self?.timerFired() }
   }
 

@@ -155,8 +155,7 @@ extension ClientStream {
   private func setReading(_ isWanted: Bool) {
     guard isWanted != isReading, let context else { return }
     isReading = isWanted
-    try? context.channel.syncOptions?.setOption(.autoRead, value: isWanted)
-    if isWanted { context.read() }
+    context.setReading(isWanted)
   }
 
   func releaseSlot() {

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// The types of HTTP/2 frames that the budget distinguishes (RFC 9113, section 6).
+/// The types of HTTP/2 frames that are distinguished between the codec and the socket (RFC 9113, section 6).
 enum FrameKind {
   static let data: UInt8 = 0
   static let headers: UInt8 = 1
@@ -22,7 +22,7 @@ struct FrameBudget {
   /// A WINDOW_UPDATE for the stream and one for the connection.
   private static let creditOfFrame = 2
   /// Clients that read in pieces announce a large frame in several parts; those of Go announce at least 4 KiB at once,
-  /// also for the stream and for the connection.
+  /// in one frame for the stream and one for the connection.
   private static let bytesOfCredit = 2 << 10
   /// PRIORITY_UPDATE (RFC 9218), PRIORITY, and WINDOW_UPDATEs that open the window of the new stream.
   private static let creditOfRequest = 4
@@ -34,7 +34,7 @@ struct FrameBudget {
   private var left: Double
   private var filledAt: NIODeadline?
 
-  /// - Parameter max: the number of frames beyond the credit.
+  /// - Parameter max: The number of frames beyond the credit.
   init(max: Int) {
     self.max = max
     left = Double(max)

@@ -32,7 +32,8 @@ struct HTTP2Drain {
   /// The number of deliveries that run without a response yet, also of streams that were reset: opening and resetting
   /// streams is no way round the limit.
   private(set) var running = 0
-  /// The highest stream that was taken; 0: none.
+  /// The highest stream that was taken. 0, which is no request's stream, if none was: so GOAWAY states it (RFC 9113,
+  /// section 6.8).
   private(set) var last = 0
 
   init(maxRunning: Int) { self.maxRunning = maxRunning }

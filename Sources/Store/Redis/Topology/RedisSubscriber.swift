@@ -152,7 +152,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     context.loop.assertInEventLoop()
     guard link.isUp else { return }
     let now = BootInstant.now
-    let due = beatAt.map { $0 + Milliseconds(Self.beatInterval.nanoseconds / 1_000_000) } ?? now
+    let due = beatAt.map { $0 + Milliseconds(Self.beatInterval) } ?? now
     beatAt = now
     if isBeatDue {
       if case .readUntil = replyDeadline.verdict(due: due, now: now, hasUnread: link.hasUnread) { return }

@@ -37,7 +37,9 @@ struct TopologyTests {
     configuration.route["lease"] = "30s"
     try await Rig.run(configuration) { rig in
       for number in 0..<30 { expectExecuted(try await rig.order("before-\(number)")) }
-      for master in cluster.masters { try master.command(["WAIT", "1", "5000"]) }
+      for (master, replicas) in zip(cluster.masters, cluster.replicas) {
+        try await master.awaitCopies(at: replicas)
+      }
       cluster.masters[1].kill()
       for number in 0..<30 {
         let key = "after-\(number)"
@@ -221,7 +223,7 @@ struct TopologyTests {
       rig.backend.on("/v1/orders") { Reply(gate: $0["Idempotency-Key"] == "running" ? gate : nil) }
       async let running = rig.order("running")
       try await rig.backend.arrived(2)
-      try master.command(["WAIT", "1", "5000"])
+      try await master.awaitCopies(at: [replica])
       master.kill()
       let next = try await rig.order("next") { $0.status == 201 }
       #expect(rig.backend.runs(of: "next") == 1, "\(next.text)")
@@ -231,6 +233,12 @@ struct TopologyTests {
       gate.open()
       #expect(try await running.status == 201)
       #expect(try await rig.semel.counter("semel_store_claims_suspect_total") == 0)
+      try await rig.semel.counter("semel_store_failovers_total", becomes: 1)
+      // The connection of each event loop has moved.
+      let topology = "store_topology sentinel, master 127.0.0.1:\(replica.port) (up)"
+      while try await !rig.semel.admin.send("GET", "/readyz").text.contains(topology) {
+        try await Task.sleep(for: .milliseconds(20))
+      }
     }
   }
 

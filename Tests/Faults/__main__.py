@@ -100,7 +100,8 @@ def report_on(options, journal):
     print(row(options, report.counts, len(report.violations)))
     print(f"  {report.counts['items']:,} of the intents are items of {report.counts['batches']:,} delivered batches")
     if "lost" in report.counts:
-        print("  " + ", ".join(f"{word}: {report.counts[word]}" for word in ("lost", "failovers", "suspects")))
+        words = ("lost", "failovers", "suspects", "promotions without changes", "changes lacked")
+        print("  " + ", ".join(f"{word}: {report.counts[word]}" for word in words))
     for excuse, count in report.excused.items():
         print(f"  excused: {excuse}: {count}")
     for rule, record, text in report.violations[:20]:

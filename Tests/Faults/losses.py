@@ -31,10 +31,13 @@ class Losses:
         self.counted = collections.defaultdict(list)
         self.disturbed = collections.defaultdict(list)
         self.lost = 0
+        self.lacking = []  # Of each promotion after a cut of the replication, the number of changes that the server lacked.
 
     def read_fault(self, entry):
         if entry["name"] in ("slot moves", "slot moved"):
             self.moves[entry["slot"]].append(entry["at"])
+        elif entry["name"] == "promoted without changes":
+            self.lacking.append(entry["changes"])
         elif entry["name"] in (*DISTURBING, "started", "thaw"):
             self.disturbed[entry["of"]].append(entry["at"])
 
@@ -123,6 +126,7 @@ class Losses:
         if self.topology is None:
             return
         report.counts |= {"lost": self.lost} | {word: self.total(word) for word in ("failovers", "suspects")}
+        report.counts |= {"promotions without changes": len(self.lacking), "changes lacked": sum(self.lacking)}
         if self.replicas and report.counts["suspects"] > self.lost:
             text = f"{report.counts['suspects']} claims were missing, although replicas had to have them"
             report.violation(7, "the store", text)

@@ -286,9 +286,12 @@ class Rig:
                 self.journal.add("counted", node=number, **figures)
 
     async def stop(self):
-        for task in [self.watching, self.counting]:
+        # After a failure faults may still be at work, and would start a process again.
+        mending = list(self.mending)
+        for task in [self.watching, self.counting, *mending]:
             if task:
                 task.cancel()
+        await asyncio.gather(*mending, return_exceptions=True)
         for process in [*self.nodes, *([self.redis] if self.redis else [])]:
             process.thaw()
             await process.kill()

@@ -8,7 +8,7 @@ from losses import slot_of
 from relay import Trouble
 from repeating import repeated, troubled
 from resp import Refused
-from topology import until
+from topology import repeatedly, until
 
 
 def at_a_shard(max_pause):
@@ -32,7 +32,7 @@ def at_a_shard(max_pause):
 
 
 async def takeover(rig, shard, former):
-    """Waits until another server is the master. It may not come: a failover can be given up."""
+    """Waits until another server is the master. False if it does not come: a failover can be given up."""
 
     async def is_over():
         infos = await asyncio.gather(*(shard.info(server) for server in shard.servers if server is not former))
@@ -42,6 +42,8 @@ async def takeover(rig, shard, former):
         await until("another server takes over", is_over, within=15)
     except RuntimeError:
         rig.log("nobody took over", former)
+        return False
+    return True
 
 
 @at_a_shard(3)
@@ -50,14 +52,15 @@ async def kill_master(rig, shard):
 
 
 async def kill(rig, shard, awaits_takeover):
+    """Kills the master, and starts it again. Whether another one was seen to take over meanwhile."""
     master = shard.master
     rig.log("server killed", master)
     await master.kill()
-    if awaits_takeover:
-        await takeover(rig, shard, master)
+    has_successor = awaits_takeover and await takeover(rig, shard, master)
     await asyncio.sleep(rig.dice.uniform(0, 0.5))
     await master.start()
     rig.log("server started", master)
+    return has_successor
 
 
 @at_a_shard(3)
@@ -91,14 +94,40 @@ async def kill_replica(rig, shard):
 @at_a_shard(3)
 async def cut_replication(rig, shard):
     """The replicas get nothing more, and half of the time one of them takes over without it."""
-    relay = shard.master.relay
-    rig.log("replication cut", shard.master)
-    relay.is_cut_off = True
-    await asyncio.sleep(rig.dice.uniform(0.2, 2))
-    if rig.dice.random() < 0.5:
-        await kill(rig, shard, True)
-    relay.join()
-    rig.log("replication goes on", shard.master)
+    master = shard.master
+    rig.log("replication cut", master)
+    master.relay.is_cut_off = True
+    try:
+        before = await changes(master)
+        if await lacks_changes(rig, master, before):
+            await asyncio.sleep(rig.dice.uniform(0, 2))
+            if rig.dice.random() < 0.5:
+                count = await changes(master) - before
+                if await kill(rig, shard, True):
+                    rig.journal.add("fault", name="promoted without changes", of=master.name, changes=count)
+    finally:
+        master.relay.join()
+        rig.log("replication goes on", master)
+
+
+async def changes(server):
+    """The number of changes that a server has made since its start: it never saves its data as a whole."""
+    info = (await repeatedly(server, "INFO", "persistence")).decode()
+    return int(info.split("rdb_changes_since_last_save:")[1].split()[0])
+
+
+async def lacks_changes(rig, master, before):
+    """Waits until the master has made a change since then. False if none comes: the storm may be over."""
+
+    async def is_so():
+        return rig.topology.is_over or await changes(master) > before
+
+    try:
+        await until("the master makes a change", is_so, within=10)
+    except RuntimeError:
+        rig.log("nothing was changed", master)
+        return False
+    return not rig.topology.is_over
 
 
 @at_a_shard(3)

@@ -12,7 +12,7 @@ import checker
 from made_up import MadeUp
 from rig import Rig, storm
 from test_batches import BatchContract, BatchResponses, Overlap  # Their tests are found here.
-from test_losses import Losses  # Its tests are found here.
+from test_losses import Losses, Storms  # Their tests are found here.
 
 # The bug, faults that Semel without it withstands, how many intents it takes until it mostly shows several times over,
 # the rules that it breaks, and the store, if that is not one Redis. Chance decides: a run in which a bug did not show is

@@ -1,6 +1,11 @@
-"""The checker's judgement of a store of several servers, on made-up journals."""
+"""The checker's judgement of a store of several servers, on made-up journals, and the faults of such a store."""
+
+import unittest
 
 import checker
+import rig
+import store_faults
+import topology
 from made_up import MadeUp
 
 
@@ -105,3 +110,21 @@ class Losses(MadeUp):
                 self.gap(0.2, promoted)
                 self.calm(word="outcome_unknown", serial=None, status=409)
                 self.assertEqual(self.rules(), rules)
+
+    def test_promotions_without_changes_are_counted(self):
+        self.store(1)
+        self.once()
+        for changes in (3, 4):
+            self.add("fault", 0.1, name="promoted without changes", of="redis0-0", changes=changes)
+        self.calm()
+        self.assertEqual(self.rules(), set())
+        counts = self.report().counts
+        self.assertEqual((counts["promotions without changes"], counts["changes lacked"]), (2, 7))
+
+
+class Storms(unittest.TestCase):
+    def test_mixed_cuts_the_replication_whatever_copies_are_demanded(self):
+        for kind in topology.KINDS:
+            for replicas in (0, 1):
+                with self.subTest(kind, replicas=replicas):
+                    self.assertIn(store_faults.cut_replication, rig.storm("mixed", 2, (kind, replicas)))

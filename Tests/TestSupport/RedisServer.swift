@@ -76,8 +76,11 @@ package final class RedisServer: @unchecked Sendable {
   /// - Parameters:
   ///   - name: the name of the master.
   ///   - master: its port.
+  ///   - quorum: the number of Sentinels that have to take the master for dead before one of them replaces it.
   ///   - lines: further lines of its file.
-  package init(sentinelOf name: String, master: Int, lines: [String] = []) async throws {
+  package init(
+    sentinelOf name: String, master: Int, quorum: Int = 1, lines: [String] = []
+  ) async throws {
     let port = FreePort.find()
     self.port = port
     socketPath = directory.file("redis.sock")
@@ -85,8 +88,8 @@ package final class RedisServer: @unchecked Sendable {
     let text = [
       "port \(port)", "bind 127.0.0.1", "unixsocket \(socketPath)", "dir \(directory.path)",
       "logfile \(directory.file("redis.log"))",
-      "sentinel monitor \(name) 127.0.0.1 \(master) 1", "sentinel down-after-milliseconds \(name) 500",
-      "sentinel failover-timeout \(name) 4000",
+      "sentinel monitor \(name) 127.0.0.1 \(master) \(quorum)",
+      "sentinel down-after-milliseconds \(name) 500", "sentinel failover-timeout \(name) 4000",
     ]
     try (text + lines + [""]).joined(separator: "\n").write(toFile: file, atomically: true, encoding: .utf8)
     program = "redis-server"

@@ -17,10 +17,13 @@ struct ClusterFailoverTests {
       // The node time-out, and two seconds.
       try await Pace.within(.seconds(3)) {
         let open = try await node.store.granted(Samples.request(SlotNumber.id(in: 0...5460)))
-        try master.command(["WAIT", "1", "5000"])
-        let start = BootInstant.now
-        // Some of them are on their way when it dies, and some begin afterwards.
+        try await master.awaitCopies(at: [heir])
+        // All of these claims are on their way when it dies.
+        master.freeze()
+        let written = node.store.store.counters.roundTrips
         async let claims = Self.grants(40, of: 0...5460, by: node)
+        try await until("the claims are written") { node.store.store.counters.roundTrips >= written + 40 }
+        let start = BootInstant.now
         master.kill()
         let request = Samples.request(SlotNumber.id(in: 0...5460))
         let (later, span) = try await node.store.context.run {
@@ -28,12 +31,12 @@ struct ClusterFailoverTests {
         }
         for claim in try await claims + [later] {
           #expect(claim.attempt == 1)
-          // A claim that only the dead master had may be lost, and its owner finds that out.
           #expect(try await node.store.renew(claim) == .done)
           #expect(try await node.store.claim(Samples.again(claim)).taken == .inFlight)
         }
         #expect(try await node.store.complete(open, with: Samples.completion()).outcome == .done)
         #expect(try await node.store.find(before.id).name == .completed)
+        #expect(node.store.store.counters.suspects == 0)
         failovers += 1
         try await until("the failover is counted") { node.subscriber.failovers == failovers }
         #expect(node.subscriber.lossCount == 0)
@@ -65,7 +68,7 @@ struct ClusterFailoverTests {
       let alarms = Watched(0)
       node.subscriber.observeAlarms { alarms.withValue { $0 += 1 } }
       let kept = try await node.store.granted(Samples.request(SlotNumber.id(in: 0...5460)))
-      try master.command(["WAIT", "1", "5000"])
+      try await master.awaitCopies(at: [heir])
       // Its next attempts to follow fail.
       try heir.command(["CONFIG", "SET", "masterauth", "wrong"])
       try master.command(["CLIENT", "KILL", "TYPE", "replica"])

@@ -121,6 +121,51 @@ struct ClusterTests {
     }
   }
 
+  @Test func `every end of a record is reached at either node of a slot that is on its way`() async throws {
+    let cluster = try await RedisCluster()
+    try await RedisNode.run(.on(cluster.ports)) { node in
+      let ends = StoreWatchTests.End.allCases
+      let ids = Self.ids(2 * ends.count, inOneSlotOf: 0...5460)
+      let claims = try await withClaims(node, ids, lease: .seconds(60))
+      let (source, target, slot) = (cluster.masters[0], cluster.masters[2], SlotNumber.of(ids[0]))
+      var left = claims
+      try await cluster.migrate(slot: slot, from: source, to: target) {
+        // Before the first key moves, and after the last one.
+        let isEmpty = try source.command(["CLUSTER", "COUNTKEYSINSLOT", "\(slot)"]) == ":0"
+        guard left.count == claims.count || isEmpty, !left.isEmpty else { return }
+        try await Self.end(left.prefix(ends.count), at: node)
+        left.removeFirst(ends.count)
+      }
+      #expect(left.isEmpty)
+      for (claim, end) in zip(claims, ends + ends) {
+        #expect(try await node.store.find(claim.id).name == Self.state(after: end), "\(end)")
+      }
+      let redirects = node.store.store.counters.redirects
+      #expect(redirects.contains { $0.kind == "ask" && $0.count > 0 }, "\(redirects)")
+      // Either node refuses a command with two keys of which one is elsewhere, or nowhere, until the slot has moved.
+      #expect(redirects.contains { $0.kind == "try_again" && $0.count == 0 }, "\(redirects)")
+    }
+  }
+
+  /// Renews claims, and ends each in another way.
+  private static func end(_ claims: ArraySlice<Claim>, at node: RedisNode) async throws {
+    for (claim, end) in zip(claims, StoreWatchTests.End.allCases) {
+      #expect(try await node.store.renew(claim) == .done)
+      if end == .resolve { #expect(try await node.store.markUnknown(claim) == .done) }
+      try await end.run(claim, on: node.store)
+      #expect(try await node.store.find(claim.id).name == state(after: end), "\(end)")
+    }
+  }
+
+  private static func state(after end: StoreWatchTests.End) -> Standing.Name {
+    switch end {
+    case .complete: .completed
+    case .release, .resolve: .released
+    case .delete, .forget: .absent
+    case .markUnknown: .unknown
+    }
+  }
+
   private func withClaims(
     _ node: RedisNode, _ ids: some Sequence<RecordID>, lease: Milliseconds
   ) async throws -> [Claim] {

@@ -77,18 +77,73 @@ struct RedisExaminationTests {
     settings.login.password = "word"
     let text = try #require(await texts(settings).first { $0.contains("lacks") })
     #expect(text.contains("lacks +evalsha +scan &semel:*;"), "\(text)")
-    let line = try #require(text.split(separator: "all that it needs is: user semel ").last)
-    let rules = line.replacing("PASSWORD", with: "word").split(separator: " ").map(String.init)
+    let rules = try advisedRules(in: text)
     try server.command(["ACL", "SETUSER", "semel", "reset"] + rules)
     #expect(await texts(settings) == [])
-    // Semel itself runs with these rights, too.
+    try server.command(["ACL", "LOG", "RESET"])
+    // Semel itself runs with these rights, too, and its inspections.
+    settings.inspectionInterval = 100
     try await RedisNode.run(settings) { node in
-      let claim = try await node.store.completed()
-      #expect(try await node.store.find(claim.id).name == .completed)
-      _ = try await node.store.list(after: nil)
-      #expect(try await node.store.forget(claim.id, fence: 0))
-      try await node.store.watch(claim.id).cancel()
+      try await Self.useEverything(node)
+      let before = try server.calls(of: "hget")
+      try await until("Redis was inspected again") { try server.calls(of: "hget") >= before + 2 }
     }
+    #expect(try server.command(["ACL", "LOG"]) == "")
+  }
+
+  @Test func `the line for a user of a cluster is enough, also while a slot is on its way`() async throws {
+    let cluster = try await RedisCluster()
+    for master in cluster.masters {
+      try master.command(["ACL", "SETUSER", "semel", "on", ">word", "-@all"])
+    }
+    var settings = RedisEndpointSettings.on(cluster.ports)
+    settings.login.user = "semel"
+    settings.login.password = "word"
+    let text = try #require(await texts(settings).first)
+    let rules = try advisedRules(in: text)
+    for master in cluster.masters {
+      try master.command(["ACL", "SETUSER", "semel", "reset"] + rules)
+      try master.command(["ACL", "LOG", "RESET"])
+    }
+    #expect(!(await texts(settings)).contains { $0.contains("needs is") })
+    try await RedisNode.run(settings) { node in
+      let claim = try await node.store.completed(Samples.request(SlotNumber.id(in: 0...5460)))
+      let (source, target) = (cluster.masters[0], cluster.masters[1])
+      try await cluster.migrate(slot: SlotNumber.of(claim.id), from: source, to: target) {
+        #expect(try await node.store.claim(Samples.again(claim)).taken == .completed)
+        try await Self.useEverything(node)
+      }
+    }
+    for master in cluster.masters { #expect(try master.command(["ACL", "LOG"]) == "") }
+  }
+
+  /// The rules of the user that a finding advises.
+  private func advisedRules(in text: String) throws -> [String] {
+    let line = try #require(text.split(separator: "needs is: user semel ").last)
+    return line.replacing("PASSWORD", with: "word").split(separator: " ").map(String.init)
+  }
+
+  /// Uses every command of a store.
+  private static func useEverything(_ node: RedisNode) async throws {
+    let (store, origin) = (node.store, Samples.attribution())
+    let large = Samples.completion(.whole(Samples.response(body: String(repeating: "x", count: 100_000))))
+    let claim = try await store.completed(Samples.request(attribution: origin), with: large)
+    #expect(try await store.find(claim.id).completedRecord?.outcome == large.outcome)
+    for end in StoreWatchTests.End.allCases {
+      let claim = try await store.granted(Samples.request())
+      #expect(try await store.renew(claim) == .done)
+      if end == .resolve { #expect(try await store.markUnknown(claim) == .done) }
+      try await end.run(claim, on: store)
+    }
+    #expect(try await store.unreadable().isEmpty)
+    let filter = RecordFilter(keyDigests: [try #require(origin.keyDigest)])
+    #expect(try await store.found(filter) == [claim.id])
+    let (board, turn) = (RedisOpenRecordBoard(store.store), OwnerToken.random())
+    for _ in 0..<2 { _ = try await board.takeTurn(turn, for: .seconds(60)) }
+    try await board.post("count", for: .seconds(60))
+    #expect(try await board.lastCount() == "count")
+    try await store.watch(claim.id).cancel()
+    #expect(try await store.forget(claim.id, fence: .seconds(60)))
   }
 
   @Test func `a node of a cluster, a replica and a dead server are named`() async throws {
@@ -122,6 +177,21 @@ struct RedisExaminationTests {
     led.topology = .sentinel(addresses, master: "orders", login: RedisLogin())
     let found = await self.texts(led)
     #expect(found.count == 1 && found[0].contains("knows no master of the name orders"), "\(found)")
+  }
+
+  @Test func `Sentinels that name different masters are named`() async throws {
+    let (one, settings) = try await redis()
+    let (other, _) = try await redis()
+    let sentinels = [try SilentSentinel(naming: one), try SilentSentinel(naming: other)]
+    var led = settings
+    led.topology = .sentinel(
+      sentinels.map { ServerAddress.tcp(host: "127.0.0.1", port: $0.port) }, master: "orders",
+      login: RedisLogin())
+    let found = await texts(led)
+    #expect(
+      found == [
+        "the Sentinels name different masters: 127.0.0.1:\(one.port), 127.0.0.1:\(other.port)"
+      ])
   }
 
   @Test func `what a cluster's replicas lack is told before a failover needs it`() async throws {

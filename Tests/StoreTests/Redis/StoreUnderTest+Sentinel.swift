@@ -8,7 +8,7 @@ extension StoreUnderTest {
   }
 }
 
-/// The master, replica and Sentinel of all tests that change nothing about them.
+/// The master, replica and Sentinels of all tests that change nothing about them.
 private enum SharedTrio {
   // A master that a busy machine keeps from replying is not replaced.
   private static let started = Task { try await SentinelTrio(patience: .seconds(600)) }

@@ -70,7 +70,7 @@ struct RedisConversation {
     do {
       return try await promise.futureResult.get()
     } catch {
-      throw (error as? Fault) ?? Fault(reason: RedisLink.text(of: error))
+      throw (error as? Fault) ?? Fault(reason: plainText(of: error))
     }
   }
 }
@@ -133,7 +133,7 @@ private final class ReplyCollector: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    end(RedisLink.text(of: error), .failure(error))
+    end(plainText(of: error), .failure(error))
     context.close(promise: nil)
   }
 }

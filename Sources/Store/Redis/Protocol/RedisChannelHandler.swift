@@ -49,7 +49,7 @@ final class RedisChannelHandler: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    link?.broke(RedisLink.text(of: error), .failure(error))
+    link?.broke(plainText(of: error), .failure(error))
   }
 
   func write(_ buffer: ByteBuffer) {

@@ -129,7 +129,11 @@ final class RedisLink: @unchecked Sendable {
     self.address = address
     switch state {
     case .closed: return
-    case .up, .connecting: fail("the connection moves to \(address)")
+    case .up, .connecting:
+      // No fault of either server: `didFail` would lay it to the next one.
+      let (before, reason) = (state, "the connection moves to \(address)")
+      pause(because: reason)
+      drop(before, reason)
     case .waiting: break
     }
     retry?.cancel()
@@ -200,7 +204,7 @@ extension RedisLink {
     }
     attempt += 1
     attemptDeadline = LateReplyDeadline()
-    limitAttempt(to: Milliseconds(Self.attemptSpan.nanoseconds / 1_000_000))
+    limitAttempt(to: Milliseconds(Self.attemptSpan))
     connect(to: address)
   }
 
@@ -220,7 +224,7 @@ extension RedisLink {
       }
     connected.whenFailure { error in
       guard case .connecting(nil, _) = self.state, attempt == self.attempt else { return }
-      self.fail("\(self.peer) cannot be reached: \(Self.text(of: error))")
+      self.fail("\(self.peer) cannot be reached: \(plainText(of: error))")
     }
   }
 
@@ -361,14 +365,5 @@ extension RedisLink {
     }
     user?.linkIsDown(reason)
     context.executor.drain()
-  }
-
-  /// The cause as text, without the names of the functions that it passed through.
-  static func text(of error: any Error) -> String {
-    if let error = error as? NIOConnectionError {
-      guard let first = error.connectionErrors.first else { return "its name is not known" }
-      return text(of: first.error)
-    }
-    return plainText(of: error)
   }
 }

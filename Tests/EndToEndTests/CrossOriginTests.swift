@@ -86,6 +86,24 @@ struct CrossOriginTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases)
+  func `an OPTIONS whose key has several parts is protected`(store: StoreKind) async throws {
+    let route = [
+      "match": "{methods: [OPTIONS, POST], path: '/v1/**'}", "key": "{from: [['header:X-A', 'header:X-B']]}",
+    ]
+    try await Rig.run(Configuration(store: store, route: route)) { rig in
+      let caller = Rig.fields(key: nil)
+      let parts = [("X-A", "1"), ("X-B", "2")]
+      expectExecuted(try await Self.preflight(rig, at: "/v1/orders?k=1", caller + parts))
+      expectReplayed(try await Self.preflight(rig, at: "/v1/orders?k=1", caller + parts), 201)
+      let incomplete = try await Self.preflight(rig, at: "/v1/orders?k=1", caller + [("X-A", "1")])
+      expectRefused(incomplete, 400, "key_missing", retryable: false)
+      #expect(rig.backend.requests.count == 1)
+      let announced = try await Self.preflight(rig, announcing: "x-a,x-b")
+      #expect(announced.status == 201 && announced.idempotencyStatus == nil)
+    }
+  }
+
   @Test func `a preflight goes to the upstream of the request that it announces`() async throws {
     let other = OrdersBackend()
     try await other.start()

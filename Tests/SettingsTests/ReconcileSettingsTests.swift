@@ -48,13 +48,27 @@ struct ReconcileSettingsTests {
       "reconcile.absent: has 200, which is one of applied, too"
     ),
     (
-      "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", status: 99}",
-      "reconcile.status: must be a status from 200 to 599"
+      "on_unknown: reconcile, reconcile: {path: \"/{request_id}\", applied: [99]}",
+      "reconcile.applied[0]: must be a status from 200 to 599"
     ),
   ])
   func `what cannot be meant is refused`(members: String, issue: String) {
     let found = issues(route(members))
     #expect(found.count == 1)
     #expect(found.first?.hasSuffix("routes[0].\(issue)") == true, "\(found)")
+  }
+
+  @Test(arguments: [
+    ("99", false), ("199", false), ("205", false), ("300", false), ("304", false), ("404", false),
+    ("503", false), ("600", false), ("2xx", false), ("200", true), ("204", true), ("206", true),
+    ("299", true),
+  ])
+  func `only a success can be recorded of what was applied`(status: String, isTaken: Bool) {
+    let found = issues(
+      route("on_unknown: reconcile, reconcile: {path: \"/{request_id}\", status: \(status)}"))
+    let issue =
+      "2:114: routes[0].reconcile.status: must be the status of a success, from 200 to 299 and not 205, since what "
+      + "was applied is recorded and replayed under it; write 200 or 201, or 204 for a response without content"
+    #expect(found == (isTaken ? [] : [issue]))
   }
 }

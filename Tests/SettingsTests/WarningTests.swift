@@ -30,6 +30,42 @@ struct WarningTests {
     #expect(try warnings(all).map { $0.contains("defaults.caller: its only part is") } == [true])
   }
 
+  @Test(arguments: [
+    ("\"jwt:exp\"", ["jwt:exp"]), ("\"jwt:sub\", \"jwt:jti\"", ["jwt:jti"]),
+    ("\"header:X-Account\", \"jwt:nbf\", \"jwt:/iat\"", ["jwt:nbf", "jwt:/iat"]),
+    ("\"jwt:sub\", \"jwt:aud\"", []), ("\"jwt:/a/exp\"", []), ("\"query:exp\"", []),
+  ])
+  func `a part that each token has anew is warned of beside any others`(parts: String, named: [String]) throws
+  {
+    let text = upstream + "jwt: {verify: none}\nroutes: [{name: r, caller: {parts: [\(parts)]}}]\n"
+    let expected = named.map {
+      "semel.yaml:3:28: routes[0].caller: has the part \($0), which is different in each token: where a client "
+        + "refreshes its token between two deliveries, the retry is another caller's and runs again; name what stays, "
+        + "such as the token's subject (jwt:sub)"
+    }
+    #expect(try warnings(text).filter { $0.contains("caller") } == expected)
+    let unprotected = text.replacing("{name: r", with: "{idempotency: off, name: r")
+    #expect(try warnings(unprotected).filter { $0.contains("caller") }.isEmpty)
+  }
+
+  @Test(arguments: [
+    ("[\"query:k\"]", "query:k"), ("[payload]", "payload"), ("[\"header:X-Key\", payload]", "payload"),
+    ("[[\"query:a\", \"query:b\"]]", #"["query:a","query:b"]"#), ("[\"header:X-Key\"]", nil),
+    ("[[\"header:X-A\", \"query:k\"]]", nil), ("[\"json:/id\"]", nil), ("[\"form:id\"]", nil),
+  ])
+  func `keys that do not tell an OPTIONS from a preflight are warned of`(from: String, source: String?) throws
+  {
+    let members = "match: {methods: [OPTIONS, POST], path: /o}, key: {from: \(from)}"
+    let warning = source.map {
+      "semel.yaml:2:55: routes[0].match: lists OPTIONS, and the route takes keys from \($0): a request in the form of a "
+        + "browser's preflight (with Origin and Access-Control-Request-Method, without a body) is never protected, and "
+        + "runs at each delivery even with such a key; take keys from a header, or take OPTIONS out"
+    }
+    #expect(try warnings(route(members)) == [warning].compactMap(\.self))
+    #expect(try warnings(route(members.replacing("OPTIONS, ", with: ""))).isEmpty)
+    #expect(try warnings(route("idempotency: off, " + members)).isEmpty)
+  }
+
   @Test func `a caller that is the key itself is warned of`() throws {
     let key = "key: {from: [\"header:X-Key\", \"query:key\"]}"
     let warning = "routes[0].caller: its only part is header:x-key, which carries the key"

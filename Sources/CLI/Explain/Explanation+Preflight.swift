@@ -10,9 +10,9 @@ extension Explanation {
     _ head: MessageHead, _ target: RequestTarget, _ host: RequestHost?
   ) throws(Problem) -> Bool {
     let table = RouteTable(settings.routes)
-    guard head.method == .options, body.readableBytes == 0, let preflight = Preflight(head),
-      !table.carriesKey(head)
-    else { return false }
+    guard head.method == .options, body.readableBytes == 0, let preflight = table.preflight(head) else {
+      return false
+    }
     let inquiry = OutcomeInquiry.response(
       to: preflight, head: head, target: target, host: host, routes: table)
     guard inquiry == nil else {

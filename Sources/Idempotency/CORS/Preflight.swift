@@ -9,8 +9,15 @@ public struct Preflight: Sendable {
   /// The names of its fields as far as they need permission, in lower case.
   public let fields: [String]
 
-  /// `nil` if the request is not a preflight. No preflight overrides its method.
-  public init?(_ head: MessageHead) {
+  /// The fields that browsers set in preflights by themselves, in lower case.
+  fileprivate static let browserFields: Set<String> = [
+    "accept", "accept-encoding", "accept-language", "access-control-request-headers",
+    "access-control-request-method", "cache-control", "origin", "pragma", "referer", "user-agent",
+  ]
+
+  /// `nil` if the request does not have the form of a preflight. No preflight overrides its method. Fields with keys are
+  /// for `RouteTable.preflight` to judge.
+  init?(_ head: MessageHead) {
     guard head.method == .options, head.names.isDisjoint(with: .methodOverrides),
       case .once(let origin) = head.find("origin"), !origin.isEmpty,
       case .once(let method) = head.find("access-control-request-method"), !method.isEmpty
@@ -23,6 +30,23 @@ public struct Preflight: Sendable {
   var announcesReading: Bool {
     ["GET", "HEAD"].contains(String(buffer: method))
   }
+}
+
+extension KeySource {
+  /// The names of the fields with the key or a part of it that no preflight has, in lower case. A field that browsers set
+  /// counts only if it is the whole key.
+  var fieldsOutsidePreflights: [String] {
+    switch self {
+    case .header(let name): [name]
+    case .composite(let parts):
+      parts.flatMap(\.fieldsOutsidePreflights).filter { !Preflight.browserFields.contains($0) }
+    case .query, .json, .form, .payload: []
+    }
+  }
+
+  /// Whether a request with a key in this source alone may have the form of a preflight, which is never protected. No
+  /// preflight has a body, but a payload may be empty.
+  public var fitsPreflight: Bool { self == .payload || !isInBody && fieldsOutsidePreflights.isEmpty }
 }
 
 extension RouteTable {

@@ -49,18 +49,30 @@ private struct URLParameters {
     query.withUnsafeReadableBytes { text in
       for pair in text.split(whereSeparator: { "&;".utf8.contains($0) }) {
         let encoded = UnsafeRawBufferPointer(rebasing: pair.prefix { $0 != UInt8(ascii: "=") })
-        let name = Self.name(encoded)
-        if Self.documents.contains(name) { replaceDocument = true }
-        if name == "operationname" { replaceName = true }
+        for name in Self.names(encoded) {
+          if Self.documents.contains(name) { replaceDocument = true }
+          if name == "operationname" { replaceName = true }
+        }
       }
     }
   }
 
-  /// The name by which the most lenient server takes a parameter, in lower case: without the space before it and without
-  /// the index of a list (PHP).
-  private static func name(_ encoded: UnsafeRawBufferPointer) -> String {
+  /// The names by which the most lenient servers take a parameter, in lower case.
+  ///
+  /// Some strip control characters and spaces at both ends, as Java's `trim` does, and some end a name at NUL. PHP leaves
+  /// out the index of a list, and takes a space, a dot or an open bracket within a name for an underscore.
+  private static func names(_ encoded: UnsafeRawBufferPointer) -> [String] {
     let decoded = IteratorSequence(PercentText(encoded, as: .form)).map(ASCII.lowercased)
-    return String(decoding: decoded.drop { $0 == 0x20 }.prefix { $0 != UInt8(ascii: "[") }, as: UTF8.self)
+    let name = decoded.drop { $0 <= 0x20 }.prefix { $0 != 0 }
+    let underscored = trimmed(name).map { " .[".utf8.contains($0) ? UInt8(ascii: "_") : $0 }
+    return [trimmed(name.prefix { $0 != UInt8(ascii: "[") }), underscored[...]].map {
+      String(decoding: $0, as: UTF8.self)
+    }
+  }
+
+  /// The bytes without control characters and spaces at their end.
+  private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    bytes[..<(bytes.lastIndex { $0 > 0x20 }.map { $0 + 1 } ?? bytes.startIndex)]
   }
 }
 

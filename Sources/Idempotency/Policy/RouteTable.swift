@@ -14,8 +14,10 @@ public struct RouteTable: Sendable {
   }
 
   private let entries: [Entry]
-  /// The names of all fields in which any route looks for its key, in lower case.
+  /// The names of all fields in which any route looks for its whole key, in lower case.
   private let keyFields: [String]
+  /// The names of all fields with a key or a part of one that no preflight has, in lower case.
+  private let fieldsOutsidePreflights: [String]
   /// Whether any route lets pages of other origins read Semel's own responses.
   public let listsOrigins: Bool
 
@@ -36,6 +38,8 @@ public struct RouteTable: Sendable {
     }
     listsOrigins = policies.contains { $0.cors?.origins.isEmpty == false }
     keyFields = Array(Set(names + ["idempotency-key"])).sorted()
+    let parts = policies.flatMap(\.key.from).flatMap(\.fieldsOutsidePreflights)
+    fieldsOutsidePreflights = Array(Set(parts + keyFields)).sorted()
   }
 
   public var routes: [Route] { entries.map(\.route) }
@@ -76,16 +80,18 @@ public struct RouteTable: Sendable {
     }
   }
 
-  /// Whether the request has a key in a field in which any route looks for its own. An empty value is none, nor is an
-  /// empty string in quotation marks.
-  public func carriesKey(_ head: MessageHead) -> Bool {
-    keyFields.contains { name in
-      switch head.find(name) {
-      case .absent: false
-      case .once(let value): !value.isEmpty && !head.withBytes(value) { $0.elementsEqual("\"\"".utf8) }
-      case .repeated: true
-      }
+  /// Whether the request has a key in a field in which any route looks for its own whole key.
+  public func carriesKey(_ head: MessageHead) -> Bool { keyFields.contains(where: head.hasKey(in:)) }
+
+  /// The preflight that the request is; `nil` for any other request.
+  ///
+  /// A preflight has no fields of the page's own, so that a request in its form with a key in a field, or with a part of
+  /// one, is an ordinary request.
+  public func preflight(_ head: MessageHead) -> Preflight? {
+    guard let preflight = Preflight(head), !fieldsOutsidePreflights.contains(where: head.hasKey(in:)) else {
+      return nil
     }
+    return preflight
   }
 }
 
@@ -108,6 +114,16 @@ extension RouteTable.Entry {
 }
 
 extension MessageHead {
+  /// Whether a field, given in lower case, has a key or a part of one. An empty value is none, nor is an empty string in
+  /// quotation marks.
+  fileprivate func hasKey(in name: String) -> Bool {
+    switch find(name) {
+    case .absent: false
+    case .once(let value): !value.isEmpty && !withBytes(value) { $0.elementsEqual("\"\"".utf8) }
+    case .repeated: true
+    }
+  }
+
   /// Whether one of the field's lines has the value.
   fileprivate func has(_ header: RequiredHeader) -> Bool {
     fields(named: header.name).contains { field in

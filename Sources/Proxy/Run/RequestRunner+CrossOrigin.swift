@@ -5,14 +5,12 @@ import Wire
 
 /// Requests by pages of other origins (CORS).
 extension RequestRunner {
-  /// The subject of a preflight, which is never protected; `nil` for any other request.
-  ///
-  /// A preflight has no body and no fields of the page's own, so that one with a key is an ordinary request.
+  /// The subject of a preflight, which is never protected; `nil` for any other request, as for one with a body.
   @inline(never)
   func preflighted(_ target: RequestTarget, host: RequestHost?) -> Subject? {
-    guard delivery.request.framing.isEmpty, let preflight = Preflight(head),
-      !configuration.routes.carriesKey(head)
-    else { return nil }
+    guard delivery.request.framing.isEmpty, let preflight = configuration.routes.preflight(head) else {
+      return nil
+    }
     if let (response, route) = OutcomeInquiry.response(
       to: preflight, head: head, target: target, host: host, routes: configuration.routes)
     {
@@ -42,7 +40,7 @@ extension RequestRunner {
   @inline(never)
   func noteOriginOfRefused() {
     guard delivery.crossOrigin == nil, configuration.routes.listsOrigins,
-      let (target, host) = try? addressed()
+      let (target, host) = try? head.addressed()
     else { return }
     // A method in other letters is refused because of the route that it would have in capitals.
     let method = ByteBuffer(string: head.methodText.uppercased())

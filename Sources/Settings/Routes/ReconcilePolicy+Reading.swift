@@ -46,7 +46,7 @@ extension ReconcilePolicy {
         section["applied"]?.refuse("has \(both), which is one of absent by default: write absent, too")
       }
     }
-    status = section.member("status")?.parsed("a status such as 201", Self.status) ?? status
+    status = section.member("status")?.parsed("a status such as 201", Self.recordedStatus) ?? status
   }
 
   private static func target(_ text: String) throws(Refusal) -> String {
@@ -91,6 +91,17 @@ extension ReconcilePolicy {
 
   private static func statuses(_ name: String, _ section: Section) -> [Int]? {
     section.member(name)?.list("a list such as [200]", of: "a status", Self.status)
+  }
+
+  /// A status under which the body of the query's response can be recorded as a success. A replay with 204 leaves the
+  /// body out; with 205 clients would not expect one (RFC 9110, section 15.3.6).
+  private static func recordedStatus(_ text: String) throws(Refusal) -> Int {
+    guard let status = try? status(text), 200...299 ~= status, status != 205 else {
+      throw Refusal(
+        "must be the status of a success, from 200 to 299 and not 205, since what was applied is recorded and replayed "
+          + "under it; write 200 or 201, or 204 for a response without content")
+    }
+    return status
   }
 
   private static func status(_ text: String) throws(Refusal) -> Int {

@@ -6,7 +6,7 @@ extension RoutePolicy {
   /// - Parameter requestsCertificates: Whether a listener asks for client certificates.
   func callerWarnings(requestsCertificates: Bool) -> [String] {
     guard idempotency != .off, let parts = caller?.parts else { return [] }
-    var warnings: [String] = []
+    var warnings = parts.filter(\.changesWithToken).map(Self.tokenWarning)
     if parts.count == 1, let part = parts.first {
       if part.mayChange { warnings.append(Self.changeWarning(part)) }
       if key.from.contains(where: { $0.text == part.text }) {
@@ -26,6 +26,12 @@ extension RoutePolicy {
     "its only part is \(part.text): where a client refreshes that between two deliveries, the retry is another "
       + "caller's and runs again; name what stays, such as the token's subject (jwt:sub), or an account or device header "
       + "that a gateway sets"
+  }
+
+  /// The reason why every retry with another token has another caller and runs again.
+  private static func tokenWarning(_ part: CallerPart) -> String {
+    "has the part \(part.text), which is different in each token: where a client refreshes its token between two "
+      + "deliveries, the retry is another caller's and runs again; name what stays, such as the token's subject (jwt:sub)"
   }
 
   /// The reason why all clients are one caller.
@@ -56,6 +62,19 @@ extension RoutePolicy {
 }
 
 extension RoutePolicy {
+  /// The reason why requests with a key may go unprotected as preflights; `nil` if there is none.
+  var preflightWarning: String? {
+    guard isProtected, match.methods.contains("OPTIONS"),
+      let source = key.from.first(where: \.fitsPreflight)
+    else { return nil }
+    return
+      "lists OPTIONS, and the route takes keys from \(source.text): a request in the form of a browser's preflight "
+      + "(with Origin and Access-Control-Request-Method, without a body) is never protected, and runs at each delivery "
+      + "even with such a key; take keys from a header, or take OPTIONS out"
+  }
+}
+
+extension RoutePolicy {
   /// The reason why the route's retries are never made; `nil` if there is none.
   var retryWarning: String? {
     guard isEnforced, let retries, maxAttempts == 1 else { return nil }
@@ -80,9 +99,16 @@ extension CallerPart {
     case .header(let name): name == "authorization" || name == "cookie"
     case .cookie(let name), .query(let name):
       ["sess", "sid", "auth", "token", "jwt"].contains { name.lowercased().contains($0) }
-    case .jwt(let claim): ["jti", "iat", "exp", "nbf", "nonce", "sid", "auth_time"].contains(claim)
+    case .jwt(let claim): ["nonce", "sid", "auth_time"].contains(claim)
     case .json, .address, .clientCertificate: false
     }
+  }
+
+  /// Whether the value is a claim of which each token has another one (RFC 7519, section 4.1). It may be named by a JSON
+  /// pointer.
+  fileprivate var changesWithToken: Bool {
+    guard case .jwt(let claim) = self else { return false }
+    return ["exp", "nbf", "iat", "jti"].contains(claim.hasPrefix("/") ? String(claim.dropFirst()) : claim)
   }
 }
 

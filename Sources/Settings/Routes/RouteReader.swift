@@ -68,6 +68,7 @@ struct RouteReader {
       if member == nil { inherited.onUnknown = nil }
     }
     guard !item.hasFault else { return }
+    if let warning = policy.preflightWarning { section["match"]?.warn(warning) }
     warn(policy.retryWarning, section["retries"] ?? section["max_attempts"], &inherited.retries)
     warn(policy.successWarning, section["outcomes"], &inherited.outcomes)
   }

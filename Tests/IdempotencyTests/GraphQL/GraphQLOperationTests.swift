@@ -68,17 +68,20 @@ struct GraphQLOperationTests {
     for query in [
       "query=x", "a=b&que%72y=x", "extensions=x", "documentId=x", "doc_id=x", "queryId=x", "id=x", "Query=x",
       "QUERY", "a=b&QUE%52Y=x", "Extensions=x", "documentid=x", "Id=3", "a;query=x", "+query=x", "%20query=x",
-      "query[]=x", "a&query%5B0%5D=x",
+      "query[]=x", "a&query%5B0%5D=x", "query%00=x", "query%00x[]=x", "%00query=x", "%09query=x",
+      "%0D%0A+query=x", "query%20=x", "query+%1F=x", "query%20[]=x", "doc.id=x", "doc+id=x", "doc[id=x",
     ] {
       #expect(try operation(body, query: query) == .mutation, "\(query)")
     }
-    for query in ["q=x", "querys=x", "quer=x", "a=query", "[query]=x", "ids=x"] {
+    for query in ["q=x", "querys=x", "quer=x", "a=query", "[query]=x", "ids=x", "a%00query=x", "que%00ry=x"] {
       #expect(try operation(body, query: query) == .other, "\(query)")
     }
     #expect(try operation(body, query: "operationName=Q") == .other)
     let both = #"{"query":"query Q { a } mutation M { b }","operationName":"Q"}"#
     #expect(try operation(both) == .other)
-    for query in ["operationName=M", "OperationName=M", "a&operationname=M", "OPERATION%4EAME=M"] {
+    for query in [
+      "operationName=M", "OperationName=M", "a&operationname=M", "OPERATION%4EAME=M", "operationName%00=M",
+    ] {
       #expect(try operation(both, query: query) == .mutation, "\(query)")
     }
     #expect(try operation(both, query: "operation=M") == .other)

@@ -115,4 +115,45 @@ struct RouteTableTests {
     #expect(!carries(("Idempotency-Key", ""), ("X-Request-Id", "k")))
     #expect(!carries())
   }
+
+  @Test func `a part of a key in a field makes a request no preflight, and is no key by itself`() throws {
+    let sources: [KeySource] = [
+      .composite([.header("x-a"), .header("x-b")]), .composite([.header("x-c"), .query("k")]),
+      .composite([.header("origin"), .header("x-d")]), .header("referer"), .query("k"),
+    ]
+    let table = Self.table([RouteMatch(methods: ["OPTIONS"])]) { $0.key.from = sources }
+    func head(_ fields: [(String, String)]) throws -> MessageHead {
+      var head = try MessageHead(method: "OPTIONS", target: "/o?k=1")
+      let preflight = [("Origin", "https://a"), ("Access-Control-Request-Method", "POST")]
+      for (name, value) in preflight + fields { try head.append(name: name, value: value) }
+      return head
+    }
+    for fields in [
+      [], [("User-Agent", "a"), ("Accept", "*/*")], [("X-A", ""), ("X-B", "\"\"")], [("X-E", "1")],
+    ] as [[(String, String)]] {
+      #expect(table.preflight(try head(fields)) != nil, "\(fields)")
+    }
+    for fields in [
+      [("X-A", "1"), ("X-B", "2")], [("X-A", "1")], [("x-b", "1")], [("X-A", ""), ("X-A", "")],
+      [("X-C", "1")], [("X-D", "1")],
+    ] {
+      #expect(table.preflight(try head(fields)) == nil, "\(fields)")
+      #expect(!table.carriesKey(try head(fields)), "\(fields)")
+    }
+    for name in ["Idempotency-Key", "Referer"] {
+      #expect(table.preflight(try head([(name, "1")])) == nil)
+      #expect(table.carriesKey(try head([(name, "1")])))
+    }
+  }
+
+  @Test(
+    arguments: [
+      (.header("a"), false), (.header("origin"), false), (.json("/a"), false), (.form("a"), false),
+      (.query("a"), true), (.payload, true), (.composite([.query("a"), .query("b")]), true),
+      (.composite([.query("a"), .json("/b")]), false), (.composite([.query("a"), .header("b")]), false),
+      (.composite([.query("a"), .header("origin")]), true),
+    ] as [(KeySource, Bool)])
+  func `a key beside the body and the fields of a page fits a preflight`(source: KeySource, fits: Bool) {
+    #expect(source.fitsPreflight == fits)
+  }
 }

@@ -2,18 +2,19 @@ import ArgumentParser
 import Foundation
 
 extension Key {
-  /// `semel key put`: the outcome of an intent that was executed by hand.
+  /// `semel key put`: the outcome of a request that was carried out without Semel.
   struct Put: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Record the outcome of an intent that was executed by hand.",
+      abstract: "Record the outcome of a request that was carried out without Semel, such as by hand.",
       discussion: """
         The record must not exist yet, or be free. Deliveries of the key with this payload then get the stated response, \
         and the backend does not run them. The payload is what the client sends: without it, its delivery is refused as \
-        another payload (409 payload_mismatch). Refused is what no delivery would meet: a shadowed route, and a payload \
-        that holds another key or caller than the record. `semel key resolve --amend` corrects the statement.
+        another payload (409 payload_mismatch). Semel refuses to make a record that no delivery could find: on a \
+        shadowed route, or with a payload that holds another key or caller than the record. `semel key resolve --amend` \
+        corrects the statement.
         """)
 
-    @Flag(help: "The backend did run it. Required, since what was not applied needs no record.")
+    @Flag(help: "The request was carried out. Required, since one that was not needs no record.")
     var applied = false
 
     @OptionGroup var outcome: OutcomeStatement

@@ -48,7 +48,7 @@ struct CommandAttempts {
       var redirects = redirects ?? ClusterRedirects()
       redirects.refused(refusal)
       self.redirects = redirects
-    case .unwritten: break
+    case .undecided, .unwritten: break
     }
     return false
   }

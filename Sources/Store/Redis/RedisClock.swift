@@ -5,7 +5,7 @@ import Idempotency
 /// A reply contains the time at which its script ran, which is before its receipt. From there on, this machine's clock
 /// is counted, a thousandth slow: clocks drift apart by less, and NTP adjusts none faster than half of that. After a
 /// long time without replies the estimate lags, a claim is refused as late for that reason, and its reply brings the
-/// time.
+/// time. `latest` is an estimate from the other side.
 ///
 /// Redis' time is wall time, which may be set. A reply bounds its difference to this machine's clock from both sides; a
 /// reply that contradicts the bounds of earlier ones, by more than clocks drift apart, is a step.
@@ -17,6 +17,8 @@ struct RedisClock {
     var at: BootInstant
   }
 
+  /// The distance of the bounds from which it gives none, in milliseconds.
+  private static let maxWidth: Int64 = 100
   /// The smallest step that counts. The margin of the shortest lease is half a second.
   private static let minStep: Int64 = 100
 
@@ -59,5 +61,16 @@ struct RedisClock {
   /// Returns the estimate; `nil` before the first reply.
   func estimate(at now: BootInstant) -> StoreInstant? {
     lastTime.map { $0 + Milliseconds((now - at).count * 999 / 1000) }
+  }
+
+  /// Returns an estimate that is never behind the store's clock, unless that was set since the last reply, and hardly
+  /// ahead of it; `nil` if it is not known well enough, or the last reply has this age.
+  func latest(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
+    guard lastTime != nil, let difference, difference.high - difference.low <= Self.maxWidth
+    else { return nil }
+    let age = now - difference.at
+    guard age < maxAge else { return nil }
+    return StoreInstant(
+      milliseconds: now.nanoseconds / 1_000_000 + difference.high + age.count / 1000 + 1)
   }
 }

@@ -2,7 +2,7 @@
 /// a second time.
 enum RedisDurability {
   static func doubts(memory reply: RedisValue) -> [String] {
-    guard let limit = member("maxmemory", of: reply), let policy = member("maxmemory_policy", of: reply)
+    guard let limit = reply.info("maxmemory"), let policy = reply.info("maxmemory_policy")
     else {
       return ["INFO memory is refused, so it cannot be checked whether this Redis evicts records"]
     }
@@ -13,7 +13,7 @@ enum RedisDurability {
   }
 
   static func doubts(persistence reply: RedisValue) -> [String] {
-    guard let isOn = member("aof_enabled", of: reply) else {
+    guard let isOn = reply.info("aof_enabled") else {
       return ["INFO persistence is refused, so it cannot be checked whether this Redis keeps records on disk"]
     }
     guard isOn != "1" else { return [] }
@@ -23,15 +23,9 @@ enum RedisDurability {
   /// The doubt of a Redis that has evicted keys. It counts them since its start, whatever its settings are now. The
   /// text does not contain the number, with which it would be another doubt at each inspection.
   static func doubts(statistics reply: RedisValue) -> [String] {
-    guard let count = member("evicted_keys", of: reply), count != "0" else { return [] }
+    guard let count = reply.info("evicted_keys"), count != "0" else { return [] }
     return [
       "it has evicted keys, which may have been records: set noeviction, and CONFIG RESETSTAT after it"
     ]
-  }
-
-  private static func member(_ name: String, of reply: RedisValue) -> Substring? {
-    let prefix = name + ":"
-    return reply.text?.split(whereSeparator: \.isNewline).first { $0.hasPrefix(prefix) }?.dropFirst(
-      prefix.count)
   }
 }

@@ -90,8 +90,10 @@ extension RedisStore {
     _ request: ClaimRequest, _ reply: ScriptReply, after record: RedisRecord?
   ) -> Claim {
     Claim(
-      id: request.id, owner: request.owner, fingerprint: request.fingerprint, attempt: record?.attempt ?? 1,
-      firstSeen: record?.firstSeen ?? reply.now, followsUnknown: record?.followsUnknown ?? false,
+      id: request.id, owner: request.owner, fingerprint: request.fingerprint,
+      attempt: record?.attempt ?? reply.plain?.attempt ?? 1,
+      firstSeen: record?.firstSeen ?? reply.plain?.firstSeen ?? reply.now,
+      followsUnknown: record?.followsUnknown ?? false,
       onlyRejectedSoFar: record?.onlyRejectedSoFar ?? true, lease: request.lease,
       unknownRetention: request.unknownRetention, remember: request.remember,
       fence: Fence(until: record?.fencedUntil, now: reply.now), requestedAt: reply.sentAt,

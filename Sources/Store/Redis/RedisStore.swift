@@ -59,9 +59,9 @@ public struct RedisStore: RecordStore {
   /// Claims a record, in at most twice the time-out of a call. One copy of the command is written without a task; a
   /// task continues the claim if there is no connection yet, or if the reply is not final.
   public func startClaim(_ request: ClaimRequest, onReply: @escaping @Sendable (ClaimReply) -> Void) {
-    let capacity = RedisCommandWriter.capacity(of: request)
-    let isWritten = nodes.runOnce(.claim, request.id, capacity: capacity) {
-      $0.claim(present(request), until: $1, firstAttempt: subscriber.epoch.firstAttempt)
+    let firstAttempt = subscriber.epoch.firstAttempt
+    let isWritten = nodes.startClaim(request, firstAttempt: firstAttempt) {
+      $0.claim(present(request), until: $1.deadline, firstAttempt: firstAttempt)
     } onReply: { reply, copies in
       received(reply, copies, to: request, onReply)
     }
@@ -92,7 +92,8 @@ public struct RedisStore: RecordStore {
   ) {
     var copies = copies
     do throws(StoreError) {
-      if try copies.ended(reply.ending) {
+      let isUndecided = reply.isOfAnotherPayload(than: request)
+      if try copies.ended(isUndecided ? .undecided : reply.ending) {
         guard reply.needsResponse || reply.shortage != nil else {
           let outcome = try outcome(of: request, reply)
           if isTooEarly(outcome, of: request) { return finish(request, reply, onReply) }
@@ -192,7 +193,7 @@ public struct RedisStore: RecordStore {
   ) async throws(StoreError) -> (outcome: ClaimOutcome, copiedUntil: BootInstant?) {
     let capacity = RedisCommandWriter.capacity(of: request)
     let reply = try await nodes.run(.claim, .record(request.id), capacity: capacity, after: copies) {
-      $0.claim(present(request), until: $1, firstAttempt: subscriber.epoch.firstAttempt)
+      $0.claim(present(request), until: $1.deadline, firstAttempt: subscriber.epoch.firstAttempt)
     }
     return (try await finished(request, reply), reply.copiedUntil)
   }
@@ -257,12 +258,14 @@ public struct RedisStore: RecordStore {
     let kept = RedisCompletion(completion)
     let capacity = 768 + text.utf8.count + kept.capacity
     let first = kept.ownKeyWrite(keys, claim.id, claim.owner)
-    return try await nodes.run(.complete, .record(claim.id), capacity: capacity, first: first) { writer, _ in
+    return try await nodes.run(.complete, .record(claim.id), capacity: capacity, first: first) {
+      writer, times in
       writer.owner(argument: claim.owner)
       writer.argument(Int64(claim.attempt))
       writer.argument { $0.record(claim, with: completion, kept, recipe: text) }
       writer.timeToLive(completion.lifetime, over: claim.fence)
       writer.argument(claim.firstSeen.milliseconds)
+      writer.argument { if let present = times.present { $0.number(present.milliseconds) } }
     }
   }
 
@@ -319,12 +322,12 @@ public struct RedisStore: RecordStore {
   public func forget(_ id: RecordID, fence: Milliseconds) async throws(StoreError) -> Bool {
     let token = OwnerToken.random()
     let capacity = 256 + keys.invalidations.utf8.count
-    let reply = try await nodes.run(.forget, .record(id), capacity: capacity) { writer, deadline in
+    let reply = try await nodes.run(.forget, .record(id), capacity: capacity) { writer, times in
       writer.token(argument: token)
       writer.argument { $0.span(fence) }
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
-      writer.argument(deadline.milliseconds)
+      writer.argument(times.deadline.milliseconds)
     }
     erase(after: reply, of: id)
     guard case .result(let result) = reply.ending else { return true }
@@ -341,7 +344,7 @@ public struct RedisStore: RecordStore {
     let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
     let first = kept?.ownKeyWrite(keys, id, token)
     let reply = try await nodes.run(.resolve, .record(id), capacity: capacity, first: first) {
-      writer, deadline in
+      writer, times in
       writer.token(argument: token)
       writer.argument(completion == nil ? "released" : "completed")
       writer.argument { $0.span(completion?.retention ?? 0) }
@@ -351,7 +354,7 @@ public struct RedisStore: RecordStore {
       writer.argument(keys.invalidations)
       writer.argument { $0.digest(id.digest) }
       writer.argument(amending ? "amend" : "")
-      writer.argument(deadline.milliseconds)
+      writer.argument(times.deadline.milliseconds)
       writer.argument(attempt.map(String.init) ?? "")
     }
     erase(after: reply, of: id)

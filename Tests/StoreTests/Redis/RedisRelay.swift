@@ -20,12 +20,15 @@ final class RedisRelay: Sendable {
   private let ghost = Mutex<(way: any Channel, command: ByteBuffer)?>(nil)
   private let connections = Mutex<[any Channel]>([])
   private let vanished = Mutex<Int>(0)
+  private let ended = Mutex<Int>(0)
   private let target: Mutex<Int>
   private let listener: any Channel
 
   var port: Int { listener.localAddress?.port ?? 0 }
   /// The number of pieces of replies that have vanished.
   var vanishedCount: Int { vanished.withLock { $0 } }
+  /// The number of connections that the server has closed.
+  var endedCount: Int { ended.withLock { $0 } }
   /// Whether a command is kept.
   var isHaunted: Bool { ghost.withLock { $0 != nil } }
 
@@ -47,7 +50,9 @@ final class RedisRelay: Sendable {
             try client.pipeline.syncOperations.addHandler(
               Pipe(to: server) { relay?.keeps($0, for: server) == true ? .haunts : .passes($0) })
             try server.pipeline.syncOperations.addHandler(
-              Pipe(to: client) { relay?.fate(of: $0) ?? .passes($0) })
+              Pipe(to: client, onEnd: { relay?.ended.withLock { $0 += 1 } }) {
+                relay?.fate(of: $0) ?? .passes($0)
+              })
             relay?.connections.withLock { $0 += [client, server] }
             client.setOption(.autoRead, value: true).whenComplete { _ in }
             server.setOption(.autoRead, value: true).whenComplete { _ in }
@@ -126,12 +131,16 @@ final class RedisRelay: Sendable {
 
     private let peer: any Channel
     private let fate: (ByteBuffer) -> Fate
+    private let onEnd: () -> Void
     private var isHaunting = false
     /// Whether bytes have vanished, so that none may follow them.
     private var hasGap = false
 
-    init(to peer: any Channel, _ fate: @escaping (ByteBuffer) -> Fate) {
+    init(
+      to peer: any Channel, onEnd: @escaping () -> Void = {}, _ fate: @escaping (ByteBuffer) -> Fate
+    ) {
       self.peer = peer
+      self.onEnd = onEnd
       self.fate = fate
     }
 
@@ -151,6 +160,7 @@ final class RedisRelay: Sendable {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
+      onEnd()
       if !isHaunting { peer.close(promise: nil) }
     }
 

@@ -97,4 +97,32 @@ struct ReplicaProofTests {
     proof.wrote()
     #expect(begins(&proof, at: start) == true)
   }
+
+  @Test func `an estimate of the store's time neither proves a completion nor ends a proof`() throws {
+    let proven: Int64 = 5_000_000_000_000
+    func completed(at since: Int64) throws -> ScriptReply {
+      let text =
+        "1 \(String(repeating: "a", count: 32)) completed 1 1 \(since) 600000 0 0 - \(Samples.digest().text) 1 201"
+      let result = Array(text.utf8).withUnsafeBytes { ScriptResult(.standing, recordIn: $0) }
+      #expect(result.unreadable == nil)
+      return ScriptReply(ending: .result(result), now: StoreInstant(milliseconds: proven + 100))
+    }
+    let ahead = PlainClaim(
+      firstSeen: StoreInstant(milliseconds: proven - 40), since: StoreInstant(milliseconds: proven + 50),
+      attempt: 1)
+    var proof = ReplicaProof(maxShortfall: 500)
+    proof.wrote()
+    #expect(begins(&proof, at: start))
+    proof.waited(isMet: true, last: StoreInstant(milliseconds: proven))
+    proof.settled()
+    var late = done(at: proven - 40)
+    (late.plain, late.isEstimated) = (ahead, true)
+    let replies = [
+      late, try completed(at: proven - 10), try completed(at: proven + 10),
+      // A script's own time shows that the clock was set back.
+      done(at: proven - 40), try completed(at: proven - 50),
+    ]
+    let needed = replies.map { proof.isNeeded(by: $0, isAwaited: true) }
+    #expect(needed == [true, false, true, true, true])
+  }
 }

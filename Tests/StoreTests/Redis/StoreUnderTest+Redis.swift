@@ -1,8 +1,31 @@
+import Idempotency
+import TestSupport
+
 @testable import Store
 
 extension StoreUnderTest {
   static let redis = StoreUnderTest("Redis") {
     Opened(on: RedisNode(.on(try await SharedRedis.server)))
+  }
+
+  static let loadedRedis = StoreUnderTest("Redis under load") {
+    Opened(on: RedisNode(.on(try await SharedRedis.server).loaded))
+  }
+}
+
+extension RedisEndpointSettings {
+  /// The same settings, by which each connection is under load.
+  var loaded: RedisEndpointSettings {
+    var settings = patient
+    settings.load.minPending = 0
+    return settings
+  }
+
+  /// The same settings, by which Redis' time is known for as long as a test takes.
+  var patient: RedisEndpointSettings {
+    var settings = self
+    (settings.load.maxClaimAge, settings.load.maxCompletionAge) = (.seconds(60), .seconds(60))
+    return settings
   }
 }
 

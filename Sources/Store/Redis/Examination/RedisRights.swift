@@ -35,6 +35,8 @@ struct RedisRights {
     var all = [
       Right(rule: "+ping", command: ["PING"]), Right(rule: "+select", command: ["SELECT", "0"]),
       Right(rule: "+client|setname", command: ["CLIENT", "SETNAME", "semel"], isOptional: true),
+      Right(rule: "+client|id", command: ["CLIENT", "ID"], isOptional: true),
+      Right(rule: "+client|kill", command: RedisSession.trial, isOptional: true),
       Right(rule: "+time", command: ["TIME"]),
       Right(rule: "+script|load", command: ["SCRIPT", "LOAD", "return 1"]),
       Right(rule: "+eval", command: ["EVAL", "return 1", "0"]),

@@ -30,21 +30,10 @@ extension RedisCommandWriter {
   ///   - deadline: The time by the store's clock from which on the claim is refused as late.
   ///   - firstAttempt: The attempt number of a new record's first owner.
   mutating func claim(_ request: ClaimRequest, until deadline: StoreInstant, firstAttempt: Int) {
-    let recipe = request.fingerprint.recipe.text
     token(argument: request.owner)
     argument(deadline.milliseconds)
-    argument {
-      $0.span(request.lease)
-      $0.literal(" ")
-      $0.span(request.unknownRetention)
-      $0.literal(" ")
-      $0.span(request.remember)
-    }
-    argument {
-      $0.digest(request.fingerprint.digest)
-      $0.literal(" ")
-      $0.text(recipe)
-    }
+    argument { $0.spans(of: request) }
+    argument { $0.fingerprint(of: request) }
     timeToLive(request.lease, request.unknownRetention, request.remember)
     switch request.takeOver {
     case .never: argument(-1)
@@ -55,7 +44,23 @@ extension RedisCommandWriter {
     argument { $0.attribution(request.attribution) }
   }
 
-  /// The maximum number of bytes that `claim` writes for usual names.
+  /// Writes `LEASE UNKNOWN REMEMBER`.
+  mutating func spans(of request: ClaimRequest) {
+    span(request.lease)
+    literal(" ")
+    span(request.unknownRetention)
+    literal(" ")
+    span(request.remember)
+  }
+
+  /// Writes `FINGERPRINT RECIPE`.
+  mutating func fingerprint(of request: ClaimRequest) {
+    digest(request.fingerprint.digest)
+    literal(" ")
+    text(request.fingerprint.recipe.text)
+  }
+
+  /// The maximum number of bytes that `claim` or `plainClaim` writes for usual names.
   static func capacity(of request: ClaimRequest) -> Int {
     640 + request.fingerprint.recipe.text.utf8.count
   }

@@ -38,6 +38,12 @@ struct RedisHandshake {
     case statistics
     /// Reads whose data the server has.
     case history
+    /// Reads the server's run and version.
+    case server
+    /// Reads the number of this connection.
+    case identity
+    /// Tests whether Semel may end connections of its own.
+    case trialEnd
     /// Creates the epoch if there is none; see `RedisEpoch`.
     case makeEpoch(key: String, String)
     case readEpoch(key: String)
@@ -59,6 +65,9 @@ struct RedisHandshake {
       case .persistence: ["INFO", "persistence"]
       case .statistics: ["INFO", "stats"]
       case .history: ["INFO", "replication"]
+      case .server: ["INFO", "server"]
+      case .identity: ["CLIENT", "ID"]
+      case .trialEnd: RedisSession.trial
       case .makeEpoch(let key, let epoch): ["HSETNX", key, NamespaceFact.epoch.name, epoch]
       case .readEpoch(let key): ["HGET", key, NamespaceFact.epoch.name]
       case .publish(let channel): ["PUBLISH", channel, ""]
@@ -79,6 +88,9 @@ struct RedisHandshake {
   /// Whether the server has replied to a command.
   var hasReply: Bool { next > 0 }
   private var result = RedisHandshakeResult()
+  /// The replies to `server` and `identity`.
+  private var server: RedisValue?
+  private var identity: RedisValue?
 
   /// Creates the handshake of a connection.
   ///
@@ -97,7 +109,7 @@ struct RedisHandshake {
     switch purpose {
     case .records:
       steps += RedisScript.allCases.map(Step.load)
-      steps += [.clock, .memory, .persistence, .statistics, .history]
+      steps += [.clock, .memory, .persistence, .statistics, .history, .server, .identity, .trialEnd]
       if let demand = settings.demand { steps.append(.wait(demand)) }
       let facts = RedisKeys(namespace: settings.namespace).facts
       steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
@@ -122,6 +134,9 @@ struct RedisHandshake {
     case (.persistence, _): result.doubts += RedisDurability.doubts(persistence: reply)
     case (.statistics, _): result.doubts += RedisDurability.doubts(statistics: reply)
     case (.history, _): result.history = ReplicationHistory(reply)
+    case (.server, _): server = reply
+    case (.identity, _): identity = reply
+    case (.trialEnd, _): result.session = RedisSession(server: server, client: identity, trial: reply)
     case (_, .error(let text)): return .fail(RedisRefusal.advice(text))
     case (.role, .array(let parts)):
       guard parts.first == .text("master") else {
@@ -146,6 +161,8 @@ struct RedisHandshakeResult: Equatable {
   var doubts: [String] = []
   /// The history of the server's data; `nil` if it may not be read.
   var history: ReplicationHistory?
+  /// The number of this connection; `nil` if claims take a script.
+  var session: RedisSession?
   /// The epoch of the namespace; `nil` if it may not be read.
   var epoch: String?
   /// The reason for which Semel may not publish; `nil` if it may.

@@ -5,6 +5,9 @@ enum RedisRefusal {
   /// Whether Redis does not have the script, in which case it has not run it.
   static func isScriptMissing(_ text: String) -> Bool { text.hasPrefix("NOSCRIPT") }
 
+  /// Whether the server does not know the command in this form.
+  static func isSyntaxError(_ text: String) -> Bool { text.hasPrefix("ERR syntax error") }
+
   /// Whether the server has become a replica, which has executed nothing of the command.
   static func isDemotion(_ text: String) -> Bool { has("READONLY", text) }
 

@@ -10,4 +10,10 @@ indirect enum RedisValue: Equatable, Sendable {
   var text: String? {
     if case .text(let text) = self { text } else { nil }
   }
+
+  /// Returns the value of a line `NAME:VALUE` of a reply to `INFO`; `nil` if there is none.
+  func info(_ name: String) -> Substring? {
+    let prefix = name + ":"
+    return text?.split(whereSeparator: \.isNewline).first { $0.hasPrefix(prefix) }?.dropFirst(prefix.count)
+  }
 }

@@ -214,7 +214,7 @@ extension RedisRecord {
   /// Returns the record's standing.
   ///
   /// - Parameters:
-  ///   - now: The present time by the store's clock.
+  ///   - now: The present time by the store's clock, or an estimate of it.
   ///   - response: The response from a key of its own. If there should be one and is none, Redis has evicted it; the
   ///     record still contains the status and the location.
   func standing(now: StoreInstant, response: Outcome?) -> Standing {
@@ -223,7 +223,7 @@ extension RedisRecord {
     case .forgotten: return .absent
     case .released: return .released(attempt: attempt)
     case .inFlight where now < since + span:
-      return .inFlight(leaseLeft: since + span - now, attempt: attempt)
+      return .inFlight(leaseLeft: min(since + span - now, span), attempt: attempt)
     case .inFlight, .unknown:
       let age = max(now - (since + span), 0)
       return age < unknownRetention ? .unknown(age: age, attempt: attempt) : .expired(attempt: attempt)
@@ -233,7 +233,7 @@ extension RedisRecord {
       return .completed(
         CompletedRecord(
           outcome: self.response ?? response ?? outcomeWithoutResponse, recordedAt: since,
-          expiresAt: expiresAt, remaining: expiresAt - now, attempt: attempt))
+          expiresAt: expiresAt, remaining: min(expiresAt - now, span), attempt: attempt))
     }
   }
 

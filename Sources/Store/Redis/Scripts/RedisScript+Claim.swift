@@ -4,7 +4,8 @@ extension RedisScript {
   /// The arguments: 1 owner, 2 deadline, 3 `LEASE UNKNOWN REMEMBER`, 4 `FINGERPRINT RECIPE`, 5 time to live, 6 settle
   /// or -1, 7 the attempt number of a new record's first owner (`RedisEpoch`), 8 ` @ATTRIBUTION` or empty.
   ///
-  /// This is `runClaim` in Tests/Model/claim.pml. After its deadline the script claims nothing, because Semel has given
+  /// This is `runClaim` in Tests/Model/claim.pml, and mostly follows a `PlainClaim`, which has found what the script must
+  /// decide. After its deadline the script claims nothing, because Semel has given
   /// up by then. Nor does it grant a record to an owner that has already released it, or whose record was forgotten:
   /// that command is an older copy of a repeated one.
   ///

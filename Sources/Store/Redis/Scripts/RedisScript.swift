@@ -1,4 +1,5 @@
-/// The steps on a record that Redis executes, each atomically and by its own clock.
+/// The steps on a record that Redis executes, each atomically and by its own clock. A claim that needs no decision takes
+/// no script (`PlainClaim`).
 ///
 /// A record is one text under `NAMESPACE:{ID}`, whose parts are separated by spaces:
 ///
@@ -40,7 +41,7 @@ enum RedisScript: Int, CaseIterable {
     switch self {
     case .claim: Self.time + Self.claimSource
     case .renew: Self.look + Self.renewSource + Self.lost
-    case .complete: Self.look + Self.completeSource + Self.lost
+    case .complete: Self.completeSource + Self.lost
     case .release: Self.look + Self.releaseSource + Self.lost
     case .markUnknown: Self.look + Self.markUnknownSource + Self.lost
     case .find: Self.look + Self.findSource + Self.lost
@@ -69,7 +70,7 @@ enum RedisScript: Int, CaseIterable {
     switch self {
     case .claim: (1, 8)
     case .renew: (1, 4)
-    case .complete: (1, 5)
+    case .complete: (1, 6)
     case .release: (1, 2)
     case .markUnknown: (1, 4)
     case .find: (1, 0)

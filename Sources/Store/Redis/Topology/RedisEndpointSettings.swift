@@ -63,5 +63,8 @@ public struct RedisEndpointSettings: Sendable {
   /// node from publishing.
   public var inspectionInterval: Milliseconds = .seconds(3)
 
+  /// The conditions under which commands take the forms that cost Redis less.
+  var load = RedisLoad()
+
   public init(address: ServerAddress) { self.address = address }
 }

@@ -41,10 +41,10 @@ extension RedisNodes {
   ///   - copies: The results of earlier copies of the command, if there are any.
   ///   - first: The write of the record's response, which comes before each copy of the script. If Redis refuses it,
   ///     the call fails, even if the script has succeeded.
-  ///   - write: Writes the arguments after the keys. It gets the call's deadline by the store's clock.
+  ///   - write: Writes the arguments after the keys.
   func run(
     _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: CommandAttempts? = nil,
-    first: RedisPlainCommand? = nil, _ write: (inout RedisCommandWriter, StoreInstant) -> Void = { _, _ in }
+    first: RedisPlainCommand? = nil, _ write: (inout RedisCommandWriter, RedisTimes) -> Void = { _, _ in }
   ) async throws(StoreError) -> ScriptReply {
     var copies =
       copies ?? CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
@@ -63,7 +63,7 @@ extension RedisNodes {
   @inline(never)
   private func reply(
     to script: RedisScript, _ route: RedisRoute, after copies: inout CommandAttempts, capacity: Int,
-    first: RedisPlainCommand?, _ write: (inout RedisCommandWriter, StoreInstant) -> Void
+    first: RedisPlainCommand?, _ write: (inout RedisCommandWriter, RedisTimes) -> Void
   ) async throws(StoreError) -> ScriptReply {
     var first = first
     // While a slot moves, either command may be sent elsewhere: the script follows once the response is there.
@@ -110,17 +110,27 @@ extension RedisNodes {
     return left
   }
 
-  /// Writes one copy of a script's command without a task that waits. Calls `onReply` with the result, on this loop and
-  /// after this method has returned. False if no command can be written now.
-  func runOnce(
-    _ script: RedisScript, _ id: RecordID, capacity: Int,
-    _ write: (inout RedisCommandWriter, StoreInstant) -> Void,
+  /// Writes one copy of a claim without a task that waits, under load also without a script. Calls `onReply` with
+  /// the result, on this loop and after this method has returned. False if no command can be written now.
+  ///
+  /// - Parameters:
+  ///   - request: The claim.
+  ///   - firstAttempt: The attempt number of a new record's first owner.
+  ///   - write: Writes the arguments of the script after the key.
+  func startClaim(
+    _ request: ClaimRequest, firstAttempt: Int, _ write: (inout RedisCommandWriter, RedisTimes) -> Void,
     onReply: @escaping (ScriptReply, CommandAttempts) -> Void
   ) -> Bool {
-    guard let pipeline = single ?? mapped(SlotMap.slot(of: id)), pipeline.link.isUp,
+    guard let pipeline = single ?? mapped(SlotMap.slot(of: request.id)), pipeline.link.isUp,
       pipeline.claimRefusal == nil, pipeline.graceLeft == nil
     else { return false }
-    pipeline.append(script, id, capacity, BootInstant.now + settings.timeout, .call(onReply), write)
+    let now = BootInstant.now
+    let deadline = now + settings.timeout
+    let isPlain = pipeline.appendPlainClaim(
+      request, firstAttempt: firstAttempt, until: deadline, at: now, .call(onReply))
+    guard !isPlain else { return true }
+    let capacity = RedisCommandWriter.capacity(of: request)
+    pipeline.append(.claim, request.id, capacity, deadline, .call(onReply), write)
     return true
   }
 

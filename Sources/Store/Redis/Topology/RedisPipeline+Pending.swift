@@ -15,14 +15,22 @@ extension RedisPipeline {
 
   /// A command without a reply.
   struct Pending {
+    enum Kind {
+      /// A script, whose reply has the store's time, or that which the script was given.
+      case script(isTimed: Bool)
+      /// A claim without a script.
+      case plain(PlainClaim)
+      case other
+    }
+
     /// The receiver; `nil` if nobody waits any more. The reply may still arrive, and then only takes its place in the
     /// order.
     var waiter: Waiter?
     var deadline: BootInstant
     var sentAt: BootInstant
-    /// Whether the reply is a script's, which has the store's time.
-    let isScript: Bool
-    /// Whether the script may change what counts only once replicas have it.
+    /// The kind of command, which determines the form of its reply.
+    let kind: Kind
+    /// Whether the command may change what counts only once replicas have it.
     var awaitsReplicas = false
 
     /// The time until which Redis must have replied, or the connection is given up.

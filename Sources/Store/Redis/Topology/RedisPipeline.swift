@@ -19,7 +19,11 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   var pending = CircularBuffer<Pending>(initialCapacity: 64)
   /// The number of the last commands that are not written yet.
   private var unwritten = 0
-  private var clock = RedisClock()
+  private(set) var clock = RedisClock()
+  /// Whether claims need no script on this connection.
+  var mayClaimPlainly = false
+  /// The last connection to each run of a server.
+  var sessions: [String: Int64] = [:]
   /// The beginning of each script's command, by its case.
   private var heads: [[UInt8]] = []
   /// The digest by which the connected server knows the script of a claim; `nil` before the first connection.
@@ -130,7 +134,7 @@ extension RedisPipeline {
     link.append { $0.writeCommand(words) }
     let now = BootInstant.now
     let deadline = now + settings.timeout
-    pending.append(Pending(waiter: .value(onReply), deadline: deadline, sentAt: now, isScript: false))
+    pending.append(Pending(waiter: .value(onReply), deadline: deadline, sentAt: now, kind: .other))
     unwritten += 1
     arm(at: deadline)
   }
@@ -148,7 +152,7 @@ extension RedisPipeline {
     link.append { $0.writeCommand(capacity: command.capacity, command.write) }
     link.counters.countRoundTrip()
     pending.append(
-      Pending(waiter: .plain(onReply), deadline: deadline, sentAt: BootInstant.now, isScript: false))
+      Pending(waiter: .plain(onReply), deadline: deadline, sentAt: BootInstant.now, kind: .other))
     unwritten += 1
     arm(at: deadline)
   }
@@ -157,7 +161,7 @@ extension RedisPipeline {
   private func appendAsking() {
     link.append { $0.writeCommand(["ASKING"]) }
     let now = BootInstant.now
-    pending.append(Pending(waiter: nil, deadline: now + settings.timeout, sentAt: now, isScript: false))
+    pending.append(Pending(waiter: nil, deadline: now + settings.timeout, sentAt: now, kind: .other))
     unwritten += 1
   }
 
@@ -171,12 +175,12 @@ extension RedisPipeline {
   ///   - waiter: The receiver of the copy's result.
   ///   - isWhole: Whether the command carries the script instead of its digest.
   ///   - isAsking: Whether `ASKING` precedes it.
-  ///   - write: Writes the arguments after the keys. It gets the call's deadline by the store's clock.
+  ///   - write: Writes the arguments after the keys.
   @inline(never)
   func append(
     _ script: RedisScript, _ id: RecordID?, _ capacity: Int, _ deadline: BootInstant,
     _ waiter: Waiter?, isWhole: Bool = false, isAsking: Bool = false,
-    _ write: (inout RedisCommandWriter, StoreInstant) -> Void
+    _ write: (inout RedisCommandWriter, RedisTimes) -> Void
   ) {
     // Otherwise replies would go to the wrong commands.
     context.loop.preconditionInEventLoop()
@@ -184,24 +188,32 @@ extension RedisPipeline {
     let now = BootInstant.now
     // Without an estimate, the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
+    let present = script == .complete ? loadedTime(at: now, maxAge: settings.load.maxCompletionAge) : nil
     if isAsking { appendAsking() }
     let head = isWhole ? RedisKeys.wholeHead(script) : heads[script.rawValue]
     link.append { buffer in
       buffer.writeCommand(capacity: head.count + keys.capacity + capacity) { writer in
         writer.bytes(head)
         if let id { keys.write(id, to: &writer) }
-        write(&writer, limit)
+        write(&writer, RedisTimes(deadline: limit, present: present))
       }
     }
+    wrote(
+      Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .script(isTimed: present == nil)),
+      awaitsReplicas: script.awaitsReplicas)
+  }
+
+  /// Takes a command on a record that was appended to the connection's next write.
+  func wrote(_ command: Pending, awaitsReplicas: Bool) {
+    var command = command
     link.counters.countRoundTrip()
-    var command = Pending(waiter: waiter, deadline: deadline, sentAt: now, isScript: true)
-    if let waits, script.awaitsReplicas {
+    if let waits, awaitsReplicas {
       command.awaitsReplicas = true
       waits.wrote()
     }
     pending.append(command)
     unwritten += 1
-    arm(at: deadline)
+    arm(at: command.deadline)
   }
 
   /// Ends the connection's next write with the command that waits for replicas, if scripts are open.
@@ -213,7 +225,7 @@ extension RedisPipeline {
     // The waiting command has no deadline and ends with the connection: the scripts that it covers have deadlines of
     // their own.
     let never = BootInstant(nanoseconds: .max)
-    pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now, isScript: false))
+    pending.append(Pending(waiter: .replicas(waits), deadline: never, sentAt: now, kind: .other))
     unwritten += 1
     arm(at: now + waits.maxWait)
   }
@@ -234,6 +246,7 @@ extension RedisPipeline {
     clock.reset()
     isAlarmed = false
     figures = link.counters.node(name)
+    endEarlierConnection(result.session)
     if let now = result.now { take(now, sentAt: begunAt - RedisLink.attemptTime) }
     if let history = result.history { met(history) }
     heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
@@ -281,11 +294,17 @@ extension RedisPipeline {
     case .replicas(let waits): return replicasReplied(reply.value, waits, at: receivedAt)
     case .task, .call, nil: break
     }
-    guard command.isScript else { return }
+    var scriptReply: ScriptReply
+    switch command.kind {
+    case .other: return
+    case .plain(let claim): scriptReply = plainReply(reply, to: claim, at: receivedAt)
+    case .script(let isTimed):
+      scriptReply = ScriptReply(reply)
+      scriptReply.isEstimated = !isTimed
+      if isTimed, scriptReply.now.milliseconds > 0 { take(scriptReply.now, sentAt: command.sentAt) }
+    }
     figures?.replied(after: receivedAt.nanoseconds - command.sentAt.nanoseconds)
-    var scriptReply = ScriptReply(reply)
     scriptReply.sentAt = command.sentAt
-    if scriptReply.now.milliseconds > 0 { take(scriptReply.now, sentAt: command.sentAt) }
     if case .refused(let text) = scriptReply.ending, let refusal = refusalToMove(text) {
       scriptReply.ending = refusal
       if command.awaitsReplicas { waits?.dropped() }
@@ -293,6 +312,8 @@ extension RedisPipeline {
       if case .unwritten(let reason) = refusal { link.fail(reason) }
       return
     }
+    // The script words every error, and replays what is recorded while Redis takes no changes.
+    if case .refused = scriptReply.ending, scriptReply.plain != nil { scriptReply.ending = .undecided }
     if isHeld(scriptReply, of: command) { return }
     command.finish(with: scriptReply, timeout: settings.timeout)
   }

@@ -54,7 +54,7 @@ struct ReplicaProof {
   ///
   /// - Parameters:
   ///   - isMet: Whether enough replicas have everything that was changed before.
-  ///   - last: The store's time in the last reply before it; `nil` if there was none.
+  ///   - last: The store's time in the last reply before it; `nil` if there was none, or it has an estimate.
   mutating func waited(isMet: Bool, last: StoreInstant?) {
     guard let since = waitingSince else { preconditionFailure("ReplicaProof: a reply without a wait") }
     waitingSince = nil
@@ -81,8 +81,8 @@ struct ReplicaProof {
   ///
   /// - Parameter isAwaited: Whether the script's own change needs replicas (`RedisScript.awaitsReplicas`).
   mutating func isNeeded(by reply: ScriptReply, isAwaited: Bool) -> Bool {
-    // The store's clock was set back, so that its times no longer show which change came first.
-    if let proven = provenUntil, reply.now < proven { provenUntil = nil }
+    // The store's clock was set back, so that its times no longer show which change came first. An estimate shows nothing.
+    if let proven = provenUntil, !reply.isEstimated, reply.now < proven { provenUntil = nil }
     switch reply.ending {
     case .done: return isAwaited
     case .result(let result):
@@ -93,7 +93,7 @@ struct ReplicaProof {
         return provenUntil.map { record.since >= $0 } ?? true
       case .fact, .hits, .late, .walked, .mismatch, .none, .recipe, .unreadable: return false
       }
-    case .refused, .redirected, .lost, .unwritten, .timedOut: return false
+    case .undecided, .refused, .redirected, .lost, .unwritten, .timedOut: return false
     }
   }
 

@@ -84,7 +84,7 @@ final class ReplicaWaits {
         if case .error(let text) = reply { text } else { "ERR an unexpected reply to \(demand.command)" }
       return .failure(RedisProtocolError(text: text))
     }
-    proof.waited(isMet: isMet, last: held.last?.reply.now)
+    proof.waited(isMet: isMet, last: held.last { !$0.reply.isEstimated }?.reply.now)
     let ready = isMet ? held : held.filter { $0.deadline <= now }
     held = isMet ? [] : held.filter { $0.deadline > now }
     proof.settled(ready.count)

@@ -9,14 +9,9 @@ struct ReplicationHistory: Equatable {
 
   /// Reads the reply; `nil` if it is an error.
   init?(_ reply: RedisValue) {
-    var members: [Substring: Substring] = [:]
-    for line in reply.text?.split(whereSeparator: \.isNewline) ?? [] {
-      guard let colon = line.firstIndex(of: ":") else { continue }
-      members[line[..<colon]] = line[colon...].dropFirst()
-    }
-    guard let id = members["master_replid"], !id.isEmpty else { return nil }
+    guard let id = reply.info("master_replid"), !id.isEmpty else { return nil }
     self.id = String(id)
-    formerID = members["master_replid2"].flatMap { $0.allSatisfy { $0 == "0" } ? nil : String($0) }
+    formerID = reply.info("master_replid2").flatMap { $0.allSatisfy { $0 == "0" } ? nil : String($0) }
   }
 }
 

@@ -8,7 +8,7 @@ extension RedisSettings {
   /// The members of `store` that belong to Redis alone.
   static let members = [
     "url", "topology", "nodes", "master_name", "username", "password_file", "tls", "sentinel",
-    "replicas", "durable", "failover_grace",
+    "replicas", "durable", "failover_grace", "plain_claims",
   ]
 
   /// Reads the members of `store` for a Redis; `nil` if the servers' addresses are missing or invalid.
@@ -38,6 +38,9 @@ extension RedisSettings {
       section["failover_grace"]?.refuse("needs replicas above 0; take it out")
     }
     settings?.copies = copies
+    var plainClaims = PlainClaims.underLoad
+    section.choice("plain_claims", into: &plainClaims)
+    settings?.plainClaims = plainClaims
     return settings
   }
 

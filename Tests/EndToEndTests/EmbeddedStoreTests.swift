@@ -158,7 +158,7 @@ struct EmbeddedStoreTests {
       }
       try await rig.semel.process.line(containing: "store commands fail")
       let entries = rig.semel.process.output.split(separator: "\n").filter {
-        $0.contains(#""level":"error""#)
+        $0.contains(#""level":"error""#) && $0.contains("store commands fail")
       }
       #expect(entries.count == 1)
       try rig.redis?.command(["CONFIG", "SET", "maxmemory", "0"])

@@ -146,6 +146,10 @@ struct RefusalTests {
       "2:49: store.durable: must be memory or waitaof"
     ),
     (
+      "store: {kind: redis, url: \"redis://h\", plain_claims: 4}",
+      "2:54: store.plain_claims: must be under_load, always or never"
+    ),
+    (
       "store: {kind: redis, url: \"redis://h\", replicas: 1, timeout: 250ms}",
       "2:62: store.timeout: must be at least 300ms with replicas or durable: waitaof, since Redis ends a wait for missing replicas up to 100 ms late"
     ),

@@ -118,6 +118,12 @@ extension RedisEndpointSettings {
     namespace = store.namespace
     requireDurable = store.requireDurable
     failoverGrace = redis.copies.failoverGrace
+    load =
+      switch redis.plainClaims {
+      case .underLoad: .usual
+      case .always: .always
+      case .never: .never
+      }
     demand = ReplicaDemand(replicas: redis.copies.replicas, isOnDisk: redis.copies.medium == .waitaof)
   }
 }

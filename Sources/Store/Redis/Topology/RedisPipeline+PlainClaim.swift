@@ -8,20 +8,6 @@ struct RedisTimes {
   let present: StoreInstant?
 }
 
-/// The conditions under which commands take the forms that cost Redis less.
-///
-/// The other forms cost it a few microseconds more, which nobody feels as long as a connection has few commands under way.
-/// Up to there each claim keeps the deadline that a script has. Under load Redis has replied a moment ago, so that it is
-/// known to run, and its time to be what it was.
-struct RedisLoad {
-  /// The number of commands without a reply from which a connection is under load.
-  var minPending = 4
-  /// The age of Redis' time from which a claim takes the script.
-  var maxClaimAge: Milliseconds = 25
-  /// The age from which a completion reads Redis' time, so that it hardly ever reaches the other one under load.
-  var maxCompletionAge: Milliseconds = 10
-}
-
 /// Commands that cost Redis less under load, and the end of what an earlier connection has left of them.
 extension RedisPipeline {
   /// The maximum number of servers whose last connection is remembered.
@@ -30,7 +16,8 @@ extension RedisPipeline {
   /// Returns an estimate of the store's time that is never behind it; `nil` if the connection is under no load, or if
   /// Redis' time is as old as that.
   func loadedTime(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
-    pending.count >= settings.load.minPending ? clock.latest(at: now, maxAge: maxAge) : nil
+    guard let minPending = settings.load.minPending, pending.count >= minPending else { return nil }
+    return clock.latest(at: now, maxAge: maxAge)
   }
 
   /// Writes a claim without a script. False if the script has to claim: there is no load, this Redis knows no such

@@ -1,0 +1,21 @@
+import Idempotency
+
+/// The conditions under which commands take the forms that cost Redis less (`PlainClaim`).
+///
+/// The other forms cost it a few microseconds more, which nobody feels as long as a connection has few commands under way.
+/// Up to there each claim keeps the deadline that a script has. Under load Redis has replied a moment ago, so that it is
+/// known to run, and its time to be what it was.
+public struct RedisLoad: Sendable {
+  /// The number of commands without a reply from which a connection is under load; `nil` if it never is.
+  var minPending: Int?
+  /// The age of Redis' time from which a claim takes the script.
+  var maxClaimAge: Milliseconds
+  /// The age from which a completion reads Redis' time, so that it hardly ever reaches the other one under load.
+  var maxCompletionAge: Milliseconds
+
+  public static let usual = RedisLoad(minPending: 4, maxClaimAge: 25, maxCompletionAge: 10)
+  /// Every connection counts as loaded.
+  public static let always = RedisLoad(minPending: 0, maxClaimAge: 1000, maxCompletionAge: 500)
+  /// No connection counts as loaded.
+  public static let never = RedisLoad(minPending: nil, maxClaimAge: 0, maxCompletionAge: 0)
+}

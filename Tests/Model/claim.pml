@@ -7,9 +7,10 @@
  * delivery may stand still at every step (a frozen process), or die there. Time is counted in ticks, alike by the store
  * and by the owners, but that the owners' clocks may miss one tick in a lease: that is what the permit's margin is for.
  *
- * A delivery's first command may be a claim without a script (PlainClaim). It has no deadline, and its lease begins when it
- * is sent. Whoever repeats it or gives it back ends the connection that it was sent on before: then the store has run it,
- * or never will.
+ * A delivery's first command may be a claim without a script (PlainClaim). It has no deadline, and its lease begins
+ * when it is sent, by an estimate that is never behind. Whoever repeats it or gives it back ends the connection that it
+ * was sent on before: then the store has run it, or never will. In Semel each claim of a waiting duplicate may be such
+ * a one, too.
  *
  * The model leaves out what Semel cannot prevent: a freeze between the permit's check and the first byte, a store that
  * forgets, an operator who is wrong.
@@ -38,7 +39,7 @@
  *
  * Each of the other macros plants a bug, which the search must find: NO_OWNER_CHECK, LEASE_AS_TTL, RELEASE_ON_ERROR,
  * NO_DEADLINE, SEND_STALE, NO_MARGIN, EARLY_RELEASE, EARLY_LEAVE, LATE_DELETE, NO_KILL (the connection of a claim without a script is
- * not ended); with FORGET: NO_FENCE, FENCE_DELETED,
+ * not ended), PLAIN_LATE (its lease begins by an estimate that is behind); with FORGET: NO_FENCE, FENCE_DELETED,
  * FENCE_ENDS, FENCE_BLIND (it knows no owner); with FAILOVER: NO_WAIT (a grant counts without the replica); with FAILOVER and RETRY: NO_GRACE
  * (claims do not wait for the owners) with NO_ERA (records are taken over at once), UNPROVEN_READ (a client gets an
  * outcome that the replica lacks).
@@ -48,6 +49,11 @@
 #define N 2        /* Deliveries. */
 #endif
 #define LEASE 2    /* Ticks. */
+#ifdef PLAIN_LATE
+#define PLAIN_LEASE (LEASE - 2)
+#else
+#define PLAIN_LEASE LEASE
+#endif
 #define DEADLINE 1 /* The maximum wait for a claim. */
 #ifdef NO_MARGIN
 #define PERMIT LEASE
@@ -498,7 +504,7 @@ proctype Deliver(byte me) {
 
   atomic {
     begun == me - 1 -> begun = me;
-    if :: d[me].claims = 1 :: d[me].plain = 1; d[me].plainLease = LEASE fi;
+    if :: d[me].claims = 1 :: d[me].plain = 1; d[me].plainLease = PLAIN_LEASE fi;
     d[me].deadline = DEADLINE; d[me].permit = PERMIT
   };
 

@@ -17,13 +17,16 @@ struct RedisClock {
     var at: BootInstant
   }
 
-  /// The distance of the bounds from which it gives none, in milliseconds.
-  private static let maxWidth: Int64 = 100
-  /// The smallest step that counts. The margin of the shortest lease is half a second.
+  /// The distance of the bounds above which `latest` is `nil`, in milliseconds.
+  static let maxWidth: Int64 = 100
+  /// The smallest step that counts: the margin of the shortest lease, in milliseconds.
   private static let minStep: Int64 = 100
 
   private var difference: Difference?
   private var lastTime: StoreInstant?
+  /// The sending of the command whose reply has told the time last; `nil` before the first reply of this connection after
+  /// a short wait.
+  private var askedAt: BootInstant?
   private var at = BootInstant(nanoseconds: 0)
 
   /// Takes the store's time from a reply.
@@ -40,6 +43,7 @@ struct RedisClock {
       low: now.milliseconds - at.nanoseconds / 1_000_000 - 1,
       high: now.milliseconds - sentAt.nanoseconds / 1_000_000 + 1,
       at: at)
+    if new.high - new.low <= Self.maxWidth || askedAt != nil { askedAt = sentAt }
     guard let old = difference else {
       difference = new
       return nil
@@ -51,26 +55,26 @@ struct RedisClock {
       return Milliseconds(new.low > high ? new.low - high : new.high - low)
     }
     difference = Difference(
-      low: min(max(low, new.low), new.high), high: max(min(high, new.high), new.low), at: at)
+      low: new.high < low ? new.low : max(low, new.low),
+      high: new.low > high ? new.high : min(high, new.high), at: at)
     return nil
   }
 
   /// Discards the estimate of an earlier connection, which may have led to another machine.
-  mutating func reset() { lastTime = nil }
+  mutating func reset() { (lastTime, askedAt) = (nil, nil) }
 
   /// Returns the estimate; `nil` before the first reply.
   func estimate(at now: BootInstant) -> StoreInstant? {
     lastTime.map { $0 + Milliseconds((now - at).count * 999 / 1000) }
   }
 
-  /// Returns an estimate that is never behind the store's clock, unless that was set since the last reply, and hardly
-  /// ahead of it; `nil` if it is not known well enough, or the last reply has this age.
+  /// Returns an estimate that is behind the store's clock by no more than a step that does not count, unless the clock was
+  /// set since the last reply; `nil` if the time is not known well enough, or was asked for longer ago than `maxAge`.
   func latest(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
-    guard lastTime != nil, let difference, difference.high - difference.low <= Self.maxWidth
+    guard let askedAt, now - askedAt < maxAge, let difference,
+      difference.high - difference.low <= Self.maxWidth
     else { return nil }
-    let age = now - difference.at
-    guard age < maxAge else { return nil }
     return StoreInstant(
-      milliseconds: now.nanoseconds / 1_000_000 + difference.high + age.count / 1000 + 1)
+      milliseconds: now.nanoseconds / 1_000_000 + difference.high + (now - difference.at).count / 1000 + 1)
   }
 }

@@ -3,6 +3,7 @@ import NIOCore
 import Platform
 import TestSupport
 import Testing
+import Wire
 
 @testable import Store
 
@@ -126,6 +127,94 @@ struct PlainClaimTests {
     await relay.close()
   }
 
+  @Test func `earlier connections are ended again until the server has confirmed it`() async throws {
+    let (kills, clients) = (Watched<[String]>([]), Watched(0))
+    let server = try ScriptedRedis { words in
+      switch (words[0], words.count > 1 ? words[1] : "") {
+      case ("CLIENT", "ID"):
+        clients.withValue { $0 += 1 }
+        return ":\(clients.value)\r\n"
+      case ("CLIENT", "KILL"):
+        guard words[3] != "\(Int64.max)" else { return ":0\r\n" }
+        kills.withValue { $0.append(words[3]) }
+        return kills.value.count == 1 ? "" : ":1\r\n"
+      case ("CLIENT", _): return "+OK\r\n"
+      case ("SCRIPT", _): return "$40\r\n\(String(repeating: "a", count: 40))\r\n"
+      case ("EVAL", _): return ":\(WallClock.milliseconds())\r\n"
+      case ("INFO", "server"):
+        let text = "redis_version:7.0.15\r\nrun_id:abc\r\n"
+        return "$\(text.utf8.count)\r\n\(text)\r\n"
+      case ("INFO", _): return "$0\r\n\r\n"
+      case ("HSETNX", _), ("PUBLISH", _): return ":0\r\n"
+      case ("HGET", _): return "$1\r\ne\r\n"
+      case ("SUBSCRIBE", _): return "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n"
+      case ("PING", _): return "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
+      // The connection is lost under the first claim.
+      case ("SET", _): return ""
+      case ("EVALSHA", _): return ":\(WallClock.milliseconds())\r\n"
+      default: return "-ERR unknown command\r\n"
+      }
+    }
+    var settings = RedisEndpointSettings(address: .tcp(host: "127.0.0.1", port: server.port))
+    settings.timeout = .seconds(20)
+    settings.inspectionInterval = .seconds(3600)
+    try await RedisNode.run(settings.loaded) { node in
+      // The first connection is cut, and the second one when it asks for the end of the first.
+      try await node.store.ping()
+      let claim = try await node.store.granted(Samples.request())
+      #expect(claim.attempt == 1 && claim.copiedUntil != nil)
+      try await kills.until("all kills") { $0.count == 2 ? true : nil }
+      #expect(kills.value == ["1", "1"])
+    }
+  }
+
+  @Test func `lost connections are known until their end is confirmed, those of each run apart`() {
+    let sessions = RedisSessions()
+    #expect(!sessions.areOpen)
+    for client in [1, 5] as [Int64] { sessions.left(RedisSession(run: "a", client: client)) }
+    sessions.left(RedisSession(run: "b", client: 1))
+    #expect(
+      sessions.open(at: "a") == [1, 5] && sessions.open(at: "b") == [1] && sessions.open(at: "c") == [])
+    sessions.ended(RedisSession(run: "a", client: 1))
+    #expect(sessions.open(at: "a") == [5] && sessions.open(at: "b") == [1])
+    for client in 0..<5000 as Range<Int64> { sessions.left(RedisSession(run: "a", client: client)) }
+    #expect(sessions.open(at: "a").count == 4096 && sessions.areOpen)
+  }
+
+  @Test func `a lease that began before the clock was set begins anew`() async throws {
+    let clock = try await SteppedClock()
+    let server = try await RedisServer(clock: clock)
+    try await RedisNode.run(.on(server).loaded) { node in
+      try await warm(node)
+      let (request, granted) = (Samples.request(), Watched<Claim?>(nil))
+      try clock.set(ahead: 3600)
+      node.store.context.loop.execute {
+        // Its reply shows the step before that of the claim is read.
+        node.store.store.nodes.single?.append(.clock, nil, 0, BootInstant.now + 10_000, nil) { _, _ in }
+        node.store.store.startClaim(request) { reply in
+          if case .success(.granted(let claim)) = reply { granted.withValue { $0 = claim } }
+        }
+      }
+      let claim = try await granted.until("the grant") { $0 }
+      guard case .inFlight(let left, _) = try await node.store.find(claim.id) else {
+        throw Unexpected(what: "its lease has lapsed")
+      }
+      #expect(left > request.lease - 10_000)
+    }
+  }
+
+  @Test func `with replicas a completion has the time of its execution`() async throws {
+    let pair = try await ReplicaPair()
+    try await RedisNode.run(pair.settings().loaded) { node in
+      try await warm(node)
+      let claim = try await node.store.granted(Samples.request())
+      let times = try pair.master.calls(of: "time")
+      #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
+      #expect(try pair.master.calls(of: "time") == times + 1)
+    }
+    await pair.close()
+  }
+
   @Test func `without the right to end its connections every claim takes the script`() async throws {
     let server = try await RedisServer()
     try server.command(["ACL", "SETUSER", "semel", "on", ">word", "~*", "&*", "+@all", "-client|kill"])
@@ -180,8 +269,16 @@ struct PlainClaimTests {
     _ = clock.update(to: time(start + 9), sentAt: start + 8, at: start + 10)
     let estimate = try #require(clock.latest(at: start + 500, maxAge: 1000))
     #expect(estimate >= time(start + 500) && estimate <= time(start + 510))
-    #expect(clock.latest(at: start + 1010, maxAge: 1000) == nil)
+    #expect(clock.latest(at: start + 1008, maxAge: 1000) == nil)
     clock.reset()
     #expect(clock.latest(at: start + 500, maxAge: 1000) == nil)
+    // The handshake of the next connection took long.
+    _ = clock.update(to: time(start + 700), sentAt: start + 200, at: start + 700)
+    #expect(clock.latest(at: start + 700, maxAge: 1000) == nil)
+    // A step that does not count.
+    let stepped = StoreInstant(milliseconds: time(start + 800).milliseconds + 60)
+    #expect(clock.update(to: stepped, sentAt: start + 790, at: start + 801) == nil)
+    let after = try #require(clock.latest(at: start + 801, maxAge: 1000))
+    #expect(after.milliseconds >= time(start + 801).milliseconds + 60)
   }
 }

@@ -31,8 +31,16 @@ extension RedisEndpointSettings {
 
 extension StoreUnderTest.Opened {
   /// The store of a node, and the same data as another node has it.
-  init(on node: RedisNode) {
-    let sibling = node.sibling()
+  ///
+  /// - Parameter loaded: The settings of the first one, under load; the other one is under none.
+  init(loaded settings: RedisEndpointSettings) {
+    self.init(on: RedisNode(settings.loaded), RedisNode(settings))
+  }
+
+  /// The store of a node, and the same data as another node has it.
+  init(on node: RedisNode) { self.init(on: node, node.sibling()) }
+
+  private init(on node: RedisNode, _ sibling: RedisNode) {
     self.init(
       store: node.store, other: sibling.store, facts: node.store.store.facts,
       otherFacts: sibling.store.store.facts

@@ -16,13 +16,15 @@ struct RedisRights {
   ///   None of these keys is one that a running Semel uses, since they are deleted.
   init(
     namespace: String, user: String?, topology: RedisEndpointSettings.Topology, demand: ReplicaDemand? = nil,
-    tag: String = "check"
+    claimsPlainly: Bool = true, tag: String = "check"
   ) {
     self.namespace = namespace
     self.user = user ?? "default"
     // The last ones, since a subscribed connection takes no other commands.
     all =
-      Self.commands("\(namespace):{\(tag)}:check", namespace, topology, demand) + [
+      Self.commands("\(namespace):{\(tag)}:check", namespace, topology, demand).filter {
+        claimsPlainly || !Self.ofPlainClaims.contains($0.rule)
+      } + [
         Right(rule: "+subscribe", command: ["SUBSCRIBE", "\(namespace):{check}"]),
         Right(rule: "+unsubscribe", command: ["UNSUBSCRIBE", "\(namespace):{check}"]),
       ]
@@ -35,8 +37,8 @@ struct RedisRights {
     var all = [
       Right(rule: "+ping", command: ["PING"]), Right(rule: "+select", command: ["SELECT", "0"]),
       Right(rule: "+client|setname", command: ["CLIENT", "SETNAME", "semel"], isOptional: true),
-      Right(rule: "+client|id", command: ["CLIENT", "ID"], isOptional: true),
-      Right(rule: "+client|kill", command: RedisSession.trial, isOptional: true),
+      Right(rule: ofPlainClaims[0], command: ["CLIENT", "ID"], isOptional: true),
+      Right(rule: ofPlainClaims[1], command: RedisSession.trial, isOptional: true),
       Right(rule: "+time", command: ["TIME"]),
       Right(rule: "+script|load", command: ["SCRIPT", "LOAD", "return 1"]),
       Right(rule: "+eval", command: ["EVAL", "return 1", "0"]),
@@ -59,6 +61,9 @@ struct RedisRights {
     adapt(&all, to: topology)
     return all
   }
+
+  /// The rights that only claims without a script need.
+  private static let ofPlainClaims = ["+client|id", "+client|kill"]
 
   /// The right to the namespaces that share the Redis (`RedisDirectory`).
   private static let directory = "~semel:namespaces"

@@ -2,14 +2,14 @@ import Idempotency
 
 /// A claim without a script: `SET KEY RECORD NX GET PX TTL`, which makes a record or returns the one that is there.
 ///
-/// It takes Redis a third of the time of the script, and is used under load (`RedisPipeline.loadedTime`). It decides
+/// It takes Redis a third of the time of the script, and is used under load (`RedisLoad`). It decides
 /// the two common cases: the record is new, or it is completed with the same payload. In all others it has changed
 /// nothing, and the script follows.
 ///
 /// It neither takes nor brings Redis' time. The lease begins by an estimate of the store's clock that is never behind
 /// it, so that it lapses no sooner than its owner presumes. There is no deadline either: a Redis that stood still runs
 /// the command after Semel has given up. Semel therefore ends the earlier connection, with all that Redis has not read
-/// of it, before it repeats the claim or gives it back over the next one (`RedisPipeline.endEarlierConnection`;
+/// of it, before it repeats the claim or gives it back over the next one (`RedisPipeline.endEarlierConnections`;
 /// Tests/Model/claim.pml, NO_KILL).
 struct PlainClaim {
   /// The time of the claim by an estimate of the store's clock that is never ahead of it.
@@ -59,7 +59,10 @@ extension ScriptReply {
     case .null: ending = .done
     case .text:
       let result = reply.withBytes { ScriptResult(.standing, recordIn: $0) }
-      if let record = result.record, record.state == .completed, record.fencedUntil == nil {
+      // Whether the retention is over is for Redis' own time to say.
+      if let record = result.record, record.state == .completed, record.fencedUntil == nil,
+        record.since + record.span > now + Milliseconds(RedisClock.maxWidth)
+      {
         ending = .result(result)
       }
     case .error, .integer, .array: break

@@ -109,7 +109,8 @@ struct RedisHandshake {
     switch purpose {
     case .records:
       steps += RedisScript.allCases.map(Step.load)
-      steps += [.clock, .memory, .persistence, .statistics, .history, .server, .identity, .trialEnd]
+      steps += [.clock, .memory, .persistence, .statistics, .history]
+      if settings.load.minPending != nil { steps += [.server, .identity, .trialEnd] }
       if let demand = settings.demand { steps.append(.wait(demand)) }
       let facts = RedisKeys(namespace: settings.namespace).facts
       steps += [.makeEpoch(key: facts, RedisEpoch.made()), .readEpoch(key: facts)]
@@ -134,6 +135,9 @@ struct RedisHandshake {
     case (.persistence, _): result.doubts += RedisDurability.doubts(persistence: reply)
     case (.statistics, _): result.doubts += RedisDurability.doubts(statistics: reply)
     case (.history, _): result.history = ReplicationHistory(reply)
+    case (.server, .error(let text)), (.identity, .error(let text)), (.trialEnd, .error(let text)):
+      // The next attempt may find out what this one must know.
+      if RedisRefusal.isPassing(text) { return .fail(RedisRefusal.advice(text)) }
     case (.server, _): server = reply
     case (.identity, _): identity = reply
     case (.trialEnd, _): result.session = RedisSession(server: server, client: identity, trial: reply)

@@ -8,6 +8,9 @@ enum RedisRefusal {
   /// Whether the server does not know the command in this form.
   static func isSyntaxError(_ text: String) -> Bool { text.hasPrefix("ERR syntax error") }
 
+  /// Whether the server refuses the command at this moment, and neither forbids it nor lacks it.
+  static func isPassing(_ text: String) -> Bool { !text.hasPrefix("NOPERM") && !text.hasPrefix("ERR ") }
+
   /// Whether the server has become a replica, which has executed nothing of the command.
   static func isDemotion(_ text: String) -> Bool { has("READONLY", text) }
 

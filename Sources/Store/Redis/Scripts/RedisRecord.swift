@@ -223,7 +223,7 @@ extension RedisRecord {
     case .forgotten: return .absent
     case .released: return .released(attempt: attempt)
     case .inFlight where now < since + span:
-      return .inFlight(leaseLeft: min(since + span - now, span), attempt: attempt)
+      return .inFlight(leaseLeft: since + span - now, attempt: attempt)
     case .inFlight, .unknown:
       let age = max(now - (since + span), 0)
       return age < unknownRetention ? .unknown(age: age, attempt: attempt) : .expired(attempt: attempt)

@@ -1,5 +1,6 @@
-/// The steps on a record that Redis executes, each atomically and by its own clock. A claim that needs no decision takes
-/// no script (`PlainClaim`).
+/// The steps on a record that Redis executes, each atomically and by its own clock.
+///
+/// Under load a claim takes none if it needs no decision (`PlainClaim`), and a completion is given the time.
 ///
 /// A record is one text under `NAMESPACE:{ID}`, whose parts are separated by spaces:
 ///

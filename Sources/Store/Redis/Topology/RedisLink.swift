@@ -67,6 +67,8 @@ final class RedisLink: @unchecked Sendable {
   private var backoff = RedisBackoff()
   private var attemptLimit: Scheduled<Void>?
   private var attemptDeadline = LateReplyDeadline()
+  /// The beginning of the last attempt; `nil` before the first one.
+  private(set) var attemptedAt: BootInstant?
   private var retry: Scheduled<Void>?
   private var outbound = ByteBufferAllocator().buffer(capacity: 4096)
   private var isFlushDue = false
@@ -203,6 +205,7 @@ extension RedisLink {
       return drop(.waiting, error.reason)
     }
     attempt += 1
+    attemptedAt = BootInstant.now
     attemptDeadline = LateReplyDeadline()
     limitAttempt(to: Milliseconds(Self.attemptSpan))
     connect(to: address)

@@ -2,15 +2,16 @@ import Idempotency
 
 /// The conditions under which commands take the forms that cost Redis less (`PlainClaim`).
 ///
-/// The other forms cost it a few microseconds more, which nobody feels as long as a connection has few commands under way.
-/// Up to there each claim keeps the deadline that a script has. Under load Redis has replied a moment ago, so that it is
-/// known to run, and its time to be what it was.
+/// The other forms cost it a few microseconds more, which nobody feels as long as a connection has few commands under
+/// way. Without load each claim has a script's deadline. Under load Redis has replied a moment ago, so that it is known
+/// to run, and its time to be what it was.
 public struct RedisLoad: Sendable {
   /// The number of commands without a reply from which a connection is under load; `nil` if it never is.
   var minPending: Int?
-  /// The age of Redis' time from which a claim takes the script.
+  /// The time since Redis was asked for its time from which a claim takes the script.
   var maxClaimAge: Milliseconds
-  /// The age from which a completion reads Redis' time, so that it hardly ever reaches the other one under load.
+  /// The time from which a completion reads Redis' time. It is shorter: under load some completion reads it before a
+  /// claim would need a script for it.
   var maxCompletionAge: Milliseconds
 
   public static let usual = RedisLoad(minPending: 4, maxClaimAge: 25, maxCompletionAge: 10)

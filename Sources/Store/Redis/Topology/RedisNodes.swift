@@ -16,6 +16,8 @@ final class RedisNodes: @unchecked Sendable {
   let counters: RedisCounters
   let subscriber: RedisSubscriber
   let logger: Logger
+  /// The connections that may have to be ended, also those to nodes that are no masters for a while.
+  private let sessions = RedisSessions()
   /// The only connection; `nil` in a cluster.
   let single: RedisPipeline?
   /// The connections to a cluster's nodes.
@@ -53,10 +55,10 @@ final class RedisNodes: @unchecked Sendable {
     switch settings.topology {
     case .cluster: single = nil
     case .sentinel:
-      single = Self.pipeline(context, settings, at: nil, counters, isOnly: true, logger, subscriber)
+      single = Self.pipeline(context, settings, at: nil, counters, isOnly: true, logger, subscriber, sessions)
     case .standalone:
       single = Self.pipeline(
-        context, settings, at: settings.address, counters, isOnly: true, logger, subscriber)
+        context, settings, at: settings.address, counters, isOnly: true, logger, subscriber, sessions)
     }
     single?.didChange = { [self] in
       counters.publish(topology: topologyText)
@@ -73,12 +75,13 @@ final class RedisNodes: @unchecked Sendable {
 
   private static func pipeline(
     _ context: EventLoopContext, _ settings: RedisEndpointSettings, at address: ServerAddress?,
-    _ counters: RedisCounters, isOnly: Bool, _ logger: Logger, _ subscriber: RedisSubscriber
+    _ counters: RedisCounters, isOnly: Bool, _ logger: Logger, _ subscriber: RedisSubscriber,
+    _ sessions: RedisSessions
   ) -> RedisPipeline {
     let link = RedisLink(
       context: context, settings: settings, purpose: .records, address: address, counters: counters,
       isOnly: isOnly, logger: logger)
-    return RedisPipeline(context: context, link: link, subscriber: subscriber)
+    return RedisPipeline(context: context, link: link, subscriber: subscriber, sessions: sessions)
   }
 
   func start() {
@@ -114,7 +117,8 @@ final class RedisNodes: @unchecked Sendable {
   func pipeline(at address: ServerAddress) -> RedisPipeline {
     context.loop.assertInEventLoop()
     if let known = pipelines[address] { return known }
-    let made = Self.pipeline(context, settings, at: address, counters, isOnly: false, logger, subscriber)
+    let made = Self.pipeline(
+      context, settings, at: address, counters, isOnly: false, logger, subscriber, sessions)
     pipelines[address] = made
     if admission.isOpen { made.admit(unless: admission.refusal) }
     guard !isClosed else { return made }

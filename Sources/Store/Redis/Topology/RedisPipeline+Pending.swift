@@ -19,7 +19,7 @@ extension RedisPipeline {
       /// A script, whose reply has the store's time, or that which the script was given.
       case script(isTimed: Bool)
       /// A claim without a script.
-      case plain(PlainClaim)
+      case plainClaim(PlainClaim)
       case other
     }
 
@@ -36,6 +36,10 @@ extension RedisPipeline {
     /// The time until which Redis must have replied, or the connection is given up.
     func overdueAt(_ timeout: Milliseconds) -> BootInstant {
       if case .replicas(let waits) = waiter { sentAt + waits.maxWait } else { sentAt + timeout }
+    }
+
+    var isPlainClaim: Bool {
+      if case .plainClaim = kind { true } else { false }
     }
 
     func finish(with reply: ScriptReply, timeout: Milliseconds) {

@@ -10,12 +10,9 @@ struct RedisTimes {
 
 /// Commands that cost Redis less under load, and the end of what an earlier connection has left of them.
 extension RedisPipeline {
-  /// The maximum number of servers whose last connection is remembered.
-  private static let maxSessions = 16
-
   /// Returns an estimate of the store's time that is never behind it; `nil` if the connection is under no load, or if
-  /// Redis' time is as old as that.
-  func loadedTime(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
+  /// Redis' time is older than `maxAge`.
+  func latestUnderLoad(at now: BootInstant, maxAge: Milliseconds) -> StoreInstant? {
     guard let minPending = settings.load.minPending, pending.count >= minPending else { return nil }
     return clock.latest(at: now, maxAge: maxAge)
   }
@@ -27,7 +24,7 @@ extension RedisPipeline {
     _ waiter: Waiter
   ) -> Bool {
     guard mayClaimPlainly, obstacle == nil,
-      let since = loadedTime(at: now, maxAge: settings.load.maxClaimAge),
+      let since = latestUnderLoad(at: now, maxAge: settings.load.maxClaimAge),
       let firstSeen = clock.estimate(at: now)
     else { return false }
     let claim = PlainClaim(firstSeen: firstSeen, since: since, attempt: firstAttempt)
@@ -39,31 +36,57 @@ extension RedisPipeline {
         writer.plainClaim(request, claim)
       }
     }
-    wrote(
-      Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .plain(claim)), awaitsReplicas: true)
+    appended(
+      Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .plainClaim(claim)), awaitsReplicas: true
+    )
     return true
   }
 
   /// Reads the reply to a claim without a script.
-  func plainReply(_ reply: borrowing HiredisReply, to claim: PlainClaim, at now: BootInstant) -> ScriptReply {
+  ///
+  /// If Redis' clock was set before the claim arrived, as later replies of that time have shown, the lease of the record
+  /// begins too early. The script then begins it anew: the record is its owner's.
+  func plainReply(
+    _ reply: borrowing HiredisReply, to claim: PlainClaim, sentAt: BootInstant, at now: BootInstant
+  ) -> ScriptReply {
     guard reply.kind == .error else {
-      return ScriptReply(reply, to: claim, now: clock.estimate(at: now) ?? claim.firstSeen)
+      var plain = ScriptReply(reply, to: claim, now: clock.estimate(at: now) ?? claim.firstSeen)
+      if case .done = plain.ending, let sent = clock.estimate(at: sentAt), claim.since < sent {
+        plain.ending = .undecided
+      }
+      return plain
     }
     let text = reply.withBytes { String(decoding: $0, as: UTF8.self) }
     if RedisRefusal.isSyntaxError(text) { mayClaimPlainly = false }
     return ScriptReply(ending: .refused(text), plain: claim)
   }
 
-  /// Ends the connection before this one, if this is the same run of the same server. A claim without a script that it
-  /// has not read by then claims nothing any more, and what it has read comes before all commands of this connection.
-  func endEarlierConnection(_ present: RedisSession?) {
+  /// Ends the lost connections to the same run of the same server. A claim without a script that one of them has not read
+  /// by then claims nothing any more, and what it has read comes before all commands of this one.
+  func endEarlierConnections(_ present: RedisSession?) {
+    session = present
     mayClaimPlainly = present != nil
-    guard let present else { return }
-    if let earlier = sessions.updateValue(present.client, forKey: present.run), earlier != present.client {
-      query(RedisSession.ending(earlier)) { [self] reply in
-        if case .error? = reply { mayClaimPlainly = false }
+    guard let present else {
+      if sessions.areOpen { subscriber.warnings.warnOfOpenConnections() }
+      return
+    }
+    for client in sessions.open(at: present.run) {
+      query(RedisSession.ending(client)) { [self] reply in
+        switch reply {
+        case .integer?: sessions.ended(RedisSession(run: present.run, client: client))
+        case .error?:
+          mayClaimPlainly = false
+          subscriber.warnings.warnOfOpenConnections()
+        default: break
+        }
       }
     }
-    if sessions.count > Self.maxSessions { sessions = [present.run: present.client] }
+  }
+
+  /// Takes the loss of this connection, with the commands that were written to it.
+  func left(with commands: some Sequence<Pending>) {
+    guard let session else { return }
+    self.session = nil
+    if commands.contains(where: \.isPlainClaim) { sessions.left(session) }
   }
 }

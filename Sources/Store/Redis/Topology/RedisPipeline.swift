@@ -22,8 +22,9 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   private(set) var clock = RedisClock()
   /// Whether claims need no script on this connection.
   var mayClaimPlainly = false
-  /// The last connection to each run of a server.
-  var sessions: [String: Int64] = [:]
+  let sessions: RedisSessions
+  /// The present connection, if claims need no script on it.
+  var session: RedisSession?
   /// The beginning of each script's command, by its case.
   private var heads: [[UInt8]] = []
   /// The digest by which the connected server knows the script of a claim; `nil` before the first connection.
@@ -59,7 +60,8 @@ final class RedisPipeline: RedisLinkUser, @unchecked Sendable {
   /// Whether `hold` is final, so that it is reported even while Redis is unreachable.
   private(set) var isAdmissionRefused = false
 
-  init(context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber) {
+  init(context: EventLoopContext, link: RedisLink, subscriber: RedisSubscriber, sessions: RedisSessions) {
+    self.sessions = sessions
     self.context = context
     self.link = link
     self.subscriber = subscriber
@@ -188,7 +190,9 @@ extension RedisPipeline {
     let now = BootInstant.now
     // Without an estimate, the claim is refused as late, and its reply brings the time.
     let limit = clock.estimate(at: now).map { $0 + max(deadline - now, 0) } ?? StoreInstant(milliseconds: 0)
-    let present = script == .complete ? loadedTime(at: now, maxAge: settings.load.maxCompletionAge) : nil
+    // With replicas, the time of a completion must be that of its execution (`ReplicaProof.isNeeded`).
+    let mayTell = script == .complete && waits == nil
+    let present = mayTell ? latestUnderLoad(at: now, maxAge: settings.load.maxCompletionAge) : nil
     if isAsking { appendAsking() }
     let head = isWhole ? RedisKeys.wholeHead(script) : heads[script.rawValue]
     link.append { buffer in
@@ -198,13 +202,13 @@ extension RedisPipeline {
         write(&writer, RedisTimes(deadline: limit, present: present))
       }
     }
-    wrote(
+    appended(
       Pending(waiter: waiter, deadline: deadline, sentAt: now, kind: .script(isTimed: present == nil)),
       awaitsReplicas: script.awaitsReplicas)
   }
 
   /// Takes a command on a record that was appended to the connection's next write.
-  func wrote(_ command: Pending, awaitsReplicas: Bool) {
+  func appended(_ command: Pending, awaitsReplicas: Bool) {
     var command = command
     link.counters.countRoundTrip()
     if let waits, awaitsReplicas {
@@ -246,8 +250,8 @@ extension RedisPipeline {
     clock.reset()
     isAlarmed = false
     figures = link.counters.node(name)
-    endEarlierConnection(result.session)
-    if let now = result.now { take(now, sentAt: begunAt - RedisLink.attemptTime) }
+    endEarlierConnections(result.session)
+    if let now = result.now { take(now, sentAt: link.attemptedAt ?? begunAt) }
     if let history = result.history { met(history) }
     heads = zip(RedisScript.allCases, result.digests).map { RedisKeys.head($0, digest: $1) }
     claimDigest = result.digests[RedisScript.claim.rawValue]
@@ -257,15 +261,6 @@ extension RedisPipeline {
     if refusal == nil { for doubt in doubts { subscriber.warnings.warn(doubt) } }
     didChange()
     return refusal
-  }
-
-  /// The server's address, for messages and for an order of nodes.
-  var name: String { link.address.map { "\($0)" } ?? "Redis" }
-
-  /// Doubts with the node that they are about, in a cluster.
-  func named(_ doubts: [String]) -> [String] {
-    guard case .cluster = settings.topology else { return doubts }
-    return doubts.map { "\(name): \($0)" }
   }
 
   /// Takes the findings about this Redis. With `require_durable`, no claim is granted on a Redis that may lose records,
@@ -297,7 +292,8 @@ extension RedisPipeline {
     var scriptReply: ScriptReply
     switch command.kind {
     case .other: return
-    case .plain(let claim): scriptReply = plainReply(reply, to: claim, at: receivedAt)
+    case .plainClaim(let claim):
+      scriptReply = plainReply(reply, to: claim, sentAt: command.sentAt, at: receivedAt)
     case .script(let isTimed):
       scriptReply = ScriptReply(reply)
       scriptReply.isEstimated = !isTimed
@@ -312,7 +308,7 @@ extension RedisPipeline {
       if case .unwritten(let reason) = refusal { link.fail(reason) }
       return
     }
-    // The script words every error, and replays what is recorded while Redis takes no changes.
+    // The script decides: it replays what is recorded while Redis takes no changes, and its errors are known.
     if case .refused = scriptReply.ending, scriptReply.plain != nil { scriptReply.ending = .undecided }
     if isHeld(scriptReply, of: command) { return }
     command.finish(with: scriptReply, timeout: settings.timeout)
@@ -386,6 +382,7 @@ extension RedisPipeline {
     clock.reset()
     let orphans = pending
     let written = orphans.count - unwritten
+    left(with: orphans.prefix(written))
     pending.removeAll(keepingCapacity: true)
     unwritten = 0
     waits?.lost(reason)

@@ -81,7 +81,8 @@ struct ReplicaProof {
   ///
   /// - Parameter isAwaited: Whether the script's own change needs replicas (`RedisScript.awaitsReplicas`).
   mutating func isNeeded(by reply: ScriptReply, isAwaited: Bool) -> Bool {
-    // The store's clock was set back, so that its times no longer show which change came first. An estimate shows nothing.
+    // The store's clock was set back, so that its times no longer show which change came first. An estimate shows
+    // nothing.
     if let proven = provenUntil, !reply.isEstimated, reply.now < proven { provenUntil = nil }
     switch reply.ending {
     case .done: return isAwaited

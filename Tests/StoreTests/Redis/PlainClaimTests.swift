@@ -10,16 +10,10 @@ import Wire
 /// Claims without a script, and completions without Redis' time.
 @Suite(.timeLimit(.minutes(1)))
 struct PlainClaimTests {
-  /// Makes the estimate of the server's clock good enough.
-  private func warm(_ node: RedisNode) async throws {
-    try await node.reconnected()
-    try await node.store.ping()
-  }
-
   @Test func `a new record and a replay take no script`() async throws {
     let server = try await RedisServer()
     try await RedisNode.run(.on(server).loaded) { node in
-      try await warm(node)
+      try await node.warm()
       let (scripts, sets) = (try server.scriptCount, try server.calls(of: "set"))
       let request = Samples.request(attribution: Samples.attribution())
       let claim = try await node.store.granted(request)
@@ -45,10 +39,40 @@ struct PlainClaimTests {
     }
   }
 
+  @Test func `a record is the same text, whichever command has made it`() async throws {
+    let server = try await RedisServer()
+    var texts: [String] = []
+    for settings in [RedisEndpointSettings.on(server), .on(server).loaded] {
+      try await RedisNode.run(settings) { node in
+        try await node.warm()
+        // A loss of records before this one.
+        _ = node.subscriber.epoch.seen("1.successor", under: "successor")
+        let scripts = try server.scriptCount
+        let request = Samples.request(
+          attribution: Attribution(
+            route: "orders", keyDigest: "12345678", callerDigest: "87654321", node: "n"))
+        let claim = try await node.store.granted(request)
+        #expect(try server.scriptCount == scripts + (settings.load.minPending == 0 ? 0 : 1))
+        #expect(claim.attempt == Claim.attemptsPerGeneration + 1)
+        let reply = try #require(try server.command(["GET", node.key(of: claim.id)]))
+        var words = reply.split(separator: " ").map(String.init)
+        let first = try #require(Int64(words[4])), since = try #require(Int64(words[5]))
+        #expect(first == claim.firstSeen.milliseconds && since - first < 200 && since >= first)
+        // The owner, the times and the digest differ.
+        for index in [1, 4, 5, 10] { words[index] = "" }
+        texts.append(words.joined(separator: " "))
+        let left = try server.command(["PTTL", node.key(of: claim.id)])?.dropFirst()
+        let time = try #require(left.flatMap { Int64($0) })
+        #expect(time > 1_255_000 && time <= 1_260_000)
+      }
+    }
+    #expect(texts[0] == texts[1] && texts[0].contains("in_flight"), "\(texts)")
+  }
+
   @Test func `the script decides about every other record`() async throws {
     let server = try await RedisServer()
     try await RedisNode.run(.on(server).loaded) { node in
-      try await warm(node)
+      try await node.warm()
       func decided(_ request: ClaimRequest) async throws -> ClaimOutcome {
         try await node.store.ping()
         let (scripts, sets) = (try server.scriptCount, try server.calls(of: "set"))
@@ -80,7 +104,7 @@ struct PlainClaimTests {
   @Test func `commands cost less once there are enough of them under way`() async throws {
     let server = try await RedisServer()
     try await RedisNode.run(.on(server).patient) { node in
-      try await warm(node)
+      try await node.warm()
       let (scripts, times) = (try server.scriptCount, try server.calls(of: "time"))
       let granted = Watched<[Claim]>([])
       node.store.context.loop.execute {
@@ -110,7 +134,7 @@ struct PlainClaimTests {
     let server = try await RedisServer()
     let relay = try await RedisRelay(to: server.port)
     try await RedisNode.run(.on(server, timeout: 2000).loaded, relayed: relay.port) { node in
-      try await warm(node)
+      try await node.warm()
       let sets = try server.calls(of: "set")
       relay.set(.haunt)
       let claim = try await node.store.granted(Samples.request())
@@ -185,7 +209,7 @@ struct PlainClaimTests {
     let clock = try await SteppedClock()
     let server = try await RedisServer(clock: clock)
     try await RedisNode.run(.on(server).loaded) { node in
-      try await warm(node)
+      try await node.warm()
       let (request, granted) = (Samples.request(), Watched<Claim?>(nil))
       try clock.set(ahead: 3600)
       node.store.context.loop.execute {
@@ -206,7 +230,7 @@ struct PlainClaimTests {
   @Test func `with replicas a completion has the time of its execution`() async throws {
     let pair = try await ReplicaPair()
     try await RedisNode.run(pair.settings().loaded) { node in
-      try await warm(node)
+      try await node.warm()
       let claim = try await node.store.granted(Samples.request())
       let times = try pair.master.calls(of: "time")
       #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
@@ -222,17 +246,63 @@ struct PlainClaimTests {
     settings.login.user = "semel"
     settings.login.password = "word"
     try await RedisNode.run(settings) { node in
-      try await warm(node)
+      try await node.warm()
       let scripts = try server.scriptCount
       _ = try await node.store.granted(Samples.request())
       #expect(try server.scriptCount == scripts + 1)
     }
   }
 
+  @Test func `operators choose whether claims take no script`() async throws {
+    let server = try await RedisServer()
+    for (load, isPlain) in [(RedisLoad.usual, false), (.always, true), (.never, false)] {
+      var settings = RedisEndpointSettings.on(server)
+      settings.load = load
+      try await RedisNode.run(settings) { node in
+        try await node.warm()
+        // The time may have been too long ago on a busy machine.
+        try await until("a claim of that kind") {
+          try await node.store.ping()
+          let scripts = try server.scriptCount
+          _ = try await node.store.granted(Samples.request())
+          return try server.scriptCount == scripts + (isPlain ? 0 : 1)
+        }
+      }
+    }
+    let steps = try RedisHandshake(.on(server), for: .records).steps.map(\.command)
+    var never = RedisEndpointSettings.on(server)
+    never.load = .never
+    let fewer = try RedisHandshake(never, for: .records).steps.map(\.command)
+    #expect(steps.contains(RedisSession.trial) && !fewer.contains { $0[0] == "CLIENT" && $0[1] != "SETNAME" })
+  }
+
+  @Test func `a right that is withdrawn is missed aloud, and claims take the script`() async throws {
+    let server = try await RedisServer()
+    let relay = try await RedisRelay(to: server.port)
+    try server.command(["ACL", "SETUSER", "semel", "on", ">word", "~*", "&*", "+@all"])
+    var settings = RedisEndpointSettings.on(server, timeout: 2000).loaded
+    settings.login.user = "semel"
+    settings.login.password = "word"
+    try await RedisNode.run(settings, relayed: relay.port) { node in
+      try await node.warm()
+      try server.command(["ACL", "SETUSER", "semel", "-client|kill"])
+      relay.set(.haunt)
+      let claim = try await node.store.granted(Samples.request())
+      #expect(claim.attempt == 1 && relay.isHaunted)
+      try await until("a warning") {
+        node.log.messages.contains { $0.contains("end its earlier connections") }
+      }
+      let scripts = try server.scriptCount
+      _ = try await node.store.granted(Samples.request())
+      #expect(try server.scriptCount == scripts + 1)
+    }
+    await relay.close()
+  }
+
   @Test func `a full Redis still replays`() async throws {
     let server = try await RedisServer(arguments: ["--maxmemory-policy", "noeviction"])
     try await RedisNode.run(.on(server).loaded) { node in
-      try await warm(node)
+      try await node.warm()
       let claim = try await node.store.granted(Samples.request())
       #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
       try server.command(["CONFIG", "SET", "maxmemory", "1"])

@@ -42,8 +42,7 @@ struct RedisFailureTests {
     settings.timeout = 300
     try await RedisNode.run(settings) { node in
       for _ in 0..<5 {
-        try await node.reconnected()
-        try await node.store.ping()
+        try await node.warm()
         let request = Samples.request()
         let sets = try server.calls(of: "set")
         server.freeze()

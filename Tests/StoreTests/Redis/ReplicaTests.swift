@@ -12,9 +12,10 @@ struct ReplicaTests {
   /// The time of a call that is refused because the replica is missing, which a grant on a busy machine does not reach.
   private static let shortTime: Milliseconds = .seconds(4)
 
-  @Test func `what is granted, completed and renewed is at the replica`() async throws {
+  @Test(arguments: [false, true])
+  func `what is granted, completed and renewed is at the replica`(isLoaded: Bool) async throws {
     let pair = try await ReplicaPair()
-    try await RedisNode.run(pair.settings()) { node in
+    try await RedisNode.run(pair.settings().loaded(isLoaded)) { node in
       for _ in 0..<20 {
         let claim = try await node.store.granted(Samples.request())
         #expect(try pair.replica.text(of: claim, node).contains("in_flight"))
@@ -26,9 +27,10 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test func `without the replica no claim is granted, and nothing of one stays`() async throws {
+  @Test(arguments: [false, true])
+  func `without the replica no claim is granted, and nothing of one stays`(isLoaded: Bool) async throws {
     let pair = try await ReplicaPair()
-    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime).loaded(isLoaded)) { node in
       _ = try await node.store.completed()
       pair.relay.set(.vanish)
       let request = Samples.request()
@@ -69,9 +71,10 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test func `a stopped replica is missed as well`() async throws {
+  @Test(arguments: [false, true])
+  func `a stopped replica is missed as well`(isLoaded: Bool) async throws {
     let pair = try await ReplicaPair()
-    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime).loaded(isLoaded)) { node in
       _ = try await node.store.completed()
       pair.replica.kill()
       try await node.expectRefusal(of: Samples.request())
@@ -109,9 +112,10 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test func `a completed record is replayed once it is at the replica`() async throws {
+  @Test(arguments: [false, true])
+  func `a completed record is replayed once it is at the replica`(isLoaded: Bool) async throws {
     let pair = try await ReplicaPair()
-    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime).loaded(isLoaded)) { node in
       let old = try await node.store.completed()
       let since = try #require(try await node.store.find(old.id).completedRecord?.recordedAt)
       try await until("the old one is proven with a later one") {
@@ -132,9 +136,10 @@ struct ReplicaTests {
     await pair.close()
   }
 
-  @Test func `no script reports an outcome that is not at the replica`() async throws {
+  @Test(arguments: [false, true])
+  func `no script reports an outcome that is not at the replica`(isLoaded: Bool) async throws {
     let pair = try await ReplicaPair()
-    try await RedisNode.run(pair.settings(timeout: Self.shortTime)) { node in
+    try await RedisNode.run(pair.settings(timeout: Self.shortTime).loaded(isLoaded)) { node in
       let (stale, own) = (try await node.store.lapsed(), try await node.store.granted(Samples.request()))
       let sibling = RedisNode(pair.carefree(node))
       pair.relay.set(.vanish)
@@ -190,11 +195,12 @@ struct ReplicaTests {
     }
   }
 
-  @Test func `replication that is cut in the midst of claims leaves none behind that was granted`()
+  @Test(arguments: [false, true])
+  func `replication that is cut in the midst of claims leaves none behind that was granted`(isLoaded: Bool)
     async throws
   {
     let pair = try await ReplicaPair()
-    var settings = pair.settings(timeout: Self.shortTime)
+    var settings = pair.settings(timeout: Self.shortTime).loaded(isLoaded)
     for isDemanding in [true, false] {
       if !isDemanding { settings.demand = nil }
       try await RedisNode.run(settings) { node in

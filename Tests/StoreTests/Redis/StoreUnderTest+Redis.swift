@@ -1,4 +1,6 @@
 import Idempotency
+import NIOCore
+import Platform
 import TestSupport
 
 @testable import Store
@@ -13,6 +15,20 @@ extension StoreUnderTest {
   }
 }
 
+extension RedisNode {
+  /// Makes the estimate of the server's clock good enough. On a busy machine that takes more than one reply.
+  func warm() async throws {
+    try await reconnected()
+    let (nodes, loop) = (store.store.nodes, store.context.loop)
+    try await until("the server's time is known well enough") {
+      try await store.ping()
+      return try await loop.submit {
+        nodes.all.allSatisfy { $0.clock.latest(at: .now, maxAge: .seconds(60)) != nil }
+      }.get()
+    }
+  }
+}
+
 extension RedisEndpointSettings {
   /// The same settings, by which each connection is under load.
   var loaded: RedisEndpointSettings {
@@ -20,6 +36,9 @@ extension RedisEndpointSettings {
     settings.load.minPending = 0
     return settings
   }
+
+  /// The same settings, or these.
+  func loaded(_ isLoaded: Bool) -> RedisEndpointSettings { isLoaded ? loaded : self }
 
   /// The same settings, by which Redis' time is known for as long as a test takes.
   var patient: RedisEndpointSettings {

@@ -3,9 +3,9 @@ import Idempotency
 /// An estimate of the store's clock that is never ahead of it.
 ///
 /// A reply contains the time at which its script ran, which is before its receipt. From there on, this machine's clock
-/// is counted, a thousandth slow: clocks drift apart by less, and NTP adjusts none faster than half of that. After a
-/// long time without replies the estimate lags, a claim is refused as late for that reason, and its reply brings the
-/// time. `latest` is an estimate from the other side.
+/// is counted, a thousandth slow: clocks drift apart by less. One that is slewed faster, as chrony may, counts as set
+/// once that matters. After a long time without replies the estimate lags, a claim is refused as late for that reason,
+/// and its reply brings the time. `latest` is an estimate from the other side.
 ///
 /// Redis' time is wall time, which may be set. A reply bounds its difference to this machine's clock from both sides; a
 /// reply that contradicts the bounds of earlier ones, by more than clocks drift apart, is a step.

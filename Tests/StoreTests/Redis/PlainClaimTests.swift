@@ -143,7 +143,7 @@ struct PlainClaimTests {
       #expect(try await node.store.release(claim, .deleted) == .done)
       #expect(try await node.store.find(claim.id) == .absent)
       relay.release()
-      // What the server gets after that over another connection is executed later.
+      // The server executes later what it gets over another connection after that.
       try await until("the relay has no connection that the server has closed") { relay.endedCount > 0 }
       #expect(try await node.store.find(claim.id) == .absent)
       #expect(try server.calls(of: "set") == sets + 1)
@@ -220,6 +220,8 @@ struct PlainClaimTests {
         }
       }
       let claim = try await granted.until("the grant") { $0 }
+      // Without a reply to the script it would have been given back.
+      #expect(claim.copiedUntil != nil)
       guard case .inFlight(let left, _) = try await node.store.find(claim.id) else {
         throw Unexpected(what: "its lease has lapsed")
       }

@@ -2,9 +2,9 @@ import Idempotency
 
 /// A claim without a script: `SET KEY RECORD NX GET PX TTL`, which makes a record or returns the one that is there.
 ///
-/// It takes Redis a third of the time of the script, and is used under load (`RedisLoad`). It decides
-/// the two common cases: the record is new, or it is completed with the same payload. In all others it has changed
-/// nothing, and the script follows.
+/// It takes Redis a third of the time of the script, and is used under load (`RedisLoad`). It decides the two common
+/// cases: the record is new, or it is completed with the same payload. In all others it has changed nothing, and the
+/// script follows.
 ///
 /// It neither takes nor brings Redis' time. The lease begins by an estimate of the store's clock that is never behind
 /// it, so that it lapses no sooner than its owner presumes. There is no deadline either: a Redis that stood still runs

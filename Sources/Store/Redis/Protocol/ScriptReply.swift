@@ -14,7 +14,8 @@ struct ScriptReply {
     case refused(String)
     /// A node of a cluster has not executed the command, which another node or a later copy may.
     case redirected(ClusterRefusal)
-    /// The command was written, and its connection was lost before the reply.
+    /// The command was written, and its connection was lost before the reply, or the reply cannot be used although it
+    /// may have taken effect.
     case lost(String)
     /// The connection was lost before the command was written.
     case unwritten(String)

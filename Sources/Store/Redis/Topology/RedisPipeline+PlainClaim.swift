@@ -52,7 +52,8 @@ extension RedisPipeline {
     guard reply.kind == .error else {
       var plain = ScriptReply(reply, to: claim, now: clock.estimate(at: now) ?? claim.firstSeen)
       if case .done = plain.ending, let sent = clock.estimate(at: sentAt), claim.since < sent {
-        plain.ending = .undecided
+        // Whoever gets no reply to the script has to give the record back.
+        plain.ending = .lost("Redis' clock was set while the claim was on its way")
       }
       return plain
     }

@@ -16,6 +16,9 @@ public enum Readiness: Sendable, Equatable {
 /// The admin listener: probes, metrics, records and the configuration. It is separate from the clients' listeners, and
 /// on loopback by default.
 public struct AdminServer: Service {
+  /// The maximum number of connections: a few who watch, and the machines that ask.
+  private static let maxConnections = 64
+
   private let host: String
   private let port: Int
   private let pages: PageGuard
@@ -71,9 +74,12 @@ public struct AdminServer: Service {
     var quiet = logger
     // Errors are also thrown, and logged where they end the process.
     quiet.logLevel = .critical
+    let room = ConnectionRoom(Self.maxConnections)
     let application = Application(
       router: router(),
-      server: .http1(configuration: .init(additionalChannelHandlers: [AbsoluteTarget.Installer()])),
+      server: .http1(
+        configuration: .init(
+          additionalChannelHandlers: [AbsoluteTarget.Installer(), ConnectionGuard.Installer(room)])),
       configuration: .init(address: .hostname(host, port: port), serverName: nil),
       onServerRunning: { [onListening] _ in onListening() }, logger: quiet)
     do {

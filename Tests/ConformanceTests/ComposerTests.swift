@@ -42,6 +42,8 @@ struct ComposerTests {
     #expect(two == ["Idempotency-Key: \"key-1\"", "Idempotency-Key: key-2\0"])
     #expect(!lines(Delivery(.none)).contains { $0.hasPrefix("Idempotency-Key") })
     let integer = lines(Delivery(.values(["{a:integer}"]))).first { $0.hasPrefix("Idempotency-Key") }
+    #expect(lines(Delivery(.text("{a}-{a:sibling}"))).contains("Idempotency-Key: \"key-1-key-0\""))
+    #expect(lines(Delivery(.text("{b}")), .bare).contains("Idempotency-Key: key-2"))
     #expect(integer.map { $0.dropFirst(17).allSatisfy(\.isNumber) && $0.count <= 32 } == true)
   }
 

@@ -71,6 +71,39 @@ struct EvidenceTests {
     #expect(evidence(500, 500).keptOrRefused(accepted: accepted) == .violated("failed with 500"))
   }
 
+  @Test func `an endless response is no refusal`() {
+    var evidence = evidence(400, 400)
+    evidence.exchanges[0].outcome = .endless("a body of more than 8 MiB")
+    let undecided = Finding.undecided("delivery 1: a body of more than 8 MiB")
+    let accepted: (Finding) -> Finding = { $0 }
+    #expect(evidence.keptOrRefused(accepted: accepted) == undecided)
+    #expect(evidence.refusedByClosing(0) == undecided)
+    #expect(evidence.keptApart() == undecided)
+    evidence.exchanges[0].outcome = .none("the connection ended")
+    #expect(evidence.refusedByClosing(0) == .met("the connection was closed"))
+  }
+
+  @Test func `two keys with one result are one`() {
+    #expect(evidence(201, 201, executions: .exactly(2)).keptApart() == .met("run twice"))
+    #expect(
+      evidence(201, 201, executions: .exactly(1)).keptApart() == .violated("run once instead of 2 times"))
+    #expect(
+      evidence(201, 201, executions: .atLeast(1)).keptApart()
+        == .violated("the second key got the first one's result"))
+    #expect(evidence(201, 201).keptApart() == .undecided("both have the same result"))
+    #expect(evidence(201, 409).keptApart() == .violated("the second key is refused with 409"))
+    #expect(evidence(400, 201).keptApart() == .met("refused with 400"))
+  }
+
+  @Test(arguments: [
+    ("keys are kept for 24h", true), ("We keep keys for 7 days.", true), ("Keys live for 24 h", true),
+    ("The TTL of a key is long.", true), ("Keys expire.", true), ("Send a key.", false),
+    ("Call 1-800-24 or see h1.", false), ("color: #3d3d3d", false),
+  ])
+  func `a page names the time for which keys are remembered`(page: String, names: Bool) {
+    #expect(Catalogue.namesRetention(page) == names)
+  }
+
   @Test func `a conflict counts only while the first delivery is in flight`() {
     var evidence = evidence(201, 409)
     evidence.exchanges[0].ended = .seconds(2)

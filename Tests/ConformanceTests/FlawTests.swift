@@ -43,6 +43,35 @@ struct FlawTests {
     #expect(report.hasFailed == (flaw.found.kind == .fail))
   }
 
+  @Test(arguments: [409, 423, 425, 429, 500, 503])
+  func `a run that outlasts its client is charged to its own case alone`(status: Int) async throws {
+    let server = try PlantedServer(statusInFlight: status, runTime: .milliseconds(700))
+    defer { server.close() }
+    let setup = try setup(server)
+    let runs = [
+      "2.6/hang-up-after-sending", "2.6/hang-up-while-waiting", "2.6/hang-up-during-response",
+      "5/key-endings",
+    ]
+    let plan = Plan(setup, .init(only: ["2.6/concurrent-2"] + runs))
+    let report = try await ConformanceRun(setup, plan).run()
+    for id in runs { #expect(report.verdict(id)?.kind == .pass, "\(report.text(.text))") }
+    // Nothing is repeated there, so that the limit of the rate is part of its evidence.
+    let expected: Verdict.Kind = status == 429 ? .inconclusive : .pass
+    #expect(report.verdict("2.6/concurrent-2")?.kind == expected)
+    #expect(server.executed == 7)
+  }
+
+  @Test func `an oracle that lags is awaited`() async throws {
+    let server = try PlantedServer(oracleLag: .milliseconds(400))
+    defer { server.close() }
+    let setup = try setup(server)
+    let ids = [
+      "2.2/other-payload-not-run", "2.2/other-key-runs", "2.6/first-run-runs-once", "2.6/retry-runs-once",
+    ]
+    let report = try await ConformanceRun(setup, Plan(setup, .init(only: ids))).run()
+    for id in ids { #expect(report.verdict(id)?.kind == .pass, "\(report.text(.text))") }
+  }
+
   @Test func `a case of a thousand requests runs if it is named`() async throws {
     let server = try PlantedServer()
     defer { server.close() }

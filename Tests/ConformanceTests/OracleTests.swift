@@ -25,6 +25,7 @@ struct OracleTests {
         == .failed("no JSON: it ends within a value, after 13 bytes"))
     #expect(oracle.reading(of: response("")) == .failed("no JSON: the body is empty"))
     #expect(oracle.reading(of: .none("closed")) == .failed("no response"))
+    #expect(oracle.reading(of: .endless("too long")) == .failed("too long"))
   }
 
   @Test func `a list is counted by its ids`() {

@@ -34,6 +34,31 @@ struct ResponseReaderTests {
     #expect(reader.finish("the connection ended").isEmpty)
   }
 
+  @Test func `a body without end is none`() {
+    var reader = ResponseReader(methods: ["POST", "POST"])
+    let length = "Content-Length: 99999999999\r\n\r\n"
+    #expect(reader.receive(ByteBuffer(string: "HTTP/1.1 201 Created\r\n" + length)).isEmpty)
+    let piece = ByteBuffer(repeating: 0x78, count: 1 << 20)
+    for _ in 0..<8 { #expect(reader.receive(piece).isEmpty) }
+    #expect(reader.receive(piece) == [.endless("a body of more than 8 MiB")])
+    #expect(reader.receive(piece).isEmpty)
+    #expect(reader.finish("the connection ended").isEmpty)
+  }
+
+  @Test func `interim responses without end are none`() {
+    var reader = ResponseReader(methods: ["POST"])
+    let interim = ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n")
+    for _ in 0..<64 { #expect(reader.receive(interim).isEmpty) }
+    #expect(reader.receive(interim) == [.endless("more than 64 interim responses")])
+  }
+
+  @Test func `a response that is given up is endless, also where its body would end with the connection`() {
+    var reader = ResponseReader(methods: ["GET", "GET"])
+    #expect(reader.receive(ByteBuffer(string: "HTTP/1.1 200 OK\r\n\r\nabc")).isEmpty)
+    #expect(reader.abandon("late") == [.endless("late"), .endless("late")])
+    #expect(reader.finish("the connection ended").isEmpty)
+  }
+
   @Test func `bytes that are no HTTP end the connection's responses`() {
     var reader = ResponseReader(methods: ["POST", "POST"])
     let outcomes = reader.receive(ByteBuffer(string: "<html>\r\n\r\n"))

@@ -16,7 +16,7 @@ struct DemoBackend: Service {
 
   init(host: String, port: Int) {
     self.host = host
-    self.port = port
+    self.port = DemoPort.ofBackend(port)
   }
 
   func run() async throws {

@@ -25,8 +25,8 @@ final class DemoIntroduction: Sendable {
 enum DemoConfiguration {
   static func text(port: Int, backendPort: Int, store: String) -> String {
     """
-    listen: [{address: "127.0.0.1:\(port)"}]
-    upstreams: {orders: {url: "http://127.0.0.1:\(backendPort)"}}
+    listen: [{address: "127.0.0.1:\(DemoPort.ofSemel(port))"}]
+    upstreams: {orders: {url: "http://127.0.0.1:\(DemoPort.ofBackend(backendPort))"}}
     store: {kind: embedded, path: "\(store)"}
     log: {format: text}
     routes:
@@ -38,6 +38,7 @@ enum DemoConfiguration {
   }
 
   static func introduction(port: Int, backendPort: Int) -> String {
+    let (port, backendPort) = (DemoPort.ofSemel(port), DemoPort.ofBackend(backendPort))
     let order = """
       curl -i http://127.0.0.1:\(port)/v1/orders -H 'Authorization: Bearer alice' \\
            -H 'Idempotency-Key: order-1' -H 'Content-Type: application/json'

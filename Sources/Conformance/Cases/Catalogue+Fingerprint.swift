@@ -10,10 +10,7 @@ extension Catalogue {
       guard case .fetched(let url, .response(let page)) = evidence.documentation, page.isSuccess else {
         return .undecided("no documentation was read")
       }
-      let words = ["expir", "retention", "retain", "remember", "hours", "days"]
-      let text = page.text.lowercased()
-      return words.contains { text.contains($0) }
-        ? .met(url) : .violated("\(url) names no expiry and no retention")
+      return namesRetention(page.text) ? .met(url) : .violated("\(url) names no expiry and no retention")
     },
     Section.validity.may(
       "after-expiry", "a key after its expiry", needs: [.ttl],
@@ -25,6 +22,23 @@ extension Catalogue {
       if case .met = evidence.ran(1) { return .observed("replayed after its expiry") }
       return .observed(first.hasSameResult(as: later) ? "replayed after its expiry" : "runs again")
     },
+  ]
+
+  /// Whether a page has a word for the time for which keys are remembered, or names a time such as `24h` or `7 days`.
+  static func namesRetention(_ page: String) -> Bool {
+    let text = page.lowercased()
+    let stems = ["expir", "retention", "retain", "remember", "lifetime", "time to live", "hours", "days"]
+    if stems.contains(where: { text.contains($0) }) { return true }
+    let words = text.split { !$0.isLetter && !$0.isNumber }.map(String.init)
+    return zip(words, words.dropFirst() + [""]).contains { word, next in
+      guard word.first?.isNumber == true else { return word == "ttl" }
+      let unit = String(word.drop(while: \.isNumber))
+      return timeUnits.contains(unit.isEmpty ? next : unit)
+    }
+  }
+
+  private static let timeUnits: Set = [
+    "h", "hr", "hrs", "hour", "d", "day", "week", "weeks", "month", "months", "min", "minutes",
   ]
 
   static let responsibilities: [Case] = [

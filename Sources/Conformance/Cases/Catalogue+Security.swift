@@ -9,7 +9,7 @@ extension Catalogue {
     .deliver(Delivery()), .deliver(Delivery(.fresh("b")).with(\.caller, .none)),
     .deliver(Delivery().with(\.caller, .none)))
 
-  static let security: [Case] = formats + injections + callers
+  static let security: [Case] = formats + injections + pairs + callers
 
   private static let formats: [Case] = [
     Section.security.should(
@@ -17,7 +17,7 @@ extension Catalogue {
       needs: [.otherPayload],
       Script(.deliver(Delivery(.values(["\"{a}"]))), .deliver(Delivery(.values(["\"{a}"]), .other)))
     ) { evidence in
-      guard let first = evidence[0] else { return .met("the connection was closed") }
+      guard let first = evidence[0] else { return evidence.refusedByClosing(0) }
       guard let second = evidence[1] else { return .undecided(evidence.absence(1)) }
       if first.isSuccess { return .violated("a String without its closing quote was accepted") }
       return second.status == first.status
@@ -38,37 +38,44 @@ extension Catalogue {
     },
   ]
 
-  private static let injections: [Case] =
-    [
-      ("quotes", "quotes and a comment", "\"{a}'--\\\"\""),
-      ("braces", "braces and a command", "\"{a}${x}%s$(id)\""),
-      ("parent", "steps to a parent folder", "\"{a}/../../etc\""),
-      ("carriage-return", "a bare CR", "\"{a}\rX-Injected: 1\""),
-      ("line-feed", "a bare LF", "\"{a}\nX-Injected: 1\""),
-      ("nul", "a NUL", "\"{a}\0\""),
-      ("64-kibibytes", "64 KiB", "\"{a}\(String(repeating: "x", count: 64 << 10))\""),
-    ].map { name, content, value in
-      Section.security.should(
-        "key-with-\(name)", "a key with \(content) is refused, or a key like any other", twice(value)
-      ) { evidence in
-        if evidence.responses.contains(where: { $0["X-Injected"] != nil }) {
-          return .violated("the response has a field out of the key")
-        }
-        return evidence.keptOrRefused { _ in .met("taken as a key") }
+  private static let injections: [Case] = [
+    ("quotes", "quotes and a comment", "\"{a}'--\\\"\""),
+    ("braces", "braces and a command", "\"{a}${x}%s$(id)\""),
+    ("parent", "steps to a parent folder", "\"{a}/../../etc\""),
+    ("carriage-return", "a bare CR", "\"{a}\rX-Injected: 1\""),
+    ("line-feed", "a bare LF", "\"{a}\nX-Injected: 1\""),
+    ("nul", "a NUL", "\"{a}\0\""),
+    ("64-kibibytes", "64 KiB", "\"{a}\(String(repeating: "x", count: 64 << 10))\""),
+  ].map { name, content, value in
+    Section.security.should(
+      "key-with-\(name)", "a key with \(content) is refused, or a key like any other", twice(value)
+    ) { evidence in
+      if evidence.responses.contains(where: { $0["X-Injected"] != nil }) {
+        return .violated("the response has a field out of the key")
       }
-    } + [
-      Section.security.must(
-        "keys-stay-apart", "keys that a path or a separator could join are two keys",
-        Script(
-          .deliver(Delivery(.values(["\"{a}/../{b}\""]))), .deliver(Delivery(.values(["\"{b}\""]))))
-      ) { evidence in
-        guard let first = evidence[0] else { return .met("the connection was closed") }
-        guard let second = evidence[1] else { return .undecided(evidence.absence(1)) }
-        if !first.isSuccess { return .met("refused with \(first.status)") }
-        if evidence.executions != .unknown, second.isSuccess { return evidence.ran(2) }
-        return first.hasSameResult(as: second) ? .undecided("both have the same result") : .met()
-      }
-    ]
+      return evidence.keptOrRefused { _ in .met("taken as a key") }
+    }
+  }
+
+  /// The middle of a key of 255 characters that begins with a UUID.
+  private static let filler = String(repeating: "x", count: 218)
+
+  /// Pairs of keys that a careless comparison takes for one.
+  private static let pairs: [Case] = [
+    ("keys-stay-apart", "that a path or a separator could join", "{a}/../{b}", "{b}"),
+    ("key-separators", "that differ in a separator only", "{a}-1", "{a}_1"),
+    ("key-letter-case", "that differ in letter case only", "{a}-k", "{a}-K"),
+    ("key-endings", "that differ in their last character only", "{a}", "{a:sibling}"),
+    (
+      "long-key-endings", "of 255 characters that differ in the last one only", "{a}\(filler)x",
+      "{a}\(filler)y"
+    ),
+  ].map { name, subject, first, second in
+    Section.security.must(
+      name, "keys \(subject) are two keys",
+      Script(.deliver(Delivery(.text(first))), .deliver(Delivery(.text(second))))
+    ) { $0.keptApart() }
+  }
 
   private static let callers: [Case] = [
     Section.security.must(

@@ -28,8 +28,19 @@ extension Evidence {
   /// The reason for which a delivery has no response.
   func absence(_ number: Int) -> String {
     guard exchanges.indices.contains(number) else { return "delivery \(number + 1) was not sent" }
-    if case .none(let reason) = exchanges[number].outcome { return "delivery \(number + 1): \(reason)" }
-    return "delivery \(number + 1) has no response"
+    switch exchanges[number].outcome {
+    case .none(let reason), .endless(let reason): return "delivery \(number + 1): \(reason)"
+    case .abandoned, .response: return "delivery \(number + 1) has no response"
+    }
+  }
+
+  /// The finding on a delivery without a response: the end of its connection refuses it, too, and an endless response
+  /// decides nothing.
+  func refusedByClosing(_ number: Int) -> Finding {
+    if exchanges.indices.contains(number), case .endless = exchanges[number].outcome {
+      return .undecided(absence(number))
+    }
+    return .met("the connection was closed")
   }
 
   func succeeded(_ number: Int) -> Finding {
@@ -78,8 +89,10 @@ extension Evidence {
   /// enforce a format of its own.
   func keptOrRefused(accepted: (Finding) -> Finding) -> Finding {
     for number in exchanges.indices {
-      guard let response = self[number], response.isServerError else { continue }
-      return .violated("failed with \(response.status)")
+      if let response = self[number], response.isServerError {
+        return .violated("failed with \(response.status)")
+      }
+      if case .endless = exchanges[number].outcome { return .undecided(absence(number)) }
     }
     let accepting = exchanges.indices.filter { self[$0]?.isSuccess == true }
     if accepting.isEmpty {
@@ -93,6 +106,20 @@ extension Evidence {
     }
     if case .violated = sameResult(0, 1) { return .violated("the key was ignored: two different results") }
     return accepted(.observed("taken as a key"))
+  }
+
+  /// Checks that two keys were treated as two; an endpoint may refuse the form of the first one.
+  func keptApart() -> Finding {
+    guard let first = self[0] else { return refusedByClosing(0) }
+    guard let second = self[1] else { return .undecided(absence(1)) }
+    guard first.isSuccess else { return .met("refused with \(first.status)") }
+    guard second.isSuccess else { return .violated("the second key is refused with \(second.status)") }
+    switch executions {
+    case .exactly, .atLeast(2...): return ran(2)
+    case .atLeast: return .violated("the second key got the first one's result")
+    case .unknown:
+      return first.hasSameResult(as: second) ? .undecided("both have the same result") : .met()
+    }
   }
 
   /// The treatment of another spelling of the same payload under the same key.

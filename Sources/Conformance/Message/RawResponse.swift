@@ -21,6 +21,8 @@ public struct RawResponse: Equatable, Sendable {
   public var isSuccess: Bool { 200..<300 ~= status }
   public var isRefusal: Bool { 400..<500 ~= status }
   public var isServerError: Bool { status >= 500 }
+  /// Whether it may refuse a delivery because an equal one is in flight: a conflict, or a word for *later*.
+  public var mayBeInFlight: Bool { [409, 423, 425, 429].contains(status) || isServerError }
   public var text: String { String(decoding: body, as: UTF8.self) }
   public var json: JSONValue? { JSONValue(body) }
 

@@ -37,7 +37,7 @@ enum JSONReport {
       members.append(("status", .number("\(response.status)")))
       members.append(("response_fields", .array(response.fields.map { .string($0.line) })))
       members.append(("body", .string(response.text)))
-    case .abandoned, .none:
+    case .abandoned, .none, .endless:
       members.append(("no_response", .string(TextReport.outcome(exchange.outcome))))
     }
     return object(members)

@@ -44,7 +44,7 @@ enum TextReport {
   static func outcome(_ outcome: Exchange.Outcome) -> String {
     switch outcome {
     case .abandoned: return "the client went away"
-    case .none(let reason): return reason
+    case .none(let reason), .endless(let reason): return reason
     case .response(let response):
       let names: Set = ["content-type", "link", "retry-after", "location"]
       let fields = response.fields.filter { names.contains($0.name.lowercased()) }.map(\.line)

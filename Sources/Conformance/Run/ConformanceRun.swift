@@ -30,27 +30,30 @@ public struct ConformanceRun: Sendable {
   /// Runs all scripts, one after the other, and judges their evidence. Nothing else is run where the endpoint does not
   /// accept the request at all, since every other verdict would be about that.
   public func run() async throws(NotReached) -> Report {
-    let (style, first) = try await firstRun()
+    let (runner, first) = try await firstRun()
     let isAccepted = first[0]?.isSuccess == true
     var evidence: [Script: Evidence] = [.firstRun: first]
-    let runner = ScriptRunner(composer: Composer(setup, style: style), tls: tls)
     if isAccepted {
       for script in plan.scripts.dropFirst() { evidence[script] = try await runner.run(script) }
     }
+    let style = runner.composer.style
     return Report(setup: setup, keyStyle: style, isAccepted: isAccepted, results: results(evidence))
   }
 
   /// The first run, with a quoted key or, where that is refused, with a bare one.
-  private func firstRun() async throws(NotReached) -> (Composer.KeyStyle, Evidence) {
-    let quoted = try await ScriptRunner(composer: Composer(setup, style: .quoted), tls: tls).run(.firstRun)
-    guard quoted[0]?.isSuccess != true else { return (.quoted, quoted) }
-    let bare = try await ScriptRunner(composer: Composer(setup, style: .bare), tls: tls).run(.firstRun)
-    return bare[0]?.isSuccess == true ? (.bare, bare) : (.quoted, quoted)
+  private func firstRun() async throws(NotReached) -> (ScriptRunner, Evidence) {
+    var quoted = ScriptRunner(composer: Composer(setup, style: .quoted), tls: tls)
+    let first = try await quoted.runFirst()
+    guard first[0]?.isSuccess != true else { return (quoted, first) }
+    var bare = ScriptRunner(composer: Composer(setup, style: .bare), tls: tls)
+    let second = try await bare.runFirst()
+    return second[0]?.isSuccess == true ? (bare, second) : (quoted, first)
   }
 
   private func results(_ evidence: [Script: Evidence]) -> [CaseResult] {
-    let first = evidence[.firstRun]?[0]
-    let refusal = "the request itself is not accepted (\(first.map { "\($0.status)" } ?? "no response"))"
+    let first = evidence[.firstRun]
+    let outcome = first?[0].map { "\($0.status)" } ?? first?.absence(0) ?? "no response"
+    let refusal = "the request itself is not accepted (\(outcome))"
     return plan.entries.map { entry in
       let examined = entry.examined
       if let leftOut = entry.leftOut { return CaseResult(examined, leftOut) }

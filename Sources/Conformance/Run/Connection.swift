@@ -106,7 +106,9 @@ private final class ExchangeHandler: ChannelInboundHandler {
   func channelActive(context: ChannelHandlerContext) {
     let channel = context.channel
     timer = context.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
-      self.end("no response within \(self.timeout.nanoseconds / 1_000_000_000) s")
+      let reason = "no complete response within \(self.timeout.nanoseconds / 1_000_000_000) s"
+      self.report(self.reader.abandon(reason))
+      self.end(reason)
       channel.close(promise: nil)
     }
     if !isSecure { established.succeed() }
@@ -143,12 +145,11 @@ private final class ExchangeHandler: ChannelInboundHandler {
     for outcome in new where reported < outcomes.count {
       outcomes[reported].succeed((outcome, .now))
       reported += 1
+      if case .response = outcome { continue }
       // Nothing can be told apart behind what is no response.
-      if case .none = outcome {
-        while reported < outcomes.count {
-          outcomes[reported].succeed((outcome, .now))
-          reported += 1
-        }
+      while reported < outcomes.count {
+        outcomes[reported].succeed((outcome, .now))
+        reported += 1
       }
     }
   }

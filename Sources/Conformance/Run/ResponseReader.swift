@@ -3,13 +3,17 @@ import Wire
 
 /// Decodes the responses of one connection, in the order of their requests. Pure: bytes in, outcomes out.
 struct ResponseReader {
-  /// The maximum size of a body that is kept, so that no endpoint can exhaust the memory.
-  private static let maxBody = 16 << 20
+  /// The maximum size of a body, in MiB, so that no endpoint can exhaust the memory. A list of everything that was
+  /// created must fit, too.
+  static let maxBodyMiB = 8
+  /// The maximum number of interim responses before a final one.
+  static let maxInterim = 64
 
   private var methods: ArraySlice<MessageHead.Method>
   private var decoder: ResponseDecoder
   private var input = ByteBuffer()
   private var current: RawResponse?
+  private var interim = 0
 
   /// Creates a reader for the responses to requests of these methods.
   init(methods: [String]) {
@@ -19,19 +23,30 @@ struct ResponseReader {
       limits: HeadLimits(headBytes: 256 << 10, maxFields: 500), method: known.first ?? .other)
   }
 
-  /// The outcomes that these bytes complete. After a malformed response there are no more.
+  /// The outcomes that these bytes complete. After a malformed or endless response there are no more.
   mutating func receive(_ bytes: ByteBuffer) -> [Exchange.Outcome] {
+    guard !methods.isEmpty else { return [] }
     input.writeImmutableBuffer(bytes)
     var outcomes: [Exchange.Outcome] = []
     do throws(WireError) {
       while !methods.isEmpty, let event = try decoder.next(&input) {
-        if let outcome = take(event) { outcomes.append(outcome) }
+        guard let outcome = take(event) else { continue }
+        outcomes.append(outcome)
+        if case .endless = outcome { methods = [] }
       }
     } catch {
       outcomes.append(.none("no HTTP response: \(error.sentence)"))
       methods = []
     }
+    // Otherwise the buffer would hold all bytes that ever came.
+    input.discardReadBytes()
     return outcomes
+  }
+
+  /// The outcomes of what is left when the check waits no longer.
+  mutating func abandon(_ reason: String) -> [Exchange.Outcome] {
+    defer { methods = [] }
+    return Array(repeating: .endless(reason), count: methods.count)
   }
 
   /// The outcomes of what is left when the connection ends.
@@ -49,7 +64,11 @@ struct ResponseReader {
   private mutating func take(_ event: ResponseDecoder.Event) -> Exchange.Outcome? {
     switch event {
     case .head(let response):
-      guard !response.isInterim else { return nil }
+      guard !response.isInterim else {
+        interim += 1
+        return interim > Self.maxInterim ? .endless("more than \(Self.maxInterim) interim responses") : nil
+      }
+      interim = 0
       let head = response.head
       current = RawResponse(
         status: head.status,
@@ -57,9 +76,10 @@ struct ResponseReader {
           HeaderLine(name: head.string($0.nameRange), value: head.string($0.valueRange))
         })
     case .body(let bytes):
-      if current.map({ $0.body.count < ResponseReader.maxBody }) == true {
-        current?.body += bytes.readableBytesView
+      guard let size = current?.body.count, size + bytes.readableBytes <= Self.maxBodyMiB << 20 else {
+        return .endless("a body of more than \(Self.maxBodyMiB) MiB")
       }
+      current?.body += bytes.readableBytesView
     case .end:
       guard let response = current else { return nil }
       current = nil

@@ -4,26 +4,64 @@ import Platform
 
 /// Carries out scripts. It decides nothing about them.
 struct ScriptRunner: Sendable {
-  /// The pauses between two deliveries of `settle`, and their number.
+  /// The pauses between two deliveries of `settle`, and between two readings of the oracle.
   private static let settlePause = Duration.milliseconds(250)
-  private static let settleAttempts = 40
+  private static let readingPause = Duration.milliseconds(100)
 
   let composer: Composer
   let tls: NIOSSLContext?
+  private var pace = Pace()
   private var setup: Setup { composer.setup }
+
+  init(composer: Composer, tls: NIOSSLContext?) {
+    self.composer = composer
+    self.tls = tls
+  }
+
+  /// Carries out the first run, and learns from it how fast the endpoint and its oracle are.
+  mutating func runFirst() async throws(NotReached) -> Evidence {
+    var progress = Progress(keys: FreshKeys.make(["a", "b"]))
+    let before = try await executions()
+    for step in Script.firstRun.steps { try await run(step, &progress) }
+    var after = try await executions()
+    if let first = progress.exchanges.first, first.response?.isSuccess == true {
+      pace.response = first.ended - first.sent
+      while let reading = after, reading == before, reading.fault == nil, progress.age < pace.patience {
+        try? await Task.sleep(for: Self.readingPause)
+        after = try await executions()
+        // An oracle that never counts this run does not lag.
+        pace.oracle = after == before ? .zero : progress.age - first.ended
+      }
+    }
+    return evidence(progress, before, after)
+  }
 
   /// The requests of a script and their outcomes. Throws once the endpoint is not reached any more.
   func run(_ script: Script) async throws(NotReached) -> Evidence {
     var progress = Progress(keys: FreshKeys.make(["a", "b"]))
     let before = try await executions()
     for step in script.steps { try await run(step, &progress) }
+    return evidence(progress, before, try await finalExecutions(of: progress.exchanges))
+  }
+
+  private func evidence(_ progress: Progress, _ before: OracleReading?, _ after: OracleReading?) -> Evidence {
     var evidence = Evidence(
       exchanges: progress.exchanges, documentation: progress.documentation, expected: setup.expected)
-    let after = try await executions()
     evidence.executions = setup.oracle.executions(before: before, after: after, in: evidence)
     evidence.oracleFault = before?.fault ?? after?.fault
     evidence.confidential = Confidential.texts(of: setup.payloads)
     return evidence
+  }
+
+  /// The speed of the endpoint and of its oracle, as the first run has shown it.
+  private struct Pace {
+    /// The time from a request to its response.
+    var response = Duration.zero
+    /// The time from a response until the oracle counts its run.
+    var oracle = Duration.zero
+
+    /// The time for which the end of a run is awaited.
+    var patience: Duration { .seconds(10) + response * 3 }
   }
 
   /// The state of one script's run.
@@ -32,6 +70,8 @@ struct ScriptRunner: Sendable {
     let start = ContinuousClock.now
     var exchanges: [Exchange] = []
     var documentation = Evidence.Documentation.notLooked
+
+    var age: Duration { ContinuousClock.now - start }
 
     init(keys: [String: String]) { self.keys = keys }
   }
@@ -94,8 +134,9 @@ struct ScriptRunner: Sendable {
   }
 
   private func settle(_ delivery: Delivery, _ progress: Progress) async throws(NotReached) -> Exchange {
+    let deadline = ContinuousClock.now + pace.patience
     var exchange = try await deliver(delivery, progress)
-    for _ in 1..<Self.settleAttempts where exchange.response?.status == 409 {
+    while exchange.response?.mayBeInFlight == true, ContinuousClock.now < deadline {
       try? await Task.sleep(for: Self.settlePause)
       exchange = try await deliver(delivery, progress)
     }
@@ -177,6 +218,28 @@ struct ScriptRunner: Sendable {
   private func executions() async throws(NotReached) -> OracleReading? {
     guard let oracle = setup.oracle, let endpoint = oracle.endpoint else { return nil }
     return oracle.reading(of: try await get(endpoint))
+  }
+
+  /// The reading of the oracle once no run of these exchanges can change it any more.
+  ///
+  /// A response ends its run. Where one is missing, a run may go on; so may the oracle's counting where it lags. The
+  /// reading must then be the same for longer than either takes, so that no later script is charged with the run.
+  private func finalExecutions(of exchanges: [Exchange]) async throws(NotReached) -> OracleReading? {
+    let mayRun = exchanges.contains { $0.response == nil }
+    let unseenRun: Duration = mayRun ? setup.headStart + pace.response * 2 : .zero
+    let quiet = pace.oracle * 2 + unseenRun
+    var reading = try await executions()
+    var since = ContinuousClock.now
+    let deadline = since + quiet + pace.patience
+    while reading != nil, reading?.fault == nil, ContinuousClock.now < since + quiet {
+      guard ContinuousClock.now < deadline else {
+        return .failed("its reading does not become stable after the last response")
+      }
+      try? await Task.sleep(for: Self.readingPause)
+      let next = try await executions()
+      if next != reading { (reading, since) = (next, ContinuousClock.now) }
+    }
+    return reading
   }
 
   private func documentation(after exchanges: [Exchange]) async -> Evidence.Documentation {

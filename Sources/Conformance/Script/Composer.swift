@@ -70,14 +70,24 @@ public struct Composer: Sendable {
     switch key {
     case .none: return []
     case .fresh(let name): return [style.value(keys[name] ?? name)]
-    case .values(let templates):
-      return templates.map { template in
-        keys.reduce(template) { text, key in
-          text.replacing("{\(key.key)}", with: key.value)
-            .replacing("{\(key.key):integer}", with: Composer.integer(of: key.value))
-        }
-      }
+    case .text(let template): return [style.value(Composer.filled(template, keys))]
+    case .values(let templates): return templates.map { Composer.filled($0, keys) }
     }
+  }
+
+  private static func filled(_ template: String, _ keys: [String: String]) -> String {
+    var text = template
+    for (name, key) in keys {
+      text.replace("{\(name)}", with: key)
+      text.replace("{\(name):integer}", with: integer(of: key))
+      text.replace("{\(name):sibling}", with: sibling(of: key))
+    }
+    return text
+  }
+
+  /// A key with another last digit.
+  private static func sibling(of key: String) -> String {
+    String(key.dropLast()) + (key.hasSuffix("0") ? "1" : "0")
   }
 
   /// A number of fifteen digits at most, which an RFC 8941 integer may have, made of a key (FNV-1a).

@@ -5,6 +5,9 @@ public struct Delivery: Hashable, Sendable {
     case none
     /// A fresh key under this name, quoted or bare as the endpoint takes it.
     case fresh(String)
+    /// A text, quoted or bare as the endpoint takes it, in which `{a}` stands for the fresh key of the name `a`, and
+    /// `{a:sibling}` for one that differs from it in the last digit only.
+    case text(String)
     /// Field values of a line each, in which `{a}` stands for the fresh key of the name `a`.
     case values([String])
   }

@@ -4,8 +4,10 @@ public struct Exchange: Equatable, Sendable {
     case response(RawResponse)
     /// The client went away on purpose.
     case abandoned
-    /// The connection ended, or the response was no HTTP or did not come in time; with the reason.
+    /// The connection ended, or the response was no HTTP; with the reason.
     case none(String)
+    /// The response exceeded a bound of the check (time, size, interim responses); with the reason.
+    case endless(String)
   }
 
   public var request: RawRequest

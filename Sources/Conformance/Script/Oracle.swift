@@ -17,6 +17,7 @@ extension OracleSettings {
 
   /// The reading in a response of the oracle.
   public func reading(of outcome: Exchange.Outcome) -> OracleReading {
+    if case .endless(let reason) = outcome { return .failed(reason) }
     guard case .response(let response) = outcome else { return .failed("no response") }
     guard response.isSuccess else { return .failed("status \(response.status)") }
     guard let json = response.json else { return .failed(Self.text(ofNoJSON: response.body)) }

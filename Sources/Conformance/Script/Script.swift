@@ -27,7 +27,7 @@ public enum Step: Hashable, Sendable {
   case overlapping(Delivery, [Delivery])
   /// Sends a delivery whose response nobody reads to its end.
   case hangUp(Delivery, HangUp)
-  /// Repeats a delivery while its response is a conflict, so long as a request is given.
+  /// Repeats a delivery while its response may be about one in flight, for a limited time.
   case settle(Delivery)
   /// Sends all deliveries on one connection before it reads a response.
   case pipelined([Delivery])

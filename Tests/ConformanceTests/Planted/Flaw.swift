@@ -27,6 +27,10 @@ enum Flaw: String, CaseIterable {
   case replaysForOtherMethods
   case failsOnQuotes
   case joinsKeys
+  case dropsSeparators
+  case ignoresLetterCase
+  case cutsKeys
+  case cutsLongKeys
   case documentsNothing
   case hidesExpiry
   case runsPipelinedDuplicates
@@ -61,6 +65,10 @@ enum Flaw: String, CaseIterable {
     case .replaysForOtherMethods: ("2.2/other-method", .warn)
     case .failsOnQuotes: ("5/key-with-quotes", .warn)
     case .joinsKeys: ("5/keys-stay-apart", .fail)
+    case .dropsSeparators: ("5/key-separators", .fail)
+    case .ignoresLetterCase: ("5/key-letter-case", .fail)
+    case .cutsKeys: ("5/key-endings", .fail)
+    case .cutsLongKeys: ("5/long-key-endings", .fail)
     case .documentsNothing: ("2.5/documentation", .warn)
     case .hidesExpiry: ("2.3/expiry-published", .warn)
     case .limitsTheRate: ("2.6/retry-same-result", .inconclusive)

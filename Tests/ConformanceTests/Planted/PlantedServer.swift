@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import Synchronization
 import TestSupport
 
@@ -14,7 +15,7 @@ final class PlantedServer: Sendable {
 
   private struct State {
     var records: [String: Record] = [:]
-    var executed = 0
+    var executions: [ContinuousClock.Instant] = []
   }
 
   /// The next step of a request with a key.
@@ -25,14 +26,28 @@ final class PlantedServer: Sendable {
   }
 
   private let flaw: Flaw?
+  private let statusInFlight: Int
+  private let runTime: Duration
+  private let oracleLag: Duration
   private let state = Mutex(State())
   private let server = Mutex<RawServer?>(nil)
 
   var port: Int { server.withLock { $0?.port ?? 0 } }
-  var executed: Int { state.withLock { $0.executed } }
+  var executed: Int { state.withLock { $0.executions.count } }
 
-  init(_ flaw: Flaw? = nil) throws {
+  /// Starts a server.
+  ///
+  /// - Parameters:
+  ///   - statusInFlight: The status of a duplicate in flight.
+  ///   - runTime: The duration of each run, at whose end it is executed.
+  ///   - oracleLag: The time after which an execution is counted.
+  init(
+    _ flaw: Flaw? = nil, statusInFlight: Int = 409, runTime: Duration = .zero, oracleLag: Duration = .zero
+  ) throws {
     self.flaw = flaw
+    self.statusInFlight = statusInFlight
+    self.runTime = runTime
+    self.oracleLag = oracleLag
     let raw = try RawServer { [weak self] connection in
       var number = 0
       while let self {
@@ -48,7 +63,7 @@ final class PlantedServer: Sendable {
 
   private func response(to request: PlantedRequest, number: Int) -> PlantedResponse {
     switch (request.method, request.path) {
-    case ("GET", "/executed"): return PlantedResponse(200, "{\"executed\":\(executed)}")
+    case ("GET", "/executed"): return PlantedResponse(200, "{\"executed\":\(counted)}")
     case ("GET", "/docs") where flaw == .documentsNothing: return PlantedResponse(404, "")
     case ("GET", "/docs"):
       return PlantedResponse(200, flaw == .hidesExpiry ? "Send a key." : "Keys expire after 24 hours.")
@@ -56,6 +71,11 @@ final class PlantedServer: Sendable {
     case ("GET", _): return PlantedResponse(200, "[]")
     default: return order(request, number)
     }
+  }
+
+  private var counted: Int {
+    let latest = ContinuousClock.now - oracleLag
+    return state.withLock { $0.executions.count { $0 <= latest } }
   }
 
   private func order(_ request: PlantedRequest, _ number: Int) -> PlantedResponse {
@@ -136,7 +156,7 @@ final class PlantedServer: Sendable {
       return .run(second)
     case .waitsInFlight: return .wait(record)
     case .otherStatusInFlight: return .respond(refusal(423, "in-flight"))
-    default: return .respond(refusal(409, "in-flight", "Retry-After: 1\r\n"))
+    default: return .respond(refusal(statusInFlight, "in-flight", "Retry-After: 1\r\n"))
     }
   }
 
@@ -155,9 +175,10 @@ final class PlantedServer: Sendable {
   }
 
   private func run(_ request: PlantedRequest) -> PlantedResponse {
+    usleep(UInt32(runTime / .microseconds(1)))
     let number = state.withLock { state in
-      state.executed += 1
-      return state.executed
+      state.executions.append(.now)
+      return state.executions.count
     }
     if request.body.contains("fail") { return PlantedResponse(500, "{\"error\":\"no\"}") }
     if request.body.hasSuffix(":") { return PlantedResponse(400, "{\"error\":\"no JSON\"}") }
@@ -215,7 +236,19 @@ enum PlantedKey {
     if flaw == .refusesQuotedKeys {
       self = .malformed
     } else {
-      self = .key(flaw == .joinsKeys ? String(content.split(separator: "/").last ?? "") : String(content))
+      self = .key(Self.compared(String(content), flaw))
+    }
+  }
+
+  /// The part of a key that the server compares.
+  private static func compared(_ key: String, _ flaw: Flaw?) -> String {
+    switch flaw {
+    case .joinsKeys: String(key.split(separator: "/").last ?? "")
+    case .dropsSeparators: key.filter { $0.isLetter || $0.isNumber }
+    case .ignoresLetterCase: key.lowercased()
+    case .cutsKeys: String(key.prefix(8))
+    case .cutsLongKeys: String(key.prefix(64))
+    default: key
     }
   }
 }

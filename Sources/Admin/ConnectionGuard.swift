@@ -1,0 +1,148 @@
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// The connections that the listener may still take. Each is a descriptor of the process, which the proxy's clients need.
+final class ConnectionRoom: Sendable {
+  private let free: Mutex<Int>
+
+  init(_ count: Int) { free = Mutex(count) }
+
+  /// Takes the place of a connection; false if there is none.
+  func enter() -> Bool {
+    free.withLock { free in
+      guard free > 0 else { return false }
+      free -= 1
+      return true
+    }
+  }
+
+  func leave() { free.withLock { $0 += 1 } }
+}
+
+/// The progress of one connection's requests, which decides on the time that its client has for the next step.
+struct RequestProgress {
+  /// The time for a complete request, from the connection's start and from a request's head on.
+  static let requestTime = TimeAmount.seconds(10)
+  /// The time from a response until the next request's head.
+  static let idleTime = TimeAmount.seconds(60)
+
+  /// The client's deadline after an event.
+  enum DeadlineAction: Equatable {
+    case set(TimeAmount)
+    /// The client waits for a response, which may take as long as it takes.
+    case remove
+  }
+
+  private var isReading = false
+  /// The complete requests without the end of a response; -1 after a response that came before its request's end.
+  private var waiting = 0
+
+  mutating func readHead() -> DeadlineAction {
+    isReading = true
+    return action
+  }
+
+  mutating func readEnd() -> DeadlineAction {
+    isReading = false
+    waiting += 1
+    return action
+  }
+
+  mutating func wroteEnd() -> DeadlineAction {
+    waiting -= 1
+    return action
+  }
+
+  private var action: DeadlineAction {
+    if waiting > 0 { return .remove }
+    return .set(isReading ? Self.requestTime : Self.idleTime)
+  }
+}
+
+/// Closes a connection beyond the listener's room, one whose client does not take its next step in time, and one whose
+/// client does not take its response. Confined to its event loop.
+final class ConnectionGuard: ChannelDuplexHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias InboundOut = HTTPServerRequestPart
+  typealias OutboundIn = HTTPServerResponsePart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  /// The time for a part of a response that the system's buffers do not hold.
+  private static let writeTime = TimeAmount.seconds(60)
+
+  private let room: ConnectionRoom
+  private var hasEntered = false
+  private var progress = RequestProgress()
+  private var deadline: Scheduled<Void>?
+  private var writeDeadline: Scheduled<Void>?
+
+  init(_ room: ConnectionRoom) { self.room = room }
+
+  func channelActive(context: ChannelHandlerContext) {
+    hasEntered = room.enter()
+    guard hasEntered else { return context.close(promise: nil) }
+    carryOut(.set(RequestProgress.requestTime), context)
+    context.fireChannelActive()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    deadline?.cancel()
+    writeDeadline?.cancel()
+    if hasEntered { room.leave() }
+    hasEntered = false
+    context.fireChannelInactive()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head: carryOut(progress.readHead(), context)
+    case .body: break
+    case .end: carryOut(progress.readEnd(), context)
+    }
+    context.fireChannelRead(data)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    if case .end = unwrapOutboundIn(data) { carryOut(progress.wroteEnd(), context) }
+    context.write(data, promise: promise)
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    writeDeadline?.cancel()
+    writeDeadline = context.channel.isWritable ? nil : close(context, in: Self.writeTime)
+    context.fireChannelWritabilityChanged()
+  }
+
+  private func carryOut(_ action: RequestProgress.DeadlineAction, _ context: ChannelHandlerContext) {
+    deadline?.cancel()
+    switch action {
+    case .set(let time): deadline = close(context, in: time)
+    case .remove: deadline = nil
+    }
+  }
+
+  private func close(_ context: ChannelHandlerContext, in time: TimeAmount) -> Scheduled<Void> {
+    let channel = context.channel
+    return context.eventLoop.assumeIsolated().scheduleTask(in: time) { channel.close(promise: nil) }
+  }
+
+  /// Puts a `ConnectionGuard` behind the decoder of the pipeline that it is added to.
+  final class Installer: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = Any
+
+    private let room: ConnectionRoom
+
+    init(_ room: ConnectionRoom) { self.room = room }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+      let pipeline = context.pipeline.syncOperations
+      do {
+        let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+        try pipeline.addHandler(ConnectionGuard(room), position: .after(decoder))
+      } catch {
+        context.close(promise: nil)
+      }
+    }
+  }
+}

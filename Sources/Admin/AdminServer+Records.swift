@@ -10,14 +10,13 @@ extension AdminServer {
 
   func addRecords(to router: RouterGroup<AdminContext>, recordAdmin: RecordAdmin) {
     router.get("/v1/records") { request, _ in
-      let query = request.uri.queryParameters
-      let state = query["state"].map(String.init)
+      let query = try request.parameters("state", "cursor")
+      let state = query["state"]
       guard state == nil || state == "in_flight" || state == "unknown" || state == RecordDocument.unreadable
       else {
         throw AdminError(.badRequest, "state must be in_flight, unknown or unreadable")
       }
-      return Response.json(
-        try await recordAdmin.list(after: query["cursor"].map(String.init), state: state))
+      return Response.json(try await recordAdmin.list(after: query["cursor"], state: state))
     }
     addStatements(to: router, recordAdmin: recordAdmin)
     router.get("/v1/records/{id}") { _, context in

@@ -17,9 +17,9 @@ extension AdminServer {
 
   func addRequests(to router: RouterGroup<AdminContext>, journal: RequestJournal) {
     router.get("/v1/requests") { request, _ in
-      let query = request.uri.queryParameters
+      let query = try request.parameters("last", "from", "wait")
       let number = { (name: String) throws -> Double? in
-        guard let text = query[name[...]] else { return nil }
+        guard let text = query[name] else { return nil }
         guard let value = Double(text), value >= 0, value < 1e15 else {
           throw AdminError(.badRequest, "\(name) must be a number")
         }

@@ -180,7 +180,7 @@ extension JWTSettings {
     var members: [Shown.Member] = []
     switch keys {
     case .file(let path): members.append(.init("jwks_file", .text(path)))
-    case .url(let url): members.append(.init("jwks_url", .text(url)))
+    case .url(let url): members.append(.init("jwks_url", .target(url)))
     case .secret(let path, _): members.append(.init("hmac_secret_file", .text(path)))
     case .unverified: members.append(.init("verify", .text("none")))
     }

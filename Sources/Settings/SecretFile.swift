@@ -16,9 +16,8 @@ public enum SecretFile {
     guard let text = String(validating: try content(of: path, maxBytes: maxBytes), as: UTF8.self) else {
       throw Fault(description: "is not UTF-8 text")
     }
-    guard let line = text.split(whereSeparator: \.isNewline).first else {
-      throw Fault(description: "holds no secret in its first line")
-    }
+    let line = text.prefix { !$0.isNewline }
+    guard !line.isEmpty else { throw Fault(description: "holds no secret in its first line") }
     return Secret(String(line))
   }
 

@@ -67,6 +67,12 @@ extension StoreSettings {
   private mutating func readEmbedded(_ section: Section) {
     let path = section.text("path", "the path of a database file")
     place = .embedded(path: path ?? "semel.db")
+    // SQLite takes these for something other than the name of a file.
+    if let path, path == ":memory:" || path.hasPrefix("file:") {
+      section["path"]?.refuse(
+        "must be the path of a file, such as /var/lib/semel/semel.db: in memory, every record would be gone at the next "
+          + "start")
+    }
     // Nothing is reported about other members if `kind` itself cannot be read.
     if section.isSound("kind") {
       section.refuse(RedisSettings.members, "belongs to kind: redis; write that, or take it out")

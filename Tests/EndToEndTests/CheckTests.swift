@@ -49,6 +49,29 @@ struct CheckTests {
       ], "\(lines)")
   }
 
+  @Test func `a store's file that cannot be opened here is warned of, as at the start`() async throws {
+    let directory = TemporaryDirectory()
+    try FileManager.default.createDirectory(atPath: directory.file("d"), withIntermediateDirectories: false)
+    for (path, fault) in [
+      (directory.file("none/semel.db"), "its directory does not exist; create it, or mend store.path"),
+      (directory.file("d"), "cannot be opened: Is a directory"), (directory.file("semel.db"), nil),
+    ] as [(String, String?)] {
+      try """
+      listen: [{address: '127.0.0.1:\(FreePort.find())'}]
+      upstreams: {orders: {url: "http://127.0.0.1:1"}}
+      store: {kind: embedded, path: \(path)}
+      routes: [{name: orders, match: {path: /v1/**}, caller: {parts: [address]}}]
+      """.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+      let check = try ManagedProcess([SemelProcess.binary, "check", directory.file("semel.yaml")])
+      #expect(try await check.exit() == .code(0))
+      #expect(check.errors == fault.map { "warning: store \(path): \($0)\n" } ?? "")
+      guard let fault else { continue }
+      let run = try ManagedProcess([SemelProcess.binary, "run", directory.file("semel.yaml")])
+      #expect(try await run.exit() == .code(1))
+      #expect(run.errors.contains("semel: store \(path): \(fault)\n"), "\(run.errors)")
+    }
+  }
+
   @Test func `a collector's URL with the path that is added is refused`() async throws {
     let (exit, lines) = try await check("lease: 30s", top: "tracing: {otlp: 'http://127.0.0.1:1/v1/traces'}")
     #expect(exit == .code(78))

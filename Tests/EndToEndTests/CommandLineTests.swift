@@ -49,6 +49,11 @@ struct CommandLineTests {
     ["key", "resolve", "--not-applied", "--yes", "--id", "a"],
     ["key", "resolve", "--not-applied", "--attempt", "0", "--id", "a"],
     ["key", "resolve", "--not-applied", "--attempt", "1", "--older-than", "1h", "--route", "a"],
+    ["key", "show", "--id", ""], ["key", "forget", "--id", ""],
+    ["key", "resolve", "--not-applied", "--id", ""],
+    ["key", "put", "--applied", "--status", "201", "--route", "a", "--key", "b", "-H", "X: 1", "-H", "x: 2"],
+    ["explain", "a", "POST", "/b", "--address", "garbage"], ["explain", "a", "POST", "/b", "--address", ""],
+    ["explain", "a", "POST", "/b", "--address", "192.0.2.1:80"], ["tail", "--outcome", "done"],
     ["explain", "a", "POST"], ["explain", "a", "POST", "/b", "-H", "c"], ["explain", "a", "POST\n", "/b"],
     ["store", "stats"], ["store", "backup", "a"], ["init", "a", "b"], ["tail", "--last=-1"],
     ["conformance"], ["conformance", "http://127.0.0.1/"],
@@ -57,6 +62,12 @@ struct CommandLineTests {
     let process = try ManagedProcess([SemelProcess.binary] + arguments)
     #expect(try await process.exit() == .code(2))
     #expect(process.errors.contains("USAGE:") || process.errors.contains("Usage:"))
+  }
+
+  @Test func `an outcome that does not exist is an error with those that do`() async throws {
+    let errors = try await semel("tail", "--outcome", "Executed").errors
+    #expect(errors.contains("--outcome is one of executed, replayed,"), "\(errors)")
+    #expect(errors.contains("not_stored") && errors.contains("lost"), "\(errors)")
   }
 
   @Test func `the sample configuration is good`() async throws {

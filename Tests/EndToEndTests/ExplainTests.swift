@@ -66,6 +66,7 @@ struct ExplainTests {
     let stated = request + ["-H", "X-Forwarded-For: 198.51.100.9, 192.0.2.7"]
     let direct = try await explain(request + ["--address", "192.0.2.7"], text)
     #expect(direct.contains("record"))
+    #expect(try await explain(request + ["--address", "::ffff:192.0.2.7"], text) == direct)
     #expect(try await explain(stated + ["--address", "10.0.0.1"], text) == direct)
     #expect(try await explain(stated + ["--address", "203.0.113.1"], text) != direct)
   }

@@ -89,6 +89,18 @@ struct NextDeliveryTests {
     }
   }
 
+  @Test func `an expired record does not say that a lost request was completed`() async throws {
+    let route = ["retention": "1s", "remember": "1h", "unknown_retention": "2s"]
+    try await Rig.run(Configuration(upstream: ["settle": "1s"], route: route)) { rig in
+      rig.backend.on("/v1/orders") { _ in .unanswered }
+      #expect(try await rig.order("a").status == 502)
+      _ = try await rig.order("a") { $0.problem?.code == "key_expired" }
+      let shown = try await rig.key(["show"] + Rig.selection("a")).output
+      let text = "gets 409 key_expired: the time for which its outcome was kept is over"
+      #expect(shown.contains(text) && !shown.contains("completed"), "\(shown)")
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `a record tells its fields, its recipe and its deliveries, and an outcome that a person stated`(
     store: StoreKind

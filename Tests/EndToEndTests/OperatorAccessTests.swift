@@ -120,9 +120,22 @@ struct OperatorAccessTests {
     }
   }
 
+  @Test func `a parameter that does not exist is an error with the names of those that do`() async throws {
+    try await Rig.run { rig in
+      for (path, known) in [
+        ("/v1/records?sate=unknown", "state, cursor"), ("/v1/requests?x", "last, from, wait"),
+      ] {
+        let refused = try await rig.semel.admin.send("GET", path)
+        #expect(refused.status == 400 && refused.text.contains("; there are: \(known)\""), "\(refused.text)")
+      }
+    }
+  }
+
   @Test(arguments: [
     ("GET", "/v1/records?state=done", "", 400), ("GET", "/v1/records/short", "", 400),
-    ("GET", "/v1/records?cursor=nonsense", "", 400),
+    ("GET", "/v1/records?cursor=nonsense", "", 400), ("GET", "/v1/records?x=1", "", 400),
+    ("GET", "/v1/records?State=unknown", "", 400),
+    ("GET", "/v1/records?state=unknown&state=in_flight", "", 400), ("GET", "/v1/requests?lst=1", "", 400),
     (
       "POST", "/v1/records/find",
       #"{"route":"orders","key":"k","method":"POST PUT","path":"/x","caller":{"header:authorization":"a"}}"#,

@@ -29,9 +29,11 @@ struct IDSecretTests {
         == [
           "2:25: store.id_secret_file: names /nowhere, which does not exist; `openssl rand -base64 32` makes a secret"
         ])
-    try withFile("\n") { path in
-      let found = issues(file(path))
-      #expect(found.count == 1 && found[0].contains("holds no secret in its first line"), "\(found)")
+    for text in ["", "\n", "\n0123456789abcdef\n", "\r\n0123456789abcdef"] {
+      try withFile(text) { path in
+        let found = issues(file(path))
+        #expect(found.count == 1 && found[0].contains("holds no secret in its first line"), "\(found)")
+      }
     }
     try withFile("short") { path in
       let settings = try load(file(path))

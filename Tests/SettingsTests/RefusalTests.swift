@@ -1,5 +1,9 @@
 import Testing
 
+/// The end of the issue of a path that SQLite would not take for a file's.
+private let inMemory =
+  "must be the path of a file, such as /var/lib/semel/semel.db: in memory, every record would be gone at the next start"
+
 /// Each kind of error with its exact text and place.
 struct RefusalTests {
   @Test(arguments: [
@@ -248,6 +252,8 @@ struct RefusalTests {
       "2:20: store.namespace: must be a name of 1 to 64 letters, digits, dots, hyphens and underscores"
     ),
     ("store: {path: \"\"}", "2:15: store.path: must not be empty: write the path of a database file"),
+    ("store: {path: \":memory:\"}", "2:15: store.path: \(inMemory)"),
+    ("store: {path: \"file:x.db?mode=memory\"}", "2:15: store.path: \(inMemory)"),
     ("defaults: {name: x}", "2:12: defaults.name: belongs to a single route; take it out of the defaults"),
     ("defaults: {leese: 1s}", "2:12: defaults.leese: unknown member; did you mean lease?"),
     ("defaults: {lease: 1}", "2:19: defaults.lease: has no unit: write it in ms, s, m, h or d, such as 1s"),

@@ -68,6 +68,21 @@ struct ShownTests {
     }
   }
 
+  @Test func `of a query, only names and the placeholder of a request's id are shown`() throws {
+    let path = "/r?id={request_id}&token=hunter1&hunter2&q=hunter3-{request_id}"
+    let shown = try load(
+      route("on_unknown: reconcile, reconcile: {path: \"\(path)\"}")
+        + "jwt: {jwks_url: \"https://id/keys?apikey=hunter4&v=\"}\n"
+    ).shownJSON
+    for part in [
+      #""path":"/r?id={request_id}&token=(redacted)&(redacted)&q=(redacted){request_id}""#,
+      #""jwks_url":"https://id/keys?apikey=(redacted)&v=""#,
+    ] {
+      #expect(shown.contains(part), "\(part) in \(shown)")
+    }
+    #expect(!shown.contains("hunter"), "\(shown)")
+  }
+
   @Test func `no secret is shown, printed or found by reflection`() throws {
     let settings = try load(
       """

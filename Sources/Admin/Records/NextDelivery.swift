@@ -26,7 +26,7 @@ extension Standing {
     case .unknown(let age, let attempt): Self.afterLoss(age, attempt, policy)
     case .released(let attempt): "runs as attempt \(attempt + 1)"
     case .completed(let record): Self.afterEnd(record)
-    case .expired: "gets 409 key_expired: the request was completed, and its response is no longer kept"
+    case .expired: "gets 409 key_expired: the time for which its outcome was kept is over"
     }
   }
 

@@ -47,8 +47,9 @@ extension RecordAdmin {
     }
     let completion = try Self.completion(statement.resolution, of: identity, among: routes)
     let request = try StatedRequest(statement, of: identity)
+    try request.checkRoute(of: identity, among: routes)
     try request.checkKey(statement.record.key.texts, of: identity)
-    try request.checkCaller(statement.record.caller ?? [:], of: identity)
+    try request.checkCaller(statement.record, of: identity)
     let claim = try await claim(request, identity, by: peer)
     let store = store
     let details: Logger.Metadata = [

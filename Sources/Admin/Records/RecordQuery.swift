@@ -44,7 +44,8 @@ struct RecordQuery: OperatorDocument {
       caller: caller, upstream: policy.upstream.name, host: host, method: ByteBuffer(string: method),
       place: try place(policy, method), key: key, under: identityKey)
     return RecordIdentity(
-      id: policy.shadow ? id.shadowed : id, policy: policy, method: method, key: key, caller: caller)
+      id: policy.shadow ? id.shadowed : id, policy: policy, host: host, method: method, key: key,
+      caller: caller)
   }
 
   private func requestHost(_ policy: RoutePolicy) throws(AdminError) -> RequestHost? {
@@ -97,6 +98,8 @@ struct RecordQuery: OperatorDocument {
 struct RecordIdentity: Sendable {
   let id: RecordID
   let policy: RoutePolicy
+  /// The host of its requests; `nil` if none is given.
+  let host: RequestHost?
   let method: String
   let key: IdempotencyKey
   let caller: Caller

@@ -6,8 +6,11 @@ import Wire
 
 /// The request of a statement, as far as its operator describes it: fields that enter no fingerprint may be missing.
 struct StatedRequest {
+  /// The fields that are stated, and those that every delivery of the record has.
   private let head: MessageHead
   private let target: RequestTarget
+  /// The host by which its route is chosen.
+  private let host: ByteBuffer
   private let body: ByteBuffer
 
   init(_ statement: RecordStatement, of identity: RecordIdentity) throws(AdminError) {
@@ -18,17 +21,28 @@ struct StatedRequest {
     guard payload.query?.hasPrefix("?") != true else {
       throw AdminError(.badRequest, "the query begins with its question mark: give it without, as in a=1&b=2")
     }
+    let stated: RequestHost?
     do {
       var head = try MessageHead(
         method: identity.method, target: path + (payload.query.map { "?" + $0 } ?? ""))
       for (name, value) in (payload.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
         try head.append(name: name, value: value)
       }
+      let given = head
+      for (name, value) in statement.record.fields(of: identity.policy)
+      where given.fields(named: name).isEmpty {
+        try head.append(name: name, value: value)
+      }
       self.head = head
       target = try RequestTarget(head)
+      stated = try RequestHost(of: head, target: target)
     } catch {
       throw AdminError(.badRequest, "the path, the query or a header is not one that a request can have")
     }
+    guard stated == nil || Self.name(stated) == Self.name(identity.host) else {
+      throw AdminError(.badRequest, "the payload has another host than the record: give both alike")
+    }
+    host = (stated ?? identity.host)?.name ?? ByteBuffer()
     guard head.names.isDisjoint(with: .methodOverrides) else {
       throw AdminError(
         .badRequest,
@@ -36,6 +50,11 @@ struct StatedRequest {
           + "take the field out of the payload's headers")
     }
     body = try Self.body(of: payload)
+  }
+
+  /// The name of a host by which records are told apart; `nil` for an address.
+  private static func name(_ host: RequestHost?) -> ByteBuffer? {
+    host.flatMap { $0.isAddress ? nil : $0.name }
   }
 
   private static func body(of payload: RecordStatement.Payload) throws(AdminError) -> ByteBuffer {
@@ -54,6 +73,67 @@ struct StatedRequest {
   }
 }
 
+extension RecordQuery {
+  /// The fields that each delivery of the record has: those of the caller, and those by which it meets its route.
+  fileprivate func fields(of policy: RoutePolicy) -> [(name: String, value: String)] {
+    let parts = (policy.caller?.parts ?? []).compactMap { part -> (name: String, value: String)? in
+      guard case .header(let name) = part, let value = self.value(of: part) else { return nil }
+      // As `CallerPolicy` takes it.
+      let trimmed = value.trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
+      return trimmed.isEmpty ? nil : (name: name, value: trimmed)
+    }
+    let required = policy.match.headers.map { (name: $0.name, value: $0.value) }
+    return parts + required.filter { field in !parts.contains { $0.name == field.name } }
+  }
+
+  /// The value that is given for a part of the caller.
+  fileprivate func value(of part: CallerPart) -> String? {
+    caller?.first { CallerPart.normalized($0.key) == part.text }?.value
+  }
+}
+
+// The route that the request meets.
+extension StatedRequest {
+  /// Refuses a request that does not meet the record's route, or that this route refuses: no delivery would meet the
+  /// record.
+  func checkRoute(of identity: RecordIdentity, among routes: [RoutePolicy]) throws(AdminError) {
+    let name = identity.policy.name
+    let route: Route?
+    do throws(Problem) {
+      route = try RouteTable(routes).choice(for: head, host: host, target: target, body: body).route
+      if let route, route.policy.name == name { return try checkProtection(by: route) }
+    } catch {
+      throw Self.refusal(error)
+    }
+    let met = route.map { "route \($0.policy.name) instead of \(name)" } ?? "no route"
+    throw AdminError(
+      .badRequest,
+      "a delivery of this payload meets \(met): give method, host, path, headers and body as the client sends them"
+    )
+  }
+
+  /// Refuses a request that the route refuses under any key: the proxy's `Route.refuseUnprotectable`, and its limit.
+  private func checkProtection(by route: Route) throws(Problem) {
+    let isUpgrade = head.fields.contains {
+      $0.name == .upgrade && head.string($0.valueRange).lowercased() != "h2c"
+    }
+    guard !isUpgrade else { throw .notImplemented }
+    let type = head.string(.contentType)?.lowercased()
+    guard type?.hasPrefix("application/grpc") != true else { throw .grpcNotProtected }
+    for name in route.identifyingFields where head.connectionNames(name) {
+      throw .badRequest(.connectionNamesIdentity)
+    }
+    let limit = route.policy.maxRequestBody
+    guard body.readableBytes <= limit else { throw .requestTooLarge(limit: limit) }
+  }
+
+  private static func refusal(_ problem: Problem) -> AdminError {
+    AdminError(
+      .badRequest,
+      "a delivery of this payload is refused (\(problem.code.rawValue)): \(problem.detail)")
+  }
+}
+
 // The key that the request has itself.
 extension StatedRequest {
   /// The relation of a part of the record's key to the request.
@@ -64,7 +144,7 @@ extension StatedRequest {
     case other
     /// The request has none there.
     case missing
-    /// It may be in what is not stated: a field, or a body that enters no fingerprint.
+    /// It may be in what is not stated: a field, or what enters no fingerprint.
     case open
   }
 
@@ -107,11 +187,25 @@ extension StatedRequest {
         fingerprint(by: identity.policy.recipe, method: identity.method)
       }
     } catch {
-      throw AdminError(
-        .badRequest, "a delivery of this payload is refused (\(error.code.rawValue)): \(error.detail)")
+      throw Self.refusal(error)
     }
-    guard let found else { return source.isInBody ? .open : .missing }
+    guard let found else { return mayLeaveOut(source, identity.policy.recipe) ? .open : .missing }
     return found.bytes == wanted ? .equal : .other
+  }
+
+  private func mayLeaveOut(_ source: KeySource, _ recipe: Recipe) -> Bool {
+    switch source {
+    case .json(let pointer): mayLeaveOut(pointer, recipe)
+    case .form: recipe.body == .none
+    case .header, .query, .payload, .composite: false
+    }
+  }
+
+  /// Whether a member of a JSON body may be left out of what is stated, since it enters no fingerprint.
+  private func mayLeaveOut(_ pointer: String, _ recipe: Recipe) -> Bool {
+    guard recipe.body != .none else { return true }
+    return body.readableBytes > 0
+      && recipe.ignore.contains { pointer == $0 || pointer.hasPrefix($0 + "/") }
   }
 }
 
@@ -119,19 +213,16 @@ extension StatedRequest {
 extension StatedRequest {
   /// Refuses a request that has another caller than the record: its delivery would not meet the record.
   ///
-  /// - Parameter values: The values of the record's caller by part.
-  func checkCaller(_ values: [String: String], of identity: RecordIdentity) throws(AdminError) {
+  /// - Parameter record: The description of the record, with the values of its caller by part.
+  func checkCaller(_ record: RecordQuery, of identity: RecordIdentity) throws(AdminError) {
     for part in identity.policy.caller?.parts ?? [] where isStated(part) {
-      let value = values.first { CallerPart.normalized($0.key) == part.text }?.value ?? ""
+      let value = record.value(of: part) ?? ""
       var policy = identity.policy.caller ?? CallerPolicy(parts: [])
       (policy.parts, policy.anonymous) = ([part], .allow)
       let stated = try? policy.caller(
         head: head, peer: CallerPeer(address: nil), query: target.query, body: body)
       let nobody = try? policy.caller(values: [:])
-      // A member that enters no fingerprint may be left out of the body.
-      if case .json(let pointer) = part, stated == nobody,
-        identity.policy.recipe.body == .none || identity.policy.recipe.ignore.contains(pointer)
-      {
+      if case .json(let pointer) = part, stated == nobody, mayLeaveOut(pointer, identity.policy.recipe) {
         continue
       }
       guard stated == (try? policy.caller(values: [part.text: value])) else {

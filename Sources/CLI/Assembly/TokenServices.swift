@@ -70,7 +70,7 @@ final class TokenServices: Sendable {
   }
 
   /// A URL as logs and pages show it: a query may hold a secret.
-  private static func shown(_ url: String) -> String {
+  static func shown(_ url: String) -> String {
     url.firstIndex(of: "?").map { "\(url[..<$0])?…" } ?? url
   }
 

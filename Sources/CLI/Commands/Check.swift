@@ -1,4 +1,6 @@
 import ArgumentParser
+import Foundation
+import Glibc
 import Platform
 import Settings
 import Store
@@ -23,9 +25,23 @@ struct Check: AsyncParsableCommand {
   func run() async throws {
     let settings = try ConfigurationFile.load(file).settings
     for warning in settings.warnings { StandardError.print("warning: \(warning)") }
+    // A warning, since the file may be meant for another machine.
+    if let fault = Self.fault(of: settings.store) { StandardError.print("warning: \(fault)") }
     if live { try await examine(settings.store) }
     let routes = Self.count(settings.routes.count, "route")
     print("\(file): good: \(routes), \(Self.count(settings.upstreams.count, "upstream"))")
+  }
+
+  /// The reason for which the embedded store would not be opened here, as far as it shows without the file being made.
+  private static func fault(of store: StoreSettings) -> EmbeddedStoreError? {
+    guard case .embedded(let path) = store.place else { return nil }
+    var isDirectory: ObjCBool = false
+    if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) {
+      guard isDirectory.boolValue else { return nil }
+      return .cannotOpen(path: path, reason: String(cString: strerror(EISDIR)))
+    }
+    let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    return access(directory, F_OK) != 0 && errno == ENOENT ? .noDirectory(path: path) : nil
   }
 
   private func examine(_ store: StoreSettings) async throws {

@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import Glibc
 import Platform
+import Telemetry
 
 /// `semel tail`: follows what a running Semel does.
 struct Tail: ParsableCommand {
@@ -20,6 +21,9 @@ struct Tail: ParsableCommand {
   @Option(help: "Only lines of this route.")
   var route: String?
 
+  /// The outcomes of requests, and the loss of one.
+  private static let outcomes = RequestOutcome.values + [JournalEntry.Event.lost.rawValue]
+
   @Option(help: "Only lines of this outcome, such as executed, replayed, refused or lost.")
   var outcome: String?
 
@@ -33,6 +37,9 @@ struct Tail: ParsableCommand {
 
   func validate() throws {
     guard last >= 0 else { throw ValidationError("--last is a number of lines") }
+    guard outcome.map(Self.outcomes.contains) ?? true else {
+      throw ValidationError("--outcome is one of \(Self.outcomes.joined(separator: ", "))")
+    }
   }
 
   func run() throws {

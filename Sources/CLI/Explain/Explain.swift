@@ -3,6 +3,7 @@ import Foundation
 import Idempotency
 import Proxy
 import Settings
+import Wire
 
 /// `semel explain FILE METHOD URL`: what a request meets, offline.
 struct Explain: AsyncParsableCommand {
@@ -43,6 +44,9 @@ struct Explain: AsyncParsableCommand {
       throw ValidationError("give the file, the method and the URL: semel explain FILE METHOD URL")
     }
     for line in header where !line.contains(":") { throw ValidationError("-H is 'Name: value'") }
+    guard IPAddress(address) != nil else {
+      throw ValidationError("--address is an IP address without a port, such as 192.0.2.1 or 2001:db8::1")
+    }
     for text in words + header where text.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
       throw ValidationError("a request's line holds no control characters")
     }

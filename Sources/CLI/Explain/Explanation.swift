@@ -40,10 +40,8 @@ struct Explanation {
 
   /// The address of the client: the one that a trusted proxy states, or the connection's own.
   private func client(of head: MessageHead, from address: String) -> String? {
-    let trusted = settings.trustedProxies
-    guard head.first(.xForwardedFor) != nil, trusted.trusts(IPAddress(address)) else {
-      return address.isEmpty ? nil : address
-    }
+    let (trusted, peer) = (settings.trustedProxies, IPAddress(address))
+    guard head.first(.xForwardedFor) != nil, trusted.trusts(peer) else { return peer?.text }
     return trusted.client(in: head)?.text
   }
 
@@ -150,7 +148,9 @@ struct Explanation {
     case .refused(let fault): return .refused(fault)
     case .found(let text):
       if case .url(let url)? = settings.jwt?.keys {
-        add("caller", "cannot be known offline: the token is verified by the keys at \(url)")
+        add(
+          "caller",
+          "cannot be known offline: the token is verified by the keys at \(TokenServices.shown(url))")
         return nil
       }
       let services = TokenServices(logger: Logger(label: "explain") { _ in SwiftLogNoOpLogHandler() })

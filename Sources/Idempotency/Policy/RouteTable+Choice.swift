@@ -45,6 +45,24 @@ extension RouteTable {
     return try overridden(head, written, host, path, route, operation)
   }
 
+  /// The choice for a request that is there whole: its body is read where the choice depends on the operation in it.
+  ///
+  /// - Parameter host: The host without its port.
+  /// - Throws: `requestTooLarge` for a body that an enforced route would have to read, and does not.
+  public func choice(
+    for head: MessageHead, host: ByteBuffer, target: RequestTarget, body: ByteBuffer
+  ) throws(Problem) -> Choice {
+    let undecided = try choice(for: head, host: host, path: target.path)
+    guard undecided.isUndecided, let policy = undecided.route?.policy else { return undecided }
+    guard body.readableBytes <= policy.maxRequestBody else {
+      // A shadowed route refuses nothing, and forwards the request.
+      if policy.shadow { return undecided }
+      throw .requestTooLarge(limit: policy.maxRequestBody)
+    }
+    let operation = GraphQLOperation(of: body, head: head, query: target.query)
+    return try choice(for: head, host: host, path: target.path, operation: operation)
+  }
+
   /// Refuses a method that differs from a route's only in letter case, since some backends would execute it.
   private func refuseOtherCase(
     _ head: MessageHead, _ written: ByteBuffer, _ host: ByteBuffer, _ path: ByteBuffer

@@ -35,8 +35,9 @@ struct RouteDraft {
     section.choice("on_unknown", into: &policy.onUnknown)
     section.limit("max_attempts", into: &policy.maxAttempts, atMost: 1_000_000)
     section.choice("on_store_failure", into: &policy.onStoreFailure)
-    section.size("max_request_body", into: &policy.maxRequestBody, in: 0...1 << 40)
-    section.size("max_response_body", into: &policy.maxResponseBody, in: 0...1 << 40)
+    // One buffer holds a body, and none takes more than 4 GiB.
+    section.size("max_request_body", into: &policy.maxRequestBody, in: 0...2 << 30)
+    section.size("max_response_body", into: &policy.maxResponseBody, in: 0...2 << 30)
     readResponseTimeout(section)
     section.choice("set_cookie", into: &policy.setCookie)
     readBatch(section)

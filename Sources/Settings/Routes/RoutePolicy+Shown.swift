@@ -74,7 +74,7 @@ extension BatchPolicy {
 extension ReconcilePolicy {
   fileprivate var shown: Shown {
     [
-      "path": .text(path),
+      "path": .target(path),
       // Values are credentials.
       "headers": .members(headers.map { Shown.Member($0.name, .text("(not shown)")) }),
       "applied": .list(applied.map(Shown.number)), "absent": .list(absent.map(Shown.number)),

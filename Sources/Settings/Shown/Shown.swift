@@ -28,6 +28,24 @@ enum Shown {
   static func size(_ bytes: Int) -> Shown { .text(ByteSize.text(bytes)) }
   static func word(_ choice: some RawRepresentable<String>) -> Shown { .text(choice.rawValue) }
   static func texts(_ texts: [String]) -> Shown { .list(texts.map(Shown.text)) }
+  /// A path or a URL with its query, in which only names and the placeholder of a request's id are revealed: the rest
+  /// may be a secret.
+  static func target(_ text: String) -> Shown {
+    guard let mark = text.firstIndex(of: "?") else { return .text(text) }
+    let query = text[text.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)
+    let pairs = query.map { pair -> String in
+      guard let equals = pair.firstIndex(of: "=") else { return redacted(pair) }
+      return String(pair[...equals]) + redacted(pair[pair.index(after: equals)...])
+    }
+    return .text(String(text[...mark]) + pairs.joined(separator: "&"))
+  }
+
+  /// The text with a placeholder for each part of it that is not the one of a request's id.
+  private static func redacted(_ text: Substring) -> String {
+    text.split(separator: ReconcilePolicy.placeholder, omittingEmptySubsequences: false)
+      .map { $0.isEmpty ? "" : Secret(String($0)).description }.joined(separator: ReconcilePolicy.placeholder)
+  }
+
   /// A placeholder, which reveals only that the secret is set.
   static func secret(_ secret: Secret) -> Shown { .text(secret.description) }
 }

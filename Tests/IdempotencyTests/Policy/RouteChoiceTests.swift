@@ -59,6 +59,32 @@ struct RouteChoiceTests {
     #expect(overridden.route?.policy.name == "a-post" && !overridden.isAmbiguous)
   }
 
+  @Test func `a whole request meets the route that its body decides on`() throws {
+    func policy(_ name: String, graphql: RouteMatch.GraphQL? = nil, shadow: Bool = false) -> RoutePolicy {
+      var policy = RoutePolicy(
+        name: name, match: RouteMatch(methods: ["POST"], graphql: graphql),
+        upstream: UpstreamSettings(name: "b", address: .tcp(host: "h", port: 1)))
+      policy.maxRequestBody = 100
+      policy.shadow = shadow
+      return policy
+    }
+    func choice(_ body: String, shadow: Bool = false) throws -> String? {
+      var head = try MessageHead(method: "POST", target: "/g")
+      try head.append(name: "Content-Type", value: "application/json")
+      let table = RouteTable([policy("mutations", graphql: .mutation, shadow: shadow), policy("rest")])
+      return try table.choice(
+        for: head, host: ByteBuffer(), target: try RequestTarget(head), body: ByteBuffer(string: body)
+      ).route?.policy.name
+    }
+    let long = #"{"query":"{a}","pad":"\#(String(repeating: "x", count: 100))"}"#
+    for shadow in [false, true] {
+      #expect(try choice(#"{"query":"mutation{a}"}"#, shadow: shadow) == "mutations")
+      #expect(try choice(#"{"query":"{a}"}"#, shadow: shadow) == "rest")
+    }
+    #expect(throws: Problem.requestTooLarge(limit: 100)) { try choice(long) }
+    #expect(try choice(long, shadow: true) == "mutations")
+  }
+
   @Test(arguments: [
     ("get", "/a"), ("get", "/c"), ("post", "/d"), ("post", "/x"), ("LOCK", "/a"), ("PURGE", "/a"),
   ])

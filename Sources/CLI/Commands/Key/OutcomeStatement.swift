@@ -14,10 +14,15 @@ struct OutcomeStatement: ParsableArguments {
 
   func validate() throws {
     for line in header where !line.contains(":") { throw ValidationError("--header is 'Name: value'") }
-    let names = header.map { $0.prefix { $0 != ":" }.trimmingCharacters(in: .whitespaces).lowercased() }
-    for (index, name) in names.enumerated() where names[..<index].contains(name) {
+    if let name = Self.repeatedName(in: header) {
       throw ValidationError("--header \(name) is given twice: give it once, with a comma between its values")
     }
+  }
+
+  /// The name of a field that has several lines, in lower case; `nil` if none has.
+  static func repeatedName(in lines: [String]) -> String? {
+    let names = lines.map { $0.prefix { $0 != ":" }.trimmingCharacters(in: .whitespaces).lowercased() }
+    return names.enumerated().first { names[..<$0.offset].contains($0.element) }?.element
   }
 
   /// Whether nothing is stated.

@@ -10,8 +10,8 @@ extension Key {
         The record must not exist yet, or be free. Deliveries of the key with this payload then get the stated response, \
         and the backend does not run them. The payload is what the client sends: without it, its delivery is refused as \
         another payload (409 payload_mismatch). Semel refuses to make a record that no delivery could find: on a \
-        shadowed route, or with a payload that holds another key or caller than the record. `semel key resolve --amend` \
-        corrects the statement.
+        shadowed route, or with a payload that meets another route, is refused there, or holds another key or caller than \
+        the record. `semel key resolve --amend` corrects the statement.
         """)
 
     @Flag(help: "The request was carried out. Required, since one that was not needs no record.")
@@ -47,6 +47,9 @@ extension Key {
       }
       try record.requireOne()
       for line in requestHeader where !line.contains(":") { throw ValidationError("-H is 'Name: value'") }
+      if let name = OutcomeStatement.repeatedName(in: requestHeader) {
+        throw ValidationError("-H \(name) is given twice: a payload can have one line of each field")
+      }
     }
 
     private struct Statement: Encodable {

@@ -35,6 +35,7 @@ struct RecordSelection: ParsableArguments {
   var host: String?
 
   func validate() throws {
+    guard id != "" else { throw ValidationError("--id is empty: give the record's id") }
     for part in caller where !part.contains("=") {
       throw ValidationError("--caller is PART=VALUE, such as 'header:Authorization=Bearer alice'")
     }

@@ -167,6 +167,38 @@ struct HTTP2LimitTests {
     }
   }
 
+  @Test func `a field beyond the limit of a line gets 431, and harms no other stream`() async throws {
+    try await Rig.run { rig in
+      func order(_ key: String, _ size: Int) -> HTTP2Script.Argument {
+        HTTP2Script.order(key, [["x-large", String(repeating: "x", count: size)]])
+      }
+      let report = try await HTTP2Script.run(
+        rig,
+        [
+          ["open", 1, order("k", 16_300), true], ["open", 3, order("l", 16_400), true], ["response", 1],
+          ["response", 3],
+        ])
+      #expect(try report[1].status == 201)
+      #expect(try report[3].status == 431 && report[3].body.contains("header_too_large"))
+      #expect(rig.backend.requests.count == 1)
+    }
+  }
+
+  /// curl sends its first request together with the preface.
+  @Test func `the first request may have a head of more than 16 KiB`() async throws {
+    try await Rig.run { rig in
+      let fields = (0..<5).flatMap { ["--header", "X-\($0): \(String(repeating: "a", count: 4000))"] }
+      let curl = try ManagedProcess(
+        [
+          "curl", "--silent", "--show-error", "--include", "--http2-prior-knowledge", "--header",
+          "Idempotency-Key: k", "--header", "Authorization: Bearer alice", "--json", "{}",
+        ] + fields + ["http://127.0.0.1:\(rig.semel.ports.proxy)/v1/orders"])
+      #expect(try await curl.exit() == .code(0), "\(curl.errors)")
+      #expect(curl.output.hasPrefix("HTTP/2 201"), "\(curl.output)")
+      #expect(rig.backend.requests.first?["X-4"]?.utf8.count == 4000)
+    }
+  }
+
   @Test func `a head of more than twice the limit ends the connection`() async throws {
     let large = HTTP2Script.order("x", [["x-large", String(repeating: "x", count: 40_000)]])
     try await expectEnd("{header_bytes: 8KiB}", of: [["open", 1, large, true]], code: 1)
@@ -228,5 +260,32 @@ struct HTTP2LimitTests {
       try await broken.send("PRI * HTTP/2.0\r\n\r\nGET / HTTP/1.1\r\n\r\n")
       try await broken.closedByPeer()
     }
+  }
+
+  @Test func `a connection that fails with its first bytes leaves no request behind`() async throws {
+    let body = String(repeating: "x", count: 300_000)
+    let backend = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\n\r\n\(body)")
+      connection.readToEnd()
+    }
+    try await Rig.run(Configuration(upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      var bytes = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Self.frame(4, stream: 0, [])
+      // `GET http://a/other` by the static table.
+      let head: [UInt8] = [0x82, 0x86, 0x41, 1] + Array("a".utf8) + [0x44, 6] + Array("/other".utf8)
+      for stream in [1, 3, 5] as [UInt8] { bytes += Self.frame(1, flags: 5, stream: stream, head) }
+      // DATA belongs to a stream.
+      bytes += Self.frame(0, stream: 0, [0])
+      try await client.send(bytes)
+      try await client.closedByPeer()
+      try await rig.semel.counter("semel_in_flight_requests", becomes: 0)
+      try await rig.semel.counter("semel_body_bytes", becomes: 0)
+      try await rig.semel.counter("semel_open_connections", becomes: 0)
+    }
+  }
+
+  private static func frame(_ type: UInt8, flags: UInt8 = 0, stream: UInt8, _ payload: [UInt8]) -> [UInt8] {
+    [0, 0, UInt8(payload.count), type, flags, 0, 0, 0, stream] + payload
   }
 }

@@ -177,7 +177,17 @@ struct KeyTests {
       "multipart/form-data; boundary=x", nil,
       "--x\r\nContent-Disposition: form-data\r\n"
     ),
+    ("multipart/form-data; boundary=x", nil, part(";\r\n name=\"id\"")),
+    ("multipart/form-data; boundary=x", nil, part("; name = \"id\"")),
+    ("multipart/form-data; boundary=x", nil, part("; name*=utf-8''id")),
+    ("multipart/form-data; boundary=x", nil, part("; name=\"id\"; filename=\"\"")),
+    ("application/x-www-form-urlencoded, text/plain", nil, "id=k"),
   ]
+
+  /// A form of one part, with what follows the type of its disposition.
+  private static func part(_ parameters: String) -> String {
+    "--x\r\nContent-Disposition: form-data\(parameters)\r\n\r\nk\r\n--x--\r\n"
+  }
 
   @Test(arguments: ["optional", "required"])
   func `a body that may contain a key, and cannot be read, is refused`(idempotency: String) async throws {
@@ -199,11 +209,18 @@ struct KeyTests {
         expectExecuted(try await order(type, coding, body, "\(number)"))
       }
       #expect(rig.backend.requests.count == Self.unreadable.count)
+      // Two media types, though they are equal.
+      let form = ("Content-Type", "application/x-www-form-urlencoded")
+      let fields = [("Authorization", "Bearer alice"), form, form]
+      let twofold = try await rig.semel.client.send("POST", "/v1/orders", fields, body: "id=k")
+      expectRefused(twofold, 400, code, retryable: false)
       guard idempotency == "optional" else { return }
       for (type, body) in [("application/json", "{}"), ("text/plain", "text"), ("application/json", "")] {
         #expect(try await order(type, nil, body).status == 201)
       }
       #expect(try await order("image/png", "gzip", "compressed").status == 201)
+      let file = Self.part("; name=\"upload\"; filename=\"id\"; filename*=utf-8''id")
+      #expect(try await order("multipart/form-data; boundary=x", nil, file).status == 201)
     }
   }
 

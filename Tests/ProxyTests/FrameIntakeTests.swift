@@ -7,6 +7,7 @@ import Testing
 struct FrameIntakeTests {
   private static let magic = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
   private static let settings: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 0]
+  private static let settingsAck: [UInt8] = [0, 0, 0, 4, 1, 0, 0, 0, 0]
   private static let data: [UInt8] = [0, 0, 3, 0, 0, 0, 0, 0, 1, 6, 6, 6]
 
   private static func ping(_ number: UInt8, flags: UInt8 = 0) -> [UInt8] {
@@ -35,27 +36,41 @@ struct FrameIntakeTests {
     let begin = Array(Self.magic.utf8) + Self.settings
     let bytes = begin + Self.ping(1) + Self.data + Self.ping(2) + Self.ping(3) + Self.data
     let (codec, pings) = Self.read(bytes, by: size, sent: 2)
-    #expect(codec == begin + Self.data + Self.ping(3) + Self.data)
+    #expect(codec == begin + Self.settingsAck + Self.data + Self.ping(3) + Self.data)
     #expect(pings == [Array(repeating: 1, count: 8), Array(repeating: 2, count: 8)])
   }
 
   @Test func `without a sent frame the codec sees every PING`() {
     let bytes = Array(Self.magic.utf8) + Self.settings + Self.ping(1)
     let (codec, pings) = Self.read(bytes, by: 1000, sent: 0)
-    #expect(codec == bytes)
+    #expect(codec == Array(Self.magic.utf8) + Self.settings + Self.settingsAck + Self.ping(1))
     #expect(pings.isEmpty)
+  }
+
+  @Test(arguments: [1, 5, 30, 39, 1000])
+  func `the codec's own settings are acknowledged once, behind the first of the client`(size: Int) {
+    let begin = Array(Self.magic.utf8)
+    let settings: [UInt8] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]
+    // Then its acknowledgement of what it got, and other settings.
+    let rest = Self.settingsAck + Self.data + settings
+    let (codec, _) = Self.read(begin + settings + rest, by: size, sent: 0)
+    #expect(codec == begin + settings + Self.settingsAck + rest)
+    // A client that begins with anything else is left to the codec.
+    let onStream: [UInt8] = [0, 0, 0, 4, 0, 0, 0, 0, 1]
+    for odd in [Self.settingsAck + settings, Self.data + settings, onStream + settings] {
+      #expect(Self.read(begin + odd, by: size, sent: 0).codec == begin + odd)
+    }
   }
 
   @Test func `an acknowledgement and a misplaced PING are left to the codec`() {
     let begin = Array(Self.magic.utf8)
     let openBlock: [UInt8] = [0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]
     let onStream: [UInt8] = [0, 0, 8, 6, 0, 0, 0, 0, 1] + Array(repeating: 1, count: 8)
-    for odd in [
-      Self.ping(1), Self.settings + Self.ping(1, flags: 1), Self.settings + onStream,
-      Self.settings + openBlock + Self.ping(1),
-    ] {
-      let (codec, pings) = Self.read(begin + odd, by: 1000, sent: 50)
-      #expect(codec == begin + odd)
+    let early = Self.read(begin + Self.ping(1), by: 1000, sent: 50)
+    #expect(early.codec == begin + Self.ping(1) && early.pings.isEmpty)
+    for odd in [Self.ping(1, flags: 1), onStream, openBlock + Self.ping(1)] {
+      let (codec, pings) = Self.read(begin + Self.settings + odd, by: 1000, sent: 50)
+      #expect(codec == begin + Self.settings + Self.settingsAck + odd)
       #expect(pings.isEmpty)
     }
   }

@@ -120,6 +120,35 @@ struct HTTP2RequestTests {
     #expect(error(Array(repeating: ("x", "y"), count: 100)) == .tooManyFields)
   }
 
+  @Test func `a line is limited as in HTTP 1 1`() throws {
+    let limits = HeadLimits(headBytes: 1000, lineBytes: 100)
+    func filler(_ count: Int) -> String { String(repeating: "a", count: count) }
+    func error(_ more: Fields = [], path: String = "/", host: String = "a") -> WireError? {
+      let pseudo: Fields = [
+        (":method", "POST"), (":scheme", "https"), (":path", path), (":authority", host),
+      ]
+      do {
+        _ = try RequestHead(http2: pseudo + more, isEnd: true, limits: limits)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    // The name, a colon, a space, the value, and the line's end.
+    #expect(error([("x", filler(95))]) == nil)
+    #expect(error([("x", filler(96))]) == .headTooLarge)
+    #expect(error(host: filler(92)) == nil)
+    #expect(error(host: filler(93)) == .headTooLarge)
+    #expect(error(path: "/" + filler(83)) == nil)
+    #expect(error(path: "/" + filler(84)) == .targetTooLong)
+    // The pieces of a cookie become one line.
+    #expect(error([("cookie", filler(44)), ("cookie", filler(44))]) == nil)
+    #expect(error([("cookie", filler(44)), ("cookie", filler(45))]) == .headTooLarge)
+    #expect(throws: WireError.headTooLarge) {
+      try HTTP2Trailers.lines([("x", filler(96))], limits: limits)
+    }
+  }
+
   @Test func `trailers follow the rules of chunked bodies`() throws {
     let lines = try HTTP2Trailers.lines([("grpc-status", "0"), ("authorization", "x")])
     #expect(String(buffer: lines) == "grpc-status: 0\r\n")

@@ -42,6 +42,38 @@ extension MediaType {
     return head.bytes.withUnsafeReadableBytes { MediaType(value: field.valueRange, in: $0) }
   }
 
+  /// The media type of a head of which all readers take the same one; `nil` if there is none, or it is ambiguous.
+  static func unambiguous(_ head: MessageHead) -> MediaType? { isAmbiguous(head) ? nil : of(head) }
+
+  /// Whether readers may take different media types from a head: it has several `Content-Type`, or one that is a list or
+  /// that some readers end at a space.
+  static func isAmbiguous(_ head: MessageHead) -> Bool {
+    guard let field = head.first(.contentType) else { return false }
+    guard head.count(.contentType) == 1 else { return true }
+    return head.bytes.withUnsafeReadableBytes { bytes in
+      isList(bytes[field.valueRange])
+        || bytes[MediaType(value: field.valueRange, in: bytes).essence].contains {
+          $0 == ASCII.space || $0 == ASCII.tab
+        }
+    }
+  }
+
+  /// Whether the value has a comma outside of quotes, or a quote without an end.
+  private static func isList(_ value: Slice<UnsafeRawBufferPointer>) -> Bool {
+    var isQuoted = false
+    var isEscaped = false
+    for byte in value {
+      switch byte {
+      case _ where isEscaped: isEscaped = false
+      case UInt8(ascii: "\\"): isEscaped = isQuoted
+      case UInt8(ascii: "\""): isQuoted.toggle()
+      case ASCII.comma where !isQuoted: return true
+      default: break
+      }
+    }
+    return isQuoted
+  }
+
   /// The boundary between the parts of a multipart body; `nil` unless it is given once and has 1 to 70 bytes (RFC 2046,
   /// section 5.1.1).
   func boundary(in head: MessageHead) -> [UInt8]? {

@@ -116,28 +116,4 @@ extension Multipart {
       hash.frame(UnsafeRawBufferPointer(rebasing: body[part.content]))
     }
   }
-
-  /// The contents of the parts with this name that are not files.
-  func contents(named name: String, in body: UnsafeRawBufferPointer) -> [Range<Int>] {
-    parts.filter { part in
-      let names = Self.disposition(UnsafeRawBufferPointer(rebasing: body[part.fields]))
-      return names.count == 1 && names[0].elementsEqual(name.utf8)
-    }.map(\.content)
-  }
-
-  /// The `name` parameters of a part's `Content-Disposition`; none if the part is a file.
-  private static func disposition(_ fields: UnsafeRawBufferPointer) -> [[UInt8]] {
-    for line in fields.split(separator: ASCII.lineFeed) {
-      guard let colon = line.firstIndex(of: ASCII.colon),
-        ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: line[..<colon]), "content-disposition")
-      else { continue }
-      let value =
-        line[(colon + 1)...].last == ASCII.carriageReturn
-        ? line[(colon + 1)...].dropLast() : line[(colon + 1)...]
-      guard let semicolon = value.firstIndex(of: UInt8(ascii: ";")) else { return [] }
-      let parameters = HeaderParameters(UnsafeRawBufferPointer(rebasing: value[(semicolon + 1)...]))
-      return parameters.values(of: "filename").isEmpty ? parameters.values(of: "name") : []
-    }
-    return []
-  }
 }

@@ -19,7 +19,7 @@ extension GraphQLOperation {
   /// or has a member twice, if the document cannot be read, or if the URL may replace it. In a batch, every operation
   /// has to be proven.
   public init(of body: ByteBuffer, head: MessageHead, query: ByteBuffer?) {
-    guard MediaType.of(head)?.kind == .json, !head.hasContentCoding else {
+    guard MediaType.unambiguous(head)?.kind == .json, !head.hasContentCoding else {
       self = .mutation
       return
     }

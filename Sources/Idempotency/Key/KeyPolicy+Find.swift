@@ -28,7 +28,7 @@ extension KeyPolicy {
   }
 
   /// Whether the body may contain a key that cannot be read: it is of the kind in which a source looks for it, and is
-  /// compressed or malformed.
+  /// compressed or malformed, or its media type is ambiguous.
   public func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
     guard body.readableBytes > 0 else { return false }
     return from.flatMap(\.parts).contains { $0.mayHide(in: body, head) }

@@ -29,17 +29,22 @@ extension KeySource {
   }
 
   /// Whether the body is of the source's kind by its media type, and cannot be read. A coded body without a type may be
-  /// JSON.
+  /// JSON, and one with an ambiguous type may be of any kind.
   func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
-    let type = MediaType.of(head)
+    let type = MediaType.unambiguous(head)
     switch (self, type?.kind) {
-    case (.json, nil): return head.hasContentCoding
+    case (.json, nil): return head.hasContentCoding || MediaType.isAmbiguous(head)
     case (.json, .json):
       return head.hasContentCoding || body.withUnsafeReadableBytes { (try? JSONParser.parse($0)) == nil }
+    case (.form, nil): return MediaType.isAmbiguous(head)
     case (.form, .urlencoded): return head.hasContentCoding
-    case (.form, .multipart):
+    case (.form(let name), .multipart):
       guard !head.hasContentCoding, let boundary = type?.boundary(in: head) else { return true }
-      return body.withUnsafeReadableBytes { Multipart($0, boundary: boundary) == nil }
+      return body.withUnsafeReadableBytes { bytes in
+        guard let multipart = Multipart(bytes, boundary: boundary) else { return true }
+        guard case .unreadable = multipart.field(named: name, in: bytes) else { return false }
+        return true
+      }
     case (.header, _), (.query, _), (.json, _), (.form, _), (.payload, _), (.composite, _): return false
     }
   }
@@ -52,7 +57,7 @@ extension KeySource {
   private static func readForm(_ name: String, in body: UnsafeRawBufferPointer, head: MessageHead)
     -> KeyReading
   {
-    guard let type = MediaType.of(head) else { return .none }
+    guard let type = MediaType.unambiguous(head) else { return .none }
     switch type.kind {
     case .json, .other: return .none
     case .urlencoded: return pairs(name, in: body, as: .form)
@@ -60,9 +65,11 @@ extension KeySource {
       guard let boundary = type.boundary(in: head), let multipart = Multipart(body, boundary: boundary) else {
         return .none
       }
-      let contents = multipart.contents(named: name, in: body)
-      guard contents.count < 2 else { return .fault(.repeated) }
-      return contents.first.map { text(Array(body[$0])) } ?? .none
+      switch multipart.field(named: name, in: body) {
+      case .absent, .unreadable: return .none
+      case .repeated: return .fault(.repeated)
+      case .once(let content): return text(Array(body[content]))
+      }
     }
   }
 

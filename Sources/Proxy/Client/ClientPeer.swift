@@ -17,14 +17,13 @@ struct ClientPeer: Sendable {
   private(set) var forwardedHost: String?
   /// The connection's own address; `nil` for a unix socket.
   private let ownAddress: IPAddress?
-  /// Whether a balancer stated that it does not know the client. The fields are then not trusted: the unknown client
-  /// may have written them.
+  /// Whether a balancer named no client. The fields are then not trusted: the unknown client may have written them.
   private let isUnknown: Bool
 
   /// - Parameters:
   ///   - address: The address of the connection's other end, or the one that a balancer stated; empty for a unix
   ///     socket.
-  ///   - isUnknown: Whether a balancer stated that it does not know the client.
+  ///   - isUnknown: Whether a balancer named no client.
   init(
     address: String, isUnknown: Bool = false, isSecure: Bool = false, certificate: CertificateIdentity? = nil
   ) {

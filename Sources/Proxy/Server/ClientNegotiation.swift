@@ -55,8 +55,8 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
     case let header as ProxyHeader:
       switch header {
       case .client(let address): self.address = address
-      case .unknown: isUnknown = true
-      case .local: break
+      // Some balancers also send their clients' requests on connections that they call their own.
+      case .unknown, .local: isUnknown = true
       }
       awaitsHeader = false
       if awaitsHandshake { acquirePlace(context) }

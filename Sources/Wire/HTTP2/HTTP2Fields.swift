@@ -27,6 +27,13 @@ enum HTTP2Fields {
     guard size <= limits.headBytes else { throw .headTooLarge }
   }
 
+  /// Checks a field against the limit on a line, with the colon, the space and the line's end that it has in HTTP/1.1.
+  static func checkLine(
+    name: some StringProtocol, value: some StringProtocol, limits: HeadLimits
+  ) throws(WireError) {
+    guard name.utf8.count + value.utf8.count + 4 <= limits.lineBytes else { throw .headTooLarge }
+  }
+
   private static func isSpace(_ byte: UInt8?) -> Bool { byte == ASCII.space || byte == ASCII.tab }
 }
 
@@ -39,6 +46,7 @@ public enum HTTP2Trailers {
     try HTTP2Fields.checkSize(fields, limits: limits)
     var section = MessageHead(start: .status(0, reason: 0..<0))
     for (name, value) in fields {
+      try HTTP2Fields.checkLine(name: name, value: value, limits: limits)
       try HTTP2Fields.check(name: name, value: value)
       try section.append(name: name, value: value)
     }

@@ -14,11 +14,15 @@ extension RequestHead {
   ) throws(WireError) {
     try HTTP2Fields.checkSize(fields, limits: limits)
     let pseudo = try PseudoFields(fields)
+    guard pseudo.lineBytes <= limits.lineBytes else { throw .targetTooLong }
     var head = try MessageHead(method: pseudo.method, target: pseudo.target)
     var cookies: [String] = []
     head.fields.reserveCapacity(fields.count)
-    head.append("Host", try pseudo.host(with: fields), as: .host)
+    let host = try pseudo.host(with: fields)
+    try HTTP2Fields.checkLine(name: "Host", value: host, limits: limits)
+    head.append("Host", host, as: .host)
     for (name, value) in fields.dropFirst(pseudo.count) {
+      try HTTP2Fields.checkLine(name: name, value: value, limits: limits)
       try HTTP2Fields.check(name: name, value: value)
       switch name {
       case "host": break
@@ -28,8 +32,9 @@ extension RequestHead {
     }
     if !cookies.isEmpty {
       // An empty piece at the end would leave a space at the end of the value, which no value in HTTP/1.1 has.
-      let crumbs = cookies.filter { !$0.isEmpty }
-      try head.append(name: "cookie", value: crumbs.joined(separator: "; "))
+      let cookie = cookies.filter { !$0.isEmpty }.joined(separator: "; ")
+      try HTTP2Fields.checkLine(name: "cookie", value: cookie, limits: limits)
+      try head.append(name: "cookie", value: cookie)
     }
     let fields = try head.bytes.withUnsafeReadableBytes { bytes throws(WireError) in
       try FramingFields(head.fields, in: bytes)
@@ -53,6 +58,9 @@ private struct PseudoFields {
   let authority: String?
   /// The number of pseudo-header fields. The other fields follow them.
   let count: Int
+
+  /// The length of the request line in HTTP/1.1, with its end, in bytes.
+  var lineBytes: Int { method.utf8.count + target.utf8.count + "  HTTP/1.1\r\n".utf8.count }
 
   /// Returns the request's host: `:authority`, else the `host` field.
   ///

@@ -3,7 +3,7 @@ import NIOCore
 /// A header of the PROXY protocol, versions 1 and 2: a load balancer's description of a connection, which precedes the
 /// client's first byte.
 public enum ProxyHeader: Equatable, Sendable {
-  /// The connection is the balancer's own, such as a health check.
+  /// The connection is the balancer's own, such as a health check: the header names no client.
   case local
   /// The load balancer does not know the client of the connection.
   case unknown

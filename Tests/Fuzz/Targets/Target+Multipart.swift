@@ -24,7 +24,11 @@ extension Target {
         other += "--\(substitute)\r\n".utf8
         if !part.fields.isEmpty { other += Array(raw[part.fields]) + "\r\n".utf8 }
         other += "\r\n".utf8 + Array(raw[part.content]) + "\r\n".utf8
-        _ = multipart.contents(named: "key", in: raw)
+      }
+      if case .once(let content) = multipart.field(named: "key", in: raw),
+        !multipart.parts.contains(where: { $0.content == content })
+      {
+        return "a field's content is no part's"
       }
       other += "--\(substitute)--\r\n".utf8
       guard position <= body.count else { return "a part ends behind the body" }

@@ -86,6 +86,18 @@ struct FormFingerprintTests {
     #expect(multipart("B", Self.plain, type: type).isFingerprintedRaw)
   }
 
+  @Test func `with two media types the body counts as bytes`() {
+    for (type, body) in [
+      ("application/json", #"{"a":1}"#), ("application/x-www-form-urlencoded", "a=1"),
+      ("multipart/form-data; boundary=B", Self.plain),
+    ] {
+      var request = Request(type, body)
+      #expect(!request.isFingerprintedRaw)
+      request.fields.append(request.fields[0])
+      #expect(request.isFingerprintedRaw)
+    }
+  }
+
   @Test func `line ends and half boundaries cost no more than their length`() {
     let content = String(repeating: "\r\n--B", count: 40_000)
     #expect(!multipart("BC", "--BC\r\n\r\n\(content)\r\n--BC--\r\n").isFingerprintedRaw)

@@ -30,6 +30,14 @@ struct GraphQLOperationTests {
     #expect(try operation(body, type: "application/graphql+json; charset=utf-8", query: "op=x") == .other)
   }
 
+  @Test func `with an unclear media type the operation may be a mutation`() throws {
+    let body = #"{"query":"{ a }"}"#
+    #expect(try operation(body, type: "application/json; a=b, text/plain") == .mutation)
+    var head = try MessageHead(method: "POST", target: "/graphql")
+    for _ in 0..<2 { try head.append(name: "Content-Type", value: "application/json") }
+    #expect(GraphQLOperation(of: ByteBuffer(string: body), head: head, query: nil) == .mutation)
+  }
+
   @Test(arguments: [
     #"{"query":"mutation { a }"}"#, #"{"query":"query Q { a } mutation M { b }","operationName":"M"}"#,
     #"{"query":"query Q { a } mutation M { b }"}"#, #"{"query":"\u006dutation { a }"}"#,

@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import NIOEmbedded
+import NIOHPACK
 import Telemetry
 import Testing
 import Wire
@@ -88,6 +89,52 @@ struct ClientSessionTests {
     #expect(harness.deliveries.count == 2 && harness.deliveries.allSatisfy { !$0.isConnected })
     #expect(harness.deliveries.map { $0.bodyFailure?.status } == [nil, 400])
     #expect(harness.downstream.connections.isEmpty)
+  }
+
+  /// As many fields of 4,000 bytes. HPACK sends the repetitions in one byte each.
+  private static func large(_ count: Int) -> HPACKHeaders {
+    HPACKHeaders(Array(repeating: ("x", String(repeating: "a", count: 4000)), count: count))
+  }
+
+  @Test func `a client need not know the server's settings to send a large head`() throws {
+    let harness = try HTTP2Harness(acknowledges: false)
+    defer { harness.close() }
+    try harness.send(harness.request("GET", on: 1, Self.large(6)))
+    #expect(harness.deliveries.count == 1)
+    // It gets one SETTINGS frame and the acknowledgement of its own.
+    #expect(harness.preface.texts == ["settings", "settings"])
+    #expect(harness.preface.map { $0.payload.readableBytes } == [18, 0])
+    try harness.send(HTTP2TestFrame(.settings, flags: 1))
+    try harness.send(harness.request("GET", on: 3, Self.large(6)))
+    #expect(harness.deliveries.count == 2)
+    #expect(harness.channel.isActive)
+  }
+
+  @Test(arguments: [false, true])
+  func `a head between the limit and twice as much gets 431, and one beyond ends the connection`(
+    acknowledges: Bool
+  ) throws {
+    var limits = LimitSettings()
+    limits.headerBytes = 16 << 10
+    let harness = try HTTP2Harness(limits: limits, acknowledges: acknowledges)
+    defer { harness.close() }
+    try harness.send(harness.request("GET", on: 1, Self.large(6)))
+    #expect(try harness.received().first?.text == "1 status 431")
+    #expect(harness.deliveries.isEmpty && harness.channel.isActive)
+    try? harness.send(harness.request("GET", on: 3, Self.large(12)))
+    #expect(try harness.received().contains { $0.isOf(.goAway) })
+    #expect(!harness.channel.isActive)
+  }
+
+  @Test func `settings that bind the client count once it has acknowledged them`() throws {
+    var limits = LimitSettings()
+    limits.http2MaxStreams = 1
+    let harness = try HTTP2Harness(limits: limits, acknowledges: false)
+    defer { harness.close() }
+    // It does not know yet that there may be only one stream.
+    try harness.send(harness.request("GET", on: 1), harness.request("GET", on: 3))
+    #expect(try harness.received().texts == ["3 reset 7"])
+    #expect(harness.deliveries.count == 1 && harness.channel.isActive)
   }
 
   @Test func `the responses to one read leave in one flush`() throws {

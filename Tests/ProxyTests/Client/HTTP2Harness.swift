@@ -31,11 +31,17 @@ final class HTTP2Harness {
   private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
   private var unparsed = ByteBuffer()
   private let registry: MetricRegistry
+  /// The frames with which the server began.
+  private(set) var preface: [HTTP2TestFrame] = []
 
   /// Opens a connection whose client has sent the preface and has got that of the server.
   ///
-  /// - Parameter routes: The routes of the requests, for tests that run them by a worker.
-  init(limits: LimitSettings = LimitSettings(), routes: [RoutePolicy] = []) throws {
+  /// - Parameters:
+  ///   - routes: The routes of the requests, for tests that run them by a worker.
+  ///   - acknowledges: Whether the client acknowledges the server's settings.
+  init(
+    limits: LimitSettings = LimitSettings(), routes: [RoutePolicy] = [], acknowledges: Bool = true
+  ) throws {
     let metrics = Metrics(loops: 1)
     registry = metrics.registry
     downstream = Downstream(
@@ -51,8 +57,9 @@ final class HTTP2Harness {
     try channel.pipeline.syncOperations.addHandler(flushes)
     try ClientSession.start(on: channel, downstream: downstream, peer: ClientPeer(address: "192.0.2.1"))
     try channel.writeInbound(ByteBuffer(string: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
-    try send(HTTP2TestFrame(.settings), HTTP2TestFrame(.settings, flags: 1))
-    _ = try received()
+    try send(HTTP2TestFrame(.settings))
+    if acknowledges { try send(HTTP2TestFrame(.settings, flags: 1)) }
+    preface = try received()
   }
 
   var counters: Counters { downstream.environment.counters }

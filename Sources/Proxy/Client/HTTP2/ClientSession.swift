@@ -60,6 +60,9 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
     downstream.context.loop.assertInEventLoop()
     self.context = context
     downstream.connections[ObjectIdentifier(self)] = self
+    let settings = HTTP2Frame(
+      streamID: .rootStream, payload: .settings(.settings(downstream.limits.http2Settings)))
+    context.writeAndFlush(wrapOutboundOut(settings), promise: nil)
     startTimer()
   }
 
@@ -169,6 +172,10 @@ extension ClientSession {
       let channel = context.channel
       written.futureResult.whenComplete { _ in channel.close(promise: nil) }
       goAway(last, context, promise: written)
+      // A client that reads nothing does not take it either.
+      _ = downstream.context.timers.start(milliseconds: downstream.limits.writeTimeout.count) { [weak self] in
+        self?.context?.close(promise: nil)
+      }
     }
   }
 
@@ -197,15 +204,22 @@ extension LimitSettings {
   /// The largest head, in bytes, that does not end the connection.
   private var maxHead: Int { 2 * headerBytes }
 
-  fileprivate var http2Connection: NIOHTTP2Handler.ConnectionConfiguration {
-    var connection = NIOHTTP2Handler.ConnectionConfiguration()
-    connection.initialSettings = [
-      HTTP2Setting(parameter: .maxConcurrentStreams, value: http2MaxStreams),
-      // The codec ends the connection above what is announced here, and with it the streams of everybody behind a
-      // gateway. A head between the limit and that gets 431 on its own stream.
-      HTTP2Setting(parameter: .maxHeaderListSize, value: maxHead),
+  /// The codec ends the connection above what is announced here, and with it the streams of everybody behind a gateway.
+  /// A head between the limit and that gets 431 on its own stream.
+  private var maxHeadSetting: HTTP2Setting { HTTP2Setting(parameter: .maxHeaderListSize, value: maxHead) }
+
+  /// The SETTINGS with which the server begins.
+  fileprivate var http2Settings: HTTP2Settings {
+    [
+      HTTP2Setting(parameter: .maxConcurrentStreams, value: http2MaxStreams), maxHeadSetting,
       HTTP2Setting(parameter: .initialWindowSize, value: http2Window),
     ]
+  }
+
+  fileprivate var http2Connection: NIOHTTP2Handler.ConnectionConfiguration {
+    var connection = NIOHTTP2Handler.ConnectionConfiguration()
+    // These are for the codec alone (`FrameGuard`). What clients have to keep to counts once they know it.
+    connection.initialSettings = [maxHeadSetting]
     // `RequestHead` enforces the same rules, with 400 instead of a reset of the stream.
     connection.headerBlockValidation = .disabled
     connection.contentLengthValidation = .disabled
@@ -213,7 +227,8 @@ extension LimitSettings {
     connection.maximumSequentialContinuationFrames = maxHead >> 14 + 1
     // Frames that were under way when their streams were reset are no fault of the client's.
     connection.maximumRecentlyResetStreams = max(http2MaxStreams, 32)
-    connection.controlFrameRateLimit.maximumCount = http2ControlFrames
+    // One more, for the acknowledgement that `FrameGuard` puts in.
+    connection.controlFrameRateLimit.maximumCount = http2ControlFrames + 1
     connection.controlFrameRateLimit.windowLength = Self.window
     return connection
   }

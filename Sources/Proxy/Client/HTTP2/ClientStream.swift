@@ -128,7 +128,8 @@ extension ClientStream {
     switch machine.didReceiveTrailers(isEnd: isEnd) {
     case .deliver:
       do throws(WireError) {
-        delivery?.bodyEnded(trailers: try HTTP2Trailers.lines(fields.pairs))
+        let lines = try HTTP2Trailers.lines(fields.pairs, limits: downstream.limits.head)
+        delivery?.bodyEnded(trailers: lines)
       } catch {
         machine.didRefuseTrailers()
         fail(error)

@@ -5,6 +5,7 @@ enum FrameKind {
   static let data: UInt8 = 0
   static let headers: UInt8 = 1
   static let resetStream: UInt8 = 3
+  static let settings: UInt8 = 4
   static let ping: UInt8 = 6
   static let goAway: UInt8 = 7
   static let continuation: UInt8 = 9

@@ -6,6 +6,10 @@ import NIOCore
 ///
 /// RFC 9113, section 6.8, lets a client repeat all requests above the last stream of a GOAWAY, POST included, and the
 /// codec sends 0 to a client that misbehaves.
+///
+/// The codec also keeps to the limits of its SETTINGS only once they are acknowledged, and takes heads of 16 KiB until
+/// then, although clients send larger ones at once. Its first SETTINGS hold the limits of heads alone, which bind no
+/// client: they are taken out here, and acknowledged as soon as the client's have come.
 final class FrameGuard: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
@@ -33,6 +37,8 @@ final class FrameGuard: ChannelDuplexHandler {
   private var readLimit = ReadLimit()
   /// Whether the connection ends for a flood: nothing more is read.
   private var isFlooded = false
+  /// Whether the codec's first SETTINGS have been taken out.
+  private var hasTakenSettings = false
   /// The number of bytes of the frame under way that were not written yet.
   private var payloadLeft = 0
 
@@ -90,6 +96,11 @@ final class FrameGuard: ChannelDuplexHandler {
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     guard case .byteBuffer(var bytes) = unwrapOutboundIn(data) else {
       return context.write(data, promise: promise)
+    }
+    guard hasTakenSettings else {
+      hasTakenSettings = true
+      promise?.succeed()
+      return
     }
     let isChanged = look(at: &bytes)
     context.write(isChanged ? wrapOutboundOut(.byteBuffer(bytes)) : data, promise: promise)

@@ -5,6 +5,9 @@ import NIOCore
 ///
 /// The codec counts all PINGs as a flood, but gRPC estimates its bandwidth with one for each DATA that it gets. Each
 /// frame of DATA or HEADERS that was sent allows one PING. Pure: bytes come in and go out.
+///
+/// Behind the client's first SETTINGS it puts in an acknowledgement of the codec's first ones, which no client gets
+/// (`FrameGuard`).
 struct FrameIntake {
   /// The result of a read.
   struct Passed {
@@ -22,6 +25,7 @@ struct FrameIntake {
   private static let magicBytes = 24
   private static let headBytes = 9
   private static let pingBytes = 17
+  private static let settingsAck = ByteBuffer(bytes: [0, 0, 0, FrameKind.settings, 1, 0, 0, 0, 0])
   /// The maximum number of PINGs that sent frames allow, so that a client cannot save up for a flood.
   private static let maxPingCredit = 100
 
@@ -33,6 +37,8 @@ struct FrameIntake {
   private var held = ByteBuffer()
   /// Whether the SETTINGS have come with which every client begins.
   private var hasBegun = false
+  /// Whether the frame under way is those SETTINGS.
+  private var isInSettings = false
   /// Whether a block of fields is not whole yet: nothing may stand between its frames.
   private var isInBlock = false
 
@@ -53,6 +59,7 @@ struct FrameIntake {
         let count = min(skipped, bytes.writerIndex - at)
         skipped -= count
         at += count
+        if skipped == 0, isInSettings { acknowledge(&bytes, at: at, to: &passed) }
         continue
       }
       guard let frame = Frame(bytes, at: at) else { break }
@@ -90,8 +97,17 @@ struct FrameIntake {
     pingCredit -= 1
   }
 
+  /// Puts in the acknowledgement.
+  private mutating func acknowledge(_ bytes: inout ByteBuffer, at: Int, to passed: inout Passed) {
+    Self.pass(bytes, upTo: at, to: &passed)
+    passed.bytes.append(Self.settingsAck)
+    bytes.moveReaderIndex(to: at)
+    isInSettings = false
+  }
+
   private mutating func begin(_ frame: Frame) {
     skipped = Self.headBytes + frame.length
+    isInSettings = !hasBegun && frame.isSettings
     hasBegun = true
     if frame.kind == FrameKind.headers || frame.kind == FrameKind.continuation {
       isInBlock = frame.flags & 0x4 == 0
@@ -122,6 +138,9 @@ struct FrameIntake {
       self.flags = flags
       self.stream = stream
     }
+
+    /// Whether it is SETTINGS, and no acknowledgement.
+    var isSettings: Bool { kind == FrameKind.settings && flags & 1 == 0 && stream & 0x7FFF_FFFF == 0 }
 
     /// Whether it is a valid PING that asks for an acknowledgement.
     var isPing: Bool { kind == FrameKind.ping && flags & 1 == 0 && length == 8 && stream & 0x7FFF_FFFF == 0 }

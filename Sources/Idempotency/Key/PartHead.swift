@@ -1,0 +1,186 @@
+import Wire
+
+/// The head of a part of a `multipart/form-data` body (RFC 7578, section 4.2), in the plain form that clients write.
+///
+/// Readers of forms disagree on everything else: some read a folded line, a repeated parameter or spaces around `=`, and
+/// some skip them. A head of another form has no reading.
+struct PartHead {
+  /// The name of a part, as it is written.
+  private enum Name {
+    /// A token, or the bytes between quotes.
+    case plain(UnsafeRawBufferPointer)
+    /// The percent-encoded text of an extended value (RFC 8187).
+    case extended(UnsafeRawBufferPointer)
+  }
+
+  /// The relation of a part to the field that is searched for.
+  enum Match {
+    case other
+    case field
+    /// Readers may disagree on whether the part is the field.
+    case disputed
+  }
+
+  private var name: Name?
+  private var hasFileName = false
+  private var hasExtendedFileName = false
+  /// Whether the content has a transfer encoding, which some readers undo.
+  private var isCoded = false
+  private var hasDisposition = false
+
+  /// Reads the field lines of a part; `nil` unless each is well formed, and one `Content-Disposition` names the part.
+  ///
+  /// - Parameter fields: The lines without the last line's end. They must outlive the value.
+  init?(_ fields: UnsafeRawBufferPointer) {
+    var start = 0
+    while true {
+      let end = fields[start...].firstIndex(of: ASCII.carriageReturn) ?? fields.count
+      guard readLine(fields[start..<end]) else { return nil }
+      guard end < fields.count else { break }
+      guard end + 1 < fields.count, fields[end + 1] == ASCII.lineFeed else { return nil }
+      start = end + 2
+    }
+    guard name != nil else { return nil }
+  }
+
+  /// The part's relation to the field with this name.
+  func match(_ wanted: String) -> Match {
+    switch name {
+    case .plain(let bytes) where bytes.elementsEqual(wanted.utf8) && !bytes.contains(Self.backslash):
+      return hasFileName || hasExtendedFileName || isCoded ? .disputed : .field
+    case .plain(let bytes):
+      // Readers differ on what a backslash escapes, and browsers encode quotes in percent.
+      let isEscaped = bytes.lazy.filter { $0 != Self.backslash }
+        .elementsEqual(wanted.utf8.lazy.filter { $0 != Self.backslash })
+      return isEscaped || PercentText(bytes, as: .decoded).reads(wanted) ? .disputed : .other
+    case .extended(let text): return PercentText(text, as: .decoded).reads(wanted) ? .disputed : .other
+    case nil: return .disputed
+    }
+  }
+
+  private static let backslash = UInt8(ascii: "\\")
+  private static let semicolon = UInt8(ascii: ";")
+}
+
+// The field lines. Each function returns false for what is not plain.
+extension PartHead {
+  private mutating func readLine(_ line: Slice<UnsafeRawBufferPointer>) -> Bool {
+    guard let colon = line.firstIndex(of: ASCII.colon), colon > line.startIndex,
+      line[..<colon].allSatisfy(ASCII.isTokenByte), !line[colon...].contains(where: Self.isControl)
+    else { return false }
+    let name = UnsafeRawBufferPointer(rebasing: line[..<colon])
+    let value = UnsafeRawBufferPointer(rebasing: MessageHead.trimmed(line[(colon + 1)...]))
+    if ASCII.equalsIgnoringCase(name, "content-disposition") { return readDisposition(value) }
+    if ASCII.equalsIgnoringCase(name, "content-transfer-encoding"), !Self.isIdentity(value) { isCoded = true }
+    return true
+  }
+
+  private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != ASCII.tab || byte == 0x7F }
+
+  /// Whether the content is sent as it is (RFC 2045, section 6.2).
+  private static func isIdentity(_ encoding: UnsafeRawBufferPointer) -> Bool {
+    ASCII.equalsIgnoringCase(encoding, "8bit") || ASCII.equalsIgnoringCase(encoding, "7bit")
+      || ASCII.equalsIgnoringCase(encoding, "binary")
+  }
+
+  private mutating func readDisposition(_ value: UnsafeRawBufferPointer) -> Bool {
+    guard !hasDisposition else { return false }
+    hasDisposition = true
+    var position = value.firstIndex(of: Self.semicolon) ?? value.count
+    let type = UnsafeRawBufferPointer(rebasing: value[..<position])
+    guard ASCII.equalsIgnoringCase(type, "form-data") else { return false }
+    while position < value.count {
+      guard value[position] == Self.semicolon else { return false }
+      position += 1
+      while position < value.count, value[position] == ASCII.space || value[position] == ASCII.tab {
+        position += 1
+      }
+      guard let parameter = Parameter(value, at: position), take(parameter) else { return false }
+      position = parameter.end
+    }
+    return true
+  }
+
+  /// Takes a parameter, each once.
+  private mutating func take(_ parameter: Parameter) -> Bool {
+    switch parameter.name {
+    case let name where ASCII.equalsIgnoringCase(name, "name"):
+      guard self.name == nil, parameter.isPlainName else { return false }
+      self.name = .plain(parameter.value)
+    case let name where ASCII.equalsIgnoringCase(name, "name*"):
+      guard self.name == nil, let text = parameter.extendedText else { return false }
+      self.name = .extended(text)
+    case let name where ASCII.equalsIgnoringCase(name, "filename"):
+      guard !hasFileName else { return false }
+      hasFileName = true
+    case let name where ASCII.equalsIgnoringCase(name, "filename*"):
+      guard !hasExtendedFileName else { return false }
+      hasExtendedFileName = true
+    default: return false
+    }
+    return true
+  }
+
+  /// One `name=value`, without spaces around `=`.
+  private struct Parameter {
+    let name: UnsafeRawBufferPointer
+    /// A token, or the bytes between quotes, in which a backslash still stands before what it escapes.
+    let value: UnsafeRawBufferPointer
+    let isQuoted: Bool
+    /// The offset after the value.
+    let end: Int
+
+    init?(_ bytes: UnsafeRawBufferPointer, at start: Int) {
+      let equals = Self.tokenEnd(bytes, from: start)
+      guard equals > start, equals < bytes.count, bytes[equals] == UInt8(ascii: "=") else { return nil }
+      let first = equals + 1
+      isQuoted = first < bytes.count && bytes[first] == UInt8(ascii: "\"")
+      name = UnsafeRawBufferPointer(rebasing: bytes[start..<equals])
+      if isQuoted {
+        guard let quote = Self.quoteEnd(bytes, from: first + 1) else { return nil }
+        value = UnsafeRawBufferPointer(rebasing: bytes[first + 1..<quote])
+        end = quote + 1
+      } else {
+        end = Self.tokenEnd(bytes, from: first)
+        guard end > first else { return nil }
+        value = UnsafeRawBufferPointer(rebasing: bytes[first..<end])
+      }
+      // A reader that knows no escapes ends the value at an escaped quote, and reads on behind the semicolon.
+      guard !value.contains(PartHead.backslash) || !value.contains(PartHead.semicolon) else { return nil }
+    }
+
+    private static func tokenEnd(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
+      bytes[start...].firstIndex { !ASCII.isTokenByte($0) } ?? bytes.count
+    }
+
+    /// The offset of the quote that ends a string; `nil` if there is none.
+    private static func quoteEnd(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
+      var position = start
+      while position < bytes.count, bytes[position] != UInt8(ascii: "\"") {
+        position += bytes[position] == PartHead.backslash ? 2 : 1
+      }
+      return position < bytes.count ? position : nil
+    }
+
+    /// Whether all readers take the value for the same name, but for escapes.
+    ///
+    /// Some take single quotes for quotes, some end a value at any semicolon, and some decode encoded words (RFC 2047).
+    var isPlainName: Bool {
+      guard isQuoted || !value.contains(UInt8(ascii: "'")), !value.contains(PartHead.semicolon) else {
+        return false
+      }
+      return !zip(value, value.dropFirst()).contains { $0 == UInt8(ascii: "=") && $1 == UInt8(ascii: "?") }
+    }
+
+    /// The encoded text of a value such as `utf-8''caf%C3%A9`; `nil` for another charset.
+    var extendedText: UnsafeRawBufferPointer? {
+      let quote = UInt8(ascii: "'")
+      guard !isQuoted, let charset = value.firstIndex(of: quote),
+        ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: value[..<charset]), "utf-8"),
+        let language = value[(charset + 1)...].firstIndex(of: quote)
+      else { return nil }
+      let text = UnsafeRawBufferPointer(rebasing: value[(language + 1)...])
+      return PercentText.isWellFormed(text) ? text : nil
+    }
+  }
+}

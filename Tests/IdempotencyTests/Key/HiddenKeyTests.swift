@@ -1,0 +1,183 @@
+import Idempotency
+import NIOCore
+import Testing
+
+/// Bodies in which a backend may find a key that Semel does not read: without another key they are refused.
+struct HiddenKeyTests {
+  private static let form = "multipart/form-data; boundary=XX"
+
+  /// A form with a part of this head, and a plain one.
+  private static func body(_ head: String) -> String {
+    let amount = "Content-Disposition: form-data; name=\"amount\"\r\n\r\n5"
+    return "--XX\r\n\(head)\r\n\r\nabc\r\n--XX\r\n\(amount)\r\n--XX--\r\n"
+  }
+
+  private func mayHide(_ request: Request, _ source: KeySource = .form("key")) -> Bool {
+    KeyPolicy(from: source).mayHide(in: ByteBuffer(bytes: request.body), request.head)
+  }
+
+  private func key(_ request: Request, _ source: KeySource = .form("key")) throws(Problem) -> String? {
+    try request.key(KeyPolicy(from: source))
+  }
+
+  @Test(arguments: [
+    // Folded, and lines that are none.
+    "Content-Disposition: form-data;\r\n name=\"key\"", "Content-Disposition:\r\n\tform-data; name=\"key\"",
+    "Content-Type: text/plain;\r\n charset=utf-8\r\nContent-Disposition: form-data; name=\"key\"",
+    "Content-Disposition : form-data; name=\"key\"", " Content-Disposition: form-data; name=\"key\"",
+    "X\r\nContent-Disposition: form-data; name=\"key\"",
+    ": x\r\nContent-Disposition: form-data; name=\"key\"",
+    "X: y\nContent-Disposition: form-data; name=\"key\"",
+    "X: y\rContent-Disposition: form-data; name=\"key\"",
+    "Content-Disposition: form-data; name=\"key\0\"",
+    // None, several, or another.
+    "Content-Type: text/plain", "",
+    "Content-Disposition: form-data; name=\"other\"\r\nContent-Disposition: form-data; name=\"key\"",
+    "Content-Disposition: form-data; name=\"key\"\r\ncontent-disposition: form-data; name=\"key\"",
+    "Content-Disposition: attachment; name=\"key\"", "Content-Disposition: form-data",
+    "Content-Disposition: name=\"key\"", "Content-Disposition: form-data name=\"key\"",
+    "Content-Disposition: form-data, form-data; name=\"key\"",
+    // Spaces around the sign, and behind the value.
+    "Content-Disposition: form-data; name= \"key\"", "Content-Disposition: form-data; name =\"key\"",
+    "Content-Disposition: form-data; name = key", "Content-Disposition: form-data; name=\"key\" ; x=y",
+    // Repeated, in parts, unknown, or without a value.
+    "Content-Disposition: form-data; name=\"other\"; name=\"key\"",
+    "Content-Disposition: form-data; name=\"key\"; NAME=\"other\"",
+    "Content-Disposition: form-data; name=\"other\"; name*=utf-8''key",
+    "Content-Disposition: form-data; name*=utf-8''key; name=\"other\"",
+    "Content-Disposition: form-data; name*0=\"ke\"; name*1=\"y\"",
+    "Content-Disposition: form-data; name=\"other\"; x=\"; name=key\"",
+    "Content-Disposition: form-data; name=\"key\";", "Content-Disposition: form-data; name",
+    "Content-Disposition: form-data; name=", "Content-Disposition: form-data;; name=\"key\"",
+    "Content-Disposition: form-data; filename=\"\"; name=\"key\"; filename=\"\"",
+    // Quotes.
+    "Content-Disposition: form-data; name=\"key", "Content-Disposition: form-data; name=\"key\\\"",
+    "Content-Disposition: form-data; name='key'", "Content-Disposition: form-data; name=\"key\"x",
+    "Content-Disposition: form-data; name=ke\"y\"", "Content-Disposition: form-data; name=key[]",
+    "Content-Disposition: form-data; name=\"a\\\"; name=key; x=\\\"\"",
+    "Content-Disposition: form-data; name=\"a; name=key\"",
+    "Content-Disposition: form-data; name=\"=?utf-8?B?a2V5?=\"",
+    // Extended values in other forms.
+    "Content-Disposition: form-data; name*=key", "Content-Disposition: form-data; name*=utf-7''key",
+    "Content-Disposition: form-data; name*=utf-8''%6", "Content-Disposition: form-data; name*=\"utf-8''key\"",
+  ])
+  func `a part whose head is not plain may be the key`(head: String) throws {
+    let request = Request(Self.form, Self.body(head))
+    #expect(try key(request) == nil)
+    #expect(mayHide(request))
+    // It need not be the part with the name.
+    #expect(try key(request, .form("amount")) == nil)
+    #expect(mayHide(request, .form("amount")))
+    #expect(!mayHide(request, .json("/key")))
+  }
+
+  @Test(arguments: [
+    "Content-Disposition: form-data; name=\"key\"; filename=\"\"",
+    "Content-Disposition: form-data; filename=\"a.txt\"; name=\"key\"",
+    "Content-Disposition: form-data; name=\"key\"; filename*=utf-8''a.txt",
+    "Content-Disposition: form-data; name=\"key\"; FileName=a",
+    "Content-Disposition: form-data; name*=utf-8''key",
+    "Content-Disposition: form-data; name*=UTF-8'en'%6bey",
+    "Content-Disposition: form-data; name=\"k\\ey\"", "Content-Disposition: form-data; name=\"%6bey\"",
+    "Content-Disposition: form-data; name=\"key\"\r\nContent-Transfer-Encoding: base64",
+    "Content-Transfer-Encoding: quoted-printable\r\nContent-Disposition: form-data; name=\"key\"",
+  ])
+  func `a part that some take for the key may be the key`(head: String) throws {
+    let request = Request(Self.form, Self.body(head))
+    #expect(try key(request) == nil)
+    #expect(mayHide(request))
+    // The other fields are read.
+    #expect(try key(request, .form("amount")) == "5")
+    #expect(!mayHide(request, .form("amount")))
+  }
+
+  @Test(arguments: [
+    // Browsers, curl, Go, and clients that put MIME's fields first.
+    "Content-Disposition: form-data; name=\"key\"", "content-disposition: form-data; name=\"key\"",
+    "Content-Type: text/plain; charset=UTF-8\r\nContent-Disposition: form-data; name=\"key\"",
+    // Apache's client, OkHttp, aiohttp, .NET.
+    "Content-Disposition: form-data; name=\"key\"\r\nContent-Type: text/plain; charset=ISO-8859-1\r\n"
+      + "Content-Transfer-Encoding: 8bit",
+    "Content-Disposition: form-data; name=\"key\"\r\nContent-Transfer-Encoding: binary\r\n"
+      + "Content-Type: text/plain; charset=utf-8\r\nContent-Length: 3",
+    "Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=\"key\"",
+    "Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=key",
+    "MIME-Version: 1.0\r\nContent-Transfer-Encoding: 7bit\r\nContent-Disposition:form-data;name=\"key\"",
+  ])
+  func `the key is read from the forms that clients send`(head: String) throws {
+    let request = Request(Self.form, Self.body(head))
+    #expect(try key(request) == "abc")
+    #expect(!mayHide(request))
+  }
+
+  @Test(arguments: [
+    "Content-Disposition: form-data; name=\"upload\"; filename=\"x.png\"\r\nContent-Type: image/png",
+    // An empty choice of a browser.
+    "Content-Disposition: form-data; name=\"upload\"; filename=\"\"\r\n"
+      + "Content-Type: application/octet-stream",
+    "Content-Disposition: form-data; name=\"upload\"; filename=\"a;b's %22c%22.png\"",
+    "Content-Disposition: form-data; name=\"upload\"; filename=\"C:\\files\\x.png\"",
+    // Go, aiohttp, .NET.
+    "Content-Disposition: form-data; name=\"the \\\"upload\\\"\"; filename=\"a \\\"b\\\".png\"",
+    "Content-Disposition: form-data; name=\"first\\ name\"",
+    "Content-Type: text/plain\r\nContent-Disposition: form-data; name*=utf-8''caf%C3%A9",
+    "Content-Disposition: form-data; name=upload; filename=x.png; filename*=utf-8''x.png",
+    "Content-Disposition: form-data; name=\"upload\"; filename=\"=?utf-8?B?w6Q=?=\"; filename*=utf-8''%C3%A4",
+    "Content-Disposition: form-data; name=\"upload\"; filename*=\"UTF-8''x.png\"",
+    "Content-Disposition: form-data; name=\"caf\u{E9}\"; filename=\"\u{E9}.png\"",
+    "Content-Disposition: form-data; name=\"items[0][key]\"",
+    "Content-Disposition: form-data; name=\"upload\"; filename=\"x\"\r\nContent-Transfer-Encoding: base64",
+  ])
+  func `fields and files of other names are no keys`(head: String) throws {
+    let request = Request(Self.form, Self.body(head))
+    #expect(try key(request) == nil)
+    #expect(!mayHide(request))
+    #expect(try key(request, .form("amount")) == "5")
+  }
+
+  @Test func `a file beside the key does not count`() throws {
+    let file = "Content-Disposition: form-data; name=\"amount\"; filename=\"\""
+    let request = Request(Self.form, Self.body(file))
+    #expect(try key(request, .form("amount")) == "5")
+    #expect(!mayHide(request, .form("amount")))
+  }
+
+  private static let urlencoded = "application/x-www-form-urlencoded"
+
+  @Test(arguments: [
+    [urlencoded, urlencoded], [urlencoded, "application/json"], ["application/json", "application/json"],
+    [urlencoded + ", application/json"], ["application/json; charset=utf-8, text/plain"],
+    [form + ", text/plain"], ["text/plain;a=\"b"], [urlencoded + " x"], ["application/json text/plain"],
+  ])
+  func `several media types, or an unclear one, hide a key`(types: [String]) throws {
+    func request(_ body: String) -> Request {
+      var request = Request("", body)
+      request.fields = types.map { ("Content-Type", $0) }
+      return request
+    }
+    let pairs = request("key=abc&amount=5")
+    for source in [KeySource.form("key"), .json("/key"), .composite([.form("key"), .header("a")])] {
+      #expect(try key(pairs, source) == nil)
+      #expect(mayHide(pairs, source))
+    }
+    for source in [KeySource.header("a"), .query("key")] { #expect(!mayHide(pairs, source)) }
+    // Without a body there is nothing to hide in. JSON is read whatever its type.
+    #expect(!mayHide(request("")))
+    #expect(try key(request(#"{"key":"abc"}"#), .json("/key")) == "abc")
+    // Another source has the key.
+    var keyed = pairs
+    keyed.fields.append(("Idempotency-Key", "k"))
+    #expect(try keyed.key(KeyPolicy(from: .form("key"), .header("idempotency-key"))) == "k")
+  }
+
+  @Test(arguments: [
+    "multipart/form-data; boundary=\"X,X\"", "multipart/form-data;boundary=\"X,X\"; charset=\"a\\\"b\"",
+  ])
+  func `a comma between quotes makes no list`(type: String) throws {
+    let request = Request(
+      type, "--X,X\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nabc\r\n--X,X--\r\n")
+    #expect(try key(request) == "abc")
+    #expect(!mayHide(Request("text/plain;charset=utf-8", "key=abc")))
+    #expect(!mayHide(Request("text/plain ; charset=utf-8", "key=abc"), .json("/key")))
+  }
+}

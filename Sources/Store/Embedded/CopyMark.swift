@@ -7,8 +7,8 @@ import Platform
 ///
 /// It is a fact of the file. The first start takes it away, and begins the next generation, in which the attempt numbers
 /// of new claims begin higher than any before: they fence off owners whose records the copy lacks. A copy that was made
-/// by other means has no mark. The generation is also noted beside the file, for a database that is made anew in its place
-/// (`LockNote`).
+/// by other means has no mark. It is noticed if it is older than the time that is noted beside the file (`LockNote`). The
+/// generation is noted there, too, for a database that is made anew in its place.
 enum CopyMark {
   private static let time = "copied_at"
   private static let generation = "generation"
@@ -33,20 +33,25 @@ enum CopyMark {
     }
   }
 
-  /// Reads the generation. Begins the next one if the file is a copy that has not run.
+  /// Reads the generation. Begins the next one if the file is a copy that has not run, or has lost changes.
   ///
   /// - Parameters:
   ///   - minGeneration: The generation that the file takes over if its own is below it.
-  ///   - refusesCopy: Whether such a copy is refused instead, and stays as it is.
+  ///   - isBehind: Whether the file is older than it has been at this path.
+  ///   - refusesLoss: Whether such a file is refused instead, and stays as it is.
   static func take(
-    from database: Database, path: String, minGeneration: Int, refusesCopy: Bool
+    from database: Database, path: String, minGeneration: Int, isBehind: Bool, refusesLoss: Bool
   ) throws -> Found {
     let copiedAt = try number(time, in: database)
-    if let copiedAt, refusesCopy { throw EmbeddedStoreError.copy(path: path, madeAt: copiedAt) }
+    if refusesLoss {
+      if let copiedAt { throw EmbeddedStoreError.copy(path: path, madeAt: copiedAt) }
+      if isBehind { throw EmbeddedStoreError.databaseBehind(path: path) }
+    }
+    let isNext = copiedAt != nil || isBehind
     let written = try number(Self.generation, in: database) ?? 0
     var generation = min(max(written, Int64(minGeneration)), Int64(maxGeneration))
-    if copiedAt != nil { generation = min(generation + 1, Int64(maxGeneration)) }
-    guard copiedAt != nil || generation != written else { return Found(generation: Int(generation)) }
+    if isNext { generation = min(generation + 1, Int64(maxGeneration)) }
+    guard isNext || generation != written else { return Found(generation: Int(generation)) }
     try database.inTransaction(.immediate) {
       try database.execute(
         sql: "INSERT OR REPLACE INTO fact VALUES (?, ?)", arguments: [Self.generation, "\(generation)"])

@@ -24,7 +24,7 @@ public final class EmbeddedStore: RecordStore {
   /// - Parameters:
   ///   - path: The path of the database file.
   ///   - timeout: The maximum duration of a command.
-  ///   - requiresDurable: Whether a deleted database is refused instead of made anew, and a copy of another file.
+  ///   - requiresDurable: Whether a deleted database is refused instead of made anew, and one that has lost changes.
   ///   - codec: The form in which outcomes are stored.
   ///   - isWallTrusted: Whether the operator vouches for the wall clock, even if it contradicts the times in the file.
   ///   - logger: The logger of the store.
@@ -47,8 +47,9 @@ public final class EmbeddedStore: RecordStore {
     let path = StoreFile.resolved(path)
     let lock = try FileLock(of: path, refusesLoss: requiresDurable)
     let opened = try StoreFile.opened(
-      path, isWallTrusted: isWallTrusted, refusesCopy: requiresDurable, minGeneration: lock.minGeneration)
-    lock.keep(generation: opened.mark.generation)
+      path, isWallTrusted: isWallTrusted, refusesLoss: requiresDurable, minGeneration: lock.minGeneration,
+      minLatest: lock.minLatest)
+    lock.keep(generation: opened.mark.generation, latest: opened.latest)
     Self.log(opened, path: path, isGone: lock.isDatabaseGone, to: logger)
     monitor = StoreMonitor(.serving)
     let writer = EmbeddedWriter(
@@ -59,12 +60,12 @@ public final class EmbeddedStore: RecordStore {
     self.lock = lock
     self.codec = codec
     firstAttempts = opened.mark.generation * Claim.attemptsPerGeneration
-    if opened.mark.copiedAt != nil || lock.isDatabaseGone {
+    if opened.mark.copiedAt != nil || opened.isBehind || lock.isDatabaseGone {
       writer.counters.losses.add(1, ordering: .relaxed)
     }
     file.asyncWriteWithoutTransaction { database in
       // A store that is dropped without `close` keeps its lock until its last group is on the disk.
-      withExtendedLifetime(lock) { writer.run(on: database, presence) }
+      writer.run(on: database, presence, under: lock)
     }
   }
 
@@ -76,6 +77,13 @@ public final class EmbeddedStore: RecordStore {
         """
         store: the database was deleted or emptied since Semel ran last, and is made anew: all recorded outcomes are gone, and \
         requests that are retried now run again
+        """, metadata: ["file": "\(path)"])
+    }
+    if opened.isBehind {
+      logger.critical(
+        """
+        store: the database is older than when Semel ran last: its log (\(path)-wal) was removed, or an earlier copy was put \
+        in its place; the newest recorded outcomes are gone, and requests that are retried with their keys run again
         """, metadata: ["file": "\(path)"])
     }
     if let copiedAt = opened.mark.copiedAt {

@@ -11,6 +11,8 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
   case newerFormat(path: String, found: Int, known: Int)
   /// A database was there before, and its records must not be lost silently.
   case databaseGone(path: String)
+  /// The database is older than it has been, and the records since must not be lost silently.
+  case databaseBehind(path: String)
   /// The file is a copy of an earlier moment, in which keys may be missing.
   case copy(path: String, madeAt: Int64)
   case cannotOpen(path: String, reason: String)
@@ -31,6 +33,10 @@ public enum EmbeddedStoreError: Error, Equatable, CustomStringConvertible {
     case .databaseGone(let path):
       "store \(path): the database was deleted or emptied since Semel ran last, and store.require_durable is set: "
         + "restore the file, or start once with require_durable: false to go on without all recorded outcomes"
+    case .databaseBehind(let path):
+      "store \(path): the database is older than when Semel ran last: its log (\(path)-wal) was removed, or an earlier copy was "
+        + "put in its place, and store.require_durable is set: restore the file with its log, or start once with "
+        + "require_durable: false to go on without the newest outcomes"
     case .copy(let path, let madeAt):
       "store \(path): a copy of \(CopyMark.text(madeAt)), in which newer keys are missing, and store.require_durable is set: "
         + "restore the file itself, or start once with require_durable: false to go on without them"

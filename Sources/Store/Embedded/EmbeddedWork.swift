@@ -13,6 +13,7 @@ final class EmbeddedWork {
   let table: RecordTable
   let transaction: Transaction
   let presence: FilePresence
+  let lock: FileLock
   let statements: HousekeepingStatements
   var clock: StoreClock
   /// The reason for which no command is run at the moment; `nil` if commands are run.
@@ -30,11 +31,13 @@ final class EmbeddedWork {
   var busyMilliseconds: Int32 { Int32(clamping: writer.timeout.count) }
 
   init(
-    _ database: Database, _ presence: FilePresence, _ clock: StoreClock, of writer: EmbeddedWriter
+    _ database: Database, _ presence: FilePresence, _ lock: FileLock, _ clock: StoreClock,
+    of writer: EmbeddedWriter
   ) throws {
     self.writer = writer
     self.database = database
     self.presence = presence
+    self.lock = lock
     self.clock = clock
     transaction = try Transaction(database)
     table = try RecordTable(database)
@@ -55,6 +58,7 @@ final class EmbeddedWork {
       guard DispatchTime.now() >= nextRound else { continue }
       nextRound = .now() + .milliseconds(Int(keepHouse().count))
     }
+    noteLatest()
   }
 
   /// Runs a group in as many transactions as the size of the responses that it reads demands.

@@ -33,10 +33,10 @@ final class EmbeddedWriter: Sendable {
     watchdog = Watchdog(every: timeout / Int64(Self.ticks)) { [queue] in queue.tick(limit: Self.ticks) }
   }
 
-  /// Works until the queue is closed. Runs on the database's own thread.
-  func run(on database: Database, _ presence: FilePresence) {
+  /// Works until the queue is closed. Runs on the database's own thread, and keeps the lock until then.
+  func run(on database: Database, _ presence: FilePresence, under lock: FileLock) {
     do {
-      let work = try EmbeddedWork(database, presence, clock, of: self)
+      let work = try EmbeddedWork(database, presence, lock, clock, of: self)
       work.run()
     } catch {
       logger.critical("store: the writer cannot work", metadata: ["error": "\(error)"])

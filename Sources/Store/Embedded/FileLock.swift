@@ -19,10 +19,26 @@ final class FileLock: Sendable {
   let database: FileStatus.Identity
   /// Whether the side file existed and the database did not, or was empty: the database was deleted.
   let isDatabaseGone: Bool
-  /// The side file's content, with the generation that a database begins in the place of one that is gone.
-  private let note: LockNote
-  /// The open files; `nil` once released.
-  private let descriptors: Mutex<Descriptors?>
+  /// The generation below which the database's own is behind: that of an earlier database at this path, or the next one
+  /// if that is gone.
+  let minGeneration: Int
+  /// The time of the last change, in milliseconds since 1970, before which the database has lost changes; 0 if it is
+  /// gone, or none is known.
+  let minLatest: Int64
+  private let held: Mutex<Held>
+
+  private struct Held {
+    /// The open files; `nil` once released.
+    var descriptors: Descriptors?
+    /// The side file's content.
+    var note: LockNote
+
+    mutating func write(_ note: LockNote) {
+      guard note != self.note, let descriptors else { return }
+      FileLock.write(note, to: descriptors.side, isSynced: note.generation != self.note.generation)
+      self.note = note
+    }
+  }
 
   /// Locks the database file. Creates it if there is none, readable by its owner only; SQLite gives its log the same
   /// permissions.
@@ -32,11 +48,12 @@ final class FileLock: Sendable {
     let wasThere = FilePresence.length(of: path) > 0
     let hadSide = FileStatus(path: path + ".lock") != nil
     let side = try Self.lockSide(path)
-    isDatabaseGone = hadSide && !wasThere
-    let found = Self.note(in: side)
+    let found = hadSide || wasThere ? Self.note(in: side) : .new
+    isDatabaseGone = hadSide && !wasThere && !found.isNew
     var note = found
     if isDatabaseGone { note.databaseIsGone() }
-    self.note = note
+    minGeneration = note.generation
+    minLatest = note.latest
     let descriptor: Int32
     do throws(EmbeddedStoreError) {
       if refusesLoss, isDatabaseGone { throw .databaseGone(path: path) }
@@ -49,21 +66,23 @@ final class FileLock: Sendable {
       preconditionFailure("FileLock: an open file without an identity")
     }
     database = identity
-    descriptors = Mutex(Descriptors(side: side, database: descriptor))
+    held = Mutex(Held(descriptors: Descriptors(side: side, database: descriptor), note: note))
     // Before the database is made anew: otherwise a crash in between would hide that the earlier one is gone.
-    Self.write(note, to: side, after: found)
+    Self.write(note, to: side, isSynced: note != found)
   }
 
-  /// The generation below which the database's own is behind: that of an earlier database at this path, or the next one
-  /// if that is gone.
-  var minGeneration: Int { note.generation }
+  /// Notes the generation of the database that was opened, and the time of its last change, in milliseconds since 1970.
+  func keep(generation: Int, latest: Int64) {
+    held.withLock { $0.write(LockNote(reached: generation, latest: latest)) }
+  }
 
-  /// Notes the generation of the database that was opened.
-  func keep(generation: Int) {
-    let reached = LockNote(reached: generation)
-    guard reached != note else { return }
-    descriptors.withLock { descriptors in
-      if let descriptors { Self.write(reached, to: descriptors.side, after: note) }
+  /// Notes the time of a change that is on the disk, in milliseconds since 1970. The note may be lost in a power cut, and
+  /// then names an earlier one.
+  func keep(latest: Int64) {
+    held.withLock { held in
+      var note = held.note
+      note.latest = latest
+      held.write(note)
     }
   }
 
@@ -75,11 +94,11 @@ final class FileLock: Sendable {
 
   /// Writes the side file, over its content, so that a crash leaves one or the other. A failure affects neither the lock
   /// nor the start.
-  private static func write(_ note: LockNote, to side: Int32, after before: LockNote) {
+  private static func write(_ note: LockNote, to side: Int32, isSynced: Bool) {
     let text = Array(note.text(owner: getpid()).utf8)
     guard pwrite(side, text, text.count, 0) == text.count else { return }
     _ = ftruncate(side, off_t(text.count))
-    if note != before { _ = fsync(side) }
+    if isSynced { _ = fsync(side) }
   }
 
   /// Opens and locks the file beside the database, whose lock outlasts a replacement of the database.
@@ -104,15 +123,13 @@ final class FileLock: Sendable {
 
   /// Releases the lock. SQLite must have closed the file.
   func release() {
-    descriptors.withLock { descriptors in
-      if let descriptors {
-        _ = close(descriptors.database)
-        // The lock is dropped explicitly, because a child that another thread has just forked shares the open file
-        // until it executes another program.
-        _ = flock(descriptors.side, LOCK_UN)
-        _ = close(descriptors.side)
-      }
-      descriptors = nil
+    held.withLock { held in
+      guard let descriptors = held.descriptors.take() else { return }
+      _ = close(descriptors.database)
+      // The lock is dropped explicitly, because a child that another thread has just forked shares the open file
+      // until it executes another program.
+      _ = flock(descriptors.side, LOCK_UN)
+      _ = close(descriptors.side)
     }
   }
 

@@ -38,12 +38,14 @@ final class HousekeepingStatements {
   let pageCount: SQLStatement
   let freePageCount: SQLStatement
   let pageSize: SQLStatement
+  let latest: SQLStatement
 
   init(_ database: Database) throws {
     shrink = try SQLStatement(database, "PRAGMA incremental_vacuum")
     pageCount = try SQLStatement(database, "PRAGMA page_count")
     freePageCount = try SQLStatement(database, "PRAGMA freelist_count")
     pageSize = try SQLStatement(database, "PRAGMA page_size")
+    latest = try SQLStatement(database, "SELECT latest FROM clock")
   }
 
   func number(_ statement: SQLStatement) throws(SQLError) -> Int {
@@ -59,6 +61,7 @@ extension EmbeddedWork {
       housekeeping.nextLook = .now() + .milliseconds(Int(Housekeeping.idlePause.count))
       watchFile()
       guard unavailability == nil else { return Housekeeping.idlePause }
+      noteLatest()
       watchClock()
       watchLog()
       if isIndexSuspect { repairIndex() }
@@ -73,6 +76,12 @@ extension EmbeddedWork {
     let hasSwept = sweep()
     let hasShrunk = shrink()
     return hasSwept || hasShrunk ? Housekeeping.busyPause : Housekeeping.idlePause
+  }
+
+  /// Notes beside the file the time of its last change, so that a start notices if it has an older file.
+  func noteLatest() {
+    guard unavailability == nil, let latest = try? statements.number(statements.latest) else { return }
+    lock.keep(latest: Int64(latest))
   }
 
   /// Writes the store's time to the file.

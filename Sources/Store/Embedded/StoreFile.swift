@@ -23,31 +23,43 @@ enum StoreFile {
     /// Advice for the operator; `nil` if there is none.
     let warning: String?
     let mark: CopyMark.Found
+    /// Whether the file is older than it has been at this path, and is no copy that is marked as such.
+    let isBehind: Bool
+    /// The time of the last change in the file, or an earlier one, in milliseconds since 1970.
+    let latest: Int64
   }
 
   /// Opens the file, and moves back times that were written while the clock was ahead.
   ///
   /// - Parameters:
-  ///   - refusesCopy: Whether a copy of another file that has not run yet is refused.
+  ///   - refusesLoss: Whether a file that has lost changes is refused, and a copy of another file that has not run yet.
   ///   - minGeneration: The generation of attempt numbers that the file takes over if its own is below it.
+  ///   - minLatest: The time of the last change, in milliseconds since 1970, before which the file has lost changes.
   static func opened(
-    _ path: String, isWallTrusted: Bool, refusesCopy: Bool = false, minGeneration: Int = 0
+    _ path: String, isWallTrusted: Bool, refusesLoss: Bool = false, minGeneration: Int = 0,
+    minLatest: Int64 = 0
   ) throws(EmbeddedStoreError) -> Opened {
     do {
       let queue = try DatabaseQueue(path: path, configuration: configuration())
       return try queue.writeWithoutTransaction { database in
         try prepare(database, path: path)
+        let history = try history(database)
+        let isBehind = history.latest.milliseconds < minLatest
         let mark = try CopyMark.take(
-          from: database, path: path, minGeneration: minGeneration, refusesCopy: refusesCopy)
+          from: database, path: path, minGeneration: minGeneration, isBehind: isBehind,
+          refusesLoss: refusesLoss)
         let warning = try FileSpace.prepare(database, path: path)
-        let clock = StoreClock(history: try history(database), isWallTrusted: isWallTrusted)
+        let clock = StoreClock(history: history, isWallTrusted: isWallTrusted)
         if let excess = clock.excess {
           try database.inTransaction(.immediate) {
             try ClockRepair.moveBack(database, by: excess, now: clock.now())
             return .commit
           }
         }
-        return Opened(queue: queue, clock: clock, warning: warning, mark: mark)
+        return Opened(
+          queue: queue, clock: clock, warning: warning, mark: mark,
+          isBehind: isBehind && mark.copiedAt == nil,
+          latest: min(history.latest, clock.expiry()).milliseconds)
       }
     } catch {
       throw EmbeddedStoreError(error, opening: path)

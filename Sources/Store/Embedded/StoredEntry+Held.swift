@@ -27,7 +27,8 @@ extension StoredEntry {
     let retention = record.unknownRetention
     switch record.state {
     case .inFlight(let loss) where loss + retention <= hold.now:
-      return .inFlight(leaseUntil: loss + hold.lead)
+      // Nobody holds it: a lease that ended by the later time stays ended.
+      return .unknown(since: loss + hold.lead)
     case .unknown(let since) where since + retention <= hold.now:
       return .unknown(since: since + hold.lead)
     case .inFlight, .unknown: return record.state

@@ -4,6 +4,12 @@ public struct StoreInstant: Hashable, Comparable, Sendable, BitwiseCopyable {
 
   public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
+  /// Creates the time that another program has sent; `nil` if no clock has ever shown it, so that it is no time.
+  public init?(received milliseconds: Int64) {
+    guard 0...(1 << 53) ~= milliseconds else { return nil }
+    self.milliseconds = milliseconds
+  }
+
   public static func < (left: StoreInstant, right: StoreInstant) -> Bool {
     left.milliseconds < right.milliseconds
   }

@@ -233,24 +233,39 @@ public struct RedisStore: RecordStore {
   public func complete(
     _ claim: Claim, with completion: Completion
   ) async throws(StoreError) -> CompletionReply {
-    var stored = completion
-    if !codec.keepsAsIs(completion.outcome) {
-      stored = try await codec.encoded(completion, of: claim.id, claim.key)
+    guard codec.keepsAsIs(completion.outcome) else {
+      let encoded = try await codec.encoded(completion, of: claim.id, claim.key)
+      return try await complete(claim, with: completion, storing: encoded)
     }
+    return try await complete(claim, with: completion, storing: completion)
+  }
+
+  /// - Parameter stored: The completion in the store's form.
+  @inline(never)
+  private func complete(
+    _ claim: Claim, with completion: Completion, storing stored: Completion
+  ) async throws(StoreError) -> CompletionReply {
     let reply = try await write(stored, of: claim)
     note(reply, of: claim)
-    guard reply.isFirst else {
-      let outcome = try await outcome(of: reply, claim)
-      // Nothing else would delete the response of an owner that was superseded.
-      if outcome != .done { eraseResponse(of: stored, claim) }
-      return CompletionReply(outcome: outcome, record: nil)
-    }
+    guard reply.isFirst else { return try await superseded(reply, stored, of: claim) }
     let record = CompletedRecord(
       outcome: completion.outcome, recordedAt: reply.now, expiresAt: reply.now + completion.retention,
       remaining: completion.retention, attempt: claim.attempt)
     return CompletionReply(outcome: .done, record: record)
   }
 
+  /// The outcome of a completion that came too late or was repeated.
+  @inline(never)
+  private func superseded(
+    _ reply: ScriptReply, _ stored: Completion, of claim: Claim
+  ) async throws(StoreError) -> CompletionReply {
+    let outcome = try await outcome(of: reply, claim)
+    // Nothing else would delete the response of an owner that was superseded.
+    if outcome != .done { eraseResponse(of: stored, claim) }
+    return CompletionReply(outcome: outcome, record: nil)
+  }
+
+  @inline(never)
   private func write(
     _ completion: Completion, of claim: Claim
   ) async throws(StoreError) -> ScriptReply {
@@ -270,6 +285,7 @@ public struct RedisStore: RecordStore {
   }
 
   /// Counts a live claim that Redis had lost.
+  @inline(never)
   private func note(_ reply: ScriptReply, of claim: Claim) {
     guard case .result(let result) = reply.ending, result.word == .created else { return }
     nodes.counters.suspected()

@@ -40,6 +40,7 @@ enum Connector {
 
   private static func bootstrap(for pool: ConnectionPool, _ tls: ClientTLS?) -> ClientBootstrap {
     ClientBootstrap(group: pool.upstream.context.loop)
+      .resolver(HostResolver(on: pool.upstream.context.loop))
       // `limited` decides. NIO's own time-out would fire before it reads after a pause of the process.
       .connectTimeout(.milliseconds(pool.settings.connectTimeout.count + 2 * Lateness.uploadGrace))
       // A second read would usually find nothing.

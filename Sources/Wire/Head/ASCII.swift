@@ -98,13 +98,21 @@ extension ASCII {
 extension FixedWidthInteger where Self: UnsignedInteger {
   /// The hexadecimal digits in lower case, two for each byte.
   public var hexText: String {
-    let count = Self.bitWidth / 4
-    return String(unsafeUninitializedCapacity: count) { text in
-      for index in 0..<count {
-        text[index] = ASCII.lowercaseHexDigit(
-          UInt8(truncatingIfNeeded: self >> (4 * (count - 1 - index))) & 0xF)
-      }
-      return count
+    String(unsafeUninitializedCapacity: Self.bitWidth / 4) { text in
+      guard let start = text.baseAddress else { return 0 }
+      writeHex(to: start)
+      return Self.bitWidth / 4
+    }
+  }
+
+  /// Writes the hexadecimal digits in lower case, two for each byte, to memory that has room for them.
+  @inline(__always)
+  public func writeHex(to memory: UnsafeMutableRawPointer) {
+    var rest = self
+    for index in (0..<Self.bitWidth / 4).reversed() {
+      let digit = ASCII.lowercaseHexDigit(UInt8(truncatingIfNeeded: rest) & 0xF)
+      memory.storeBytes(of: digit, toByteOffset: index, as: UInt8.self)
+      rest &>>= 4
     }
   }
 }

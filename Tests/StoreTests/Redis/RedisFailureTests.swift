@@ -35,6 +35,50 @@ struct RedisFailureTests {
     }
   }
 
+  @Test
+  func `a Redis that ends the connection in the middle of a large write loses no other command for good`()
+    async throws
+  {
+    let server = try await RedisServer(arguments: ["--proto-max-bulk-len", "1mb"])
+    try await RedisNode.run(.on(server, timeout: 2000)) { node in
+      let large = Samples.response(body: String(repeating: "x", count: 3 << 20))
+      let claim = try await node.store.granted(Samples.request())
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<4 {
+          group.addTask {
+            await #expect(throws: StoreError.self) {
+              try await node.store.complete(claim, with: Samples.completion(.whole(large)))
+            }
+          }
+          // They share the large command's writes, and have to be repeated.
+          group.addTask { for _ in 0..<50 { _ = try await node.store.completed() } }
+        }
+        try await group.waitForAll()
+      }
+      #expect(try await node.store.complete(claim, with: Samples.completion()).outcome == .done)
+    }
+  }
+
+  @Test func `a record is not completed before Redis has taken its response`() async throws {
+    let server = try await RedisServer()
+    try await RedisNode.run(.on(server)) { node in
+      let claim = try await node.store.granted(Samples.request())
+      let large = Samples.completion(.whole(Samples.response(body: String(repeating: "x", count: 1 << 20))))
+      let used = try server.command(["INFO", "memory"])?.split(whereSeparator: \.isNewline)
+        .first { $0.hasPrefix("used_memory:") }?.split(separator: ":").last.flatMap { Int($0) }
+      // Room for the script, and none for the response.
+      try server.command(["CONFIG", "SET", "maxmemory", "\(try #require(used) + (600 << 10))"])
+      await #expect(throws: StoreError.self) { try await node.store.complete(claim, with: large) }
+      #expect(try await node.store.find(claim.id).name == .inFlight)
+      try server.command(["CONFIG", "SET", "maxmemory", "0"])
+      #expect(try await node.store.complete(claim, with: large).outcome == .done)
+      guard case .completed(let record) = try await node.store.find(claim.id) else {
+        throw Unexpected(what: "no completed record")
+      }
+      #expect(record.outcome == large.outcome)
+    }
+  }
+
   @Test func `a claim without a script that was sent to a frozen Redis is given back`() async throws {
     let server = try await RedisServer()
     let patient = RedisEndpointSettings.on(server)

@@ -47,6 +47,36 @@ struct RedisHandshakeTests {
   }
 
   @Test(arguments: [
+    ("ERR max number of clients reached", "raise its maxclients"),
+    ("DENIED Redis is running in protected mode because", "give it a password"),
+  ])
+  func `a server that refuses the connection is not taken for one that refuses its name`(
+    _ error: String, _ advice: String
+  ) throws {
+    var handshake = try RedisHandshake(
+      RedisEndpointSettings(address: .unix(path: "/run/redis.sock")), for: .records)
+    guard case .fail(let reason) = handshake.received(.error(error)) else {
+      throw Unexpected(what: "accepted")
+    }
+    #expect(reason.contains(advice))
+  }
+
+  @Test(arguments: [.min, -1, 0, 1 << 53 + 1, .max] as [Int64])
+  func `a time that no clock shows is no time`(_ time: Int64) throws {
+    var handshake = try RedisHandshake(
+      RedisEndpointSettings(address: .unix(path: "/run/redis.sock")), for: .records)
+    var action = RedisHandshake.Action.wait
+    for step in handshake.steps {
+      if case .clock = step {
+        action = handshake.received(.integer(time))
+        break
+      }
+      action = handshake.received(.text("digest"))
+    }
+    guard case .fail = action else { throw Unexpected(what: "\(action)") }
+  }
+
+  @Test(arguments: [
     ("ERR unknown command 'WAITAOF', with args beginning with: '1'", "this server has no WAITAOF"),
     ("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.", "set appendonly yes"),
     ("ERR WAIT cannot be used with replica instances. Please also note", "this Redis is a replica"),

@@ -79,17 +79,19 @@ extension ScriptReply {
 extension RedisRecord {
   /// Whether the record has this fingerprint.
   func hasFingerprint(_ fingerprint: Fingerprint) -> Bool {
-    var text = self.fingerprint
+    var (text, recipe) = (self.fingerprint, fingerprint.recipe.text)
     let length = Digest256.textLength
-    return text.withUTF8 { bytes in
-      guard bytes.count > length, bytes[length] == 0x20,
-        bytes[(length + 1)...].elementsEqual(fingerprint.recipe.text.utf8)
-      else { return false }
-      return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: length) { digest in
-        guard let start = digest.baseAddress else { return false }
-        fingerprint.digest.writeText(to: start)
-        return bytes[..<length].elementsEqual(digest)
+    return text.withUTF8 { text in
+      guard text.count > length, text[length] == 0x20 else { return false }
+      let hasRecipe = recipe.withUTF8 {
+        UnsafeBufferPointer(rebasing: text[(length + 1)...]).elementsEqual($0)
       }
+      return hasRecipe
+        && withUnsafeTemporaryAllocation(of: UInt8.self, capacity: length) { digest in
+          guard let start = digest.baseAddress else { return false }
+          fingerprint.digest.writeText(to: start)
+          return UnsafeBufferPointer(rebasing: text[..<length]).elementsEqual(digest)
+        }
     }
   }
 }

@@ -32,8 +32,13 @@ struct RedisCommandWriter: ~Copyable {
     bytes.withUnsafeBytes { self.bytes($0) }
   }
 
+  // Inlined, so that a literal is a few stores.
+  @inline(__always)
   mutating func literal(_ text: StaticString) {
-    bytes(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    let length = text.utf8CodeUnitCount
+    defer { count += length }
+    guard fits(length), let target = memory.baseAddress else { return }
+    (target + count).copyMemory(from: text.utf8Start, byteCount: length)
   }
 
   mutating func text(_ text: String) {
@@ -46,16 +51,20 @@ struct RedisCommandWriter: ~Copyable {
   }
 
   mutating func number(_ number: some BinaryInteger) {
-    var rest = UInt64(number.magnitude)
     if number < 0 { byte(0x2D) }
-    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { digits in
-      var start = digits.count
-      repeat {
-        start -= 1
-        digits[start] = UInt8(truncatingIfNeeded: 0x30 + rest % 10)
-        rest /= 10
-      } while rest > 0
-      bytes(UnsafeRawBufferPointer(rebasing: digits[start...]))
+    unsigned(UInt64(number.magnitude))
+  }
+
+  private mutating func unsigned(_ number: UInt64) {
+    let length = Self.digits(number)
+    defer { count += length }
+    guard fits(length), let target = memory.baseAddress else { return }
+    var rest = number
+    var end = target + count + length
+    for _ in 0..<length {
+      end -= 1
+      end.storeBytes(of: UInt8(truncatingIfNeeded: 0x30 + rest % 10), as: UInt8.self)
+      rest /= 10
     }
   }
 
@@ -71,28 +80,22 @@ struct RedisCommandWriter: ~Copyable {
 
   /// Writes the token as 32 hexadecimal digits.
   mutating func token(_ token: OwnerToken) {
-    hexadecimal(token.high)
-    hexadecimal(token.low)
+    defer { count += 32 }
+    guard fits(32), let target = memory.baseAddress else { return }
+    token.high.writeHex(to: target + count)
+    token.low.writeHex(to: target + count + 16)
   }
 
-  private mutating func hexadecimal(_ word: UInt64) {
-    var shift: UInt64 = 64
-    while shift > 0 {
-      shift -= 4
-      byte(ASCII.lowercaseHexDigit(UInt8(truncatingIfNeeded: word >> shift & 15)))
-    }
-  }
-
+  /// The number of decimal digits.
   private static func digits(_ number: UInt64) -> Int {
     var digits = 1
-    var bound: UInt64 = 10
-    while digits < 20, number >= bound {
-      digits += 1
-      let (next, overflow) = bound.multipliedReportingOverflow(by: 10)
-      if overflow { return number >= bound ? 20 : digits }
-      bound = next
+    var rest = number
+    // Most numbers are lengths of two digits, or times of thirteen.
+    while rest >= 10_000 {
+      digits += 4
+      rest /= 10_000
     }
-    return digits
+    return digits + (rest >= 1000 ? 3 : rest >= 100 ? 2 : rest >= 10 ? 1 : 0)
   }
 }
 

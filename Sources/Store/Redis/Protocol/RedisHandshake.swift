@@ -127,6 +127,9 @@ struct RedisHandshake {
     next += 1
     switch (step, reply) {
     case (.makeEpoch, .error(let text)): result.obstacle = RedisRefusal.obstacle(text)
+    // The name is for operators' eyes: a server that refuses it is used all the same, unless it refuses the connection.
+    case (.name, .error(let text)) where RedisRefusal.isOfConnection(text):
+      return .fail(RedisRefusal.advice(text))
     case (.name, _), (.makeEpoch, _): break
     case (.readEpoch, _): result.epoch = reply.text
     case (.publish, .error(let text)): result.publishRefusal = RedisRefusal.advice(text)
@@ -147,7 +150,8 @@ struct RedisHandshake {
         return .fail("it is no master but a \(parts.first?.text ?? "server of unknown role")")
       }
     case (.load, .text(let digest)): result.digests.append(digest)
-    case (.clock, .integer(let now)): result.now = StoreInstant(milliseconds: now)
+    case (.clock, .integer(let now)) where now > 0 && StoreInstant(received: now) != nil:
+      result.now = StoreInstant(received: now)
     case (.wait(let demand), _) where demand.isTrial(reply): break
     case (.authenticate, .text), (.select, .text): break
     default: return .fail("Redis replied to \(step.command[0]) with something other than it should")

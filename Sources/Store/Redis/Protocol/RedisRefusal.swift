@@ -11,6 +11,11 @@ enum RedisRefusal {
   /// Whether the server refuses the command at this moment, and neither forbids it nor lacks it.
   static func isPassing(_ text: String) -> Bool { !text.hasPrefix("NOPERM") && !text.hasPrefix("ERR ") }
 
+  /// Whether the server refuses the connection, and closes it: the reply stands in the place of that to any command.
+  static func isOfConnection(_ text: String) -> Bool {
+    text.hasPrefix("ERR max number of clients") || text.hasPrefix("DENIED ")
+  }
+
   /// Whether the server has become a replica, which has executed nothing of the command.
   static func isDemotion(_ text: String) -> Bool { has("READONLY", text) }
 
@@ -59,6 +64,10 @@ enum RedisRefusal {
     ("WRONGPASS", "Redis knows no such user and password: correct them in the store's url or password_file"),
     ("ERR AUTH", "Redis has no password, or knows no such user: correct them in the store's url"),
     ("NOPERM", "Redis forbids a command to Semel's user: widen its ACL"),
+    (
+      "ERR max number of clients reached", "Redis has no connection left: raise its maxclients, or close some"
+    ),
+    ("DENIED", "Redis is in protected mode, and refuses clients from other machines: give it a password"),
     ("LOADING", "Redis is reading its data from disk: wait until it is ready"),
     ("BUSY", "Redis is held up by somebody's script: end it with SCRIPT KILL"),
     ("MASTERDOWN", "this Redis is a replica that has lost its master: point the store's url at the master"),

@@ -125,12 +125,12 @@ extension ScriptReply {
 
   /// Parses the reply of a script.
   init(_ reply: borrowing HiredisReply) {
-    if reply.kind == .integer {
-      self.init(ending: .done, now: StoreInstant(milliseconds: reply.integer))
-    } else if let now = reply.integer(at: 0),
+    if reply.kind == .integer, let now = StoreInstant(received: reply.integer) {
+      self.init(ending: .done, now: now)
+    } else if let now = reply.integer(at: 0).flatMap(StoreInstant.init(received:)),
       let word = reply.withBytes(at: 1, { $0.first.flatMap(ScriptResult.Word.init) }) ?? nil
     {
-      self.init(ending: .result(ScriptResult(word, reply)), now: StoreInstant(milliseconds: now))
+      self.init(ending: .result(ScriptResult(word, reply)), now: now)
     } else if reply.kind == .error {
       self.init(ending: .refused(reply.withBytes { String(decoding: $0, as: UTF8.self) }))
     } else {

@@ -56,6 +56,7 @@ final class RedisLink: @unchecked Sendable {
   /// The state of this connection.
   let monitor: StoreMonitor
   private let purpose: RedisPurpose
+  private let lookups: HostLookups
   private let logger: Logger
   /// The server's address; `nil` until it is known.
   private(set) var address: ServerAddress?
@@ -71,6 +72,8 @@ final class RedisLink: @unchecked Sendable {
   private(set) var attemptedAt: BootInstant?
   private var retry: Scheduled<Void>?
   private var outbound = ByteBufferAllocator().buffer(capacity: 4096)
+  /// The memory of the write before, for the next commands.
+  private var spare = ByteBufferAllocator().buffer(capacity: 4096)
   private var isFlushDue = false
   /// The user, until the link is closed. Not weak, because the reference counts of an object with weak references are
   /// stored elsewhere, which is slow.
@@ -89,11 +92,13 @@ final class RedisLink: @unchecked Sendable {
   ///   - address: The server's address; `nil` until `move` names it.
   ///   - counters: The counters, which several links may share.
   ///   - isOnly: Whether the counters' state is this link's own.
+  ///   - lookups: The lookups of host names.
   init(
     context: EventLoopContext, settings: RedisEndpointSettings, purpose: RedisPurpose,
     address: ServerAddress?, counters: RedisCounters = RedisCounters(), isOnly: Bool = true,
-    logger: Logger
+    lookups: HostLookups = .shared, logger: Logger
   ) {
+    self.lookups = lookups
     self.context = context
     self.settings = settings
     self.purpose = purpose
@@ -134,7 +139,8 @@ final class RedisLink: @unchecked Sendable {
     case .up, .connecting:
       // No fault of either server: `didFail` would lay it to the next one.
       let (before, reason) = (state, "the connection moves to \(address)")
-      pause(because: reason)
+      // One Sentinel is left for the next while none knows a usable master, several times a second.
+      pause(because: reason, isOutage: purpose != .sentinel)
       drop(before, reason)
     case .waiting: break
     }
@@ -175,17 +181,19 @@ final class RedisLink: @unchecked Sendable {
     if case .up = state { user?.linkWillWrite() }
     isFlushDue = false
     guard case .up(let handler) = state, outbound.readableBytes > 0 else { return }
-    send(to: handler)
+    // A write that fails ends the link from within, and its commands count as written: a part of them may have left.
     user?.linkWrote()
+    send(to: handler)
   }
 
+  /// Writes what was appended. Replies that a failing write brings may append more meanwhile.
   private func send(to handler: RedisChannelHandler) {
-    handler.write(outbound)
-    if outbound.capacity > Self.keptCapacity {
-      outbound = ByteBufferAllocator().buffer(capacity: 4096)
-    } else {
-      outbound.clear()
-    }
+    var leaving = spare
+    spare = ByteBuffer()
+    swap(&leaving, &outbound)
+    handler.write(leaving)
+    leaving.clear()
+    if leaving.capacity <= Self.keptCapacity { spare = leaving }
   }
 }
 
@@ -214,11 +222,12 @@ extension RedisLink {
   private func connect(to address: ServerAddress) {
     let attempt = attempt
     let bootstrap = ClientBootstrap(group: context.loop)
+      .resolver(HostResolver(on: context.loop, lookups: lookups))
       .connectTimeout(Self.attemptSpan)
       // A second read would usually find nothing.
       .channelOption(.maxMessagesPerRead, value: 1)
       .channelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture { try self.addHandlers(to: channel, at: address) }
+        channel.eventLoop.makeCompletedFuture { try self.addHandlers(to: channel, at: address, attempt) }
       }
     let connected =
       switch address {
@@ -233,8 +242,10 @@ extension RedisLink {
 
   private var peer: String { "\(purpose.peer) at \(address.map { "\($0)" } ?? "an unknown address")" }
 
+  /// - Parameter attempt: The attempt that the channel was made for, which need not be the present one: the name of an
+  ///   earlier address may have taken long to resolve.
   private func addHandlers(
-    to channel: any Channel, at address: ServerAddress
+    to channel: any Channel, at address: ServerAddress, _ attempt: Int
   ) throws {
     let handlers = channel.pipeline.syncOperations
     // Writes wait in the TLS handler until the server's certificate is verified.
@@ -341,8 +352,8 @@ extension RedisLink {
   }
 
   /// Begins the pause before the next attempt.
-  private func pause(because reason: String) {
-    if outage == nil {
+  private func pause(because reason: String, isOutage: Bool = true) {
+    if outage == nil, isOutage {
       outage = (BootInstant.now, reason)
       logger.warning("no connection to \(purpose.peer)", metadata: ["reason": "\(reason)"])
     } else {

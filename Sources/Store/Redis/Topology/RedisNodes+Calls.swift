@@ -39,17 +39,18 @@ extension RedisNodes {
   ///   - route: The record whose keys the script takes, or the node that runs it.
   ///   - capacity: An estimate of the bytes that `write` writes, for which memory is reserved beforehand.
   ///   - copies: The results of earlier copies of the command, if there are any.
-  ///   - first: The write of the record's response, which comes before each copy of the script. If Redis refuses it,
-  ///     the call fails, even if the script has succeeded.
+  ///   - first: The write of the record's response. The script follows once it is there: a record must not name a
+  ///     response that Redis has refused, and while a slot moves, either command may be sent elsewhere.
   ///   - write: Writes the arguments after the keys.
   func run(
     _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: CommandAttempts? = nil,
     first: RedisPlainCommand? = nil, _ write: (inout RedisCommandWriter, RedisTimes) -> Void = { _, _ in }
   ) async throws(StoreError) -> ScriptReply {
+    if let first, let id = route.id { _ = try await run(first, id) }
     var copies =
       copies ?? CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
     do {
-      return try await reply(to: script, route, after: &copies, capacity: capacity, first: first, write)
+      return try await reply(to: script, route, after: &copies, capacity: capacity, write)
     } catch {
       // The caller releases the claim next, which must come after the deadline of its copies.
       if script == .claim, case .fateUnknown = error { await waitUntilPast(copies.deadline) }
@@ -63,11 +64,8 @@ extension RedisNodes {
   @inline(never)
   private func reply(
     to script: RedisScript, _ route: RedisRoute, after copies: inout CommandAttempts, capacity: Int,
-    first: RedisPlainCommand?, _ write: (inout RedisCommandWriter, RedisTimes) -> Void
+    _ write: (inout RedisCommandWriter, RedisTimes) -> Void
   ) async throws(StoreError) -> ScriptReply {
-    var first = first
-    // While a slot moves, either command may be sent elsewhere: the script follows once the response is there.
-    if single == nil, let response = first.take(), let id = route.id { _ = try await run(response, id) }
     while true {
       copies.beginAnew(at: BootInstant.now)
       guard copies.areNone || BootInstant.now < copies.deadline else { throw copies.error(copies.slowness) }
@@ -76,17 +74,11 @@ extension RedisNodes {
         await context.sleep(milliseconds: left.count + 1)
         continue
       }
-      // Replies arrive in order, so that this one is there before the script's.
-      var refusal: String?
       var reply = await withUnsafeContinuation { waiter in
-        if let first {
-          pipeline.append(first, copies.deadline) { if case .refused(let text) = $0 { refusal = text } }
-        }
         pipeline.append(
           script, route.id, capacity, copies.deadline, .task(waiter), isWhole: copies.sendsWhole,
           isAsking: isAsking, write)
       }
-      if let refusal, !pipeline.leads(elsewhere: refusal) { throw RedisRefusal.error(refusal) }
       if copies.lost != nil { reply.copiedUntil = copies.deadline }
       guard try copies.ended(reply.ending) else { continue }
       // The caller of a claim gives it back before it throws.
@@ -101,6 +93,7 @@ extension RedisNodes {
   }
 
   /// The time for which a claim waits at a Redis that takes no new ones yet; `nil` if it may be sent.
+  @inline(never)
   private static func grace(
     at pipeline: RedisPipeline, after copies: CommandAttempts
   ) throws(StoreError) -> Milliseconds? {
@@ -135,6 +128,7 @@ extension RedisNodes {
   }
 
   /// Runs a command on a key of a record within one call's time-out, and repeats it if its reply was lost.
+  @inline(never)
   func run(_ command: RedisPlainCommand, _ id: RecordID) async throws(StoreError) -> RedisPlainCommand.Reply {
     var copies = CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
     while true {
@@ -145,6 +139,8 @@ extension RedisNodes {
       }
       switch reply {
       case .refused(let text):
+        // Its successor takes the command.
+        if pipeline.endsByDemotion(text) { continue }
         guard let refusal = pipeline.refusal(in: text) else { throw RedisRefusal.error(text) }
         refused(refusal, by: pipeline)
         _ = try copies.ended(.redirected(refusal))
@@ -179,6 +175,7 @@ extension RedisNodes {
 
   /// Waits for a connection to the node of the next copy, until the call's deadline. Fails at once if the outage has
   /// already lasted for longer than a call.
+  @inline(never)
   private func node(
     _ route: RedisRoute, _ script: RedisScript?, _ copies: inout CommandAttempts
   ) async throws(StoreError) -> (RedisPipeline, isAsking: Bool) {
@@ -204,6 +201,7 @@ extension RedisNodes {
   }
 
   /// Waits until the node that `find` returns has a connection.
+  @inline(never)
   private func connected(
     _ copies: CommandAttempts, _ script: RedisScript?, _ find: () -> RedisPipeline?
   ) async throws(StoreError) -> RedisPipeline {

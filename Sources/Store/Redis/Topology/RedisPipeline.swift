@@ -354,19 +354,17 @@ extension RedisPipeline {
     }
   }
 
+  /// Whether the error says that the master that Sentinel has named is a replica by now. The connection to it then ends.
+  func endsByDemotion(_ text: String) -> Bool {
+    guard case .sentinel = settings.topology, RedisRefusal.isDemotion(text) else { return false }
+    link.fail("the master has become a replica")
+    return true
+  }
+
   /// The redirection in an error of a cluster's node; `nil` if there is none.
   func refusal(in text: String) -> ClusterRefusal? {
     guard case .cluster = settings.topology, let address = link.address else { return nil }
     return ClusterRefusal(text, from: address)
-  }
-
-  /// Whether the next copy of a command that met this error goes to another server.
-  func leads(elsewhere text: String) -> Bool {
-    switch settings.topology {
-    case .standalone: false
-    case .sentinel: RedisRefusal.isDemotion(text)
-    case .cluster: refusal(in: text) != nil
-    }
   }
 
   func linkReadAll() {
@@ -381,7 +379,8 @@ extension RedisPipeline {
   func linkIsDown(_ reason: String) {
     clock.reset()
     let orphans = pending
-    let written = orphans.count - unwritten
+    let written = max(0, orphans.count - unwritten)
+    receivedAt = nil
     left(with: orphans.prefix(written))
     pending.removeAll(keepingCapacity: true)
     unwritten = 0

@@ -107,9 +107,9 @@ struct SlotMap: Equatable {
   }
 
   private static func address(_ value: RedisValue, from node: ServerAddress) -> ServerAddress? {
-    guard case .array(let parts) = value, parts.count >= 2, case .integer(let port) = parts[1] else {
-      return nil
-    }
+    guard case .array(let parts) = value, parts.count >= 2, case .integer(let port) = parts[1],
+      1...65535 ~= port
+    else { return nil }
     // `?` and null stand for a host that the node does not know.
     let named = parts[0].text ?? ""
     return .tcp(host: named.isEmpty || named == "?" ? node.host ?? "" : named, port: Int(port))

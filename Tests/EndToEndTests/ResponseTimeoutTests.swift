@@ -61,4 +61,29 @@ struct ResponseTimeoutTests {
       }
     }
   }
+
+  @Test func `without a free connection to the backend, requests are asked to come later`() async throws {
+    let backend = try RawServer { connection in
+      _ = try connection.readRequest()
+      connection.readToEnd()
+    }
+    let configuration = Configuration(
+      top: ["workers": "1"],
+      upstream: [
+        "url": "'http://127.0.0.1:\(backend.port)'", "max_connections": "1", "connect_timeout": "300ms",
+        "response_timeout": "4s",
+      ])
+    try await Rig.run(configuration) { rig in
+      async let holder = rig.order("holder")
+      await backend.reached { $0.requests == 1 }
+      let keyed = try await rig.order("k")
+      #expect(keyed.status == 503 && keyed["Retry-After"] == "1", "\(keyed.text.prefix(400))")
+      #expect(
+        keyed.text.contains("overloaded") && keyed.text.contains("all connections to the backend are in use"))
+      let passed = try await rig.semel.client.send("GET", "/elsewhere")
+      #expect(passed.status == 503 && passed["Retry-After"] == "1", "\(passed.text.prefix(400))")
+      #expect(passed.text.contains("overloaded") && !passed.text.contains("same key"))
+      _ = try await holder
+    }
+  }
 }

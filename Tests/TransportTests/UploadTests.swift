@@ -114,6 +114,34 @@ struct UploadTests {
     }
   }
 
+  @Test func `an upload ends with its exchange, although the backend takes nothing`() async throws {
+    let gate = ScriptGate()
+    let server = try RawServer(receiveBuffer: 4096) { connection in
+      try connection.readHead()
+      gate.pass()
+    }
+    try await Harness.run { harness async throws in
+      weak var left: Trickle?
+      do {
+        let stream = Trickle(Self.large)
+        left = stream
+        let exchange = harness.upstream.begin(.to(server, "PUT", body: .streamed(stream, length: 10 << 20)))
+        await server.reached { $0.requests == 1 }
+        var before = -1
+        while before != stream.taken {
+          before = stream.taken
+          // No event announces that nothing happens.
+          await harness.context.sleep(milliseconds: 100)
+        }
+        exchange.close()
+      }
+      // Its task holds the stream.
+      for _ in 0..<500 where left != nil { await harness.context.sleep(milliseconds: 10) }
+      #expect(left == nil)
+    }
+    gate.open()
+  }
+
   @Test func `a backend that reads nothing of a whole body times out`() async throws {
     let server = try RawServer(receiveBuffer: 4096) { connection in
       try connection.readHead()

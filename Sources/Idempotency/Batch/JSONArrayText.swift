@@ -49,7 +49,7 @@ public struct JSONArrayText: Sendable {
     var text = ByteBufferAllocator().buffer(capacity: size)
     text.writeImmutableBuffer(before)
     for (index, element) in elements.enumerated() {
-      if index > 0 { text.writeStaticString(",") }
+      if index > 0 { text.writeLiteral(",") }
       text.writeImmutableBuffer(element)
     }
     text.writeImmutableBuffer(after)

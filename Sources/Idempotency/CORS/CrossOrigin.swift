@@ -65,9 +65,9 @@ public final class CrossOrigin: Sendable {
     guard head.names.contains(.accessControlAllowOrigin) else { return }
     guard let takenFields else { return writeExposed(into: &out) }
     guard !takenFields.isEmpty else { return }
-    out.writeStaticString("Access-Control-Allow-Headers: ")
+    out.writeLiteral("Access-Control-Allow-Headers: ")
     out.writeString(takenFields.joined(separator: ", "))
-    out.writeStaticString("\r\n")
+    out.writeLiteral("\r\n")
   }
 
   /// Writes the permission to read a response of Semel's own: for pages of the listed origins, and for those that the
@@ -76,7 +76,7 @@ public final class CrossOrigin: Sendable {
   /// - Parameter allowance: The backend's permission; `nil` if there is none.
   public func writeOwn(allowing allowance: OriginAllowance? = nil, into out: inout ByteBuffer) {
     let isAnyOrigin = allowance.map { $0.origin == "*" } ?? true
-    if !policy.origins.isEmpty || !isAnyOrigin { out.writeStaticString("Vary: Origin\r\n") }
+    if !policy.origins.isEmpty || !isAnyOrigin { out.writeLiteral("Vary: Origin\r\n") }
     let own = origin.map { OriginAllowance(origin: $0, withCredentials: policy.credentials) }
     guard let allowed = own ?? allowance else { return }
     allowed.write(into: &out)
@@ -95,12 +95,12 @@ public final class CrossOrigin: Sendable {
       out.writeImmutableBuffer(fields)
     }
     guard let recorded else { return }
-    if recorded.origin != "*", !policy.origins.isEmpty { out.writeStaticString("Vary: Origin\r\n") }
+    if recorded.origin != "*", !policy.origins.isEmpty { out.writeLiteral("Vary: Origin\r\n") }
     writeExposed(into: &out)
   }
 
   private func writeExposed(into out: inout ByteBuffer) {
-    out.writeStaticString(
+    out.writeLiteral(
       "Access-Control-Expose-Headers: Idempotency-Status, Idempotent-Replayed, Idempotency-Recorded-At, Idempotency-Expires, Retry-After, X-Should-Retry\r\n"
     )
   }

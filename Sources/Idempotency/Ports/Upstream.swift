@@ -81,6 +81,8 @@ public enum UpstreamFailure: Error, Equatable, Sendable {
   /// The request was certainly not executed: no byte of it was written, or the backend stated by the rules of the
   /// protocol that it processed nothing of it.
   case notSent(String)
+  /// The request was certainly not executed, because all connections to the backend stayed in use.
+  case busy(String)
   /// A byte was written, but no complete response arrived, so it is unknown whether the request was executed.
   case responseLost(String)
   /// The time limit passed, with the same consequence as `responseLost`. The exchange is still open, and reading may be
@@ -94,7 +96,7 @@ extension UpstreamFailure: CustomStringConvertible {
   /// The reason as text, for a log.
   public var description: String {
     switch self {
-    case .notSent(let reason), .responseLost(let reason), .requestBody(let reason): reason
+    case .notSent(let reason), .busy(let reason), .responseLost(let reason), .requestBody(let reason): reason
     case .timedOut: "the response did not come in time"
     }
   }

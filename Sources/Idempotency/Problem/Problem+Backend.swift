@@ -13,6 +13,8 @@ extension Problem {
   public enum Overload: Hashable, Sendable, CaseIterable {
     /// A limit of requests, bodies or waiters has been reached.
     case busy
+    /// All connections to the backend are in use.
+    case backend
     /// The process is shutting down.
     case draining
   }
@@ -22,6 +24,8 @@ extension Problem {
       switch overload {
       case .busy:
         "Send the same request with the same key again later; too much is in progress and this delivery was not executed."
+      case .backend:
+        "Send the same request with the same key again later; all connections to the backend are in use and this delivery was not executed."
       case .draining:
         "Send the same request with the same key again on a new connection; this server is shutting down and did not execute this delivery."
       }

@@ -19,26 +19,26 @@ extension Problem {
   /// The JSON document (RFC 9457). Its members are always in this order.
   public func body() -> ByteBuffer {
     var body = ByteBufferAllocator().buffer(capacity: 512)
-    body.writeStaticString("{\"type\":")
+    body.writeLiteral("{\"type\":")
     body.writeJSON(type)
-    body.writeStaticString(",\"title\":")
+    body.writeLiteral(",\"title\":")
     body.writeJSON(title)
-    body.writeStaticString(",\"status\":")
+    body.writeLiteral(",\"status\":")
     body.writeString(String(status))
-    body.writeStaticString(",\"detail\":")
+    body.writeLiteral(",\"detail\":")
     body.writeJSON(detail)
-    body.writeStaticString(",\"code\":")
+    body.writeLiteral(",\"code\":")
     body.writeJSON(code.rawValue)
-    body.writeStaticString(isRetryable ? ",\"retryable\":true" : ",\"retryable\":false")
+    body.writeLiteral(isRetryable ? ",\"retryable\":true" : ",\"retryable\":false")
     if let originalStatus {
-      body.writeStaticString(",\"original_status\":")
+      body.writeLiteral(",\"original_status\":")
       body.writeString(String(originalStatus))
     }
     if let location {
-      body.writeStaticString(",\"location\":")
+      body.writeLiteral(",\"location\":")
       body.writeJSON(location)
     }
-    body.writeStaticString("}\n")
+    body.writeLiteral("}\n")
     return body
   }
 }

@@ -129,6 +129,8 @@ final class Delivery: RequestBodyStream, @unchecked Sendable {
     giveBack(heldBytes)
     allowance.release()
     lentBytes = 0
+    // A task that waits for the rest of the body, or for a tunnel's bytes, would wait for ever.
+    if !intake.isWhole { bodyFailed(.badRequest(.malformed)) }
     intake.removeAll()
     didEndRun?()
     didEndRun = nil

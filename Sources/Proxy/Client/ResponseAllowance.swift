@@ -46,5 +46,5 @@ struct ResponseAllowance {
   }
 
   /// Computed when it is needed: most responses fit in the reservation.
-  private var callerHash: Int { caller?.framed.hashValue ?? 0 }
+  private var callerHash: Int { caller?.hashValue ?? 0 }
 }

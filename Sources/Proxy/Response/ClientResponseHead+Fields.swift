@@ -45,11 +45,11 @@ extension ClientResponseHead {
       }
       Self.writeDate(now(), into: &out)
       ResponseLabel.replayed.write(into: &out)
-      out.writeStaticString("Idempotency-Recorded-At: ")
+      out.writeLiteral("Idempotency-Recorded-At: ")
       HTTPDate.write(Int(record.recordedAt.milliseconds / 1000), into: &out)
-      out.writeStaticString("\r\nIdempotency-Expires: ")
+      out.writeLiteral("\r\nIdempotency-Expires: ")
       HTTPDate.write(Int(record.expiresAt.milliseconds / 1000), into: &out)
-      out.writeStaticString("\r\n")
+      out.writeLiteral("\r\n")
     case .problem(let problem, let format, let length):
       write(problem.fields(as: format), length: length, now: now, into: &out)
     case .own(let response, let length):
@@ -63,10 +63,10 @@ extension ClientResponseHead {
     now: () -> Int, into out: inout ByteBuffer
   ) {
     for (name, value) in fields {
-      out.writeStaticString(name)
-      out.writeStaticString(": ")
+      out.writeLiteral(name)
+      out.writeLiteral(": ")
       out.writeString(value)
-      out.writeStaticString("\r\n")
+      out.writeLiteral("\r\n")
     }
     if let crossOrigin { crossOrigin.writeOwn(allowing: allowance, into: &out) }
     Self.writeDate(now(), into: &out)
@@ -75,8 +75,8 @@ extension ClientResponseHead {
   }
 
   private static func writeDate(_ now: Int, into out: inout ByteBuffer) {
-    out.writeStaticString("Date: ")
+    out.writeLiteral("Date: ")
     HTTPDate.write(now, into: &out)
-    out.writeStaticString("\r\n")
+    out.writeLiteral("\r\n")
   }
 }

@@ -11,6 +11,23 @@ extension Problem {
     }
   }
 
+  /// A passed-through request, which has no key, whose backend was not reached.
+  static var passageNotBegun: Problem {
+    Problem(
+      .upstreamUnreachable, status: 502,
+      detail: "Send the same request again; the backend was not reached and did not execute it.",
+      isRetryable: true)
+  }
+
+  /// A passed-through request, which has no key, for which no connection to the backend was free.
+  static var passageBusy: Problem {
+    Problem(
+      .overloaded, status: 503,
+      detail:
+        "Send the same request again later; all connections to the backend are in use and it did not execute this one.",
+      isRetryable: true, retryAfter: 1)
+  }
+
   /// A passed-through request whose response was lost. Nothing was recorded, and the backend may have run it.
   static func passageLost(_ loss: ResponseLoss) -> Problem {
     .responseLost(loss, retryAfter: nil)

@@ -52,11 +52,11 @@ enum ResponseEncoder {
     case .chunked: out.writeChunkedCoding()
     }
     if isClosing || framing == .close {
-      out.writeStaticString("Connection: close\r\n")
+      out.writeLiteral("Connection: close\r\n")
     } else if minorVersion == 0 {
-      out.writeStaticString("Connection: keep-alive\r\n")
+      out.writeLiteral("Connection: keep-alive\r\n")
     }
-    out.writeStaticString("\r\n")
+    out.writeLiteral("\r\n")
     return out
   }
 
@@ -65,14 +65,14 @@ enum ResponseEncoder {
     var out = ByteBufferAllocator().buffer(capacity: head.bytes.readableBytes + 64)
     out.writeStatusLine(head.status)
     head.copyFields(into: &out, omitting: ClientResponseHead.droppedFromResponses)
-    out.writeStaticString("Connection: Upgrade\r\n")
+    out.writeLiteral("Connection: Upgrade\r\n")
     for field in head.fields where field.name == .upgrade {
-      out.writeStaticString("Upgrade: ")
+      out.writeLiteral("Upgrade: ")
       out.writeImmutableBuffer(head.slice(field.valueRange))
-      out.writeStaticString("\r\n")
+      out.writeLiteral("\r\n")
     }
     label?.write(into: &out)
-    out.writeStaticString("\r\n")
+    out.writeLiteral("\r\n")
     return out
   }
 

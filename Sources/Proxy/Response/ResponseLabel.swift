@@ -1,6 +1,7 @@
 import Idempotency
 import NIOCore
 import Telemetry
+import Wire
 
 /// The value of `Idempotency-Status`, Semel's statement on a response.
 enum ResponseLabel {
@@ -20,12 +21,12 @@ enum ResponseLabel {
   /// Writes the whole line.
   func write(into out: inout ByteBuffer) {
     switch self {
-    case .executed: out.writeStaticString("Idempotency-Status: executed\r\n")
-    case .replayed: out.writeStaticString("Idempotency-Status: replayed\r\nIdempotent-Replayed: true\r\n")
-    case .ignored: out.writeStaticString("Idempotency-Status: ignored\r\n")
-    case .unknown: out.writeStaticString("Idempotency-Status: unknown\r\n")
-    case .unprotected: out.writeStaticString("Idempotency-Status: unprotected\r\n")
-    case .notStored: out.writeStaticString("Idempotency-Status: not-stored\r\n")
+    case .executed: out.writeLiteral("Idempotency-Status: executed\r\n")
+    case .replayed: out.writeLiteral("Idempotency-Status: replayed\r\nIdempotent-Replayed: true\r\n")
+    case .ignored: out.writeLiteral("Idempotency-Status: ignored\r\n")
+    case .unknown: out.writeLiteral("Idempotency-Status: unknown\r\n")
+    case .unprotected: out.writeLiteral("Idempotency-Status: unprotected\r\n")
+    case .notStored: out.writeLiteral("Idempotency-Status: not-stored\r\n")
     case .shadow(let would): out.writeString("Idempotency-Status: shadow; would=\(would.text)\r\n")
     }
   }

@@ -157,8 +157,7 @@ extension BatchRun {
       action = await owned.release(release)
     case .markUnknown:
       outcomeClass = .unknown
-      owned.noteLoss(.status, ["status": "\(status)"])
-      action = await owned.markUnknownByResponse()
+      action = await owned.markUnknown(byStatus: status)
     }
     let unsplit = BatchElement.unsplit(
       status: status, outcomeClass, retryAfter: batch.route.policy.retryAfterLoss(age: 0))

@@ -57,10 +57,9 @@ public final class KeyedCall: @unchecked Sendable {
     case .path: target.path.withUnsafeReadableBytes { hasher.combine(bytes: $0) }
     case .route: hasher.combine(route.policy.name)
     }
-    hasher.combine(key.bytes)
-    return sightings.note(
-      hasher.finalize(), caller: caller.framed.hashValue,
-      now: .now)
+    hasher.combine(key.bytes.count)
+    key.bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    return sightings.note(hasher.finalize(), caller: caller.hashValue, now: .now)
   }
 
   /// - Parameters:

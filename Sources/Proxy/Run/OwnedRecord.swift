@@ -40,6 +40,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
   }
 
   /// Counts an intent that a final response has ended because no further attempt is allowed.
+  @inline(never)
   func countLastAttempt(_ head: MessageHead, after action: ClaimLifecycle.StoredAction) {
     switch action {
     case .respond, .respondAndKeepStoring: break
@@ -123,7 +124,8 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
 
   /// Marks the record unknown because the backend's own response has that class.
   @inline(never)
-  func markUnknownByResponse() async -> ClaimLifecycle.StoredAction {
+  func markUnknown(byStatus status: Int) async -> ClaimLifecycle.StoredAction {
+    noteLoss(.status, ["status": "\(status)"])
     let outcome = await markUnknown(because: .status)
     worker.end(lease)
     guard let outcome else { return call.lifecycle.markFailed() }

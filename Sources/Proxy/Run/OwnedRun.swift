@@ -83,11 +83,7 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
     var response = response
     let action: ClaimLifecycle.StoredAction
     let label: ResponseLabel
-    switch call.lifecycle.responded(
-      status: response.head.status, steering: Steering(of: response.head),
-      isRenewed: lease.hasRequestedRenewal, isDelete: runner.head.method == .delete,
-      isRelayed: response.isRelayed)
-    {
+    switch decision(on: response) {
     case .complete(let retention, let remember):
       label = .executed
       action = await owned.complete(completion(with: response, retention, remember))
@@ -101,11 +97,18 @@ struct OwnedRun<Store: RecordStore, Backend: Upstream> {
       action = await owned.release(await beforeRelease(release, after: response))
     case .markUnknown:
       label = .unknown
-      worker.noteLoss(of: lease, .status, ["status": "\(response.head.status)"])
-      action = await owned.markUnknownByResponse()
+      action = await owned.markUnknown(byStatus: response.head.status)
     }
     delivery.logEntry.recordMicroseconds = runner.microseconds(since: recordedAt)
     return respond(with: response, label, action)
+  }
+
+  @inline(never)
+  private func decision(on response: BackendResponse) -> ClaimLifecycle.RespondedAction {
+    call.lifecycle.responded(
+      status: response.head.status, steering: Steering(of: response.head),
+      isRenewed: lease.hasRequestedRenewal, isDelete: runner.head.method == .delete,
+      isRelayed: response.isRelayed)
   }
 
   @inline(never)

@@ -36,10 +36,10 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
         }
       }
       worker.context.task { [begun] in
-        do throws(Problem) {
+        do throws(PassageFailure) {
           _ = try await rest(of: exchange, begun, within: span, sentAt)
         } catch {
-          runner.refuse(error)
+          runner.refuse(error.problem)
         }
         finish()
       }
@@ -53,9 +53,12 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   @discardableResult @inline(never)
   func run(
     _ target: RequestTarget, by route: Route?, id: RecordID? = nil
-  ) async throws(Problem) -> UpstreamHead? {
+  ) async throws(PassageFailure) -> UpstreamHead? {
     guard delivery.isConnected else { return nil }
-    let (exchange, span) = try send(target, by: route, id)
+    let (exchange, span): (Backend.Exchange, Milliseconds)
+    do throws(Problem) { (exchange, span) = try send(target, by: route, id) } catch {
+      throw PassageFailure(problem: error, isUnsent: true)
+    }
     return try await rest(of: exchange, nil, within: span, didSend())
   }
 
@@ -79,14 +82,14 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   @inline(never)
   private func rest(
     of exchange: Backend.Exchange, _ begun: ResponseRelay?, within span: Milliseconds, _ sentAt: NIODeadline
-  ) async throws(Problem) -> UpstreamHead? {
+  ) async throws(PassageFailure) -> UpstreamHead? {
     defer { end(exchange, sentAt) }
     do throws(UpstreamFailure) {
       guard let begun else { return try await relay(exchange, within: span) }
       _ = try await passOn(exchange, by: begun)
       return nil
     } catch {
-      throw problem(of: error)
+      throw PassageFailure(problem: problem(of: error), isUnsent: error.isUnsent)
     }
   }
 
@@ -202,11 +205,28 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
 
   private func problem(of failure: UpstreamFailure) -> Problem {
     switch failure {
-    case .notSent: .upstreamUnreachable
+    case .notSent: delivery.recordID == nil ? .passageNotBegun : .upstreamUnreachable
+    case .busy: delivery.recordID == nil ? .passageBusy : .overloaded(.backend, retryAfter: 1000)
     case .responseLost: .passageLost(.broken)
     case .timedOut: .passageLost(.timedOut)
     // The client broke its body off, or sent nothing of it for too long.
     case .requestBody: delivery.bodyFailure ?? .requestTimeout
+    }
+  }
+}
+
+/// The end of a passage without a whole response.
+struct PassageFailure: Error {
+  let problem: Problem
+  /// Whether the backend has certainly not executed the request.
+  let isUnsent: Bool
+}
+
+extension UpstreamFailure {
+  fileprivate var isUnsent: Bool {
+    switch self {
+    case .notSent, .busy: true
+    case .responseLost, .timedOut, .requestBody: false
     }
   }
 }
@@ -230,16 +250,16 @@ extension PassThrough {
       if mayOwn { worker.giveBack(request) }
       return
     }
-    do throws(Problem) {
+    do throws(PassageFailure) {
       if let head = try await run(call.target, by: call.route, id: call.id) {
         isLost = call.route.policy.leavesUnknown(head.head)
       }
     } catch {
-      if error.code == .upstreamUnreachable {
+      if error.isUnsent {
         isLost = false
         if mayOwn { worker.giveBack(request) }
       }
-      throw error
+      throw error.problem
     }
   }
 }

@@ -133,7 +133,7 @@ extension RequestRunner {
   func attribution(of call: KeyedCall) -> Attribution {
     // A copy of the policy would cost as much as the digests.
     let route = call.route
-    guard let digests = environment.digests.ofAllNodes else {
+    guard let digests = worker.digestsOfAllNodes() else {
       return Attribution(route: route.policy.name, node: environment.node)
     }
     // The delivery of a batch has no key of its own.

@@ -8,7 +8,7 @@ extension RequestRunner {
     guard let max = configuration.limits.callerInFlight, call.route.policy.caller?.isShared != true else {
       return
     }
-    let caller = call.caller.framed.hashValue
+    let caller = call.caller.hashValue
     guard environment.quotas.enter(caller, max: max) else {
       throw .quotaExceeded(.inFlight, retryAfter: 1000)
     }
@@ -20,7 +20,7 @@ extension RequestRunner {
   func takeNewKey(for call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
     guard let rate = configuration.limits.callerNewKeys, claim.ordinal == 1,
       call.route.policy.caller?.isShared != true,
-      let wait = environment.quotas.refusal(ofNewKeyBy: call.caller.framed.hashValue, at: rate, now: .now)
+      let wait = environment.quotas.refusal(ofNewKeyBy: call.caller.hashValue, at: rate, now: .now)
     else { return }
     worker.giveBack(granted: claim)
     throw .quotaExceeded(.newKeys, retryAfter: wait)

@@ -55,7 +55,11 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     switch subject {
     case .passed(let target, let route, let label):
       try refuseWithoutMemory()
-      try await PassThrough(runner: self, label: label).run(target, by: route)
+      do throws(PassageFailure) {
+        try await PassThrough(runner: self, label: label).run(target, by: route)
+      } catch {
+        throw error.problem
+      }
     case .keyed(let call):
       try await claimInTask(call)
     case .batch(let batch):
@@ -144,22 +148,45 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     return true
   }
 
-  /// Carries out the action after a claim, and claims again as often as the actions demand.
+  /// Carries out the action after a claim.
   ///
   /// - Parameter first: The action after the first claim; `nil` if nothing was claimed yet.
   private func carryOut(
     _ first: ClaimLifecycle.ClaimedAction?, after request: ClaimRequest, of call: KeyedCall
   ) async throws(Problem) {
+    // Most claims are granted, and the run ends. Only the others need a frame for all actions.
+    guard case .forward(let claim)? = first else {
+      return try await carryOutAll(first, after: request, of: call)
+    }
+    guard try await run(call, owning: claim) == .done else {
+      return try await carryOutAll(nil, after: request.changed(owner: worker.newOwner()), of: call)
+    }
+    end(call, request)
+  }
+
+  /// Ends what outlives a claim: the count of retries, and the outcome of a run that was overtaken.
+  @inline(never)
+  private func end(_ call: KeyedCall, _ request: ClaimRequest) {
+    call.retried?.end()
+    keepOvertakenOutcome(of: call, request)
+  }
+
+  /// Carries out an action, and claims again as often as the actions demand.
+  ///
+  /// - Parameter first: The first action; `nil` if the store has to be queried for it.
+  @inline(never)
+  private func carryOutAll(
+    _ first: ClaimLifecycle.ClaimedAction?, after request: ClaimRequest, of call: KeyedCall
+  ) async throws(Problem) {
     var request = request
     var (action, source) =
       if let first { (first, ReplaySource.store) } else {
-        try await nextAction(request, of: call, mayRun: true)
+        try await nextAction(request, of: call, mayRun: !call.lifecycle.wasOvertaken)
       }
     var wait: DuplicateWait<Store>?
     defer {
       wait?.end()
-      call.retried?.end()
-      keepOvertakenOutcome(of: call, request)
+      end(call, request)
     }
     while true {
       switch action {

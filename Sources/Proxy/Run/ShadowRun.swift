@@ -59,7 +59,9 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
     guard let ownership else {
       // A body that cannot be read ends the request, as it may without protection.
       if let failure = delivery.bodyFailure { throw failure }
-      try await passage.run(request.target, by: route)
+      do throws(PassageFailure) { try await passage.run(request.target, by: route) } catch {
+        throw error.problem
+      }
       return
     }
     await forward(ownership, by: passage)
@@ -164,16 +166,15 @@ extension ShadowRun {
     guard delivery.isConnected else { return worker.giveBack(granted: ownership.claim) }
     let lease = worker.keepLease(of: ownership.claim, for: delivery, by: route)
     defer { worker.end(lease) }
-    do throws(Problem) {
+    do throws(PassageFailure) {
       guard let head = try await passage.run(request.target, by: route) else {
         // The client went away before the response was read to its end, so it is unknown what the backend did.
         return await end(lease, .unknown(nil))
       }
       await end(lease, end(of: head, ownership.call, lease))
     } catch {
-      runner.refuse(error)
-      await end(
-        lease, error.code == .upstreamUnreachable ? .released(.remembered) : .unknown(.connectionLost))
+      runner.refuse(error.problem)
+      await end(lease, error.isUnsent ? .released(.remembered) : .unknown(.connectionLost))
     }
   }
 

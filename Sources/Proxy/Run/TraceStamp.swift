@@ -13,9 +13,9 @@ enum TraceStamp {
   static func put(_ trace: RequestTrace?, on outcome: Outcome) -> Outcome {
     guard let trace, trace.isExported, case .whole(let response) = outcome else { return outcome }
     var fields = response.fields
-    fields.writeStaticString(name)
+    fields.writeLiteral(name)
     fields.writeString(trace.context.text)
-    fields.writeStaticString("\r\n")
+    fields.writeLiteral("\r\n")
     return .whole(
       RecordedResponse(
         status: response.status, fields: fields, body: response.body, trailers: response.trailers))

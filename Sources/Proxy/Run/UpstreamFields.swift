@@ -33,21 +33,21 @@ enum UpstreamFields {
     copyFields(of: delivery, omitting: omitted.union(coding), to: &out)
     out.writeString(delivery.peer.forwardedLines)
     out.writeForwardedHost(delivery.peer.forwardedHost, else: host)
-    out.writeStaticString(delivery.peer.via(head))
+    out.writeLiteral(delivery.peer.via(head))
     // gRPC backends send trailers only after `TE: trailers`.
     if upstream.http2 != .off, head.list(.te, contains: "trailers") {
-      out.writeStaticString("TE: trailers\r\n")
+      out.writeLiteral("TE: trailers\r\n")
     }
-    if contentCoding == .identity { out.writeStaticString("Accept-Encoding: identity\r\n") }
+    if contentCoding == .identity { out.writeLiteral("Accept-Encoding: identity\r\n") }
     if let id {
-      out.writeStaticString("Idempotency-Request-Id: ")
+      out.writeLiteral("Idempotency-Request-Id: ")
       out.writeDigest(id.digest)
-      out.writeStaticString("\r\n")
+      out.writeLiteral("\r\n")
     }
     if let attempt {
-      out.writeStaticString("Idempotency-Attempt: ")
+      out.writeLiteral("Idempotency-Attempt: ")
       out.writeDecimal(attempt)
-      out.writeStaticString("\r\n")
+      out.writeLiteral("\r\n")
     }
     return out
   }
@@ -69,9 +69,9 @@ enum UpstreamFields {
       out.writeString("Access-Control-Request-Headers: \(announced.joined(separator: ","))\r\n")
     }
     if let trace {
-      out.writeStaticString("traceparent: ")
+      out.writeLiteral("traceparent: ")
       out.writeString(trace.context.speaking(as: trace.forwardSpan).text)
-      out.writeStaticString("\r\n")
+      out.writeLiteral("\r\n")
     }
   }
 }
@@ -79,21 +79,21 @@ enum UpstreamFields {
 extension ByteBuffer {
   /// Writes the `Host` field that the upstream's `host` setting asks for.
   fileprivate mutating func writeHost(_ host: ByteBuffer?, for upstream: UpstreamSettings) {
-    writeStaticString("Host: ")
+    writeLiteral("Host: ")
     if case .preserve = upstream.host, let host {
       writeImmutableBuffer(host)
     } else {
       writeString(upstream.hostField(for: nil))
     }
-    writeStaticString("\r\n")
+    writeLiteral("\r\n")
   }
 
   /// Writes `X-Forwarded-Host`: the host that a trusted proxy has named, else the request's own.
   fileprivate mutating func writeForwardedHost(_ forwarded: String?, else host: ByteBuffer?) {
     guard forwarded != nil || host != nil else { return }
-    writeStaticString("X-Forwarded-Host: ")
+    writeLiteral("X-Forwarded-Host: ")
     if let forwarded { writeString(forwarded) } else if let host { writeImmutableBuffer(host) }
-    writeStaticString("\r\n")
+    writeLiteral("\r\n")
   }
 
   /// Writes the 43 characters of base64url.

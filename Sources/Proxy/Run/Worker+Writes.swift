@@ -65,11 +65,12 @@ extension Worker {
     do throws(StoreError) {
       let outcome = try await store.markUnknown(claim)
       countSuperseded(outcome)
-      guard case .done = outcome else { return }
-      environment.known.change(claim.id) {
-        $0 = $0?.markedUnknown().ended(by: claim, as: .unknown, outcome, now: $1)
+      environment.known.change(claim.id) { known, now in
+        if case .done = outcome { known = known?.markedUnknown() }
+        known = known?.ended(by: claim, as: .unknown, outcome, now: now)
       }
     } catch {
+      environment.known.change(claim.id) { $0 = $0?.ended(by: claim, as: .unknown, nil, now: $1) }
       environment.logger.debug("a lost run was not marked unknown", metadata: ["error": "\(error)"])
     }
   }

@@ -31,6 +31,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   /// command may take by default.
   private static var abandonSpan: Int64 { 3000 }
   private var entropy = Entropy()
+  private var knownDigests: ShortDigests?
 
   public init(
     context: EventLoopContext, store: Store, backend: Backend, environment: ProxyEnvironment,
@@ -57,6 +58,12 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
 
   /// A name for a new owner.
   func newOwner() -> OwnerToken { OwnerToken(high: entropy.next(), low: entropy.next()) }
+
+  /// The short digests by the secret of all nodes; `nil` until that is known, after which it stays the same.
+  func digestsOfAllNodes() -> ShortDigests? {
+    if knownDigests == nil { knownDigests = environment.digests.ofAllNodes }
+    return knownDigests
+  }
 
   /// A random identifier of a span, or half of a trace's. Zero is not a valid one (W3C Trace Context).
   func newSpanID() -> UInt64 { max(entropy.next(), 1) }

@@ -32,6 +32,7 @@ extension HTTPExchange {
   {
     var left = length
     guard isRunning(on: connection) else { return }
+    isPumping = true
     do throws(UpstreamFailure) {
       while left != 0, let piece = try await nextPiece(of: stream) {
         guard isRunning(on: connection) else { return }
@@ -63,6 +64,7 @@ extension HTTPExchange {
 
   /// Sends the client's bytes until the client ends its side or disconnects.
   private func pass(_ bytes: any RequestBodyStream, on connection: HTTP1Connection) async {
+    isPumping = true
     do throws(UpstreamFailure) {
       while let piece = try await bytes.next() {
         guard isRunning(on: connection) else { return }

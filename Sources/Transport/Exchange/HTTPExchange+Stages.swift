@@ -17,7 +17,9 @@ extension HTTPExchange {
     context.loop.assertInEventLoop()
     let span = request.upstream.connectTimeout
     let timer = context.timers.start(milliseconds: span.count) {
-      self.fail("no connection was free within \(span.count) ms")
+      var failure = self.gate.failure("no connection was free within \(span.count) ms")
+      if case .notSent(let reason) = failure, self.pool.isBusy(for: self) { failure = .busy(reason) }
+      self.fail(failure)
     }
     stage = .waiting(timer)
   }
@@ -108,6 +110,7 @@ extension HTTPExchange {
     case .running(let connection): connection.cut(discardsUnsent: gate.isProtected)
     case .connecting, .ended: break
     }
+    if isPumping { room.set() }
     countWaiting()
   }
 }

@@ -66,8 +66,10 @@ public final class HTTPExchange: UpstreamExchange, @unchecked Sendable {
   var isStarving = false
   /// Whether the request was sent a second time.
   var isRepeated = false
-  /// Set when the connection can take more of a streamed body.
+  /// Set when the connection can take more of a streamed body, and when it takes no more of it.
   lazy var room = Signal(timers: context.timers)
+  /// Whether a task passes on what the client sends, and so may wait for room.
+  var isPumping = false
 
   init(_ request: UpstreamRequest, pool: ConnectionPool, context: EventLoopContext) {
     self.request = request
@@ -170,6 +172,7 @@ extension HTTPExchange {
     self.trailers = trailers
     isWhole = true
     stage = .ended
+    if isPumping { room.set() }
     countWaiting()
     signal.set()
   }

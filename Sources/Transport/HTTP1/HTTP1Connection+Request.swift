@@ -62,9 +62,9 @@ extension HTTP1Connection {
     var out = ByteBufferAllocator().buffer(
       capacity: request.target.utf8.count + request.fields.readableBytes + bodyCapacity + 96)
     out.writeString(request.method)
-    out.writeStaticString(" ")
+    out.writeLiteral(" ")
     out.writeString(request.target)
-    out.writeStaticString(" HTTP/1.1\r\n")
+    out.writeLiteral(" HTTP/1.1\r\n")
     out.writeImmutableBuffer(request.fields)
     switch request.body {
     case .none: break
@@ -73,11 +73,11 @@ extension HTTP1Connection {
     case .streamed(_, nil): out.writeChunkedCoding()
     }
     if let upgrade = request.upgrade {
-      out.writeStaticString("Connection: Upgrade\r\nUpgrade: ")
+      out.writeLiteral("Connection: Upgrade\r\nUpgrade: ")
       out.writeImmutableBuffer(upgrade)
-      out.writeStaticString("\r\n")
+      out.writeLiteral("\r\n")
     }
-    out.writeStaticString("\r\n")
+    out.writeLiteral("\r\n")
     return out
   }
 

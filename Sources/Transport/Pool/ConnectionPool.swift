@@ -97,6 +97,11 @@ final class ConnectionPool: @unchecked Sendable {
   /// Lets go of an exchange that no longer waits: no connection may become free for hours.
   func waitEnded() { waiting.dropEnded() }
 
+  /// Whether an exchange waits because others have the connections, and not for the backend.
+  func isBusy(for exchange: HTTPExchange) -> Bool {
+    !connections.isEmpty && (count >= limit || !exchange.request.isProtected && !admitsUnprotected)
+  }
+
   /// Whether a new connection may be made for the exchange. One that is being established may have room for all, and so
   /// may one that is just being read.
   private func mayConnect(for exchange: HTTPExchange) -> Bool {

@@ -78,11 +78,11 @@ extension ByteBuffer {
   public mutating func writeStatusLine(_ status: Int) {
     precondition(100...999 ~= status, "A status code has three digits.")
     if let line = StatusLine.known(status) {
-      writeStaticString(line)
+      writeLiteral(line)
     } else {
-      writeStaticString("HTTP/1.1 ")
+      writeLiteral("HTTP/1.1 ")
       writeDecimal(status)
-      writeStaticString(" \r\n")
+      writeLiteral(" \r\n")
     }
   }
 }

@@ -4,31 +4,45 @@ extension ByteBuffer {
   /// A block of field lines, each ended by CRLF, without the fields of these names; the block itself if it has none of
   /// them.
   public func fieldLines(without names: FieldNameSet) -> ByteBuffer {
-    let lines = readableBytesView
-    var kept: ByteBuffer?
-    // The start of the bytes that are kept but not yet copied.
-    var pending = lines.startIndex
-    var start = lines.startIndex
-    while start < lines.endIndex {
-      let end = lines[start...].firstIndex(of: ASCII.lineFeed).map { $0 + 1 } ?? lines.endIndex
-      if names.contains(Self.name(of: lines[start..<end])) {
-        var copy = kept ?? ByteBufferAllocator().buffer(capacity: readableBytes)
-        copy.writeBytes(lines[pending..<start])
-        kept = copy
-        pending = end
+    withUnsafeReadableBytes { bytes in
+      guard var line = Self.line(of: names, in: bytes, from: 0) else { return self }
+      var kept = ByteBufferAllocator().buffer(capacity: bytes.count)
+      // The start of the bytes that are kept but not yet copied.
+      var pending = 0
+      while true {
+        kept.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[pending..<line.lowerBound]))
+        pending = line.upperBound
+        guard let next = Self.line(of: names, in: bytes, from: pending) else { break }
+        line = next
+      }
+      kept.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[pending...]))
+      return kept
+    }
+  }
+
+  /// The first line with one of the names, with its end; `nil` if there is none.
+  ///
+  /// - Parameter start: The beginning of a line, from which the search begins.
+  private static func line(
+    of names: FieldNameSet, in bytes: UnsafeRawBufferPointer, from start: Int
+  ) -> Range<Int>? {
+    var start = start
+    while start < bytes.count {
+      var end = start
+      var colon: Int?
+      while end < bytes.count, bytes[end] != ASCII.lineFeed {
+        if colon == nil, bytes[end] == ASCII.colon { colon = end }
+        end += 1
+      }
+      end = min(end + 1, bytes.count)
+      if names.contains(
+        colon.map { FieldName.recognise(UnsafeRawBufferPointer(rebasing: bytes[start..<$0])) } ?? .other)
+      {
+        return start..<end
       }
       start = end
     }
-    guard var kept else { return self }
-    kept.writeBytes(lines[pending...])
-    return kept
-  }
-
-  private static func name(of line: ByteBufferView) -> FieldName {
-    line.withUnsafeBytes { line in
-      guard let colon = line.firstIndex(of: ASCII.colon) else { return .other }
-      return FieldName.recognise(UnsafeRawBufferPointer(rebasing: line[..<colon]))
-    }
+    return nil
   }
 
   /// Whether this is a block of field lines and nothing else: each has a name, a colon, a value without control

@@ -45,9 +45,9 @@ extension MessageHead {
 
   private static func write(_ all: UnsafeRawBufferPointer, _ field: Field, into output: inout ByteBuffer) {
     output.writeBytes(UnsafeRawBufferPointer(rebasing: all[field.nameRange]))
-    output.writeStaticString(": ")
+    output.writeLiteral(": ")
     output.writeBytes(UnsafeRawBufferPointer(rebasing: all[field.valueRange]))
-    output.writeStaticString("\r\n")
+    output.writeLiteral("\r\n")
   }
 
   /// Whether `Connection` lists an option besides `keep-alive` and `close`, which every client sends.

@@ -21,7 +21,7 @@ extension ResponseHead {
     var head = MessageHead(status: status)
     head.fields.reserveCapacity(fields.count)
     try head.append(responseFields: fields.dropFirst())
-    head.bytes.writeStaticString("\r\n")
+    head.bytes.writeLiteral("\r\n")
     let framing = try head.bytes.withUnsafeReadableBytes { bytes throws(WireError) in
       try FramingFields(head.fields, in: bytes)
     }
@@ -57,11 +57,11 @@ extension MessageHead {
   /// Creates the head of a response without fields. HTTP/2 has no reason phrase.
   fileprivate init(status: Int) {
     var bytes = ByteBufferAllocator().buffer(capacity: 512)
-    bytes.writeStaticString("HTTP/1.1 ")
+    bytes.writeLiteral("HTTP/1.1 ")
     bytes.writeString(String(status))
-    bytes.writeStaticString(" ")
+    bytes.writeLiteral(" ")
     let reason = bytes.writerIndex
-    bytes.writeStaticString("\r\n")
+    bytes.writeLiteral("\r\n")
     self.init(bytes: bytes, start: .status(status, reason: reason..<reason), minorVersion: 1, fields: [])
   }
 

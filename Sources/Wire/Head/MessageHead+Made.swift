@@ -10,7 +10,7 @@ extension MessageHead {
     bytes.writeSubstring(Substring(method))
     bytes.writeInteger(ASCII.space)
     bytes.writeSubstring(Substring(target))
-    bytes.writeStaticString(" HTTP/1.1\r\n")
+    bytes.writeLiteral(" HTTP/1.1\r\n")
     let line = try bytes.withUnsafeReadableBytes { bytes throws(WireError) in
       try RequestLine(bytes, end: bytes.count - 2)
     }
@@ -22,7 +22,7 @@ extension MessageHead {
     _ name: StaticString, _ value: some StringProtocol, as known: FieldName = .other
   ) {
     let nameStart = bytes.writerIndex
-    bytes.writeStaticString(name)
+    bytes.writeLiteral(name)
     append(nameStart: nameStart, value, as: known)
   }
 
@@ -42,10 +42,10 @@ extension MessageHead {
 
   private mutating func append(nameStart: Int, _ value: some StringProtocol, as known: FieldName) {
     let nameLength = bytes.writerIndex - nameStart
-    bytes.writeStaticString(": ")
+    bytes.writeLiteral(": ")
     let valueStart = bytes.writerIndex
     let valueLength = bytes.writeSubstring(Substring(value))
-    bytes.writeStaticString("\r\n")
+    bytes.writeLiteral("\r\n")
     fields.append(
       Field(
         nameStart: UInt32(nameStart), valueStart: UInt32(valueStart), valueLength: UInt32(valueLength),

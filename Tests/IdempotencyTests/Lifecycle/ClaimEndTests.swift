@@ -133,6 +133,16 @@ struct ClaimEndTests {
     #expect(problem.status == 502)
   }
 
+  @Test func `a request for which no connection was free is released, and its client asked to come later`() {
+    var lifecycle = Self.owning()
+    guard case .release(let problem) = lifecycle.failed(.busy("no connection was free")) else {
+      Issue.record("what was not sent was not released")
+      return
+    }
+    #expect(problem.code == .overloaded && problem.status == 503 && problem.isRetryable)
+    #expect(problem.retryAfter == 1)
+  }
+
   @Test func `a lost response is unknown`() {
     var lifecycle = Self.owning()
     guard case .markUnknown(let problem) = lifecycle.failed(.responseLost("reset")) else {

@@ -29,6 +29,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   private(set) var delivery: Delivery?
   /// Whether the socket is read.
   private var isReading = true
+  /// Whether the connection is HTTP/2's by now.
+  private var isLeftToHTTP2 = false
   /// Guards against decoding within a decoding step.
   private var isDecoding = false
   /// Whether the rest of the bytes that are here is decoded in a later turn of the loop.
@@ -109,6 +111,8 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   }
 
   func channelInactive(context: ChannelHandlerContext) {
+    // Bytes that end the connection may follow the preface: HTTP/2 ends it, and counts that.
+    if isLeftToHTTP2 { return context.fireChannelInactive() }
     detach()
     dropOutgoing()
     downstream.environment.counters.change(.openConnections, by: -1)
@@ -229,11 +233,13 @@ extension ClientConnection {
   private func becomeHTTP2() {
     guard let context else { return }
     detach()
+    isLeftToHTTP2 = true
     do {
       try ClientSession.start(on: context.channel, downstream: downstream, peer: peer)
       context.fireChannelRead(wrapInboundOut(inbound))
       context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
     } catch {
+      isLeftToHTTP2 = false
       context.close(promise: nil)
     }
   }

@@ -272,8 +272,8 @@ public struct RedisStore: RecordStore {
     let text = claim.fingerprint.recipe.text
     let kept = RedisCompletion(completion)
     let capacity = 768 + text.utf8.count + kept.capacity
-    let first = kept.ownKeyWrite(keys, claim.id, claim.owner)
-    return try await nodes.run(.complete, .record(claim.id), capacity: capacity, first: first) {
+    try await writeResponse(of: kept, claim.id, claim.owner)
+    return try await nodes.run(.complete, .record(claim.id), capacity: capacity) {
       writer, times in
       writer.owner(argument: claim.owner)
       writer.argument(Int64(claim.attempt))
@@ -282,6 +282,15 @@ public struct RedisStore: RecordStore {
       writer.argument(claim.firstSeen.milliseconds)
       writer.argument { if let present = times.present { $0.number(present.milliseconds) } }
     }
+  }
+
+  /// Writes a response that gets a key of its own. The script follows once it is there: a record must not name a response
+  /// that Redis has refused, and while a slot moves, either command may be sent elsewhere.
+  @inline(never)
+  private func writeResponse(
+    of kept: RedisCompletion, _ id: RecordID, _ owner: OwnerToken
+  ) async throws(StoreError) {
+    if let write = kept.ownKeyWrite(keys, id, owner) { _ = try await nodes.run(write, id) }
   }
 
   /// Counts a live claim that Redis had lost.
@@ -358,8 +367,8 @@ public struct RedisStore: RecordStore {
     if case .applied(let applied) = try await codec.encoded(resolution, of: id) { completion = applied }
     let kept = completion.map(RedisCompletion.init)
     let capacity = 640 + (kept?.capacity ?? 0) + keys.invalidations.utf8.count
-    let first = kept?.ownKeyWrite(keys, id, token)
-    let reply = try await nodes.run(.resolve, .record(id), capacity: capacity, first: first) {
+    if let kept { try await writeResponse(of: kept, id, token) }
+    let reply = try await nodes.run(.resolve, .record(id), capacity: capacity) {
       writer, times in
       writer.token(argument: token)
       writer.argument(completion == nil ? "released" : "completed")

@@ -28,13 +28,8 @@ extension ByteBuffer {
   ) -> Range<Int>? {
     var start = start
     while start < bytes.count {
-      var end = start
-      var colon: Int?
-      while end < bytes.count, bytes[end] != ASCII.lineFeed {
-        if colon == nil, bytes[end] == ASCII.colon { colon = end }
-        end += 1
-      }
-      end = min(end + 1, bytes.count)
+      let end = ASCII.index(of: ASCII.lineFeed, in: bytes, start..<bytes.count).map { $0 + 1 } ?? bytes.count
+      let colon = ASCII.index(of: ASCII.colon, in: bytes, start..<end)
       if names.contains(
         colon.map { FieldName.recognise(UnsafeRawBufferPointer(rebasing: bytes[start..<$0])) } ?? .other)
       {

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Comparison and classification of bytes as HTTP defines them (RFC 9110, section 5.6).
 public enum ASCII {
   public static let carriageReturn: UInt8 = 0x0D
@@ -17,6 +19,24 @@ public enum ASCII {
     equalsIgnoringCase(
       bytes,
       UnsafeRawBufferPointer(start: lowercased.utf8Start, count: lowercased.utf8CodeUnitCount))
+  }
+
+  /// Whether the two are equal, byte by byte.
+  public static func equals(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+    guard left.count == right.count else { return false }
+    guard let start = left.baseAddress, let other = right.baseAddress else { return true }
+    return memcmp(start, other, left.count) == 0
+  }
+
+  /// The index of the first such byte in a range; `nil` if there is none.
+  public static func index(
+    of byte: UInt8, in bytes: UnsafeRawBufferPointer, _ range: Range<Int>
+  ) -> Int? {
+    precondition(range.lowerBound >= 0 && range.upperBound <= bytes.count, "ASCII: a range beyond the bytes")
+    guard let start = bytes.baseAddress, !range.isEmpty,
+      let found = memchr(start + range.lowerBound, Int32(byte), range.count)
+    else { return nil }
+    return UnsafeRawPointer(found) - start
   }
 
   /// Whether the two are equal, regardless of letter case.

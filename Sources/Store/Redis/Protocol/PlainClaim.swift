@@ -1,4 +1,5 @@
 import Idempotency
+import Wire
 
 /// A claim without a script: `SET KEY RECORD NX GET PX TTL`, which makes a record or returns the one that is there.
 ///
@@ -82,15 +83,17 @@ extension RedisRecord {
     var (text, recipe) = (self.fingerprint, fingerprint.recipe.text)
     let length = Digest256.textLength
     return text.withUTF8 { text in
+      let text = UnsafeRawBufferPointer(text)
       guard text.count > length, text[length] == 0x20 else { return false }
-      let hasRecipe = recipe.withUTF8 {
-        UnsafeBufferPointer(rebasing: text[(length + 1)...]).elementsEqual($0)
+      let isSameRecipe = recipe.withUTF8 {
+        ASCII.equals(UnsafeRawBufferPointer(rebasing: text[(length + 1)...]), UnsafeRawBufferPointer($0))
       }
-      return hasRecipe
+      return isSameRecipe
         && withUnsafeTemporaryAllocation(of: UInt8.self, capacity: length) { digest in
           guard let start = digest.baseAddress else { return false }
           fingerprint.digest.writeText(to: start)
-          return UnsafeBufferPointer(rebasing: text[..<length]).elementsEqual(digest)
+          return ASCII.equals(
+            UnsafeRawBufferPointer(rebasing: text[..<length]), UnsafeRawBufferPointer(digest))
         }
     }
   }

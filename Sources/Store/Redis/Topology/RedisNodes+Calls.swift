@@ -39,14 +39,11 @@ extension RedisNodes {
   ///   - route: The record whose keys the script takes, or the node that runs it.
   ///   - capacity: An estimate of the bytes that `write` writes, for which memory is reserved beforehand.
   ///   - copies: The results of earlier copies of the command, if there are any.
-  ///   - first: The write of the record's response. The script follows once it is there: a record must not name a
-  ///     response that Redis has refused, and while a slot moves, either command may be sent elsewhere.
   ///   - write: Writes the arguments after the keys.
   func run(
     _ script: RedisScript, _ route: RedisRoute, capacity: Int = 0, after copies: CommandAttempts? = nil,
-    first: RedisPlainCommand? = nil, _ write: (inout RedisCommandWriter, RedisTimes) -> Void = { _, _ in }
+    _ write: (inout RedisCommandWriter, RedisTimes) -> Void = { _, _ in }
   ) async throws(StoreError) -> ScriptReply {
-    if let first, let id = route.id { _ = try await run(first, id) }
     var copies =
       copies ?? CommandAttempts(timeout: settings.timeout, deadline: BootInstant.now + settings.timeout)
     do {

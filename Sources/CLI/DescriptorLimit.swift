@@ -4,8 +4,9 @@ import Settings
 
 /// The limit of files and sockets that this process may have open.
 enum DescriptorLimit {
-  /// The descriptors besides connections: listeners, the store, the log, and a few for each event loop.
-  private static let spare = 128
+  /// The descriptors besides the connections of clients and backends: 64 of the admin listener's clients, listeners, the
+  /// store, the log.
+  private static let spare = 192
   private static let sparePerLoop = 8
 
   /// Raises the soft limit to the hard limit (`ulimit -Hn`), as a server must, because the usual 1024 is meant for

@@ -51,7 +51,7 @@ extension Problem {
   }
 
   private static let unreadableBody =
-    "Send the body without a content coding, and JSON by the letter of RFC 8259 and at most 128 levels deep; an idempotency key in it cannot be read otherwise."
+    "Send the body with one plain Content-Type and without a content coding, JSON by the letter of RFC 8259 and at most 128 levels deep, and the parts of a form with plain heads; an idempotency key in it cannot be read otherwise."
 
   /// The request has no key, and its route requires one.
   ///

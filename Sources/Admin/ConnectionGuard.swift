@@ -2,22 +2,64 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// The connections that the listener may still take. Each is a descriptor of the process, which the proxy's clients need.
+/// The places of the listener's connections. Each is a descriptor of the process, which the proxy's clients need.
+///
+/// A newcomer takes the place of the connection that has been without a request for longest, so that idle and silent
+/// connections keep no operator out.
 final class ConnectionRoom: Sendable {
-  private let free: Mutex<Int>
+  private struct Place {
+    let channel: any Channel
+    /// The order in which connections came to have no request that waits for a response; `nil` while one does.
+    var restsSince: Int?
+  }
 
-  init(_ count: Int) { free = Mutex(count) }
+  private struct Places {
+    var taken: [ObjectIdentifier: Place] = [:]
+    var next = 0
 
-  /// Takes the place of a connection; false if there is none.
-  func enter() -> Bool {
-    free.withLock { free in
-      guard free > 0 else { return false }
-      free -= 1
-      return true
+    mutating func rest() -> Int {
+      next += 1
+      return next
     }
   }
 
-  func leave() { free.withLock { $0 += 1 } }
+  private let count: Int
+  private let places = Mutex(Places())
+
+  init(_ count: Int) { self.count = count }
+
+  /// Takes a place for a connection; false if there is none.
+  func enter(_ channel: any Channel) -> Bool {
+    let (hasEntered, left) = places.withLock { places -> (Bool, (any Channel)?) in
+      var left: (any Channel)?
+      if places.taken.count >= count {
+        let resting = places.taken.filter { $0.value.restsSince != nil }
+        guard let oldest = resting.min(by: { $0.value.restsSince ?? 0 < $1.value.restsSince ?? 0 }) else {
+          return (false, nil)
+        }
+        places.taken[oldest.key] = nil
+        left = oldest.value.channel
+      }
+      places.taken[ObjectIdentifier(channel)] = Place(channel: channel, restsSince: places.rest())
+      return (true, left)
+    }
+    left?.close(promise: nil)
+    return hasEntered
+  }
+
+  /// Notes whether a request of the connection waits for its response.
+  func note(_ channel: any Channel, isBusy: Bool) {
+    places.withLock { places in
+      guard let place = places.taken[ObjectIdentifier(channel)] else { return }
+      guard isBusy == (place.restsSince != nil) else { return }
+      let since = isBusy ? nil : places.rest()
+      places.taken[ObjectIdentifier(channel)]?.restsSince = since
+    }
+  }
+
+  func leave(_ channel: any Channel) {
+    places.withLock { $0.taken[ObjectIdentifier(channel)] = nil }
+  }
 }
 
 /// The progress of one connection's requests, which decides on the time that its client has for the next step.
@@ -54,8 +96,11 @@ struct RequestProgress {
     return action
   }
 
+  /// Whether a complete request waits for its response.
+  var isBusy: Bool { waiting > 0 }
+
   private var action: DeadlineAction {
-    if waiting > 0 { return .remove }
+    if isBusy { return .remove }
     return .set(isReading ? Self.requestTime : Self.idleTime)
   }
 }
@@ -80,7 +125,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
   init(_ room: ConnectionRoom) { self.room = room }
 
   func channelActive(context: ChannelHandlerContext) {
-    hasEntered = room.enter()
+    hasEntered = room.enter(context.channel)
     guard hasEntered else { return context.close(promise: nil) }
     carryOut(.set(RequestProgress.requestTime), context)
     context.fireChannelActive()
@@ -89,7 +134,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
   func channelInactive(context: ChannelHandlerContext) {
     deadline?.cancel()
     writeDeadline?.cancel()
-    if hasEntered { room.leave() }
+    if hasEntered { room.leave(context.channel) }
     hasEntered = false
     context.fireChannelInactive()
   }
@@ -114,8 +159,15 @@ final class ConnectionGuard: ChannelDuplexHandler {
     context.fireChannelWritabilityChanged()
   }
 
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    // The client of a request that waits may be gone.
+    if case ChannelEvent.inputClosed? = event as? ChannelEvent { room.note(context.channel, isBusy: false) }
+    context.fireUserInboundEventTriggered(event)
+  }
+
   private func carryOut(_ action: RequestProgress.DeadlineAction, _ context: ChannelHandlerContext) {
     deadline?.cancel()
+    room.note(context.channel, isBusy: progress.isBusy)
     switch action {
     case .set(let time): deadline = close(context, in: time)
     case .remove: deadline = nil

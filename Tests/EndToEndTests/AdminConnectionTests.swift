@@ -22,6 +22,10 @@ struct AdminConnectionTests {
       }
       #expect(clients.contains { !$0.inbox.value.isClosed })
       #expect(try descriptors(of: rig) <= before + 64 + 16)
+      // A newcomer with a request takes the place of one without.
+      let operatorsOwn = try await RawClient(port: rig.semel.ports.admin)
+      try await operatorsOwn.send(Self.probe)
+      #expect(try await operatorsOwn.response(to: "GET").status == 200)
       expectExecuted(try await rig.order("k"))
       // The silent ones are closed, too, and leave their places to others.
       for client in clients { try await client.closedByPeer() }

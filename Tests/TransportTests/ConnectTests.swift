@@ -9,9 +9,11 @@ import Wire
 
 /// Connecting to a backend.
 struct ConnectTests {
-  private func request(_ settings: UpstreamSettings, permit: SendPermit? = nil) -> UpstreamRequest {
+  private func request(
+    _ settings: UpstreamSettings, permit: SendPermit? = nil, body: RequestBody = .none
+  ) -> UpstreamRequest {
     UpstreamRequest(
-      upstream: settings, method: "POST", target: "/", fields: ByteBuffer(string: "Host: h\r\n"), body: .none,
+      upstream: settings, method: "POST", target: "/", fields: ByteBuffer(string: "Host: h\r\n"), body: body,
       permit: permit)
   }
 
@@ -128,6 +130,26 @@ struct ConnectTests {
       settings.connectRetries = 0
       let failure = await harness.upstream.begin(request(settings)).failure()
       #expect(failure?.isNotSent == true, "\(String(describing: failure))")
+    }
+  }
+
+  @Test func `a connection that is cut as soon as it is made gives its place back`() async throws {
+    let server = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      connection.readToEnd()
+    }
+    try await Harness.run { harness async throws in
+      var settings = UpstreamSettings.loopback(server.port)
+      settings.maxConnections = 1
+      settings.connectTimeout = 5000
+      for _ in 0..<3 {
+        // Its client is gone before the connection is there.
+        let gone = Pieces([], ending: .requestBody("gone"))
+        let exchange = harness.upstream.begin(request(settings, body: .streamed(gone, length: 5)))
+        #expect(await exchange.failure() == .requestBody("gone"))
+      }
+      #expect(try await harness.upstream.begin(request(settings)).finish().status == 200)
     }
   }
 

@@ -10,6 +10,8 @@ struct Multipart {
 
   let parts: [Part]
 
+  init(parts: [Part]) { self.parts = parts }
+
   /// Divides a body; `nil` unless it consists of parts between delimiters, from the first delimiter to the closing one.
   /// Any other body is fingerprinted as plain bytes.
   ///
@@ -49,7 +51,7 @@ struct Multipart {
     return nil
   }
 
-  fileprivate static func isLineEnd(at position: Int, in body: UnsafeRawBufferPointer) -> Bool {
+  static func isLineEnd(at position: Int, in body: UnsafeRawBufferPointer) -> Bool {
     position + 2 <= body.count && body[position] == ASCII.carriageReturn
       && body[position + 1] == ASCII.lineFeed
   }

@@ -41,8 +41,8 @@ extension KeySource {
     case (.form(let name), .multipart):
       guard !head.hasContentCoding, let boundary = type?.boundary(in: head) else { return true }
       return body.withUnsafeReadableBytes { bytes in
-        guard let multipart = Multipart(bytes, boundary: boundary) else { return true }
-        guard case .unreadable = multipart.field(named: name, in: bytes) else { return false }
+        guard let (form, text) = Multipart.plain(bytes, boundary: boundary) else { return true }
+        guard case .unreadable = form.field(named: name, in: text) else { return false }
         return true
       }
     case (.header, _), (.query, _), (.json, _), (.form, _), (.payload, _), (.composite, _): return false
@@ -62,13 +62,13 @@ extension KeySource {
     case .json, .other: return .none
     case .urlencoded: return pairs(name, in: body, as: .form)
     case .multipart:
-      guard let boundary = type.boundary(in: head), let multipart = Multipart(body, boundary: boundary) else {
-        return .none
-      }
-      switch multipart.field(named: name, in: body) {
+      guard let boundary = type.boundary(in: head),
+        let (form, text) = Multipart.plain(body, boundary: boundary)
+      else { return .none }
+      switch form.field(named: name, in: text) {
       case .absent, .unreadable: return .none
       case .repeated: return .fault(.repeated)
-      case .once(let content): return text(Array(body[content]))
+      case .once(let content): return self.text(Array(text[content]))
       }
     }
   }

@@ -52,14 +52,25 @@ struct PartHead {
       // Readers differ on what a backslash escapes, and browsers encode quotes in percent.
       let isEscaped = bytes.lazy.filter { $0 != Self.backslash }
         .elementsEqual(wanted.utf8.lazy.filter { $0 != Self.backslash })
-      return isEscaped || PercentText(bytes, as: .decoded).reads(wanted) ? .disputed : .other
+      return isEscaped || Self.isTrimmed(bytes, wanted) || PercentText(bytes, as: .decoded).reads(wanted)
+        ? .disputed : .other
     case .extended(let text): return PercentText(text, as: .decoded).reads(wanted) ? .disputed : .other
     case nil: return .disputed
     }
   }
 
+  /// Whether the name is the wanted one behind a byte order mark or between spaces, which some readers drop.
+  private static func isTrimmed(_ name: UnsafeRawBufferPointer, _ wanted: String) -> Bool {
+    var name = name[...]
+    if name.starts(with: [0xEF, 0xBB, 0xBF]) { name = name.dropFirst(3) }
+    return MessageHead.trimmed(name).elementsEqual(wanted.utf8)
+  }
+
   private static let backslash = UInt8(ascii: "\\")
   private static let semicolon = UInt8(ascii: ";")
+  private static let fileParameters: [StaticString] = [
+    "size", "creation-date", "modification-date", "read-date",
+  ]
 }
 
 // The field lines. Each function returns false for what is not plain.
@@ -116,6 +127,9 @@ extension PartHead {
     case let name where ASCII.equalsIgnoringCase(name, "filename*"):
       guard !hasExtendedFileName else { return false }
       hasExtendedFileName = true
+    // The parameters of files that RFC 2183 knows besides, and no others: some readers put a name together of pieces
+    // (RFC 2231).
+    case let name where Self.fileParameters.contains(where: { ASCII.equalsIgnoringCase(name, $0) }): break
     default: return false
     }
     return true

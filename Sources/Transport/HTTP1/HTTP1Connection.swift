@@ -72,8 +72,15 @@ final class HTTP1Connection: ChannelInboundHandler, @unchecked Sendable {
     close()
   }
 
-  func channelInactive(context: ChannelHandlerContext) {
-    self.context = nil
+  func channelInactive(context: ChannelHandlerContext) { connectionEnded() }
+
+  /// Handles the end of a connection that was cut as soon as it was made: to NIO it was never active, so that it does not
+  /// become inactive either.
+  func handlerRemoved(context: ChannelHandlerContext) { connectionEnded() }
+
+  private func connectionEnded() {
+    guard context != nil else { return }
+    context = nil
     // After an error (a reset, or an end of TLS without close_notify) the response may be truncated (RFC 9112, section
     // 8).
     let isWhole = machine.isTunnel || decoder.finish() == .complete && error == nil

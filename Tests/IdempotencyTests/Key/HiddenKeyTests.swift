@@ -71,6 +71,44 @@ struct HiddenKeyTests {
     #expect(!mayHide(request, .json("/key")))
   }
 
+  @Test(arguments: ["\n", "\n\n", "\r", "", "x", "\n ", "\r\n--X"])
+  func `a boundary within a part may begin another one`(end: String) throws {
+    let field = "Content-Disposition: form-data; name="
+    let body = "--XX\r\n\(field)\"note\"\r\n\r\nhello\(end)--XX\r\n\(field)\"key\"\r\n\r\nabc\r\n--XX--\r\n"
+    let request = Request(Self.form, body)
+    #expect(try key(request) == nil)
+    #expect(mayHide(request))
+    // A line that begins like a delimiter is one to some.
+    let longer = Request(Self.form, body.replacing("hello\(end)--XX\r", with: "hello\r\n--XXY\r"))
+    #expect(try key(longer) == nil && mayHide(longer))
+  }
+
+  @Test(arguments: ["\r\n", "\r\n\r\n"], ["", "\r\n", "\r\n\r\n\r\n"])
+  func `line ends around a form do not matter`(before: String, after: String) throws {
+    let plain = "--XX\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nabc\r\n--XX--"
+    #expect(try key(Request(Self.form, before + plain + after)) == "abc")
+    #expect(try key(Request(Self.form, plain + after)) == "abc")
+  }
+
+  @Test(arguments: ["--XX--", "--XX--\r\n"])
+  func `a form without parts hides nothing`(body: String) throws {
+    #expect(try key(Request(Self.form, body)) == nil)
+    #expect(!mayHide(Request(Self.form, body)))
+  }
+
+  @Test(arguments: [" key", "key ", "\u{FEFF}key"])
+  func `a name that is the key to those who trim it may be the key`(name: String) throws {
+    let request = Request(Self.form, Self.body("Content-Disposition: form-data; name=\"\(name)\""))
+    #expect(try key(request) == nil)
+    #expect(mayHide(request))
+  }
+
+  @Test func `the parameters of files that are standardised are no fault`() throws {
+    let file = "Content-Disposition: form-data; name=\"f\"; filename=\"a\"; size=3; modification-date=\"x\""
+    #expect(!mayHide(Request(Self.form, Self.body(file))))
+    #expect(try key(Request(Self.form, Self.body(file)), .form("amount")) == "5")
+  }
+
   @Test(arguments: [
     "Content-Disposition: form-data; name=\"key\"; filename=\"\"",
     "Content-Disposition: form-data; filename=\"a.txt\"; name=\"key\"",

@@ -29,7 +29,7 @@ struct ProxyProtocolTests {
       }
       let unspecified = Self.signature + [0x21, 0x00, 0, 0]
       let local = Self.signature + [0x20, 0x00, 0, 0]
-      // What a balancer sends on a connection of its own may still be its clients'.
+      // Some balancers send their clients' requests on connections that they call their own, too.
       for header in [Array("PROXY UNKNOWN\r\n".utf8), unspecified, local] {
         expectRefused(try await order(header), 401, "caller_unknown", retryable: false)
       }

@@ -1,5 +1,6 @@
 import Idempotency
 import NIOCore
+import Platform
 
 /// A large body in pieces of 64 KiB. `@unchecked`, because one exchange alone reads it, and the test only once that has
 /// ended.
@@ -8,6 +9,17 @@ final class Trickle: RequestBodyStream, @unchecked Sendable {
   private(set) var taken = 0
 
   init(_ body: ByteBuffer) { left = body }
+
+  /// Waits until no more pieces are taken, and returns the bytes that were.
+  func stalled(on context: EventLoopContext) async -> Int {
+    var before = -1
+    while before != taken {
+      before = taken
+      // No event announces that nothing happens.
+      await context.sleep(milliseconds: 100)
+    }
+    return before
+  }
 
   func next() async throws(UpstreamFailure) -> ByteBuffer? {
     let piece = left.readSlice(length: min(1 << 16, left.readableBytes))

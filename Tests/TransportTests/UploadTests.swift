@@ -101,13 +101,7 @@ struct UploadTests {
       let stream = Trickle(Self.large)
       let exchange = harness.upstream.begin(.to(server, "PUT", body: .streamed(stream, length: 10 << 20)))
       await server.reached { $0.requests == 1 }
-      var before = -1
-      while before != stream.taken {
-        before = stream.taken
-        // No event announces that nothing happens.
-        await harness.context.sleep(milliseconds: 100)
-      }
-      #expect(before < 8 << 20)
+      #expect(await stream.stalled(on: harness.context) < 8 << 20)
       gate.open()
       #expect(try await exchange.finish().status == 200)
       #expect(stream.taken == 10 << 20)
@@ -127,12 +121,7 @@ struct UploadTests {
         left = stream
         let exchange = harness.upstream.begin(.to(server, "PUT", body: .streamed(stream, length: 10 << 20)))
         await server.reached { $0.requests == 1 }
-        var before = -1
-        while before != stream.taken {
-          before = stream.taken
-          // No event announces that nothing happens.
-          await harness.context.sleep(milliseconds: 100)
-        }
+        _ = await stream.stalled(on: harness.context)
         exchange.close()
       }
       // Its task holds the stream.

@@ -37,7 +37,8 @@ extension KeySource {
     case (.json, .json):
       return head.hasContentCoding || body.withUnsafeReadableBytes { (try? JSONParser.parse($0)) == nil }
     case (.form, nil): return MediaType.isAmbiguous(head)
-    case (.form, .urlencoded): return head.hasContentCoding
+    case (.form(let name), .urlencoded):
+      return head.hasContentCoding || body.withUnsafeReadableBytes { FormPairs.mayHide(name, in: $0) }
     case (.form(let name), .multipart):
       guard !head.hasContentCoding, let boundary = type?.boundary(in: head) else { return true }
       return body.withUnsafeReadableBytes { bytes in

@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import NIOEmbedded
 import Platform
+import Synchronization
 import Telemetry
 import Testing
 import Wire
@@ -125,6 +126,27 @@ struct ClientConnectionTests {
     harness.respond(to: 0)
     #expect(try harness.received().contains("Connection: close"))
     #expect(harness.channel.isActive == false)
+  }
+
+  @Test func `a task that waits for the rest of a body ends with the run`() throws {
+    let harness = try Harness()
+    defer { harness.close() }
+    try harness.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n")
+    let delivery = try #require(harness.deliveries.first)
+    let hasEnded = Mutex(false)
+    withExtendedLifetime(hasEnded) {
+      harness.downstream.context.task {
+        _ = try? await delivery.next()
+        hasEnded.withLock { $0 = true }
+      }
+      harness.channel.embeddedEventLoop.run()
+      #expect(!hasEnded.withLock { $0 })
+      // The backend has responded early, or has ended a tunnel.
+      harness.respond(to: 0)
+      delivery.runEnded()
+      harness.channel.embeddedEventLoop.run()
+      #expect(hasEnded.withLock { $0 })
+    }
   }
 
   @Test func `a half-close within a body fails it`() throws {

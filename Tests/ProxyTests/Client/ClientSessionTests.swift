@@ -73,6 +73,37 @@ struct ClientSessionTests {
     #expect(!harness.channel.isActive)
   }
 
+  /// A socket whose buffer is full: what is written stays.
+  private final class FullSocket: ChannelOutboundHandler {
+    typealias OutboundIn = IOData
+    private var promises: [EventLoopPromise<Void>] = []
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+      if let promise { promises.append(promise) }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+      for promise in promises { promise.fail(ChannelError.eof) }
+    }
+  }
+
+  @Test func `a client that reads nothing does not keep its connection by that`() throws {
+    var limits = LimitSettings()
+    limits.writeTimeout = 50
+    let harness = try HTTP2Harness(limits: limits)
+    defer { harness.close() }
+    try harness.channel.pipeline.syncOperations.addHandler(FullSocket(), position: .first)
+    // The client's end confirms the GOAWAY.
+    harness.endInput()
+    #expect(harness.channel.isActive)
+    // The time of the timers is the machine's.
+    let giveUp = NIODeadline.now() + .seconds(10)
+    while harness.channel.isActive, NIODeadline.now() < giveUp {
+      harness.channel.embeddedEventLoop.advanceTime(to: .now())
+    }
+    #expect(!harness.channel.isActive)
+  }
+
   @Test func `a half-close of an idle connection closes it at once`() throws {
     let harness = try HTTP2Harness()
     defer { harness.close() }

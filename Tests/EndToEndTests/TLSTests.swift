@@ -53,14 +53,15 @@ struct TLSTests {
       "trusted_proxies": hasHeader ? "[]" : "[127.0.0.1]",
     ]
     try await Rig.run(Configuration(top: top)) { rig in
-      func open(_ count: Int, _ address: (Int) -> String) async throws -> [RawClient] {
+      func open(_ count: Int, _ address: (Int) -> String?) async throws -> [RawClient] {
         var clients: [RawClient] = []
         for number in 0..<count {
           let client = try await RawClient(port: port)
-          let header = hasHeader ? "PROXY TCP4 \(address(number)) 127.0.0.1 1 2\r\n" : ""
+          clients.append(client)
+          guard let address = address(number) else { continue }
+          let header = hasHeader ? "PROXY TCP4 \(address) 127.0.0.1 1 2\r\n" : ""
           // The beginning of a ClientHello.
           try? await client.send(Array(header.utf8) + [0x16, 3, 1, 2, 0, 1])
-          clients.append(client)
         }
         return clients
       }
@@ -72,8 +73,11 @@ struct TLSTests {
       // A crowd of one client takes nobody else's place.
       let crowd = try await open(20) { _ in "198.51.100.1" }
       try await crowd.first?.closedByPeer()
+      // Nor does a crowd of nobody yet: connections whose header has not been read.
+      let nameless = try await open(20) { _ in nil }
+      try await nameless.first?.closedByPeer()
       #expect(clients.allSatisfy { !$0.inbox.value.isClosed })
-      withExtendedLifetime(crowd) {}
+      withExtendedLifetime((crowd, nameless)) {}
     }
   }
 

@@ -27,7 +27,7 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
   private var isHTTP2 = false
   private var context: ChannelHandlerContext?
   private var timer: LoopTimers.Token?
-  private var ticket: UInt64?
+  private var place: (room: HandshakeRoom, ticket: UInt64)?
 
   init(downstream: Downstream, address: String, to listener: Listener) {
     self.downstream = downstream
@@ -83,13 +83,16 @@ final class ClientNegotiation: ChannelInboundHandler, RemovableChannelHandler, D
   /// Acquires a place among the unfinished connections, anew once the PROXY header has stated the client.
   private func acquirePlace(_ context: ChannelHandlerContext) {
     releasePlace()
-    ticket = downstream.environment.handshakes.acquire(
+    let environment = downstream.environment
+    let room = awaitsHeader ? environment.proxyHeaders : environment.handshakes
+    let ticket = room.acquire(
       context.channel, from: client, maxConnections: downstream.limits.maxConnections)
+    place = (room, ticket)
   }
 
   private func releasePlace() {
-    if let ticket { downstream.environment.handshakes.release(ticket) }
-    ticket = nil
+    if let place { place.room.release(place.ticket) }
+    place = nil
   }
 
   /// The address of the one client that the connection is known to be from; `nil` for a unix socket, for a load

@@ -20,6 +20,9 @@ public final class ProxyEnvironment: Sendable {
   public let journal: RequestJournal?
   let waiting = WaitingRoom()
   let bodyThreads = BodyThreads()
+  /// The connections that await a PROXY header.
+  let proxyHeaders = HandshakeRoom()
+  /// The connections that await the rest of a TLS handshake.
   let handshakes = HandshakeRoom()
   let unprotectedKeys = UnprotectedKeys()
   let sightings = KeySightings()

@@ -55,8 +55,9 @@ public final class KeySetSource: Sendable {
     let status = isFile ? FileStatus(path: name) : nil
     let begins = state.withLock { state in
       let hasChanged = isFile && status != state.status
+      guard state.refresh.begins(at: Self.now, hasChanged: hasChanged) else { return false }
       state.status = status
-      return state.refresh.begins(at: Self.now, hasChanged: hasChanged)
+      return true
     }
     if begins { fetch() }
   }

@@ -191,7 +191,7 @@ struct KeyTests {
 
   @Test(arguments: ["optional", "required"])
   func `a body that may contain a key, and cannot be read, is refused`(idempotency: String) async throws {
-    let key = "{from: ['json:/id', 'form:id', 'header:X-Key']}"
+    let key = "{from: ['header:X-Key', 'json:/id', 'form:id', 'header:X-Other']}"
     try await Rig.run(Configuration(route: ["key": key, "idempotency": idempotency])) { rig in
       func order(_ type: String, _ coding: String?, _ body: String, _ key: String? = nil) async throws
         -> ReceivedResponse
@@ -205,9 +205,14 @@ struct KeyTests {
         let refused = try await order(type, coding, body)
         expectRefused(refused, 400, code, retryable: false)
         #expect(refused.problem?.detail.contains("RFC 8259") == true, "\(refused.text)")
-        // Another source has the key.
+        // A source that comes first has the key.
         expectExecuted(try await order(type, coding, body, "\(number)"))
       }
+      let later = [("Authorization", "Bearer alice"), ("Content-Type", "application/json"), ("X-Other", "k")]
+      let hidden = later + [("Content-Encoding", "gzip")]
+      expectRefused(
+        try await rig.semel.client.send("POST", "/v1/orders", hidden, body: "compressed"), 400, "key_invalid",
+        retryable: false)
       #expect(rig.backend.requests.count == Self.unreadable.count)
       // Two media types, though they are equal.
       let form = ("Content-Type", "application/x-www-form-urlencoded")

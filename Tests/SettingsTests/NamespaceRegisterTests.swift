@@ -15,7 +15,7 @@ struct NamespaceRegisterTests {
         """
         upstreams: {\(upstream): {url: "http://\(place)"}}
         \(more)
-        routes: [{name: r, match: {path: \(path)}, caller: {parts: ["\(caller)"]}}]
+        routes: [{name: r, match: {path: "\(path)"}, caller: {parts: ["\(caller)"]}}]
         """))
   }
 
@@ -119,6 +119,81 @@ struct NamespaceRegisterTests {
     #expect(renamed.changes.map(\.member) == ["routes[0].upstream"])
   }
 
+  /// A configuration with two upstreams, each of which has a route of its own.
+  private static func pair(
+    _ first: String = "app", at place: String = "10.0.0.1:80", _ more: String = "", path: String = "/a",
+    isWhole: Bool = true
+  ) throws -> KnownConfiguration {
+    let caller = "caller: {parts: [address]}"
+    let second = isWhole ? "  - {name: pay, match: {path: /b}, upstream: pay, \(caller)}" : ""
+    return KnownConfiguration(
+      try load(
+        """
+        upstreams: {\(first): {url: "http://\(place)"}, pay: {url: "http://10.0.0.9:80"}}
+        routes:
+          - {name: r, match: {path: "\(path)"}, upstream: \(first), \(caller)\(more)}
+        \(second)
+        """))
+  }
+
+  @Test func `a route that is switched off, or whose upstream has another name and place, is noticed`() throws
+  {
+    let known = try Self.pair()
+    for (own, end) in [
+      (try Self.pair("app", ", idempotency: \"off\""), "routes[0].idempotency"),
+      (try Self.pair("app", ", shadow: true"), "routes[0].shadow"),
+      (try Self.pair("api", at: "10.0.0.2:80"), "routes[0].upstream"),
+    ] {
+      #expect(try Self.judge(own, after: [known]).changes.map(\.member) == [end])
+    }
+    // An upstream that was given up has no more requests.
+    #expect(
+      try Self.judge(try Self.pair("api", at: "10.0.0.2:80", path: "/c"), after: [known]).changes.isEmpty)
+  }
+
+  @Test(arguments: ["10.0.0.1:80", "127.0.0.1:80"])
+  func `a configuration that protects nothing any more succeeds the one that did`(place: String) throws {
+    let known = try Self.configuration("/a", at: place)
+    for (member, change) in [("idempotency", "idempotency: \"off\""), ("shadow", "shadow: true")] {
+      let own = KnownConfiguration(
+        try load(
+          "upstreams: {app: {url: \"http://\(place)\"}}\n"
+            + "routes: [{name: r, match: {path: /a}, caller: {parts: [address]}, \(change)}]"))
+      #expect(try Self.judge(own, after: [known]).changes.map(\.member) == ["routes[0].\(member)"])
+    }
+  }
+
+  @Test func `the same requests for an upstream of another name are reported`() throws {
+    let known = try Self.configuration("/a", at: "127.0.0.1:80")
+    for place in ["127.0.0.1:80", "10.0.0.2:80"] {
+      let judgement = try Self.judge(
+        try Self.configuration("/{x}", upstream: "api", at: place), after: [known])
+      #expect(judgement.changes.isEmpty && judgement.foreign.isEmpty)
+      #expect(
+        judgement.renamed == ["route r for upstream api here, and route r for upstream app there"])
+    }
+    let other = try Self.configuration("/b", upstream: "api", at: "127.0.0.1:80")
+    #expect(try Self.judge(other, after: [known]).renamed.isEmpty)
+  }
+
+  @Test func `a route that begins to take batches identifies other records`() throws {
+    func configuration(_ more: String) throws -> KnownConfiguration {
+      KnownConfiguration(
+        try load(
+          "upstreams: {app: {url: \"http://10.0.0.1:80\"}}\n"
+            + "routes: [{name: r, match: {path: /a, methods: [POST]}, caller: {parts: [address]}, \(more)}]"))
+    }
+    let single = try configuration("key: {from: [\"json:/orders/0/id\"]}")
+    let batch = try configuration("batch: {items: /orders, key: /id, results: /results}")
+    for (own, known) in [(batch, single), (single, batch)] {
+      let judgement = try Self.judge(own, after: [known])
+      #expect(!judgement.isUnreadable && judgement.changes.map(\.member) == ["routes[0].batch"])
+    }
+    #expect(try Self.judge(batch, after: [batch]).text == nil)
+    let others = try configuration("batch: {items: /orders, key: /id, results: /made}")
+    #expect(try Self.judge(others, after: [batch]).changes.isEmpty)
+  }
+
   @Test func `the same routes with another address belong to one service, and are reported`() throws {
     let first = try Self.configuration("/a")
     let second = try Self.configuration("/a", at: "10.0.0.2:80")
@@ -161,9 +236,14 @@ struct NamespaceRegisterTests {
       let judgement = try Self.judge(try configuration(after), after: [try configuration(before)])
       #expect(judgement.changes.map(\.member) == Array(repeating: "listen", count: count))
     }
-    // A new listener has no callers yet, and certificates that no route looks at make none.
+    // A listener that has moved may have got another name.
     #expect(
-      try Self.judge(try configuration("b", port: 9443), after: [try configuration("a")]).changes.isEmpty)
+      try Self.judge(try configuration("b", port: 9443), after: [try configuration("a")]).changes.map(
+        \.member)
+        == ["listen"])
+    #expect(
+      try Self.judge(try configuration("a", port: 9443), after: [try configuration("a")]).changes.isEmpty)
+    // Certificates that no route looks at make no callers.
     let unlooked = try Self.judge(
       try configuration("b", caller: "header:x"), after: [try configuration("a", caller: "header:x")])
     #expect(unlooked.changes.isEmpty)

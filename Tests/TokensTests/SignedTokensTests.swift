@@ -1,3 +1,4 @@
+import Foundation
 import Idempotency
 import JWTKit
 import Logging
@@ -78,6 +79,40 @@ struct SignedTokensTests {
     #expect(await source.awaitNewKeys(since: source.edition))
     #expect(tokens.known(token) == nil)
     #expect(tokens.check(token).fault == .untrusted)
+  }
+
+  @Test func `a file that changes while it is read is read again`() async throws {
+    let issuer = Issuer()
+    let directory = TemporaryDirectory()
+    let file = directory.file("keys.json")
+    func serve(_ key: String, more: String = "") throws {
+      try issuer.serve(key, more: more)
+      try Data((issuer.document.value ?? "").utf8).write(to: URL(filePath: file))
+    }
+    let (loads, rest) = (Watched(0), ScriptGate())
+    let source = KeySetSource(name: file, isFile: true, logger: Logger(label: "test")) {
+      () throws(KeySetFault) in
+      guard let bytes = try? Data(contentsOf: URL(filePath: file)) else { throw KeySetFault("it is away") }
+      loads.withValue { $0 += 1 }
+      rest.pass()
+      return Array(bytes)
+    }
+    try serve("a")
+    source.renew()
+    try await loads.until("the first is read") { $0 == 1 ? true : nil }
+    // Another size: the time of a file may have a coarse grain.
+    try serve("b", more: "7")
+    source.renew()
+    rest.open()
+    await source.settled()
+    #expect(source.edition == 1)
+    rest.open()
+    source.renew()
+    await source.settled()
+    #expect(source.edition == 2 && loads.value == 2)
+    source.renew()
+    await source.settled()
+    #expect(loads.value == 2)
   }
 
   @Test func `without keys a token has to wait for them`() async throws {

@@ -8,12 +8,14 @@ import Wire
 /// The send gate.
 struct SendGateTests {
   private func gate(
-    _ method: String, _ body: RequestBody = .none, permit: SendPermit? = nil, isProtected: Bool? = nil
+    _ method: String, _ body: RequestBody = .none, permit: SendPermit? = nil, overridesMethod: Bool = false,
+    isProtected: Bool? = nil
   ) -> SendGate {
     SendGate(
       UpstreamRequest(
         upstream: UpstreamSettings(name: "u", address: .unix(path: "/s")), method: method, target: "/",
-        fields: ByteBuffer(), body: body, permit: permit, isProtected: isProtected))
+        fields: ByteBuffer(), body: body, permit: permit, overridesMethod: overridesMethod,
+        isProtected: isProtected))
   }
 
   private let early = BootInstant(nanoseconds: 0)
@@ -35,6 +37,8 @@ struct SendGateTests {
       (gate("GET"), true), (gate("GET", content), false), (gate("get"), false),
       // A protected request that runs without its record.
       (gate("GET", isProtected: true), false),
+      // The backend may take it for a POST.
+      (gate("GET", overridesMethod: true), false),
     ] {
       var gate = gate
       let opened = [gate.open(now: early), gate.open(now: early)]

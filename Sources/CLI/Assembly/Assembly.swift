@@ -9,7 +9,7 @@ import Telemetry
 
 /// Builds the whole program from its settings, and runs it.
 ///
-/// This and `ProgramServices` are the only types that know every module.
+/// The types of this folder are the only ones that put implementations behind the ports.
 struct Assembly {
   private let settings: Settings
   /// The configuration file; `nil` if there is none, and no reload.

@@ -190,7 +190,7 @@ actor NamespaceGuard {
   }
 
   private func report(_ judgement: NamespaceRegister.Judgement) {
-    foreign.formUnion(judgement.foreign)
+    foreign.formUnion(judgement.foreign + judgement.renamed)
     // `foreign` accumulates, because a configuration that was replaced disappears from the namespace's text.
     let count = foreign.count + (judgement.changes.isEmpty ? 0 : 1)
     conflictCount.withLock { $0 = count }
@@ -205,6 +205,14 @@ actor NamespaceGuard {
         """
         ANOTHER CONFIGURATION USES THE NAMESPACE \(namespace), AND REQUESTS OF DIFFERENT SERVICES MAY SHARE RECORDS: \
         \(sentence); where these are different services, give each a store.namespace of its own
+        """)
+    }
+    for sentence in judgement.renamed where warned.insert(sentence).inserted {
+      logger.error(
+        """
+        ANOTHER CONFIGURATION OF THE NAMESPACE \(namespace) RECORDS THE SAME REQUESTS FOR ANOTHER UPSTREAM: \(sentence); \
+        if the upstream was renamed, no record is found any more and a retry runs again: write the old name. Where these \
+        are different services, give each a store.namespace of its own
         """)
     }
   }

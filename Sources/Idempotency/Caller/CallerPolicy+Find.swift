@@ -86,7 +86,8 @@ extension CallerPolicy {
           let isMissing = isKnown(scheme: value)
           return add(part, kind, name: name, value: isMissing ? nil : value, to: &builder)
         }
-        guard isKnown(scheme: scheme) else { return .unknownScheme }
+        guard isKnown(scheme: scheme), !(ASCII.equalsIgnoringCase(scheme, "token") && Self.hasNonce(value))
+        else { return .unknownScheme }
         return add(part, kind, name: name, value: value, to: &builder)
       }
     }
@@ -158,6 +159,20 @@ extension CallerPolicy {
   private static func scheme(of credentials: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     credentials.firstIndex { $0 == ASCII.space || $0 == ASCII.tab }
       .map { UnsafeRawBufferPointer(rebasing: credentials[..<$0]) }
+  }
+
+  /// Whether credentials have a nonce beside a token, as Rails reads them: it may be another one in each delivery.
+  private static func hasNonce(_ credentials: UnsafeRawBufferPointer) -> Bool {
+    let parameter: StaticString = "nonce="
+    let count = parameter.utf8CodeUnitCount
+    guard credentials.count > count, credentials.contains(UInt8(ascii: "=")) else { return false }
+    return (1...(credentials.count - count)).contains { start in
+      guard [ASCII.space, ASCII.tab, ASCII.comma, UInt8(ascii: ";")].contains(credentials[start - 1]) else {
+        return false
+      }
+      let name = UnsafeRawBufferPointer(rebasing: credentials[start..<start + count])
+      return ASCII.equalsIgnoringCase(name, parameter)
+    }
   }
 
   /// Whether credentials of the scheme identify the caller.

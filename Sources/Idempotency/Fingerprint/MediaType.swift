@@ -74,6 +74,20 @@ extension MediaType {
     return isQuoted
   }
 
+  /// Whether the body consists of parts, as forms do that upload files.
+  func isMultipart(in head: MessageHead) -> Bool { hasType(["multipart/"], in: head) }
+
+  /// Whether the body is an image, a sound, a film or a font.
+  func isMedia(in head: MessageHead) -> Bool { hasType(["image/", "audio/", "video/", "font/"], in: head) }
+
+  private func hasType(_ types: [StaticString], in head: MessageHead) -> Bool {
+    head.withBytes(essence) { essence in
+      types.contains {
+        ASCII.equalsIgnoringCase(UnsafeRawBufferPointer(rebasing: essence.prefix($0.utf8CodeUnitCount)), $0)
+      }
+    }
+  }
+
   /// The boundary between the parts of a multipart body; `nil` unless it is given once and has 1 to 70 bytes (RFC 2046,
   /// section 5.1.1).
   func boundary(in head: MessageHead) -> [UInt8]? {

@@ -5,6 +5,8 @@ public struct RequestIdentity: Hashable, Sendable {
   private let upstream: String
   /// The route's name if it enters the ids; `nil` if the request's path does instead.
   private let name: String?
+  /// The places of a batch's items and of their keys; `nil` for a route of single requests.
+  private let batch: [String]?
   /// The recipe of the fingerprint if that may be the key; `nil` if it enters no id.
   private let recipe: Recipe?
 
@@ -15,6 +17,7 @@ public struct RequestIdentity: Hashable, Sendable {
     keys = policy.key.from
     upstream = policy.upstream.name
     name = policy.endpoint == .route ? policy.name : nil
+    batch = policy.batch.map { [$0.items, $0.key] }
     recipe = policy.key.from.contains(.payload) ? policy.recipe : nil
   }
 
@@ -31,6 +34,7 @@ public struct RequestIdentity: Hashable, Sendable {
     } else if let recipe, recipe != other.recipe {
       members.append("fingerprint")
     }
+    if batch != other.batch { members.append("batch") }
     if upstream != other.upstream { members.append("upstream") }
     if (name == nil) != (other.name == nil) {
       members.append("endpoint")

@@ -136,7 +136,9 @@ extension WitnessPath {
       literals = segments.compactMap { segment -> [UInt8]?? in
         guard let segment else { return .some(nil) }
         let name = segment.prefix { $0 != UInt8(ascii: ";") }
-        return name.isEmpty ? nil : .some(Array(name))
+        guard !name.isEmpty else { return nil }
+        // Of a percent-encoded character the normalised path has one form, and lenient routes match both.
+        return .some(name.withUnsafeBytes { Array(IteratorSequence(PercentText($0, as: .decoded))) })
       }
       matchesRest = pattern.matchesRest
       let filled = segments.map { $0 ?? WitnessPath.other }

@@ -39,10 +39,8 @@ public struct OutcomeInquiry: Sendable {
       throw .callerUnknown(.missing(policy.parts.first(where: \.isInBody) ?? .address))
     }
     key = try Self.key(route.policy.key, parameters.key, head: head, query: target.query)
-    id = .make(
-      caller: caller, upstream: route.policy.upstream.name, host: host, method: method,
-      place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name),
-      key: key, under: identityKey)
+    id = route.recordID(
+      caller: caller, host: host, method: method, path: target.path, key: key, under: identityKey)
     self.route = route
     attach = min(parameters.attach, route.policy.waitTimeout)
     wantsResponse = parameters.wantsResponse

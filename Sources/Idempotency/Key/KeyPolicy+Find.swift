@@ -14,15 +14,23 @@ extension KeyPolicy {
     return .missing
   }
 
-  /// The key from any source; `nil` if none yields one.
+  /// The key from any source; `nil` if none yields one. A source before it in which the body may hide a key is an error:
+  /// the same intent, in a body that can be read, would have that one.
   ///
   /// - Parameter fingerprint: The request's fingerprint, called only if it is the key.
   public func key(
     head: MessageHead, query: ByteBuffer?, body: ByteBuffer, fingerprint: () -> Fingerprint
   ) throws(Problem) -> IdempotencyKey? {
-    for source in from {
-      if case .payload = source { return IdempotencyKey(payload: fingerprint()) }
-      if let key = try key(from: source, head: head, query: query, body: body) { return key }
+    for (index, source) in from.enumerated() {
+      let key =
+        if case .payload = source { IdempotencyKey(payload: fingerprint()) } else {
+          try key(from: source, head: head, query: query, body: body)
+        }
+      guard let key else { continue }
+      guard !from.prefix(index).contains(where: { $0.mayHideKey(in: body, head) }) else {
+        throw .keyInvalid(.unreadableBody, policy: self)
+      }
+      return key
     }
     return nil
   }
@@ -30,8 +38,7 @@ extension KeyPolicy {
   /// Whether the body may contain a key that cannot be read: it is of the kind in which a source looks for it, and is
   /// compressed or malformed, or its media type is ambiguous.
   public func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
-    guard body.readableBytes > 0 else { return false }
-    return from.flatMap(\.parts).contains { $0.mayHide(in: body, head) }
+    from.contains { $0.mayHideKey(in: body, head) }
   }
 
   private func key(
@@ -116,6 +123,11 @@ extension KeyPolicy {
 }
 
 extension KeySource {
+  /// Whether the body may contain the source's key, or a part of it, that cannot be read.
+  fileprivate func mayHideKey(in body: ByteBuffer, _ head: MessageHead) -> Bool {
+    body.readableBytes > 0 && parts.contains { $0.mayHide(in: body, head) }
+  }
+
   /// Whether one text of an operator may be its key.
   fileprivate var takesText: Bool {
     switch self {

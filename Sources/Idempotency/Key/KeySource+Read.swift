@@ -28,15 +28,26 @@ extension KeySource {
     }
   }
 
-  /// Whether the body is of the source's kind by its media type, and cannot be read. A coded body without a type may be
-  /// JSON, and one with an ambiguous type may be of any kind.
+  /// Whether the body is of the source's kind by its media type, and cannot be read. JSON is looked for in bodies of all
+  /// types, so that any coded one but an image or the like may be JSON. A body with an ambiguous type may be of any kind, and Rack takes one
+  /// without a type for a form, and any multipart type for that of forms.
   func mayHide(in body: ByteBuffer, _ head: MessageHead) -> Bool {
     let type = MediaType.unambiguous(head)
     switch (self, type?.kind) {
-    case (.json, nil): return head.hasContentCoding || MediaType.isAmbiguous(head)
+    case (.json, nil):
+      return head.hasContentCoding || MediaType.isAmbiguous(head)
+        || body.withUnsafeReadableBytes(Self.beginsAsUnicode)
     case (.json, .json):
       return head.hasContentCoding || body.withUnsafeReadableBytes { (try? JSONParser.parse($0)) == nil }
-    case (.form, nil): return MediaType.isAmbiguous(head)
+    case (.json, .other): return head.hasContentCoding && type?.isMedia(in: head) == false
+    case (.json, .urlencoded), (.json, .multipart): return head.hasContentCoding
+    case (.form(let name), nil):
+      guard !head.hasContentCoding, !MediaType.isAmbiguous(head) else { return true }
+      return body.withUnsafeReadableBytes { bytes in
+        guard case .absent = FormPairs.find(name, in: bytes, as: .form) else { return true }
+        return FormPairs.mayHide(name, in: bytes)
+      }
+    case (.form, .other): return type?.isMultipart(in: head) == true
     case (.form(let name), .urlencoded):
       return head.hasContentCoding || body.withUnsafeReadableBytes { FormPairs.mayHide(name, in: $0) }
     case (.form(let name), .multipart):
@@ -46,8 +57,15 @@ extension KeySource {
         guard case .unreadable = form.field(named: name, in: text) else { return false }
         return true
       }
-    case (.header, _), (.query, _), (.json, _), (.form, _), (.payload, _), (.composite, _): return false
+    case (.header, _), (.query, _), (.form, .json), (.payload, _), (.composite, _): return false
     }
+  }
+
+  /// Whether a body that Semel does not read as JSON may be some in another encoding of Unicode: it begins with a byte
+  /// order mark, or with a zero beside an ASCII character.
+  private static func beginsAsUnicode(_ body: UnsafeRawBufferPointer) -> Bool {
+    let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
+    return body.prefix(4).contains(0) || marks.contains { body.starts(with: $0) }
   }
 
   static func readQuery(_ name: String, in query: ByteBuffer?) -> KeyReading {

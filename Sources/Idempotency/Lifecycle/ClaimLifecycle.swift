@@ -59,10 +59,6 @@ public struct ClaimLifecycle: ~Copyable {
     case unknown(OvertakenClaim)
   }
 
-  /// The time after which a client may retry while another delivery or the store causes a delay. One second is the
-  /// minimum that `Retry-After` can express.
-  private static let pause: Milliseconds = 1000
-
   public init(route: Route) {
     self.route = route
   }
@@ -186,7 +182,7 @@ extension ClaimLifecycle {
       return .giveBackGrant(claim, .payloadMismatch(status: route.policy.mismatchStatus))
     }
     guard case .lost = known.state else {
-      return .giveBackGrant(claim, .storeUnavailable(retryAfter: Self.pause))
+      return .giveBackGrant(claim, .storeUnavailable())
     }
     return .markGrantUnknown(claim, unknownOutcome)
   }
@@ -207,7 +203,7 @@ extension ClaimLifecycle {
     case .applying:
       // To give the claim back would make an unknown record free. Its lease lapses instead.
       state = .ended
-      return .refuse(.storeUnavailable(retryAfter: Self.pause))
+      return .refuse(.storeUnavailable())
     default: preconditionFailure("ClaimLifecycle: claimFailed outside of claiming")
     }
     state = .ended
@@ -216,15 +212,15 @@ extension ClaimLifecycle {
     guard overtakenRun == nil else { return .refuse(unknownOutcome) }
     let mayOwn: Bool
     switch error {
-    case .unreadable: return .refuse(.storeUnreadable(retryAfter: Self.pause))
-    case .refused: return .refuse(.storeUnavailable(retryAfter: Self.pause))
+    case .unreadable: return .refuse(.storeUnreadable())
+    case .refused: return .refuse(.storeUnavailable())
     case .unavailable: mayOwn = false
     case .fateUnknown: mayOwn = true
     }
     if mayRunUnprotected, conflict == nil { return .forwardUnprotected(mayOwn: mayOwn) }
     let problem: Problem =
       mayRunUnprotected && conflict == .otherPayload
-      ? .payloadMismatch(status: route.policy.mismatchStatus) : .storeUnavailable(retryAfter: Self.pause)
+      ? .payloadMismatch(status: route.policy.mismatchStatus) : .storeUnavailable()
     return mayOwn ? .giveBack(problem) : .refuse(problem)
   }
 
@@ -232,7 +228,7 @@ extension ClaimLifecycle {
   public mutating func gaveUpWaiting() -> Problem {
     guard isClaimInProgress else { preconditionFailure("ClaimLifecycle: gaveUpWaiting outside of claiming") }
     state = .ended
-    return .inFlight(retryAfter: Self.pause)
+    return .inFlight(retryAfter: Problem.defaultPause)
   }
 
   /// Ends a claim that cannot go on, and returns its refusal: `problem`, unless the request has run here.
@@ -253,7 +249,7 @@ extension ClaimLifecycle {
     case .whole: .replay(record)
     case .statusOnly(let status, let location):
       .refuse(.responseNotKept(status: status, location: location))
-    case .encoded: .refuse(.storeUnreadable(retryAfter: Self.pause))
+    case .encoded: .refuse(.storeUnreadable())
     }
   }
 }
@@ -361,7 +357,7 @@ extension ClaimLifecycle {
         return .release(.upstreamUnreachable)
       case .busy:
         state = .releasing(claim, .remembered)
-        return .release(.overloaded(.backend, retryAfter: 1000))
+        return .release(.overloaded(.backend))
       case .responseLost, .requestBody:
         state = .ended
         return .markUnknown(.responseLost(.broken, retryAfter: route.policy.retryAfterLoss(age: 0)))

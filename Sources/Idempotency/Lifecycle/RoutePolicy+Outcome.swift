@@ -1,3 +1,5 @@
+import Wire
+
 extension RoutePolicy {
   /// The class of a complete response: by the backend's own steering field, else by the route's table.
   ///
@@ -13,10 +15,15 @@ extension RoutePolicy {
 
   /// The class that a response has however many attempts there were.
   func ownClass(of status: Int, steering: Steering, claim: Claim) -> OutcomeClass {
-    if let steered = steering.outcome { return steered }
     // The backend's own check for duplicates may have refused this attempt because of the one whose response was lost.
     let maySeeLost = claim.followsUnknown && (status == 409 || status == 412)
-    return maySeeLost && !outcomes.isNamed(status: status) ? .unknown : outcomes[status]
+    let listed = maySeeLost && !outcomes.isNamed(status: status) ? .unknown : outcomes[status]
+    return steering.outcome(listed: listed)
+  }
+
+  /// Whether the backend's effect remains unknown after this complete response to a request without a record.
+  public func leavesUnknown(_ head: MessageHead) -> Bool {
+    Steering(of: head).outcome(listed: outcomes[head.status]) == .unknown
   }
 
   /// The time after which a client may retry with the same key when a response was lost; `nil` if only an operator can

@@ -4,6 +4,8 @@ import Wire
 public struct Steering: Sendable, Equatable {
   /// `Idempotency-Outcome: final|retry|unknown`.
   public var outcome: OutcomeClass?
+  /// Whether the outcome is none of the three words, so that its intention is not known.
+  public var hasOtherOutcome = false
   /// `Idempotency-Retention: SECONDS`.
   public var retention: Milliseconds?
 
@@ -12,10 +14,10 @@ public struct Steering: Sendable, Equatable {
     self.retention = retention
   }
 
-  /// Reads the fields of a response. An invalid value counts as a missing field, and a repeated one as one value.
+  /// Reads the fields of a response. A repeated value counts as one.
   ///
   /// Outcomes that contradict each other, on several lines or in a list, are `unknown`: to guess could run the request
-  /// again.
+  /// again. A retention that is no number counts as missing.
   public init(of head: MessageHead) {
     var outcomes = FieldValue.missing
     var retentions = FieldValue.missing
@@ -28,7 +30,9 @@ public struct Steering: Sendable, Equatable {
     }
     switch outcomes {
     case .missing: break
-    case .one(let word): outcome = OutcomeClass(rawValue: word)
+    case .one(let word):
+      outcome = OutcomeClass(rawValue: word)
+      hasOtherOutcome = outcome == nil
     case .several: outcome = .unknown
     }
     if case .one(let digits) = retentions { retention = Self.retention(digits) }
@@ -39,6 +43,12 @@ public struct Steering: Sendable, Equatable {
     // The bound prevents an overflow in the conversion; 2^32 seconds are more than any retention.
     return .seconds(min(Int64(text) ?? .max, 1 << 32))
   }
+
+  /// The class of a response for which the route's table has `listed`. A word that is not understood does not let the
+  /// request run again.
+  func outcome(listed: OutcomeClass) -> OutcomeClass {
+    outcome ?? (hasOtherOutcome && listed == .retry ? .unknown : listed)
+  }
 }
 
 /// The members of a field that should have one, over all of its lines.
@@ -48,12 +58,12 @@ private enum FieldValue {
   /// The field has members that differ from each other.
   case several
 
-  /// Adds the members of one line. Empty members do not count (RFC 9110, section 5.6.1).
+  /// Adds the members of one line, in lower case. Empty members do not count (RFC 9110, section 5.6.1).
   mutating func add(_ line: String) {
     for member in line.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
       switch self {
-      case .missing: self = .one(String(member))
-      case .one(let other): if other != member { self = .several }
+      case .missing: self = .one(member.lowercased())
+      case .one(let other): if other != member.lowercased() { self = .several }
       case .several: break
       }
     }

@@ -37,9 +37,9 @@ public struct PathMatcher: Hashable, Sendable {
   }
 
   private func fits(_ bytes: [UInt8], _ name: UnsafeRawBufferPointer) -> Bool {
-    guard bytes.count == name.count else { return false }
-    return spelling == .caseless
-      ? bytes.withUnsafeBytes { ASCII.equalsIgnoringCase($0, name) } : bytes.elementsEqual(name)
+    bytes.withUnsafeBytes {
+      spelling == .caseless ? ASCII.equalsIgnoringCase($0, name) : ASCII.equals($0, name)
+    }
   }
 
   private func fits(_ bytes: [UInt8], escaped name: UnsafeRawBufferPointer) -> Bool {
@@ -64,7 +64,8 @@ public struct PathMatcher: Hashable, Sendable {
       case .any:
         guard end > start else { return false }
       case .literal(let bytes):
-        guard bytes.elementsEqual(path[start..<end]) else { return false }
+        let name = UnsafeRawBufferPointer(rebasing: path[start..<end])
+        guard bytes.withUnsafeBytes({ ASCII.equals($0, name) }) else { return false }
       }
       start = end + 1
     }

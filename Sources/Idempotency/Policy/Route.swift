@@ -1,3 +1,4 @@
+import NIOCore
 import Wire
 
 /// One configured route, shared by all of its requests.
@@ -30,6 +31,24 @@ public final class Route: Sendable {
       })
     bodySearches = max(1, policy.bodySearches)
     needsToken = policy.caller?.parts.contains(where: \.isOfToken) ?? false
+  }
+}
+
+extension Route {
+  /// The id of the record of a request of this route.
+  ///
+  /// - Parameters:
+  ///   - host: The request's host; `nil` if it does not enter ids.
+  ///   - method: The method that enters ids.
+  ///   - path: The normalised path.
+  ///   - identityKey: The secret of ids; `nil` if none is configured.
+  public func recordID(
+    caller: Caller, host: RequestHost?, method: ByteBuffer, path: ByteBuffer, key: IdempotencyKey,
+    under identityKey: IdentityKey?
+  ) -> RecordID {
+    .make(
+      caller: caller, upstream: policy.upstream.name, host: host, method: method,
+      place: policy.endpoint == .path ? .path(path) : .route(policy.name), key: key, under: identityKey)
   }
 }
 

@@ -65,7 +65,9 @@ extension RoutePolicy {
       key.from = [.json("/idempotency_key")]
       mismatchStatus = 400
     case .aip155:
-      key.from = [.json("/request_id"), .query("request_id")]
+      key.from = [
+        .json("/request_id"), .query("request_id"), .json("/requestId"), .query("requestId"),
+      ]
       key.format = .uuid
       idempotency = .optional
       mismatchStatus = 409

@@ -4,13 +4,25 @@ import Wire
 /// The routes in the order of the configuration. A request takes the first route that matches.
 public struct RouteTable: Sendable {
   /// A route with its conditions, prepared once for matching.
-  fileprivate struct Entry: Sendable {
+  ///
+  /// A class, so that a search does not copy the conditions of the routes that it passes.
+  fileprivate final class Entry: Sendable {
     let route: Route
     let methods: MethodSet
     let host: HostPattern?
     let path: PathMatcher?
     let headers: [RequiredHeader]
     let graphql: RouteMatch.GraphQL?
+
+    init(_ route: Route) {
+      let policy = route.policy
+      self.route = route
+      methods = policy.methods
+      host = policy.match.host.map(HostPattern.init)
+      path = policy.match.path.map { PathMatcher($0, spelling: policy.spelling) }
+      headers = policy.match.headers
+      graphql = policy.match.graphql
+    }
   }
 
   private let entries: [Entry]
@@ -27,11 +39,7 @@ public struct RouteTable: Sendable {
   ///   - number: The function that returns the number for the metrics of all routes with one name.
   public init(_ policies: [RoutePolicy], number: (String) -> Int = { _ in 0 }) {
     entries = policies.enumerated().map { index, policy in
-      Entry(
-        route: Route(policy: policy, index: index, number: number(policy.name)), methods: policy.methods,
-        host: policy.match.host.map(HostPattern.init),
-        path: policy.match.path.map { PathMatcher($0, spelling: policy.spelling) },
-        headers: policy.match.headers, graphql: policy.match.graphql)
+      Entry(Route(policy: policy, index: index, number: number(policy.name)))
     }
     let names = policies.flatMap(\.key.from).compactMap { source in
       if case .header(let name) = source { name } else { nil }

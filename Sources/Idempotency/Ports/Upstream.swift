@@ -24,14 +24,16 @@ public final class UpstreamRequest: Sendable {
   public let upgrade: ByteBuffer?
   /// Whether the request authenticates its connection (RFC 4559), on which no other client's request may follow.
   public let bindsConnection: Bool
+  /// Whether a field names another method, by which the backend may take the request for a change.
+  public let overridesMethod: Bool
   /// Whether the request is one of a protected route. A part of the upstream's connections is for these alone.
   public let isProtected: Bool
 
   public init(
     upstream: UpstreamSettings, method: String, target: String, fields: ByteBuffer, body: RequestBody,
     permit: SendPermit?, memory: (any ResponseMemory)? = nil, interim: (any InterimReceiver)? = nil,
-    upgrade: ByteBuffer? = nil,
-    bindsConnection: Bool = false, isProtected: Bool? = nil
+    upgrade: ByteBuffer? = nil, bindsConnection: Bool = false, overridesMethod: Bool = false,
+    isProtected: Bool? = nil
   ) {
     self.upstream = upstream
     self.method = method
@@ -43,6 +45,7 @@ public final class UpstreamRequest: Sendable {
     self.interim = interim
     self.upgrade = upgrade
     self.bindsConnection = bindsConnection
+    self.overridesMethod = overridesMethod
     self.isProtected = isProtected ?? (permit != nil)
   }
 }

@@ -19,7 +19,7 @@ extension Problem {
     case draining
   }
 
-  public static func overloaded(_ overload: Overload, retryAfter: Milliseconds) -> Problem {
+  public static func overloaded(_ overload: Overload, retryAfter: Milliseconds = defaultPause) -> Problem {
     let detail =
       switch overload {
       case .busy:

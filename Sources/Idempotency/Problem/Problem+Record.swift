@@ -93,7 +93,7 @@ extension Problem {
   }
 
   /// The store is unavailable, or must not be used.
-  public static func storeUnavailable(retryAfter: Milliseconds) -> Problem {
+  public static func storeUnavailable(retryAfter: Milliseconds = defaultPause) -> Problem {
     Problem(
       .storeUnavailable, status: 503,
       detail:
@@ -102,7 +102,7 @@ extension Problem {
   }
 
   /// An inquiry about an earlier request finds no store. It says nothing of that request.
-  public static func recordUnavailable(retryAfter: Milliseconds) -> Problem {
+  public static func recordUnavailable(retryAfter: Milliseconds = defaultPause) -> Problem {
     Problem(
       .storeUnavailable, status: 503,
       detail:
@@ -112,7 +112,7 @@ extension Problem {
 
   /// The record is of another version or damaged. The problem is retryable, since a client that gets a final refusal
   /// would make a new key.
-  public static func storeUnreadable(retryAfter: Milliseconds) -> Problem {
+  public static func storeUnreadable(retryAfter: Milliseconds = defaultPause) -> Problem {
     Problem(
       .storeUnreadable, status: 503,
       detail:

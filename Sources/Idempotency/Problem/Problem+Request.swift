@@ -152,7 +152,7 @@ extension Problem {
   }
 
   /// The caller has too many requests in progress, or uses new keys too fast. Nothing was sent.
-  public static func quotaExceeded(_ quota: Quota, retryAfter: Milliseconds) -> Problem {
+  public static func quotaExceeded(_ quota: Quota, retryAfter: Milliseconds = defaultPause) -> Problem {
     let detail =
       switch quota {
       case .inFlight:

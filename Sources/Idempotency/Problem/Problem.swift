@@ -25,6 +25,9 @@ public final class Problem: Error, Sendable {
     case headerTooLarge = "header_too_large"
   }
 
+  /// The `Retry-After` of a refusal for a reason that may be gone in a moment: the minimum that the field can express.
+  public static let defaultPause: Milliseconds = 1000
+
   public let code: Code
   public let status: Int
   /// One sentence on what the client should do. It contains no part of the request's values.

@@ -149,7 +149,7 @@ extension Delivery {
     logEntry.requestBytes += piece.readableBytes
     guard intake.isOpen, !progress.isEnded else { return }
     guard memory.take(piece.readableBytes, beside: heldBytes) else {
-      return bodyFailed(.overloaded(.busy, retryAfter: 1000))
+      return bodyFailed(.overloaded(.busy))
     }
     heldBytes += piece.readableBytes
     intake.append(piece)
@@ -274,6 +274,9 @@ extension Delivery {
 extension Delivery {
   /// Whether there is memory for a body and a response: without it nothing new is claimed or sent.
   var hasMemory: Bool { memory.hasRoom(beside: heldBytes) }
+
+  /// Whether memory for the response is reserved.
+  var hasReservation: Bool { allowance.isReserved }
 
   /// Takes memory for `count` bytes that the request holds beside its body, until `giveBackHeld` or its run's end;
   /// false if there is none.

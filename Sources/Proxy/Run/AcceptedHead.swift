@@ -73,10 +73,8 @@ public struct AcceptedHead: Sendable {
 
   /// The id of the record of a key.
   func recordID(of key: IdempotencyKey, _ caller: Caller) -> RecordID {
-    .make(
-      caller: caller, upstream: route.policy.upstream.name, host: host, method: method,
-      place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
-      under: identityKey)
+    route.recordID(
+      caller: caller, host: host, method: method, path: target.path, key: key, under: identityKey)
   }
 
   /// Adds what lets the record explain how a later payload differs.

@@ -124,7 +124,7 @@ extension BatchRun {
   /// Refuses the items that are not claimed yet.
   private func giveUpClaims() {
     guard case .claim(let indices) = lifecycle.next else { return }
-    for index in indices { giveUp(index, .storeUnavailable(retryAfter: 1000)) }
+    for index in indices { giveUp(index, .storeUnavailable()) }
   }
 
   private func replies(to indices: [Int]) async -> [ClaimReply] {
@@ -193,7 +193,7 @@ extension BatchRun {
     guard recordedBytes <= batch.route.policy.maxResponseBody else {
       return .refused(.resultTooLarge(status: record.outcome.status))
     }
-    guard delivery.hold(record.outcome.size) else { return .refused(.overloaded(.busy, retryAfter: 1000)) }
+    guard delivery.hold(record.outcome.size) else { return .refused(.overloaded(.busy)) }
     if case .whole(let response) = record.outcome { note(OriginAllowance(recorded: response.fields)) }
     return await readJSON(record.outcome.size) { BatchElement(record) }
   }
@@ -312,7 +312,7 @@ extension BatchRun {
       limit: batch.route.policy.maxResponseBody)
     count(response.counts)
     switch response.content {
-    case .refused(let problem): runner.refuse(runner.duplicate(problem))
+    case .refused(let problem): runner.refuse(runner.refusedAsDuplicate(problem))
     case .replayed(let record): runner.replay(record, from: .store)
     case .assembled(let status, let body): respond(status, body, response.counts)
     }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The threads on which large bodies are read, shared by all event loops.
 ///
-/// A body that has been begun is read to its end, which takes up to 16 ms for a mebibyte. Bodies are therefore divided
+/// A body that has been begun is read to its end, which takes up to 15 ms for a mebibyte. Bodies are therefore divided
 /// by their sizes into lanes with threads of their own. A body waits only for bodies of its own lane. The threads of
 /// larger bodies have a lower priority, so that the event loops and smaller bodies have the processors first.
 final class BodyThreads: Sendable {

@@ -44,7 +44,7 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
       watch = try await runner.worker.store.watch(id)
     } catch {
       environment.waiting.leave(id)
-      throw .storeUnavailable(retryAfter: 1000)
+      throw .storeUnavailable()
     }
     environment.counters.change(.waiting, by: 1)
     // A wait whose client is gone would take a place that another delivery needs.

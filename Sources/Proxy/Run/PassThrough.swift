@@ -105,7 +105,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
         fields: UpstreamFields.make(for: delivery, target, to: upstream, id: id), body: body,
         permit: nil, memory: delivery, interim: delivery, upgrade: upgrade,
         bindsConnection: head.bindsConnection,
-        isProtected: id != nil))
+        overridesMethod: !head.names.isDisjoint(with: .methodOverrides), isProtected: id != nil))
     // Otherwise Semel would wait for a silent backend although the client is gone.
     delivery.didDisconnect = { [context = worker.context] in context.task { exchange.close() } }
     if id == nil { limitSilenceOnceHalfClosed(exchange) }
@@ -206,7 +206,7 @@ struct PassThrough<Store: RecordStore, Backend: Upstream> {
   private func problem(of failure: UpstreamFailure) -> Problem {
     switch failure {
     case .notSent: delivery.recordID == nil ? .passageNotBegun : .upstreamUnreachable
-    case .busy: delivery.recordID == nil ? .passageBusy : .overloaded(.backend, retryAfter: 1000)
+    case .busy: delivery.recordID == nil ? .passageBusy : .overloaded(.backend)
     case .responseLost: .passageLost(.broken)
     case .timedOut: .passageLost(.timedOut)
     // The client broke its body off, or sent nothing of it for too long.
@@ -267,11 +267,4 @@ extension PassThrough {
 extension Route {
   /// Whether its requests may run without the store.
   var mayRunUnprotected: Bool { policy.onStoreFailure == .open }
-}
-
-extension RoutePolicy {
-  /// Whether the backend's effect remains unknown after this complete response.
-  fileprivate func leavesUnknown(_ head: MessageHead) -> Bool {
-    (Steering(of: head).outcome ?? outcomes[head.status]) == .unknown
-  }
 }

@@ -3,9 +3,49 @@ import NIOCore
 import Telemetry
 import Wire
 
-/// The attribution of requests that end before they are identified, and of outcomes that were lost with their owner.
-/// None of it is a step of a first run or of a replay.
+/// The attribution of records and log entries, also of requests that end before they are identified, and of outcomes that
+/// were lost with their owner.
 extension RequestRunner {
+  /// Notes the digests of key and caller, for the access log and for the journal.
+  ///
+  /// - Parameter attribution: The origin in its claim, if there is one, whose digests need not be made again.
+  @inline(never)
+  func noteIdentity(of call: KeyedCall, as attribution: Attribution? = nil) {
+    if delivery.logEntry.keyDigest == nil {
+      delivery.logEntry.keyDigest = attribution?.keyDigest ?? call.key.digestText(by: environment.digests)
+    }
+    guard delivery.logEntry.callerDigest == nil else { return }
+    if let digest = attribution?.callerDigest {
+      delivery.logEntry.callerDigest = digest
+    } else {
+      noteCaller(call.caller)
+    }
+  }
+
+  func noteCaller(_ caller: Caller) {
+    delivery.logEntry.hasSharedDigests = environment.digests.isShared
+    delivery.logEntry.callerDigest = caller.digestText(by: environment.digests)
+  }
+
+  /// The origin that a record names. Its digests are those of the log entry, if that has them: they are made once.
+  ///
+  /// There are no digests until the secret of all nodes is known, because nobody could find the record by them.
+  @inline(never)
+  func attribution(of call: KeyedCall) -> Attribution {
+    // A copy of the policy would cost as much as the digests.
+    let route = call.route
+    guard let digests = worker.digestsOfAllNodes() else {
+      return Attribution(route: route.policy.name, node: environment.node)
+    }
+    // The delivery of a batch has no key of its own.
+    let isNoted = delivery.logEntry.hasSharedDigests && route.policy.batch == nil
+    let key = isNoted ? delivery.logEntry.keyDigest : nil
+    let caller = isNoted ? delivery.logEntry.callerDigest : nil
+    return Attribution(
+      route: route.policy.name, keyDigest: key ?? digests.text(of: call.key),
+      callerDigest: caller ?? digests.text(of: call.caller), node: environment.node)
+  }
+
   /// Notes the route of a request that is refused before it was identified, and, as far as its head holds them, its
   /// record and the digests of its key and its caller.
   @inline(never)
@@ -28,7 +68,7 @@ extension RequestRunner {
     noteIdentityOfRefused(route, target, host, method: choice.method)
   }
 
-  private func note(_ route: Route) {
+  func note(_ route: Route) {
     delivery.logEntry.route = route.policy.name
     delivery.logEntry.routeNumber = route.number
     delivery.logEntry.pathTemplate = route.policy.match.path?.text
@@ -52,10 +92,8 @@ extension RequestRunner {
     else { return }
     noteCaller(caller)
     guard let key else { return }
-    delivery.recordID = .make(
-      caller: caller, upstream: route.policy.upstream.name, host: host, method: method,
-      place: route.policy.endpoint == .path ? .path(target.path) : .route(route.policy.name), key: key,
-      under: environment.identityKey)
+    delivery.recordID = route.recordID(
+      caller: caller, host: host, method: method, path: target.path, key: key, under: environment.identityKey)
   }
 
   /// Notes the earlier request that an inquiry is about. The inquiry is no delivery of it.

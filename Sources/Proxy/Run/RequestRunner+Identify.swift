@@ -105,46 +105,6 @@ extension RequestRunner {
     return .keyed(call)
   }
 
-  /// Notes the digests of key and caller, for the access log and for the journal.
-  ///
-  /// - Parameter attribution: The origin in its claim, if there is one, whose digests need not be made again.
-  @inline(never)
-  func noteIdentity(of call: KeyedCall, as attribution: Attribution? = nil) {
-    if delivery.logEntry.keyDigest == nil {
-      delivery.logEntry.keyDigest = attribution?.keyDigest ?? call.key.digestText(by: environment.digests)
-    }
-    guard delivery.logEntry.callerDigest == nil else { return }
-    if let digest = attribution?.callerDigest {
-      delivery.logEntry.callerDigest = digest
-    } else {
-      noteCaller(call.caller)
-    }
-  }
-
-  func noteCaller(_ caller: Caller) {
-    delivery.logEntry.hasSharedDigests = environment.digests.isShared
-    delivery.logEntry.callerDigest = caller.digestText(by: environment.digests)
-  }
-
-  /// The origin that a record names. Its digests are those of the log entry, if that has them: they are made once.
-  ///
-  /// There are no digests until the secret of all nodes is known, because nobody could find the record by them.
-  @inline(never)
-  func attribution(of call: KeyedCall) -> Attribution {
-    // A copy of the policy would cost as much as the digests.
-    let route = call.route
-    guard let digests = worker.digestsOfAllNodes() else {
-      return Attribution(route: route.policy.name, node: environment.node)
-    }
-    // The delivery of a batch has no key of its own.
-    let isNoted = delivery.logEntry.hasSharedDigests && route.policy.batch == nil
-    let key = isNoted ? delivery.logEntry.keyDigest : nil
-    let caller = isNoted ? delivery.logEntry.callerDigest : nil
-    return Attribution(
-      route: route.policy.name, keyDigest: key ?? digests.text(of: call.key),
-      callerDigest: caller ?? digests.text(of: call.caller), node: environment.node)
-  }
-
   /// The subject of a request that no route protects. It is passed through, unless it has a key and such keys are
   /// refused.
   private func unprotected(_ target: RequestTarget, by route: Route?) throws(Problem) -> Subject {

@@ -10,7 +10,7 @@ extension RequestRunner {
     }
     let caller = call.caller.hashValue
     guard environment.quotas.enter(caller, max: max) else {
-      throw .quotaExceeded(.inFlight, retryAfter: 1000)
+      throw .quotaExceeded(.inFlight)
     }
     delivery.quotaCaller = caller
   }

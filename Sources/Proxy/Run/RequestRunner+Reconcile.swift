@@ -23,7 +23,7 @@ extension RequestRunner {
     // Most queries find the record as it was. Claiming it by an outdated verdict would begin its `settle` anew.
     let look = verdict == .none ? nil : await look(at: call.id)
     switch call.lifecycle.probed(verdict, look: look, seenAt: seenAt) {
-    case .refuse(let problem): throw duplicate(problem)
+    case .refuse(let problem): throw refusedAsDuplicate(problem)
     case .claim(let takeOver):
       return await claim(request.changed(owner: worker.newOwner(), takeOver: takeOver), of: call)
     }
@@ -63,7 +63,7 @@ extension RequestRunner {
       environment.known.change(claim.id) {
         switch reply {
         case .success(let reply):
-          let end = KnownRecord.OwnEnd.completed(max(completion.retention, completion.remember))
+          let end = KnownRecord.OwnEnd.completed(completion.lifetime)
           $0 = $0?.ended(by: claim, as: end, reply.outcome, now: $1)
         case .failure: $0 = $0?.ended(by: claim, as: .unknown, nil, now: $1)
         }

@@ -37,7 +37,7 @@ extension RequestRunner {
       try await respond(to: inquiry)
     } catch {
       // `storeUnavailable` states that the request was not executed. Nobody knows that of the earlier one.
-      throw error.code == .storeUnavailable ? .recordUnavailable(retryAfter: 1000) : error
+      throw error.code == .storeUnavailable ? .recordUnavailable() : error
     }
   }
 
@@ -72,8 +72,8 @@ extension RequestRunner {
     do throws(StoreError) {
       return try await worker.store.find(inquiry.id, opening: inquiry.key)
     } catch {
-      if case .unreadable = error { throw .storeUnreadable(retryAfter: 1000) }
-      throw .storeUnavailable(retryAfter: 1000)
+      if case .unreadable = error { throw .storeUnreadable() }
+      throw .storeUnavailable()
     }
   }
 

@@ -18,7 +18,7 @@ extension RequestRunner {
     if let origin { delivery.logEntry.trace?.origin = origin() }
     guard delivery.responseState == .none else { return cut() }
     guard head.method == .head || delivery.admit(response.body, of: record) else {
-      return refuse(.overloaded(.busy, retryAfter: 1000))
+      return refuse(.overloaded(.busy))
     }
     delivery.logEntry.status = response.status
     delivery.logEntry.outcome = .replayed

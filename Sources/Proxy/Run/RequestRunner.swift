@@ -21,8 +21,8 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     let inFlight = environment.counters.change(.inFlight, by: 1)
     beginTrace()
     do throws(Problem) {
-      guard !environment.isDraining else { throw .overloaded(.draining, retryAfter: 1000) }
-      guard inFlight <= configuration.limits.maxInFlight else { throw .overloaded(.busy, retryAfter: 1000) }
+      guard !environment.isDraining else { throw .overloaded(.draining) }
+      guard inFlight <= configuration.limits.maxInFlight else { throw .overloaded(.busy) }
       if let failure = delivery.bodyFailure { throw failure }
       switch try identify(body: delivery.wholeBody) {
       case .keyed(let call): return try startClaim(call)
@@ -86,20 +86,22 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
 
   /// Refuses a request whose response would find no room, before anything is claimed or sent.
   private func refuseWithoutMemory() throws(Problem) {
-    guard delivery.hasMemory else { throw .overloaded(.busy, retryAfter: 1000) }
+    guard delivery.hasMemory else { throw .overloaded(.busy) }
   }
 
-  /// Reserves the room for the response before the claim; refuses if there is none.
+  /// Reserves the room for the response before the claim; refuses if there is none. A delivery that retries has it
+  /// already.
   func reserveCapture(_ call: KeyedCall) throws(Problem) {
+    guard !delivery.hasReservation else { return }
     try refuseWithoutMemory()
-    guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy, retryAfter: 1000) }
+    guard delivery.reserveCapture(for: call.caller) else { throw .overloaded(.busy) }
   }
 
   /// Reserves the room again for a delivery that has waited; gives its claim back if there is none.
   func reserveCapture(_ call: KeyedCall, orGiveBack claim: Claim) throws(Problem) {
     guard !delivery.reserveCapture(for: call.caller) else { return }
     worker.giveBack(granted: claim)
-    throw .overloaded(.busy, retryAfter: 1000)
+    throw .overloaded(.busy)
   }
 
   private func finish() {
@@ -142,7 +144,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
   private func respond(by action: ClaimLifecycle.ClaimedAction, from source: ReplaySource) -> Bool {
     switch action {
     case .replay(let record): replay(record, from: source)
-    case .refuse(let problem) where problem.code != .outcomeUnknown: refuse(duplicate(problem))
+    case .refuse(let problem) where problem.code != .outcomeUnknown: refuse(refusedAsDuplicate(problem))
     default: return false
     }
     return true
@@ -179,15 +181,15 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     _ first: ClaimLifecycle.ClaimedAction?, after request: ClaimRequest, of call: KeyedCall
   ) async throws(Problem) {
     var request = request
-    var (action, source) =
-      if let first { (first, ReplaySource.store) } else {
-        try await nextAction(request, of: call, mayRun: !call.lifecycle.wasOvertaken)
-      }
     var wait: DuplicateWait<Store>?
     defer {
       wait?.end()
       end(call, request)
     }
+    var (action, source) =
+      if let first { (first, ReplaySource.store) } else {
+        try await nextAction(request, of: call, mayRun: !call.lifecycle.wasOvertaken)
+      }
     while true {
       switch action {
       case .forward(let claim):
@@ -232,7 +234,7 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
     await undoClaim(action, request)
     if problem.code == .payloadMismatch { await explain(request, of: call) }
     await noteLoss(behind: problem, of: call)
-    return duplicate(problem)
+    return refusedAsDuplicate(problem)
   }
 
   /// Returns the next action and its source: an outcome that this process knows for certain, or else the store's reply
@@ -310,16 +312,16 @@ struct RequestRunner<Store: RecordStore, Backend: Upstream>: Sendable {
       mayGoOn = await wait.changed(leaseLeft: leaseLeft)
     } else {
       do throws(Problem) { wait = try await DuplicateWait(for: call, of: self) } catch {
-        throw duplicate(call.lifecycle.gaveUp(for: error))
+        throw refusedAsDuplicate(call.lifecycle.gaveUp(for: error))
       }
       mayGoOn = wait != nil
     }
-    guard mayGoOn else { throw duplicate(call.lifecycle.gaveUpWaiting()) }
+    guard mayGoOn else { throw refusedAsDuplicate(call.lifecycle.gaveUpWaiting()) }
   }
 
   /// Returns a refusal because of the record's state, and notes whether another delivery of the key caused it. None did
   /// if the store has reported no state.
-  func duplicate(_ problem: Problem) -> Problem {
+  func refusedAsDuplicate(_ problem: Problem) -> Problem {
     delivery.logEntry.isDuplicateRefused =
       problem.code != .storeUnavailable && problem.code != .storeUnreadable
     return problem

@@ -16,6 +16,8 @@ final class RetriedCall: @unchecked Sendable {
     upstream.budget.withLock { $0.began() }
   }
 
+  deinit { end() }
+
   /// The time since its first attempt began.
   var elapsed: Milliseconds { Milliseconds(NIODeadline.now() - startedAt) }
 

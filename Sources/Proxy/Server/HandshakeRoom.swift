@@ -5,8 +5,8 @@ import Synchronization
 /// of its own: before its header a connection is nobody's, so that one client's crowd would take the places of those
 /// whose handshakes are under way.
 ///
-/// Such connections cost a client nothing. Therefore all of them have a share of `max_connections`, and one client half
-/// of the share. Beyond that, the oldest connection of the client that has the most is closed: an honest client
+/// Such connections cost a client nothing. Therefore those of a room have a share of `max_connections`, and one client
+/// half of the share. Beyond that, the oldest connection of the client that has the most is closed: an honest client
 /// finishes within a round trip or two. An address that many clients share, such as a load balancer's, does not count
 /// as one client.
 final class HandshakeRoom: Sendable {

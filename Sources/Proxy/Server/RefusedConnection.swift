@@ -28,7 +28,7 @@ final class RefusedConnection: ChannelInboundHandler {
     environment.counters.add(.connectionsRefused)
     guard getsResponse else { return context.close(promise: nil) }
     let response = ResponseEncoder.whole(
-      ClientResponse(.overloaded(environment.isDraining ? .draining : .busy, retryAfter: 1000)),
+      ClientResponse(.overloaded(environment.isDraining ? .draining : .busy)),
       minorVersion: 1,
       isClosing: true)
     let channel = context.channel

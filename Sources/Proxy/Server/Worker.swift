@@ -103,7 +103,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     for lease in leases where lease.pendingCommand == nil && lease.isEnforced {
       noteLoss(of: lease, .shutdown)
       guard lease.delivery.responseState == .none else { continue }
-      RequestRunner(worker: self, delivery: lease.delivery).refuse(.responseLost(.broken, retryAfter: 1000))
+      RequestRunner(worker: self, delivery: lease.delivery).refuse(
+        .responseLost(.broken, retryAfter: Problem.defaultPause))
     }
     for delivery in leases.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
       RequestRunner(worker: self, delivery: delivery).logCut()

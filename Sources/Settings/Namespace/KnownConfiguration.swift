@@ -17,9 +17,13 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     /// The kind of GraphQL operation; `nil` for a route that matches without regard to it.
     var graphql: String?
     var spelling: String
+    /// Whether the route is only observed; `nil` if it is not.
+    var shadow: Bool?
     /// The caller's parts; `nil`, like the members below, for a route that makes no records.
     var caller: [String]?
     var keys: [String]?
+    /// The places of a batch's items and of their keys, if the route takes batches.
+    var batch: [String]?
     /// The recipe of the fingerprint if that may be a key.
     var fingerprint: String?
     var endpoint: String?
@@ -28,6 +32,8 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
 
   /// The addresses of the upstreams of protected routes, by name.
   var upstreams: [String: String]
+  /// The addresses of the upstreams that only other routes have, by name, if there are any.
+  var unprotectedUpstreams: [String: String]?
   /// A digest of what a client's address depends on, `trusted_proxies` and the listeners' `proxy_protocol`, if an
   /// address is part of any caller.
   var proxies: String?
@@ -41,9 +47,9 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
 
   public init(_ settings: Settings) {
     let protected = settings.routes.filter(\.isEnforced)
-    upstreams = Dictionary(
-      protected.map { ($0.upstream.name, $0.upstream.address.description) },
-      uniquingKeysWith: { first, _ in first })
+    upstreams = Self.upstreams(of: protected)
+    let others = Self.upstreams(of: settings.routes).filter { [upstreams] in upstreams[$0.key] == nil }
+    unprotectedUpstreams = others.isEmpty ? nil : others
     let countsAddresses = protected.contains { $0.caller?.parts.contains(.address) ?? false }
     proxies = countsAddresses ? settings.trustedProxies.identityText(behind: settings.listen) : nil
     if protected.contains(where: \.countsCertificates) {
@@ -56,6 +62,17 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
       String(Digest256.sha256(of: Array("semel id secret \(secret.revealed)".utf8)).hexText.prefix(8))
     }
     routes = settings.routes.map(Route.init)
+  }
+
+  private static func upstreams(of routes: [RoutePolicy]) -> [String: String] {
+    Dictionary(
+      routes.map { ($0.upstream.name, $0.upstream.address.description) },
+      uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The addresses of the upstreams of all routes, by name.
+  var allUpstreams: [String: String] {
+    upstreams.merging(unprotectedUpstreams ?? [:]) { protected, _ in protected }
   }
 
   /// The routes as policies, as far as a comparison needs them; `nil` if this version cannot read one of them.
@@ -74,13 +91,16 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     return String(Digest256.sha256(of: Array(data)).hexText.prefix(32))
   }
 
-  /// Whether clients' certificates were verified at one of the listeners before, under another name. Versions that knew
-  /// no names remember no listeners.
+  /// Whether clients' certificates were verified at one of the listeners before, under another name, or at one that is
+  /// gone, under a name that is gone, too. Versions that knew no names remember no listeners.
   func renamesAuthorities(of known: KnownConfiguration) -> Bool {
     let knew = known.routes.contains { ($0.caller ?? []).contains { $0.hasPrefix("client_certificate") } }
     guard knew, let authorities else { return false }
+    guard let before = known.authorities else { return authorities.values.contains { $0 != "" } }
+    let gone = before.filter { authorities[$0.key] == nil && !authorities.values.contains($0.value) }
     return authorities.contains { address, name in
-      known.authorities.map { $0[address] ?? name } ?? "" != name
+      if let known = before[address] { return known != name }
+      return !gone.isEmpty && !before.values.contains(name)
     }
   }
 
@@ -96,9 +116,11 @@ extension KnownConfiguration.Route {
     headers = policy.match.headers.map { "\($0.name):\(Self.digest(of: $0.value))" }
     graphql = policy.match.graphql?.rawValue
     spelling = policy.spelling.rawValue
+    if policy.shadow { shadow = true }
     guard policy.isEnforced, let caller = policy.caller else { return }
     self.caller = caller.parts.map(\.text)
     keys = policy.key.from.map(\.text)
+    batch = policy.batch.map { [$0.items, $0.key] }
     if policy.key.from.contains(.payload) { fingerprint = policy.recipe.text }
     endpoint = policy.endpoint.rawValue
     upstream = policy.upstream.name
@@ -131,6 +153,7 @@ extension KnownConfiguration.Route {
     policy.spelling = spelling
     guard let caller else {
       policy.idempotency = .off
+      policy.shadow = shadow ?? false
       return policy
     }
     let parts = caller.compactMap { try? CallerPart.parse($0) }
@@ -141,6 +164,10 @@ extension KnownConfiguration.Route {
     policy.caller = CallerPolicy(parts: parts)
     policy.key.from = sources
     policy.endpoint = endpoint
+    if let batch {
+      guard batch.count == 2 else { return nil }
+      policy.batch = BatchPolicy(items: batch[0], key: batch[1], results: "")
+    }
     if let fingerprint {
       guard let recipe = Recipe(text: fingerprint) else { return nil }
       policy.recipe = recipe

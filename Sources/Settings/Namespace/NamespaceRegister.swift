@@ -13,7 +13,11 @@ import Idempotency
 ///   it may then belong to another sidecar.
 /// - In a store that only one process can open, every configuration succeeds the previous one.
 /// - Any other configuration with an upstream of the same name belongs to another service, which may come to share its
-///   records.
+///   records. One that records the same requests for an upstream of another name belongs to another service, too, or its
+///   upstream was renamed.
+///
+/// The routes of a configuration that is succeeded count if their upstream is still there. If it is not, they count as far
+/// as other routes take their requests: the upstream was renamed, and not given up.
 public struct NamespaceRegister: Codable, Sendable {
   public struct Judgement: Hashable, Sendable {
     /// The new text of the namespace; `nil` if it stays the same.
@@ -22,6 +26,9 @@ public struct NamespaceRegister: Codable, Sendable {
     public var changes: [ReloadPlan.Reason] = []
     /// The configurations that seem to belong to other services, in one sentence each.
     public var foreign: [String] = []
+    /// The routes that record requests here and, for an upstream of another name, in a configuration that is not
+    /// succeeded, in one sentence each.
+    public var renamed: [String] = []
     /// Whether this configuration succeeds none of those that the namespace remembers.
     public var followsNone = true
     /// Whether this version cannot read the namespace's text, or a configuration in it, for instance because a newer
@@ -63,6 +70,7 @@ public struct NamespaceRegister: Codable, Sendable {
       if known.policies == nil { judgement.isUnreadable = true }
       let relation = Relation(own, to: known, isShared: isShared)
       judgement.foreign += relation.foreign
+      judgement.renamed += relation.renamed
       judgement.changes += relation.changes
       if relation.follows { judgement.followsNone = false } else { kept.append(known) }
     }
@@ -91,23 +99,25 @@ private struct Relation {
   private(set) var follows = false
   private(set) var changes: [ReloadPlan.Reason] = []
   private(set) var foreign: [String] = []
+  private(set) var renamed: [String] = []
 
   init(_ own: KnownConfiguration, to known: KnownConfiguration, isShared: Bool) {
     guard let old = known.policies, let new = own.policies else { return }
-    let common = Set(known.upstreams.keys).intersection(own.upstreams.keys)
-    let lost = known.upstreams.filter { own.upstreams[$0.key] == nil }
-    let renamed = lost.filter { _, address in
-      own.upstreams.values.contains(address) && !Self.isLocal(address)
+    let here = own.allUpstreams
+    let common = Set(known.upstreams.keys).intersection(here.keys)
+    let renamed = known.upstreams.filter { name, address in
+      here[name] == nil && here.values.contains(address) && !Self.isLocal(address)
     }
     let names = isShared ? common.union(renamed.keys) : Set(known.upstreams.keys)
     let comparison = IdentityComparison(from: old, to: new)
     let counts: (RoutePolicy) -> Bool = { names.contains($0.upstream.name) }
     let stays = common.contains { name in
-      known.upstreams[name] == own.upstreams[name] && !Self.isLocal(own.upstreams[name] ?? "")
+      known.upstreams[name] == here[name] && !Self.isLocal(here[name] ?? "")
     }
     follows = !isShared || stays || comparison.overlaps(where: counts)
+    let taken = comparison.changes(where: { !counts($0) }).filter { $0.end != .unmatched }
     if follows {
-      changes = comparison.changes(where: counts).flatMap {
+      changes = (comparison.changes(where: counts) + taken).flatMap {
         $0.reasons(from: old, to: new, since: "in the configuration that used this namespace before")
       }
       if known.idSecret != own.idSecret, !known.protectsNothing { changes.append(Self.secret) }
@@ -115,13 +125,22 @@ private struct Relation {
       if own.renamesAuthorities(of: known) { changes.append(Self.authorities) }
     }
     if isShared { foreign = Self.foreign(own, known, common, follows: follows) }
+    if !follows {
+      self.renamed = taken.compactMap { change in
+        guard case .identified(let index, _) = change.end else { return nil }
+        let (there, here) = (old[change.route], new[index])
+        return
+          "route \(here.name) for upstream \(here.upstream.name) here, and route \(there.name) for upstream "
+          + "\(there.upstream.name) there"
+      }
+    }
   }
 
   private static func foreign(
     _ own: KnownConfiguration, _ known: KnownConfiguration, _ common: Set<String>, follows: Bool
   ) -> [String] {
     common.sorted().compactMap { name in
-      guard let here = own.upstreams[name], let there = known.upstreams[name], !follows || here != there
+      guard let here = own.allUpstreams[name], let there = known.upstreams[name], !follows || here != there
       else {
         return nil
       }

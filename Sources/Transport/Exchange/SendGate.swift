@@ -3,8 +3,8 @@ import Idempotency
 /// Decides whether sending may begin, and what a failure means for the request.
 ///
 /// Every sending passes this gate, and the gate opens once. This holds for a request that is passed through, too, since
-/// the effect of its first sending is unknown. Only a request with a safe method and without content, on a route that
-/// protects nothing, may be sent again (RFC 9110, section 9.2.2).
+/// the effect of its first sending is unknown. Only a request with a safe method, which no field overrides, and without
+/// content, on a route that protects nothing, may be sent again (RFC 9110, section 9.2.2).
 struct SendGate {
   private enum Refusal { case stale, sentBefore }
 
@@ -16,7 +16,8 @@ struct SendGate {
   init(_ request: UpstreamRequest) {
     permit = request.permit
     isProtected = request.permit != nil || request.isProtected
-    isRepeatable = !isProtected && request.body.isNone && Self.isSafe(request.method)
+    isRepeatable =
+      !isProtected && request.body.isNone && Self.isSafe(request.method) && !request.overridesMethod
   }
 
   /// Whether a later delivery of the request may be sent after this one: its route protects it, whether it has a record

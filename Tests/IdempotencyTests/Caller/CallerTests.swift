@@ -245,6 +245,15 @@ struct CallerTests {
   }
 
   @Test(arguments: [
+    "Token token=\"a\", nonce=\"1\"", "token nonce=1;token=a", "Token\ttoken=a,Nonce=1", "Token nonce=",
+  ])
+  func `a token with a nonce may change with each request`(credentials: String) {
+    #expect(
+      fault([.header("authorization")], [("Authorization", credentials)]) == .callerUnknown(.unknownScheme))
+  }
+
+  @Test(arguments: [
+    "Token announce=1", "Token token=nonce", "Bearer nonce=1", "token a, nonc=1",
     "Bearer x", "bearer\tx", "Basic eDp5", "TOKEN token=x", "ApiKey x y", "x", "Digest", "a,b=c",
   ])
   func `known schemes and bare tokens are callers`(credentials: String) {

@@ -203,6 +203,76 @@ struct HiddenKeyTests {
 
   private static let urlencoded = "application/x-www-form-urlencoded"
 
+  @Test(arguments: ["key=abc&amount=5", "amount=5&+key=abc", "a=1;key=abc"])
+  func `pairs without a media type may be a form`(body: String) throws {
+    var request = Request("", body)
+    request.fields = []
+    #expect(try key(request) == nil)
+    #expect(mayHide(request))
+    #expect(!mayHide(request, .form("currency")))
+    request.fields = [("Content-Encoding", "gzip")]
+    #expect(mayHide(request, .form("currency")))
+    request.fields = [("Content-Type", "text/plain")]
+    #expect(!mayHide(request))
+  }
+
+  @Test(arguments: [
+    "application/x-amz-json-1.1", "text/plain", "application/octet-stream", urlencoded, form, "",
+  ])
+  func `a coded body of any type may be JSON`(type: String) {
+    var request = Request(type, "\u{1f}\u{8b}")
+    if type.isEmpty { request.fields = [] }
+    #expect(!mayHide(request, .json("/key")))
+    request.fields.append(("Content-Encoding", "gzip"))
+    #expect(mayHide(request, .json("/key")) && !mayHide(request, .query("key")))
+    request.fields = [("Content-Type", "Image/png"), ("Content-Encoding", "gzip")]
+    #expect(!mayHide(request, .json("/key")))
+  }
+
+  @Test(
+    arguments: [
+      [0xEF, 0xBB, 0xBF, 0x7B], [0xFE, 0xFF, 0, 0x7B], [0xFF, 0xFE, 0x7B, 0], [0, 0x7B], [0x7B, 0, 0x22, 0],
+      [0, 0, 0, 0x7B],
+    ] as [[UInt8]])
+  func `a body without a type may be JSON in another encoding`(bytes: [UInt8]) {
+    var request = Request("", body: bytes)
+    request.fields = []
+    #expect(mayHide(request, .json("/key")) && !mayHide(request))
+    request.fields = [("Content-Type", "application/octet-stream")]
+    #expect(!mayHide(request, .json("/key")))
+  }
+
+  @Test func `a later source does not stand in for one that cannot be read`() throws {
+    func key(_ sources: KeySource..., of request: Request) throws(Problem) -> String? {
+      var policy = KeyPolicy(from: sources[0])
+      policy.from = sources
+      return try request.key(policy)
+    }
+    var request = Request("application/json", #"{"id":"a"}"#)
+    request.fields.append(("Idempotency-Key", "b"))
+    let header = KeySource.header("idempotency-key")
+    #expect(try key(.json("/id"), header, of: request) == "a")
+    #expect(try key(.json("/other"), header, of: request) == "b")
+    #expect(try key(.form("other"), header, of: request) == "b")
+    request.fields.append(("Content-Encoding", "gzip"))
+    #expect(try key(header, .json("/id"), of: request) == "b")
+    for sources in [
+      [KeySource.json("/id"), header], [.json("/id"), .payload], [.composite([.json("/id")]), header],
+    ] {
+      #expect(throws: Problem.self) { try key(sources[0], sources[1], of: request) }
+    }
+    // Without a body nothing is hidden.
+    request.body = []
+    #expect(try key(.json("/id"), header, of: request) == "b")
+  }
+
+  @Test(arguments: ["multipart/mixed", "Multipart/Related", "multipart/x"])
+  func `parts of another multipart type may be a form's`(type: String) throws {
+    let request = Request(type + "; boundary=XX", Self.body("Content-Disposition: form-data; name=\"key\""))
+    #expect(try key(request) == nil)
+    #expect(mayHide(request) && !mayHide(request, .json("/key")))
+  }
+
   @Test(arguments: [
     [urlencoded, urlencoded], [urlencoded, "application/json"], ["application/json", "application/json"],
     [urlencoded + ", application/json"], ["application/json; charset=utf-8, text/plain"],
@@ -223,10 +293,11 @@ struct HiddenKeyTests {
     // Without a body there is nothing to hide in. JSON is read whatever its type.
     #expect(!mayHide(request("")))
     #expect(try key(request(#"{"key":"abc"}"#), .json("/key")) == "abc")
-    // Another source has the key.
+    // A source that comes first has the key.
     var keyed = pairs
     keyed.fields.append(("Idempotency-Key", "k"))
-    #expect(try keyed.key(KeyPolicy(from: .form("key"), .header("idempotency-key"))) == "k")
+    #expect(try keyed.key(KeyPolicy(from: .header("idempotency-key"), .form("key"))) == "k")
+    #expect(throws: Problem.self) { try keyed.key(KeyPolicy(from: .form("key"), .header("idempotency-key"))) }
   }
 
   @Test(arguments: [

@@ -1,5 +1,6 @@
 import Idempotency
 import Testing
+import Wire
 
 /// The backend's instructions, by the lines in which they come.
 struct SteeringTests {
@@ -11,14 +12,30 @@ struct SteeringTests {
 
   @Test(
     arguments: [
-      ([], nil), (["final"], .final), ([" retry "], .retry), (["unknown"], .unknown), (["bogus"], nil),
-      ([""], nil), (["Final"], nil), (["final", "final"], .final), (["final, final"], .final),
+      ([], nil), (["final"], .final), ([" retry "], .retry), (["unknown"], .unknown),
+      ([""], nil), (["Final"], .final), (["FINAL", "final"], .final), (["RETRY, final"], .unknown),
+      (["final", "final"], .final), (["final, final"], .final),
       (["final,"], .final), (["final", ""], .final), (["final", "retry"], .unknown),
       (["retry", "final"], .unknown), (["final, retry"], .unknown), (["final", "bogus"], .unknown),
       (["final retry"], .unknown), (["retry", "retry", "final"], .unknown),
     ] as [([String], OutcomeClass?)])
   func `an outcome counts once, and contradictions are unknown`(lines: [String], outcome: OutcomeClass?) {
     #expect(Self.steering("Idempotency-Outcome", lines) == Steering(outcome: outcome))
+  }
+
+  @Test(arguments: ["bogus", "final;x=1", "\"final\"", "commited"])
+  func `another word lets nothing run again`(word: String) {
+    let steering = Self.steering("Idempotency-Outcome", [word])
+    #expect(steering.outcome == nil && steering.hasOtherOutcome)
+    let policy = RoutePolicy(
+      name: "r", match: RouteMatch(), upstream: UpstreamSettings(name: "u", address: .unix(path: "/s")))
+    for (status, isUnknown) in [(200, false), (500, false), (503, true), (429, true), (504, true)] {
+      var request = Request()
+      request.fields = [("Idempotency-Outcome", word)]
+      var head = request.head
+      head.start = .status(status, reason: 0..<0)
+      #expect(policy.leavesUnknown(head) == isUnknown, "\(status)")
+    }
   }
 
   @Test(

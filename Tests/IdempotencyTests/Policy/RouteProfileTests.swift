@@ -21,7 +21,10 @@ struct RouteProfileTests {
     #expect(policy(.paypal).key.from == [.header("paypal-request-id")])
     #expect(policy(.paypal).retention == .seconds(45 * 86400))
     #expect(policy(.square).key.from == [.json("/idempotency_key")])
-    #expect(policy(.aip155).key.from == [.json("/request_id"), .query("request_id")])
+    #expect(
+      policy(.aip155).key.from == [
+        .json("/request_id"), .query("request_id"), .json("/requestId"), .query("requestId"),
+      ])
     #expect(policy(.aip155).key.format == .uuid && policy(.aip155).mismatchStatus == 409)
     #expect(policy(.wunderlist).key.from == [.header("x-client-request-id")])
     let webhook = policy(.webhook)

@@ -45,8 +45,6 @@ final class RedisLink: @unchecked Sendable {
   /// The maximum duration of an attempt. It is long because a frozen Redis still accepts connections, and each attempt
   /// leaves one open there.
   private static let attemptSpan: TimeAmount = .seconds(2)
-  /// The same as a duration.
-  static let attemptTime: Milliseconds = 2000
   /// The capacity above which the output buffer is not reused, in bytes.
   private static let keptCapacity = 1 << 18
 

@@ -194,6 +194,23 @@ struct NamespaceRegisterTests {
     #expect(try Self.judge(others, after: [batch]).changes.isEmpty)
   }
 
+  @Test func `an upstream of the machine itself was renamed if all of its routes are there`() throws {
+    let known = try Self.configuration("/a", at: "127.0.0.1:80")
+    let renamed = try Self.configuration("/a", upstream: "api", at: "127.0.0.1:80")
+    let members = ["routes[0].upstream", "store.namespace"]
+    #expect(try Self.judge(renamed, after: [known]).changes.map(\.member) == members)
+    // A reload has no other service.
+    #expect(
+      try Self.judge(renamed, after: [known], isShared: false).changes.map(\.member) == ["routes[0].upstream"]
+    )
+    for other in [
+      try Self.configuration("/{x}", upstream: "api", at: "127.0.0.1:80"),
+      try Self.configuration("/a", upstream: "api", at: "127.0.0.1:81"),
+    ] {
+      #expect(try Self.judge(other, after: [known]).changes.isEmpty)
+    }
+  }
+
   @Test func `the same routes with another address belong to one service, and are reported`() throws {
     let first = try Self.configuration("/a")
     let second = try Self.configuration("/a", at: "10.0.0.2:80")

@@ -104,10 +104,23 @@ public struct KnownConfiguration: Codable, Hashable, Sendable {
     }
   }
 
+  /// Whether all routes of an upstream of another configuration are here, for an upstream at this address.
+  func hasRoutes(of known: KnownConfiguration, for upstream: String, at address: String) -> Bool {
+    known.routes.allSatisfy { route in
+      route.upstream != upstream
+        || routes.contains { $0.hasMatch(of: route) && $0.upstream.flatMap { upstreams[$0] } == address }
+    }
+  }
+
   var protectsNothing: Bool { routes.allSatisfy { $0.caller == nil } }
 }
 
 extension KnownConfiguration.Route {
+  fileprivate func hasMatch(of other: Self) -> Bool {
+    name == other.name && methods == other.methods && path == other.path && host == other.host
+      && headers == other.headers && graphql == other.graphql && spelling == other.spelling
+  }
+
   init(_ policy: RoutePolicy) {
     name = policy.name
     methods = policy.match.methods

@@ -11,6 +11,8 @@ import Idempotency
 /// - A configuration with routes for requests of the other, and with an upstream of the same name, succeeds it. So does
 ///   one whose upstream of that name has the same address, unless that is a loopback address and the store is shared:
 ///   it may then belong to another sidecar.
+/// - A configuration with all routes of an upstream of the other, at the same address and by another name, succeeds it:
+///   the upstream was renamed.
 /// - In a store that only one process can open, every configuration succeeds the previous one.
 /// - Any other configuration with an upstream of the same name belongs to another service, which may come to share its
 ///   records. One that records the same requests for an upstream of another name belongs to another service, too, or its
@@ -106,7 +108,8 @@ private struct Relation {
     let here = own.allUpstreams
     let common = Set(known.upstreams.keys).intersection(here.keys)
     let renamed = known.upstreams.filter { name, address in
-      here[name] == nil && here.values.contains(address) && !Self.isLocal(address)
+      here[name] == nil && here.values.contains(address)
+        && (!Self.isLocal(address) || own.hasRoutes(of: known, for: name, at: address))
     }
     let names = isShared ? common.union(renamed.keys) : Set(known.upstreams.keys)
     let comparison = IdentityComparison(from: old, to: new)
@@ -120,6 +123,7 @@ private struct Relation {
       changes = (comparison.changes(where: counts) + taken).flatMap {
         $0.reasons(from: old, to: new, since: "in the configuration that used this namespace before")
       }
+      if isShared, renamed.contains(where: { Self.isLocal($0.value) }) { changes.append(Self.sameRoutes) }
       if known.idSecret != own.idSecret, !known.protectsNothing { changes.append(Self.secret) }
       if let before = known.proxies, let now = own.proxies, before != now { changes.append(Self.addresses) }
       if own.renamesAuthorities(of: known) { changes.append(Self.authorities) }
@@ -149,6 +153,11 @@ private struct Relation {
       return "upstream \(name) is \(places), and its routes there are \(routes)"
     }
   }
+
+  private static let sameRoutes = ReloadPlan.Reason(
+    "store.namespace",
+    "remembers the same routes for an upstream of another name at the same address of its own machine: if this is another "
+      + "service, give it a namespace of its own")
 
   private static let addresses = ReloadPlan.Reason(
     "trusted_proxies",

@@ -41,13 +41,24 @@ enum DescriptorLimit {
         + "raise the hard limit (ulimit -Hn, LimitNOFILE)")
   }
 
+  /// The number of clients' connections for which the process may open enough files, beside those to backends and what
+  /// else it opens: what the settings allow, or less. Half of a limit that is too low for any of them is for clients.
+  static func maxConnections(of settings: Settings, loops: Int, limit: Int) -> Int {
+    let others = connectionsToBackends(of: settings) + spare + sparePerLoop * loops
+    return min(settings.limits.maxConnections, max(limit - others, limit / 2))
+  }
+
   /// Returns a warning if the settings allow more connections than the process may open; otherwise `nil`.
   static func warning(of settings: Settings, loops: Int, limit: Int) -> String? {
-    let upstreams = settings.upstreams.values.map(\.maxConnections).reduce(0, +)
-    let wanted = settings.limits.maxConnections + upstreams + spare + sparePerLoop * loops
-    guard wanted > limit else { return nil }
+    let clients = maxConnections(of: settings, loops: loops, limit: limit)
+    guard clients < settings.limits.maxConnections else { return nil }
     return "limits.max_connections does not fit into the limit of open files: "
-      + "\(settings.limits.maxConnections) clients and \(upstreams) connections to backends need \(wanted), and "
-      + "\(limit) are allowed; raise the hard limit (ulimit -Hn, LimitNOFILE), or lower max_connections"
+      + "\(settings.limits.maxConnections) clients and \(connectionsToBackends(of: settings)) connections to backends "
+      + "do not fit into \(limit), so that \(clients) clients are let in; raise the hard limit (ulimit -Hn, LimitNOFILE), "
+      + "or lower max_connections"
+  }
+
+  private static func connectionsToBackends(of settings: Settings) -> Int {
+    settings.upstreams.values.map(\.maxConnections).reduce(0, +)
   }
 }

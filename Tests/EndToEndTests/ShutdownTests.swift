@@ -73,6 +73,62 @@ struct ShutdownTests {
     }
   }
 
+  /// To a client of HTTP/1.0 the connection's end is the response's.
+  @Test(arguments: ["/open", "/v1/orders"], [nil, "stream", "shadow"])
+  func `a response that has begun is reset at the end of the grace`(path: String, member: String?)
+    async throws
+  {
+    let gate = ScriptGate()
+    let backend = try RawServer { connection in
+      try connection.readRequest()
+      try connection.write(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40000\r\n\(String(repeating: "x", count: 0x40000))\r\n"
+      )
+      gate.pass()
+    }
+    let route = member.map { [$0: "true"] } ?? [:]
+    let configuration = Configuration(
+      top: ["shutdown_grace": "1s"], upstream: ["url": "'http://127.0.0.1:\(backend.port)'"], route: route)
+    try await Rig.run(configuration) { rig in
+      let client = try await RawClient(port: rig.semel.ports.proxy)
+      try await client.send(
+        Rig.orderText("k", path: path).replacing("HTTP/1.1", with: "HTTP/1.0", maxReplacements: 1))
+      await backend.reached { $0.requests == 1 }
+      let process = rig.semel.process
+      if member != nil || path == "/open" {
+        try await client.inbox.until("a part") { $0.total > 1000 ? true : nil }
+      }
+      rig.semel.terminate()
+      try await client.closedByPeer()
+      #expect(try await process.exit(within: .seconds(10)) == .code(0))
+      let text = String(decoding: client.inbox.value.bytes, as: UTF8.self)
+      // One that is recorded whole has not begun.
+      #expect(client.inbox.value.isReset != text.contains("outcome_unknown"), "\(text)")
+      gate.open()
+    }
+  }
+
+  @Test func `requests that have arrived when the process stops get a response`() async throws {
+    try await Rig.run(Configuration(top: ["workers": "1"])) { rig in
+      var clients: [RawClient] = []
+      for number in 0..<20 {
+        let client = try await RawClient(port: rig.semel.ports.proxy)
+        try await client.send(Rig.orderText("first\(number)"))
+        expectExecuted(try await client.response())
+        clients.append(client)
+      }
+      rig.semel.freeze()
+      for (number, client) in clients.enumerated() { try await client.send(Rig.orderText("k\(number)")) }
+      rig.semel.terminate()
+      rig.semel.process.signal(SIGCONT)
+      for client in clients {
+        let response = try await client.response()
+        #expect(response.status == 201 || response.problem?.code == "overloaded")
+      }
+      #expect(try await rig.semel.process.exit() == .code(0))
+    }
+  }
+
   @Test func `a shadowed request is cut at the end of the grace, and not refused`() async throws {
     let configuration = Configuration(top: ["shutdown_grace": "1s"], route: ["shadow": "true"])
     try await Rig.run(configuration) { rig in

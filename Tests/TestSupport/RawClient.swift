@@ -13,6 +13,8 @@ package final class RawClient: Sendable {
     package var isCounting = false
     /// Whether the other side closed or reset the connection.
     package var isClosed = false
+    /// Whether it reset the connection.
+    package var isReset = false
   }
 
   private final class Handler: ChannelInboundHandler {
@@ -38,7 +40,10 @@ package final class RawClient: Sendable {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-      inbox.withValue { $0.isClosed = true }
+      inbox.withValue { inbox in
+        inbox.isClosed = true
+        inbox.isReset = (error as? IOError)?.errnoCode == ECONNRESET
+      }
       context.close(promise: nil)
     }
   }

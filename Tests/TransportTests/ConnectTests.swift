@@ -54,6 +54,30 @@ struct ConnectTests {
     unlink(path)
   }
 
+  @Test func `many that wait for a backend that is gone fail one after another`() async throws {
+    let path = "/tmp/semel-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).sock"
+    let gate = ScriptGate()
+    let server = try RawServer(.unix(path: path)) { connection in
+      try connection.readRequest()
+      gate.pass()
+    }
+    try await Harness.run { harness async throws in
+      var settings = UpstreamSettings(name: "u", address: .unix(path: path))
+      settings.maxConnections = 1
+      settings.connectRetries = 0
+      let first = harness.upstream.begin(request(settings))
+      await server.reached { $0.requests == 1 }
+      // More than a stack has room for, if the failure of one began the next within it.
+      let waiting = (0..<30_000).map { _ in harness.upstream.begin(request(settings)) }
+      unlink(path)
+      gate.open()
+      #expect(await first.failure()?.isResponseLost == true)
+      var unsent = 0
+      for exchange in waiting where await exchange.failure()?.isNotSent == true { unsent += 1 }
+      #expect(unsent == waiting.count)
+    }
+  }
+
   @Test(arguments: [(1000, 60_000), (120_000, 120_000)] as [(Int64, Int32)])
   func `data that a backend does not acknowledge ends its connection by the kernel's timer`(
     responseTimeout: Int64, userTimeout: Int32

@@ -56,12 +56,14 @@ struct ProcessParts {
   let mismatches = MismatchNotes()
   let tokens: TokenServices
   private let failures: StoreFailureLog
+  private let descriptors: Int
 
   /// Creates the parts, and warns of too few file descriptors. A process has one instance, since a metrics system can
   /// be set only once.
   ///
   /// - Parameter descriptors: The number of files and sockets that the process may have open.
   init(_ settings: Settings, _ log: ProgramLog, descriptors: Int) {
+    self.descriptors = descriptors
     group = MultiThreadedEventLoopGroup(
       numberOfThreads: settings.workers > 0 ? settings.workers : System.coreCount)
     contexts = group.makeIterator().map { EventLoopContext(loop: $0) }
@@ -77,6 +79,14 @@ struct ProcessParts {
     tokens = TokenServices(logger: log.logger)
     metrics.source { [tokens] in tokens.figures }
     failures = StoreFailureLog(logger: log.logger)
+  }
+
+  /// The limits of a configuration, as far as the process may open files.
+  func limits(of settings: Settings) -> LimitSettings {
+    var limits = settings.limits
+    limits.maxConnections = DescriptorLimit.maxConnections(
+      of: settings, loops: contexts.count, limit: descriptors)
+    return limits
   }
 
   /// Returns the secret of the digests that a store keeps; `nil` where one is configured.

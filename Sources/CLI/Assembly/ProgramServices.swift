@@ -157,7 +157,7 @@ extension ProgramServices {
   private func makeSnapshot(of settings: Settings) -> ConfigurationSnapshot {
     ConfigurationSnapshot(
       routes: RouteTable(settings.routes, number: metrics.number(ofRoute:)), fallback: settings.onlyUpstream,
-      limits: settings.limits,
+      limits: parts.limits(of: settings),
       accessLog: AccessLog(
         sink: log.sink, format: LogFormat(settings.log.format),
         isEnabled: settings.log.access && Logger.Level(settings.log.level) <= .info,

@@ -96,7 +96,8 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
   }
 
   /// Ends the requests that the process cannot finish: tells the client of each owner that its outcome is unknown, logs
-  /// each request that is cut, and marks the record of each held claim unknown.
+  /// each request that is cut, and marks the record of each held claim unknown. A response that has begun is cut by a
+  /// reset: its client must not take it for a whole one when the process closes the connection.
   public func abandon() async {
     isStopping = true
     let leases = Array(leases.values)
@@ -108,6 +109,7 @@ public final class Worker<Store: RecordStore, Backend: Upstream>: @unchecked Sen
     }
     for delivery in leases.map(\.delivery) + downstream.connections.values.flatMap(\.deliveries) {
       RequestRunner(worker: self, delivery: delivery).logCut()
+      if delivery.responseState == .begun { delivery.abort() }
     }
     await end(leases, Array(pendingOutcomes.values), Array(unusedClaims.values))
   }

@@ -36,6 +36,7 @@ final class ConnectionPool: @unchecked Sendable {
   /// The HTTP/2 connections that take exchanges. The first one with room is used, for the same reason.
   private var shared: [HTTP2Connection] = []
   private var waiting = WaitingExchanges()
+  private var isStartingNext = false
   private var timer: LoopTimers.Token?
   private var isShutDown = false
   /// Whether the configuration no longer has these settings, so that no connection is kept for another exchange.
@@ -266,7 +267,12 @@ final class ConnectionPool: @unchecked Sendable {
     for connection in Array(connections.values) { connection.close() }
   }
 
+  /// Makes connections for the exchanges that wait. One that fails at once ends within this: its place is taken by the
+  /// loop and not by a further call, of which there could be as many as exchanges.
   private func startNext() {
+    guard !isStartingNext else { return }
+    isStartingNext = true
+    defer { isStartingNext = false }
     while let next = firstWaiting(), mayConnect(for: next) {
       waiting.removeFirst(next)
       connect(for: next)

@@ -350,9 +350,11 @@ extension ClientConnection {
     if delivery == nil { decoder.adopt(limits.head) }
   }
 
-  /// Ends an idle connection once the client has taken the rest of its last response, within `write_timeout`.
+  /// Ends an idle connection once the client has taken the rest of its last response, within `write_timeout`. A request
+  /// that is on its way from the kernel still gets a response.
   func drain() {
-    guard machine.drain(hasUndecoded: inbound.readableBytes > 0) else { return }
+    let hasArrived = context.flatMap { writer?.hasUnread($0) } ?? false
+    guard machine.drain(hasUndecoded: hasArrived || inbound.readableBytes > 0) else { return }
     if hasUnread { extendDeadline(by: downstream.limits.writeTimeout) }
     closeOnceWritten()
   }

@@ -103,7 +103,7 @@ def is_part_of_batch(data):
 
 
 def requests(path, fields, body, node):
-    """What of a request the journal notes: of a batch each item."""
+    """The entries of a request in the journal: of a batch, one for each item."""
     caller, key = fields["authorization"], fields["idempotency-key"]
     if path == batches.PATH:
         return [

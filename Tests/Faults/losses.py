@@ -1,4 +1,4 @@
-"""What a store of several servers may lose, and what has to be counted of it.
+"""The writes that a store of several servers may lose, and the counts that have to show it.
 
 A replica that takes over may lack the writes of a gap, where Semel demands no replicas. What is lost for that reason is
 told from a violation: the record was in use during such a gap, and its parts before and after keep the contract. And a

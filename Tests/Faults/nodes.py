@@ -155,7 +155,7 @@ class Node(Process):
             return None
 
     async def figures(self):
-        """What it has counted since its start; none without a response."""
+        """Its counters since its start; none without a response."""
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.admin)
             head = f"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:{self.admin}\r\nConnection: close\r\n\r\n"

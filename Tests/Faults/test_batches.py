@@ -193,7 +193,7 @@ class BatchContract(MadeUpBatches):
 
 
 class BatchResponses(unittest.TestCase):
-    """What a client makes of responses to a batch of two items."""
+    """A client's reading of responses to a batch of two items."""
 
     def setUp(self):
         self.journal = Journal()

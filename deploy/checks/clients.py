@@ -150,7 +150,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Network:
-    """What lies between a client and Semel. It can lose the first response, and change what is sent."""
+    """A relay between a client and Semel. It can lose the first response, and change what is sent."""
 
     def __init__(self, semel, lose_when=None, instead=b"", change=(b"", b"")):
         self.semel, self.instead, self.change = semel, instead, change

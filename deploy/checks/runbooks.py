@@ -30,7 +30,7 @@ def rules(file=ALERTS):
 
 
 def anchors(page):
-    """What a link may name of a page: its headings."""
+    """The parts of a page that a link may name: its headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
     return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
@@ -61,7 +61,7 @@ class Block:
 
 
 class Names:
-    """What differs from run to run: the page's examples, and what stands for each in this run."""
+    """The values that differ from run to run: the page's examples, and what stands for each in this run."""
 
     # The name of this machine as records have it, which is a node's, and the page's.
     NODES = rf"(?<!\S)(orders-1|{re.escape(re.sub(r'[^A-Za-z0-9._-]', '_', socket.gethostname())[-24:])})(?!\S)"

@@ -52,7 +52,7 @@ PAGES = 'count by (alertname) (max_over_time(ALERTS{alertstate="firing",severity
 @unittest.skipUnless(shutil.which("promtool") or os.environ.get("SEMEL_TEST_ALL"), "no promtool on this machine")
 class Alerts(unittest.TestCase):
     def verdict(self, series, alert, step="1m", end="160m"):
-        """What promtool objects to, if this alert alone is to page until the end; None for none."""
+        """The objections of promtool, if this alert alone is to page until the end; None for none."""
         expected = [{"labels": f'{{alertname="{alert}"}}', "value": 1}] if alert else []
         with tempfile.TemporaryDirectory(prefix="semel-alerts-") as folder:
             file = pathlib.Path(folder) / "alerts.test.yaml"

@@ -303,7 +303,7 @@ public struct RecordAdmin: Sendable {
 
 /// The records whose owners' leases have lapsed since an earlier walk through the store.
 private struct NewLapses {
-  /// The most that one walk reports, each of which is a line of the log.
+  /// The maximum number that one walk reports, each of which is a line of the log.
   private static let max = 1000
 
   private let ages: Range<Milliseconds>

@@ -29,7 +29,7 @@ final class BatchRun<Store: RecordStore, Backend: Upstream>: @unchecked Sendable
   private var keepsCapture = false
   /// The permissions for pages to read the results so far; `nil` stands for results that no page may read.
   private var allowances: Set<OriginAllowance?> = []
-  /// The most claims that are under way at once, which bounds the recorded responses that come before they are counted.
+  /// The maximum number of claims that are under way at once, which bounds the recorded responses that come before they are counted.
   private static var maxClaimsUnderWay: Int { 32 }
 
   /// The items' fingerprints by another configuration's recipe.
@@ -241,7 +241,7 @@ extension BatchRun {
   private func waitForChange(of indices: [Int], _ leaseLeft: Milliseconds) async {
     // Only an owner needs room for a response, and many duplicates may wait.
     if !keepsCapture { delivery.releaseCapture() }
-    let span = DuplicateWait<Store>.span(by: batch.route, head: runner.head)
+    let span = batch.route.policy.maxWait(for: runner.head)
     let deadline = waitsUntil ?? .now() + .milliseconds(span.count)
     waitsUntil = deadline
     let left = Milliseconds(deadline - .now())

@@ -20,7 +20,7 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
   convenience init?<Backend: Upstream>(
     for call: KeyedCall, of runner: RequestRunner<Store, Backend>
   ) async throws(Problem) {
-    let span = Self.span(by: call.route, head: runner.head)
+    let span = call.route.policy.maxWait(for: runner.head)
     try await self.init(call.id, within: span, max: call.route.policy.maxWaiters, of: runner)
   }
 
@@ -68,27 +68,6 @@ final class DuplicateWait<Store: RecordStore>: @unchecked Sendable {
     environment.waiting.leave(id)
     environment.counters.change(.waiting, by: -1)
   }
-
-  /// The time for which a duplicate may wait: the route's, or less if the client prefers (RFC 7240, `wait`).
-  static func span(by route: Route, head: MessageHead) -> Milliseconds {
-    if let preferred = preferredWait(head) { return min(.seconds(preferred), route.policy.waitTimeout) }
-    return route.policy.duplicates == .wait ? route.policy.waitTimeout : 0
-  }
-
-  private static func preferredWait(_ head: MessageHead) -> Int64? {
-    for field in head.fields where field.name == .prefer {
-      for preference in head.string(field.valueRange).split(separator: ",") {
-        let parts = preference.split(separator: "=", maxSplits: 1).map { $0.trimmingSpaces }
-        guard parts.count == 2, parts[0].lowercased() == "wait" else { continue }
-        // The value may be quoted, and parameters may follow it.
-        var value = parts[1].prefix { $0 != ";" }.trimmingSpaces
-        if value.count > 1, value.first == "\"", value.last == "\"" { value = value.dropFirst().dropLast() }
-        // Nine digits of seconds exceed every limit.
-        if let seconds = Int64(value.prefix(9)), seconds >= 0 { return seconds }
-      }
-    }
-    return nil
-  }
 }
 
 /// Counts the duplicates of each key that wait in this process, so that no key holds more than its share.
@@ -110,15 +89,5 @@ final class WaitingRoom: Sendable {
       let count = counts[id, default: 0]
       counts[id] = count > 1 ? count - 1 : nil
     }
-  }
-}
-
-extension Substring {
-  /// Without the spaces and tabs around it.
-  fileprivate var trimmingSpaces: Substring {
-    var text = self
-    while text.first == " " || text.first == "\t" { text.removeFirst() }
-    while text.last == " " || text.last == "\t" { text.removeLast() }
-    return text
   }
 }

@@ -63,15 +63,15 @@ extension RequestRunner {
         for: head, host: host?.name ?? ByteBuffer(), path: target.path, operation: delivery.operation),
       let route = choice.route
     else { return }
-    note(route)
+    noteRoute(route)
     guard route.policy.isEnforced, !choice.isUndecided, !choice.isAmbiguous else { return }
     noteIdentityOfRefused(route, target, host, method: choice.method)
   }
 
-  func note(_ route: Route) {
-    delivery.logEntry.route = route.policy.name
-    delivery.logEntry.routeNumber = route.number
-    delivery.logEntry.pathTemplate = route.policy.match.path?.text
+  func noteRoute(_ route: Route?) {
+    delivery.logEntry.route = route?.policy.name
+    delivery.logEntry.routeNumber = route?.number ?? 0
+    delivery.logEntry.pathTemplate = route?.policy.match.path?.text
   }
 
   /// Notes what a protected request's head holds of its identity. The items of a batch have their keys in the body, and
@@ -97,14 +97,14 @@ extension RequestRunner {
   }
 
   /// Notes the earlier request that an inquiry is about. The inquiry is no delivery of it.
-  func note(_ inquiry: OutcomeInquiry) {
-    note(inquiry.route)
+  func noteInquiry(_ inquiry: OutcomeInquiry) {
+    noteRoute(inquiry.route)
     guard configuration.accessLog.isEnabled else { return }
     delivery.logEntry.recordID = inquiry.id.text
     delivery.logEntry.keyDigest = inquiry.key.digestText(by: environment.digests)
   }
 
-  /// The most records of a batch that one log entry names.
+  /// The maximum number of a batch's records that one log entry names.
   private static var maxNamedRecords: Int { 8 }
 
   /// Notes the number of a batch's items and their first records.

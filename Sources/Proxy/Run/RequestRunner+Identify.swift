@@ -39,9 +39,7 @@ extension RequestRunner {
     }
     let choice = try configuration.routes.choice(
       for: head, host: host?.name ?? ByteBuffer(), path: target.path, operation: delivery.operation)
-    delivery.logEntry.route = choice.route?.policy.name
-    delivery.logEntry.routeNumber = choice.route?.number ?? 0
-    delivery.logEntry.pathTemplate = choice.route?.policy.match.path?.text
+    noteRoute(choice.route)
     noteOrigin(by: choice.route)
     guard let route = choice.route, route.policy.isProtected else {
       return try unprotected(target, by: choice.route)

@@ -56,7 +56,7 @@ extension RequestRunner {
     } catch {
       reply = .failure(error)
       if let outcome = call.lifecycle.overtakenOutcome, outcome.isOf(claim) {
-        worker.keep(PendingOutcome(outcome, .granted(claim), of: delivery.logEntry))
+        worker.keepOvertaken(PendingOutcome(outcome, .granted(claim), of: delivery.logEntry))
       }
     }
     if call.route.mayRunUnprotected {

@@ -25,7 +25,7 @@ extension RequestRunner {
       let inquiry = try OutcomeInquiry(
         head: head, query: target.query, host: host, peer: peer,
         routes: configuration.routes, under: environment.identityKey)
-      note(inquiry)
+      noteInquiry(inquiry)
       return .inquiry(inquiry)
     }
   }

@@ -126,7 +126,7 @@ struct ShadowRun<Store: RecordStore, Backend: Upstream> {
       case .forward(let claim): return (.executed, Ownership(call: call, claim: claim))
       case .replay: return (.replayed, nil)
       case .wait:
-        let mayWait = DuplicateWait<Store>.span(by: route, head: runner.head) > 0
+        let mayWait = route.policy.maxWait(for: runner.head) > 0
         return (mayWait ? .waited : .refused(.inFlight), nil)
       case .probe: return (.refused(.outcomeUnknown), nil)
       case .compare(let recipe):

@@ -9,7 +9,7 @@ extension RequestRunner {
   /// gone, or wait for no other delivery.
   func keepOvertakenOutcome(of call: KeyedCall, _ request: ClaimRequest) {
     guard let outcome = call.lifecycle.overtakenOutcome else { return }
-    worker.keep(PendingOutcome(outcome, .taken(request), of: delivery.logEntry))
+    worker.keepOvertaken(PendingOutcome(outcome, .taken(request), of: delivery.logEntry))
   }
 }
 
@@ -53,7 +53,7 @@ extension Worker {
   /// Records the outcome of an overtaken run once the other owner has given the record back. If that ends it with an
   /// outcome of its own, that one counts. Without memory for the response it is recorded without it.
   @inline(never)
-  func keep(_ pending: PendingOutcome) {
+  func keepOvertaken(_ pending: PendingOutcome) {
     var pending = pending
     if case .taken(let request) = pending.record {
       pending.record = .taken(request.changed(owner: newOwner(), takeOver: .never))

@@ -122,7 +122,7 @@ extension Worker {
         countSuperseded(outcome)
         if let completion, outcome.isOvertaking(lease.claim) {
           let overtaken = OvertakenOutcome(completion, of: lease.claim)
-          keep(PendingOutcome(overtaken, .taken(lease.claim.request()), of: lease.delivery.logEntry))
+          keepOvertaken(PendingOutcome(overtaken, .taken(lease.claim.request()), of: lease.delivery.logEntry))
         }
       } else if !isStopping {
         noteDropped(lease)

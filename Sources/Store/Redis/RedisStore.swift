@@ -3,7 +3,8 @@ import Logging
 import NIOCore
 import Platform
 
-/// A record store in Redis, with one connection per event loop and server, and a script per call; claims under load begin without one.
+/// A record store in Redis, with one connection per event loop and server, and a script per call. Claims under load begin
+/// without one.
 ///
 /// Confined to the loop of its context. A call takes at most `RedisEndpointSettings.timeout`; a claim whose connection
 /// is lost takes at most twice that. A stall of this process is not counted for a claim that Redis refused as late.

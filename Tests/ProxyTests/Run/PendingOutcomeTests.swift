@@ -35,7 +35,7 @@ struct PendingOutcomeTests {
     var entry = AccessLogEntry()
     entry.routeNumber = 1
     let outcome = OvertakenOutcome(completion, of: request.granted)
-    harness.worker.keep(PendingOutcome(outcome, .taken(request), of: entry))
+    harness.worker.keepOvertaken(PendingOutcome(outcome, .taken(request), of: entry))
     harness.run()
   }
 

@@ -90,7 +90,8 @@ public struct AdminServer: Service {
   }
 
   private func router() -> Router<AdminContext> {
-    let router = Router(context: AdminContext.self)
+    // Some balancers probe by HEAD.
+    let router = Router(context: AdminContext.self, options: .autoGenerateHeadEndpoints)
     // Counts by route template. Requests to unknown paths count as "NotFound".
     router.add(middleware: MetricsMiddleware())
     router.add(middleware: PageGuardMiddleware(pages: pages))

@@ -124,6 +124,15 @@ extension Settings {
         "\(name) is a listener of this Semel, \(upstream.address): its requests would come back to it for ever"
       )
     }
+    if !routes.contains(where: { $0.isEnforced || $0.shadow }) {
+      (document["routes"] ?? document["upstreams"])?.warn(
+        "no route protects anything: every request is passed through, and a retry runs again")
+    }
+    if allowsIdentityChange {
+      document["allow_identity_change"]?.warn(
+        "stays in force: take it out again once this configuration runs, or a later change by mistake is accepted, too"
+      )
+    }
     if upstreams.count > 1, !routes.contains(where: \.takesEveryRequest) {
       (document["routes"] ?? document["upstreams"])?.warn(
         "there are several upstreams, and no route that takes every request: "

@@ -32,7 +32,7 @@ public struct RecordAdmin: Sendable {
   let node: String
   private let lastMismatch: @Sendable (RecordID) -> (at: Int64, differs: String)?
   private let onLapse: @Sendable (RecordView) -> Void
-  private let logger: Logger
+  private let auditLogger: Logger
 
   /// Creates the operations.
   ///
@@ -48,14 +48,14 @@ public struct RecordAdmin: Sendable {
   ///   - node: The name of this process among the nodes of its store.
   ///   - lastMismatch: Returns the time and the differing members of the last payload that was refused for a record.
   ///   - onLapse: Called for a record whose owner's lease has lapsed, at each walk that finds it newly lapsed.
-  ///   - logger: The logger of the audit entries.
+  ///   - audit: The logger of the audit entries.
   public init(
     store: any RecordStore, context: EventLoopContext, invalidations: (any CacheInvalidations)? = nil,
     identityKey: IdentityKey?, routes: @escaping @Sendable () async -> [RoutePolicy],
     onChange: @escaping @Sendable (RecordID, Change) -> Void = { _, _ in },
     lastMismatch: @escaping @Sendable (RecordID) -> (at: Int64, differs: String)? = { _ in nil },
     onLapse: @escaping @Sendable (RecordView) -> Void = { _ in },
-    journal: RequestJournal? = nil, digests: LogDigests = LogDigests(), node: String = "", logger: Logger
+    journal: RequestJournal? = nil, digests: LogDigests = LogDigests(), node: String = "", audit: Logger
   ) {
     self.store = store
     self.context = context
@@ -68,7 +68,7 @@ public struct RecordAdmin: Sendable {
     self.node = node
     self.lastMismatch = lastMismatch
     self.onLapse = onLapse
-    self.logger = logger
+    auditLogger = audit
   }
 
   /// The record that a query describes.
@@ -158,29 +158,45 @@ public struct RecordAdmin: Sendable {
 
   func forget(_ id: RecordID, by peer: String) async throws(AdminError) -> RecordDocument {
     let store = store
-    let before = try await state(of: id)
+    let (before, danger) = try await condition(of: id)
     let fence = Fence.span(outlasting: await currentRoutes().map(\.longestExchange).max() ?? 0)
     let wasThere = try await change("forget", id, peer, ["was": "\(before)"]) { () throws(StoreError) in
       try await store.forget(id, fence: fence)
     }
     noteChange(of: id, .freed)
-    let warning = await announce(id)
+    let warning = Self.joined(danger, await announce(id))
     audit("forget", id, peer, ["was": "\(before)"], warning)
     guard wasThere else { throw AdminError(.notFound, "there is no record \(id.text)") }
     return try await show(id, warning)
   }
 
-  /// Returns the state for the audit log, also of a record that cannot be read, because *forget* is the way out for it.
-  private func state(of id: RecordID) async throws(AdminError) -> String {
-    let store = store
-    return try await onLoop { () async throws(StoreError) in
-      do throws(StoreError) {
-        return RecordDocument(id, try await store.find(id)).state
-      } catch {
-        guard case .unreadable = error else { throw error }
-        return RecordDocument.unreadable
-      }
+  /// Returns the state for the audit log, also of a record that cannot be read, because *forget* is the way out for it,
+  /// and the danger of letting its key run again now; `nil` if none is known.
+  private func condition(of id: RecordID) async throws(AdminError) -> (state: String, danger: String?) {
+    guard case .success(let view) = try await inspected(id) else { return (RecordDocument.unreadable, nil) }
+    let state = RecordDocument(id, view?.standing ?? .absent).state
+    let name = view?.attribution?.route ?? RecordTrails(journal)[id]?.route
+    let settle = await currentRoutes().first { $0.name == name }?.upstream.settle
+    return (state, view.flatMap { Self.danger($0, settle: settle ?? 0) })
+  }
+
+  /// The warning of a change after which the next delivery runs, where the request may still be at work.
+  private static func danger(_ record: RecordView, settle: Milliseconds) -> String? {
+    switch record.standing {
+    case .inFlight(_, let attempt):
+      return "attempt \(attempt) was still running: the next delivery runs beside it"
+    case .unknown(let age, let attempt) where record.cause == .timeOut && age < settle:
+      let left = ((settle - age).count + 999) / 1000
+      return
+        "the backend may still be at work on attempt \(attempt): Semel would have recorded its response for another "
+        + "\(left) s, and does not any more. Make sure that the backend will not run it before the next delivery comes"
+    default: return nil
     }
+  }
+
+  private static func joined(_ warnings: String?...) -> String? {
+    let all = warnings.compactMap(\.self)
+    return all.isEmpty ? nil : all.joined(separator: "; ")
   }
 
   func resolve(
@@ -189,21 +205,23 @@ public struct RecordAdmin: Sendable {
     let resolution = try document.resolution(among: await currentRoutes())
     let store = store
     let (amends, attempt) = (document.amend ?? false, document.attempt)
-    let before = amends ? try await state(of: id) : nil
+    let (before, danger) = try await condition(of: id)
     var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
     if let attempt { details["attempt"] = .stringConvertible(attempt) }
-    if let before { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
+    if amends { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
     let outcome = try await change("resolve", id, peer, details) { () throws(StoreError) in
       try await store.resolve(id, as: resolution, amending: amends, attempt: attempt)
     }
     switch outcome {
     case .done:
+      var warning = await announce(id)
       switch resolution {
       case .applied(let completion): noteChange(of: id, .ended(completion))
-      case .notApplied: noteChange(of: id, .freed)
+      case .notApplied:
+        noteChange(of: id, .freed)
+        warning = Self.joined(danger, warning)
       }
-      let warning = await announce(id)
       audit("resolve", id, peer, details, warning)
       return try await show(id, warning)
     case .replaced: throw AdminError(.conflict, "another record has taken the place of this one")
@@ -251,7 +269,7 @@ public struct RecordAdmin: Sendable {
   ) {
     var line: Logger.Metadata = ["action": "\(action)", "record": "\(id.text)", "from": "\(peer)"]
     if let warning { line["warning"] = "\(warning)" }
-    logger.notice("audit", metadata: line.merging(more) { own, _ in own })
+    auditLogger.notice("audit", metadata: line.merging(more) { own, _ in own })
   }
 
   /// Counts the open and the unreadable records and finds the oldest one's age, by state.

@@ -18,6 +18,8 @@ struct ProgramLog {
   /// The level from which entries are written. A reload may change it.
   let threshold: LogThreshold
   let logger: Logger
+  /// The logger of operators' changes, which are written whatever the level.
+  let audit: Logger
   let tracer: Tracer?
 
   init(_ settings: Settings) {
@@ -28,6 +30,9 @@ struct ProgramLog {
     tracer = settings.tracing.map(Tracer.init)
     logger = Logger(label: "semel") {
       StructuredLogHandler(label: $0, threshold: threshold, format: format, sink: sink)
+    }
+    audit = Logger(label: "semel") {
+      StructuredLogHandler(label: $0, threshold: LogThreshold(.notice), format: format, sink: sink)
     }
   }
 

@@ -189,7 +189,8 @@ extension ProgramServices {
       },
       lastMismatch: { [mismatches = parts.mismatches] in
         mismatches.last(of: $0).map { (at: $0.at, differs: $0.differs) }
-      }, onLapse: noteLapse, journal: journal, digests: parts.digests, node: parts.node, logger: logger)
+      }, onLapse: noteLapse, journal: journal, digests: parts.digests, node: parts.node,
+      audit: log.audit)
     let openRecords = OpenRecordCounter(recordAdmin: recordAdmin, board: store.board)
     metrics.source { openRecords.figures }
     metrics.source { [MetricFigure(.bodyLimit, await live().limits.bodyMemory)] }

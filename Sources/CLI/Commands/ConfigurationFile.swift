@@ -21,7 +21,11 @@ struct ConfigurationFile {
 
   /// Reads and checks a file.
   init(reading path: String) throws(Fault) {
-    guard let data = FileManager.default.contents(atPath: path) else {
+    // The second also reads pipes, such as /dev/stdin.
+    let contents =
+      FileManager.default.contents(atPath: path)
+      ?? (try? FileHandle(forReadingFrom: URL(filePath: path)).readToEnd())
+    guard let data = contents else {
       let reason = SystemFile.fault(of: path)
       throw Fault(lines: ["\(path): cannot be read\(reason); give the path of a configuration file"])
     }

@@ -47,10 +47,17 @@ enum TextReport {
     case .none(let reason), .endless(let reason): return reason
     case .response(let response):
       let names: Set = ["content-type", "link", "retry-after", "location"]
-      let fields = response.fields.filter { names.contains($0.name.lowercased()) }.map(\.line)
-      let body = CurlLine.shortened(response.text).filter { $0 != "\n" && $0 != "\r" }
+      let fields = response.fields.filter { names.contains($0.name.lowercased()) }.map {
+        $0.line.filter { !Self.isControl($0) }
+      }
+      let body = CurlLine.shortened(response.text).filter { !$0.isNewline && !Self.isControl($0) }
       return (["\(response.status)"] + fields + (body.isEmpty ? [] : [body])).joined(separator: " | ")
     }
+  }
+
+  /// Whether a terminal may take the character for a command.
+  private static func isControl(_ character: Character) -> Bool {
+    character.unicodeScalars.contains { $0.properties.generalCategory == .control }
   }
 
   static func summary(_ report: Report) -> String {

@@ -66,8 +66,8 @@ extension EmbeddedWork {
     writer.counters.indexRepairs.add(1, ordering: .relaxed)
     logger.error(
       """
-      store: a page of the database was damaged; its sweep index was made anew. Check the disk, and the file with \
-      PRAGMA integrity_check
+      store: a page of the database is damaged; its sweep index was made anew, in case that it was one of it. Check the \
+      disk, and the file with PRAGMA integrity_check
       """, metadata: ["file": "\(presence.path)"])
     return true
   }

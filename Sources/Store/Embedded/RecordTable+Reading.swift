@@ -129,6 +129,12 @@ extension RecordTable {
   }
 
   private func step(_ statement: SQLStatement) throws(TableError) -> Bool {
-    do throws(SQLError) { return try statement.step() } catch { throw .sql(error) }
+    do throws(SQLError) {
+      return try statement.step()
+    } catch {
+      var error = error
+      error.isOfReading = true
+      throw .sql(error)
+    }
   }
 }

@@ -8,6 +8,8 @@ struct SQLError: Error, Equatable {
   /// SQLite's extended result code.
   let code: Int32
   let text: String
+  /// Whether a record's own row or response was being read.
+  var isOfReading = false
 
   /// Whether the failure concerns the connection or the machine, and not a single row.
   var isOfDevice: Bool {

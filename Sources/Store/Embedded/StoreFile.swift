@@ -9,11 +9,39 @@ enum StoreFile {
   /// "Seml", which distinguishes the file from other programs' databases (`PRAGMA application_id`).
   static let applicationID = 0x53_65_6D_6C
 
-  /// Returns the path with symbolic links resolved, so that one file has one lock under any name.
+  /// Returns the path with symbolic links resolved, so that one file has one lock under any name, also while it is not
+  /// there: a file that was deleted must not look like a new one.
   static func resolved(_ path: String) -> String {
-    guard let resolved = realpath(path, nil) else { return path }
-    defer { free(resolved) }
-    return String(cString: resolved)
+    var path = path
+    // As many links as Linux follows.
+    for _ in 0..<40 {
+      if let resolved = realpath(path, nil) {
+        defer { free(resolved) }
+        return String(cString: resolved)
+      }
+      let parent = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
+      guard let target = target(ofLink: path) else { return resolved(last: path, in: parent) }
+      path = target.hasPrefix("/") ? target : parent + target
+    }
+    return path
+  }
+
+  /// The contents of a symbolic link; `nil` if the path is none.
+  private static func target(ofLink path: String) -> String? {
+    var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = buffer.withUnsafeMutableBytes { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { $0.baseAddress.map { readlink(path, $0, bytes.count) } ?? 0 }
+    }
+    return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil
+  }
+
+  /// The path of a file that is not there, in a folder whose own links are resolved.
+  private static func resolved(last path: String, in parent: String) -> String {
+    guard let folder = realpath(parent, nil) else { return path }
+    defer { free(folder) }
+    let name = path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+    let text = String(cString: folder)
+    return text == "/" ? "/" + name : "\(text)/\(name)"
   }
 
   /// An opened database file.

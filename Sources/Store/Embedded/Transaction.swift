@@ -31,9 +31,11 @@ enum TransactionError: Error, Equatable {
     }
   }
 
+  /// The failure for those who sent the commands. Only damage to the record itself makes it unreadable: the same command
+  /// may succeed later where another part of the file is damaged, and an outcome must not be given up for that.
   var storeError: StoreError {
     switch self {
-    case .rolledBack(let error) where error.isCorrupt: .unreadable(error.text)
+    case .rolledBack(let error) where error.isCorrupt && error.isOfReading: .unreadable(error.text)
     case .rolledBack(let error): .unavailable(error.text)
     case .commitFailed(let error): .fateUnknown(error.text)
     }

@@ -152,6 +152,20 @@ struct EmbeddedFileTests {
     }
   }
 
+  @Test func `a link whose file is gone leads to that file`() async throws {
+    try await inDirectory { directory in
+      let folder = StoreFile.resolved(directory.path)
+      let real = "\(folder)/real.db"
+      #expect(StoreFile.resolved(directory.file("real.db")) == real)
+      let links = [("first", "real.db"), ("second", "first"), ("third", directory.file("second"))]
+      for (link, target) in links { #expect(symlink(target, directory.file(link)) == 0) }
+      for (link, _) in links { #expect(StoreFile.resolved(directory.file(link)) == real) }
+      #expect(symlink("loop", directory.file("loop")) == 0)
+      #expect(StoreFile.resolved(directory.file("loop")).hasSuffix("/loop"))
+      #expect(StoreFile.resolved("/gone.db") == "/gone.db")
+    }
+  }
+
   @Test func `the sweeper leaves the fence of a record that ends before it`() async throws {
     try await inDirectory { directory in
       let path = directory.file("semel.db")

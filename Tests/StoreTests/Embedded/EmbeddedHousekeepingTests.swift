@@ -109,14 +109,59 @@ struct EmbeddedHousekeepingTests {
     }
   }
 
+  @Test func `a command that meets a damaged page of the sweep's index succeeds at once`() async throws {
+    try await inDirectory { path in
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      let claim = try await first.granted(Samples.request())
+      await first.close()
+      try Self.damageIndex(of: path)
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      #expect(try await second.complete(claim, with: Samples.completion()).outcome == .done)
+      #expect(try await second.find(claim.id).name == .completed)
+      #expect(second.figures.indexRepairs == 1)
+      await second.close()
+    }
+  }
+
+  @Test func `a damaged page beside a record makes no record unreadable`() async throws {
+    try await inDirectory { path in
+      let large = Samples.completion(.whole(Samples.response(body: String(repeating: "x", count: 30_000))))
+      let first = try EmbeddedStore(path: path, logger: Self.logger)
+      for _ in 0..<20 { _ = try await first.completed(with: large) }
+      let kept = try await first.completed(with: large)
+      let claim = try await first.granted(Samples.request())
+      await first.close()
+      try Self.damage(path) { database in
+        // Rows that nobody needs, whose pages are free from then on; the first of these pages lists the others.
+        try database.execute(sql: "DELETE FROM response WHERE number <= 20")
+        try database.execute(sql: "DELETE FROM record WHERE response <= 20")
+        try database.checkpoint(.truncate)
+        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+        return try file.read(upToCount: 36).map { $0[32..<36].reduce(0) { $0 << 8 | Int($1) } } ?? 0
+      }
+      let second = try EmbeddedStore(path: path, logger: Self.logger)
+      let error = await #expect(throws: StoreError.self) { try await second.complete(claim, with: large) }
+      guard case .unavailable = error else { throw Unexpected(what: "\(error as Any)") }
+      // The owner goes on trying, and keeps its record meanwhile.
+      #expect(try await second.renew(claim) == .done)
+      #expect(try await second.find(kept.id).name == .completed)
+      await second.close()
+    }
+  }
+
   /// Writes noise over the root page of the index.
   private static func damageIndex(of path: String) throws {
-    let queue = try DatabaseQueue(path: path)
-    let page = try queue.writeWithoutTransaction { database in
+    try damage(path) { database in
       try database.checkpoint(.truncate)
       return try Int.fetchOne(
         database, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'record_sweep'") ?? 0
     }
+  }
+
+  /// Writes noise over the page whose number `choose` returns.
+  private static func damage(_ path: String, _ choose: (Database) throws -> Int) throws {
+    let queue = try DatabaseQueue(path: path)
+    let page = try queue.writeWithoutTransaction(choose)
     try queue.close()
     let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
     try file.seek(toOffset: UInt64((page - 1) * 4096))

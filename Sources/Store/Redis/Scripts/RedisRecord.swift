@@ -229,7 +229,7 @@ extension RedisRecord {
       return age < unknownRetention ? .unknown(age: age, attempt: attempt) : .expired(attempt: attempt)
     case .completed:
       let expiresAt = since + span
-      guard now < expiresAt else { return .expired(attempt: attempt) }
+      guard now < expiresAt, span > 0 else { return .expired(attempt: attempt) }
       return .completed(
         CompletedRecord(
           outcome: self.response ?? response ?? outcomeWithoutResponse, recordedAt: since,

@@ -46,23 +46,4 @@ static inline const char *semel_easy_content_type(CURL *easy) {
   return type;
 }
 
-/* The content coding of the last response; NULL if it has none. It belongs to the handle. */
-static inline const char *semel_easy_content_coding(CURL *easy) {
-  struct curl_header *coding = NULL;
-  return curl_easy_header(easy, "Content-Encoding", 0, CURLH_HEADER, -1, &coding) == CURLHE_OK ? coding->value : NULL;
-}
-
-/* Whether only the end of the connection has delimited the last response, so that a cut cannot be told from its end. */
-static inline int semel_easy_ended_with_connection(CURL *easy) {
-  long version = 0;
-  curl_off_t length = 0;
-  struct curl_header *coding = NULL;
-  curl_easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
-  curl_easy_getinfo(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-  long status = semel_easy_status(easy);
-  return (version == CURL_HTTP_VERSION_1_0 || version == CURL_HTTP_VERSION_1_1) && length < 0 &&
-         status != 204 && status != 304 &&
-         curl_easy_header(easy, "Transfer-Encoding", 0, CURLH_HEADER, -1, &coding) != CURLHE_OK;
-}
-
 #endif

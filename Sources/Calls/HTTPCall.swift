@@ -11,13 +11,12 @@ public struct HTTPCall: Sendable {
     public var status: Int
     /// The value of `Content-Type`; `nil` if there is none.
     public var contentType: String?
-    /// The value of `Content-Encoding`; `nil` if there is none.
-    public var contentCoding: String?
     public var body: [UInt8]
+    /// The status line and the field lines as they came, up to the empty line behind them, which ends them. Over HTTP/2
+    /// they are written as in HTTP/1.1.
+    public var head: [UInt8]
     /// Whether the body is all of it. Otherwise it is larger than `maxBytes`.
     public var isWhole = true
-    /// Whether only the end of the connection has delimited the body, so that a cut cannot be told from its end.
-    public var isDelimitedByClose = false
   }
 
   /// The failure of a call without a complete response, in libcurl's words.
@@ -60,6 +59,8 @@ public struct HTTPCall: Sendable {
     setOptions(of: easy)
     easy.set(CURLOPT_WRITEFUNCTION, callback: receive)
     easy.set(CURLOPT_WRITEDATA, pointer: Unmanaged.passUnretained(received).toOpaque())
+    easy.set(CURLOPT_HEADERFUNCTION, callback: receiveLine)
+    easy.set(CURLOPT_HEADERDATA, pointer: Unmanaged.passUnretained(received).toOpaque())
     guard semel_easy_set_string(easy.raw, CURLOPT_URL, url) == CURLE_OK else {
       throw Failure(description: "\(url) is no URL")
     }
@@ -88,8 +89,7 @@ public struct HTTPCall: Sendable {
     Response(
       status: Int(semel_easy_status(easy.raw)),
       contentType: semel_easy_content_type(easy.raw).map { String(cString: $0) },
-      contentCoding: semel_easy_content_coding(easy.raw).map { String(cString: $0) }, body: received.bytes,
-      isWhole: !received.isFull, isDelimitedByClose: semel_easy_ended_with_connection(easy.raw) != 0)
+      body: received.bytes, head: received.head, isWhole: !received.isFull)
   }
 
   private func setOptions(of easy: borrowing EasyHandle) {
@@ -114,7 +114,7 @@ public struct HTTPCall: Sendable {
 /// The address of an empty body, of which no byte is read.
 private nonisolated(unsafe) let emptyBody = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
-/// The bytes of a response body, collected as they arrive.
+/// The bytes of a response, collected as they arrive.
 private final class Received {
   private let limit: Int
   private(set) var bytes: [UInt8] = []
@@ -122,6 +122,20 @@ private final class Received {
   private(set) var isFull = false
 
   init(limit: Int) { self.limit = limit }
+
+  /// The lines of the last head, whole once it ends with an empty one. Trailers come after that, and are left out.
+  private(set) var head: [UInt8] = []
+  private var hasHead = false
+
+  func take(line: UnsafeRawBufferPointer) {
+    if hasHead {
+      guard line.starts(with: "HTTP/".utf8) else { return }
+      // The one before was that of an interim response.
+      (head, hasHead) = ([], false)
+    }
+    head.append(contentsOf: line)
+    hasHead = line.elementsEqual("\r\n".utf8) || line.elementsEqual("\n".utf8)
+  }
 
   func take(_ more: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count + more.count <= limit else {
@@ -140,4 +154,13 @@ private func receive(
   let received = Unmanaged<Received>.fromOpaque(owner).takeUnretainedValue()
   let bytes = UnsafeRawBufferPointer(start: data, count: size * count)
   return received.take(bytes) ? bytes.count : 0
+}
+
+private func receiveLine(
+  _ data: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ owner: UnsafeMutableRawPointer?
+) -> Int {
+  guard let owner else { return 0 }
+  let received = Unmanaged<Received>.fromOpaque(owner).takeUnretainedValue()
+  received.take(line: UnsafeRawBufferPointer(start: data, count: size * count))
+  return size * count
 }

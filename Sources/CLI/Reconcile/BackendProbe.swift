@@ -20,11 +20,16 @@ struct BackendProbe: OutcomeProbe {
   private func response(to query: ProbeQuery) -> ProbeResponse? {
     do throws(HTTPCall.Failure) {
       let response = try HTTPCall(query).send()
-      // Clients would take a compressed body for the document itself.
-      let isPlain = response.contentCoding.map { $0.lowercased() == "identity" } ?? true
-      let isKept = response.isWhole && !response.isDelimitedByClose && isPlain
+      guard let head = response.readHead() else {
+        logNoResponse(of: query, "the head of its response can be read in more than one way")
+        return nil
+      }
+      // A cut cannot be told from the end of the connection, and clients would take a compressed body for the document
+      // itself.
+      let isDelimited = !response.isHTTP1 || head.framing != .untilClose
+      let isKept = response.isWhole && isDelimited && !head.head.hasContentCoding
       return ProbeResponse(
-        status: response.status, contentType: response.contentType,
+        status: response.status, contentType: head.head.string(.contentType),
         body: isKept ? ByteBuffer(bytes: response.body) : nil)
     } catch {
       logNoResponse(of: query, "\(error)")
@@ -36,6 +41,23 @@ struct BackendProbe: OutcomeProbe {
     logger.info(
       "a backend did not respond to the query about an unknown outcome",
       metadata: ["upstream": "\(query.upstream.name)", "error": "\(error)"])
+  }
+}
+
+extension HTTPCall.Response {
+  fileprivate var isHTTP1: Bool { head.starts(with: "HTTP/1.".utf8) }
+
+  /// The head, read as strictly as that of any backend's response: what libcurl makes of an ambiguous one must not decide
+  /// on an outcome. `nil` if it cannot be read in only one way.
+  fileprivate func readHead() -> ResponseHead? {
+    var bytes = ByteBuffer(bytes: head)
+    if !isHTTP1, let end = head.firstIndex(of: UInt8(ascii: "\n")) {
+      bytes = ByteBuffer(string: "HTTP/1.1 \(status) \r\n")
+      bytes.writeBytes(head[(end + 1)...])
+    }
+    var decoder = ResponseDecoder(method: .get)
+    guard case .head(let head)? = try? decoder.next(&bytes) else { return nil }
+    return head
   }
 }
 

@@ -155,6 +155,45 @@ struct RecordTests {
     }
   }
 
+  @Test(arguments: StoreKind.allCases, ["resolve", "forget"])
+  func `freeing a record whose request may be at work warns, and what contradicts it is logged`(
+    store: StoreKind, command: String
+  ) async throws {
+    let configuration = Configuration(
+      store: store, top: ["log": "{level: error}"],
+      upstream: ["response_timeout": "300ms", "settle": "60s"])
+    try await Rig.run(configuration) { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      expectRefused(try await rig.order("a"), 504, "outcome_unknown", retryable: true)
+      let words = command == "resolve" ? ["resolve", "--not-applied"] : ["forget"]
+      let freed = try await rig.key(words + Rig.selection("a"))
+      #expect(
+        freed.errors.contains("warning: the backend may still be at work on attempt 1"), "\(freed.errors)")
+      try await rig.semel.process.line(containing: #""message":"audit","action":"\#(command)""#)
+      gate.open()
+      let line = try await rig.semel.process.line(
+        containing: "a response came after an operator had freed its record")
+      #expect(line.contains(#""attempt":1"#) && line.contains(#""status":"201""#), "\(line)")
+      expectExecuted(try await rig.order("a"))
+      #expect(rig.backend.requests.count == 2)
+    }
+  }
+
+  @Test func `forgetting a record whose request runs warns`() async throws {
+    try await Rig.run { rig in
+      let gate = Gate()
+      rig.backend.on("/v1/orders") { _ in Reply(gate: gate) }
+      async let first = rig.order("a")
+      try await rig.backend.arrived(1)
+      let forgotten = try await rig.key(["forget"] + Rig.selection("a"))
+      #expect(forgotten.errors.contains("attempt 1 was still running"), "\(forgotten.errors)")
+      gate.open()
+      _ = try await first
+      #expect(try await rig.key(["forget"] + Rig.selection("b"), ends: .code(1)).errors.contains("no record"))
+    }
+  }
+
   @Test(arguments: StoreKind.allCases)
   func `an owner of a forgotten record is not told another payload's outcome`(
     store: StoreKind

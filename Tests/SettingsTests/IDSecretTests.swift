@@ -18,7 +18,7 @@ struct IDSecretTests {
     try withFile("0123456789abcdef\nmore\n") { path in
       let settings = try load(file(path))
       #expect(settings.store.idSecret == "0123456789abcdef")
-      #expect(settings.warnings.isEmpty)
+      #expect(settings.ownWarnings.isEmpty)
       #expect(settings.shownJSON.contains(path) && !settings.shownJSON.contains("0123456789"))
     }
   }
@@ -37,7 +37,7 @@ struct IDSecretTests {
     }
     try withFile("short") { path in
       let settings = try load(file(path))
-      #expect(settings.warnings.map(\.path) == ["store.id_secret_file"])
+      #expect(settings.ownWarnings.map(\.path) == ["store.id_secret_file"])
     }
   }
 

@@ -20,3 +20,10 @@ func issues(_ text: String, environment: [String: String] = [:]) -> [String] {
 func route(_ members: String) -> String {
   upstream + "routes: [{name: r, caller: {parts: [address]}, \(members)}]\n"
 }
+
+extension Settings {
+  /// The warnings but for the one that nothing is protected, which many tests leave out as beside their point.
+  var ownWarnings: [SettingsIssue] {
+    warnings.filter { !$0.description.contains("no route protects anything") }
+  }
+}

@@ -171,7 +171,7 @@ struct WarningTests {
       try warnings(upstream + defaults + both).map { $0.contains("defaults.outcomes: counts") } == [true])
   }
 
-  private func warnings(_ text: String) throws -> [String] { try load(text).warnings.map(\.description) }
+  private func warnings(_ text: String) throws -> [String] { try load(text).ownWarnings.map(\.description) }
 
   @Test func `a body larger than the memory for its kind is warned of`() throws {
     let limits = "limits: {body_memory: 8MiB}\n"
@@ -228,6 +228,31 @@ struct WarningTests {
       ])
     let long = try takeOverWarnings(", lease: 1m", defaults: ", on_unknown: retry, lease: 2m")
     #expect(long.map { $0.contains("routes[0].lease: with") } == [true])
+  }
+
+  @Test func `a configuration that protects nothing is warned of, and so is a word that stays`() throws {
+    let route = "caller: {parts: [address]}"
+    for (routes, count) in [
+      ("[]", 1), ("[{name: r, idempotency: \"off\"}]", 1), ("[{name: r, shadow: true, \(route)}]", 0),
+      ("[{name: r, idempotency: \"off\", match: {path: /r}}, {name: s, \(route)}]", 0),
+    ] {
+      let found = try load("\(upstream)routes: \(routes)\n").warnings.filter {
+        $0.description.contains("no route protects anything")
+      }
+      #expect(found.count == count, "\(routes)")
+    }
+    let stays = try warnings(
+      "\(upstream)allow_identity_change: true\nroutes: [{name: r, \(route)}]\n")
+    #expect(stays.count { $0.contains("allow_identity_change: stays in force") } == 1)
+  }
+
+  @Test func `responses that take longer to Redis than its time-out are warned of`() throws {
+    for (size, count) in [("4MiB", 0), ("6MiB", 1)] {
+      let found = try warnings(
+        "\(upstream)store: {kind: redis, url: \"redis://h\", timeout: 500ms}\n"
+          + "routes: [{name: r, caller: {parts: [address]}, max_response_body: \(size)}]\n")
+      #expect(found.count { $0.contains("may take longer to reach the store") } == count)
+    }
   }
 
   @Test func `a grace shorter than a response may take is reported`() throws {

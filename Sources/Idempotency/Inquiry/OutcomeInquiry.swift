@@ -63,7 +63,11 @@ public struct OutcomeInquiry: Sendable {
   ) throws(Problem) -> IdempotencyKey {
     let finding = try policy.keyBeforeBody(head: head, query: query)
     guard !texts.isEmpty else {
-      guard case .found(let key) = finding else { throw .keyMissingInInquiry }
+      if case .found(let key) = finding { return key }
+      // A request without a body, or whose body had none, has its key there.
+      guard case .needsBody = finding, let key = try policy.keyOutsideBody(head: head, query: query) else {
+        throw .keyMissingInInquiry
+      }
       return key
     }
     // Several parameters are the parts of a composite key.

@@ -14,6 +14,15 @@ extension KeyPolicy {
     return .missing
   }
 
+  /// The key from the first source in head or query that yields one; `nil` if none does. For inquiries, which have no
+  /// body.
+  func keyOutsideBody(head: MessageHead, query: ByteBuffer?) throws(Problem) -> IdempotencyKey? {
+    for source in from where !source.isInBody {
+      if let key = try key(from: source, head: head, query: query) { return key }
+    }
+    return nil
+  }
+
   /// The key from any source; `nil` if none yields one. A source before it in which the body may hide a key is an error:
   /// the same intent, in a body that can be read, would have that one.
   ///
@@ -123,9 +132,16 @@ extension KeyPolicy {
 }
 
 extension KeySource {
-  /// Whether the body may contain the source's key, or a part of it, that cannot be read.
+  /// Whether the body may contain the source's key, or a part of it, that cannot be read. It has none if a part that is
+  /// a field is missing.
   fileprivate func mayHideKey(in body: ByteBuffer, _ head: MessageHead) -> Bool {
     body.readableBytes > 0 && parts.contains { $0.mayHide(in: body, head) }
+      && !parts.contains { $0.isMissingField(of: head) }
+  }
+
+  private func isMissingField(of head: MessageHead) -> Bool {
+    guard case .header(let name) = self, case .absent = head.find(name) else { return false }
+    return true
   }
 
   /// Whether one text of an operator may be its key.

@@ -200,6 +200,19 @@ struct RouteReader {
     check(section["max_request_body"], draft.policy.maxRequestBody, "three quarters", bodyMemory / 4 * 3)
     // A quarter is for captured responses alone.
     check(section["max_response_body"], draft.policy.maxResponseBody, "a quarter", bodyMemory / 4)
+    warnOfTransfer(section["max_response_body"], draft.policy.maxResponseBody)
+  }
+
+  /// Warns of responses that take longer than the store's timeout over a connection of a gigabit, if others use a
+  /// fraction of it.
+  private func warnOfTransfer(_ member: Value?, _ size: Int) {
+    let bytesPerMillisecond = 10 << 10
+    guard let member, !member.hasFault, size <= bodyMemory / 4, let storeTimeout,
+      size / bytesPerMillisecond > storeTimeout.count
+    else { return }
+    member.warn(
+      "may take longer to reach the store than store.timeout, \(TimeSpan.text(storeTimeout)): such a response is neither "
+        + "stored nor replayed; raise that")
   }
 
   /// Checks a body's limit against `limits.body_memory` and the part of it that such bodies may take.

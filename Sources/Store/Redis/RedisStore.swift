@@ -274,7 +274,7 @@ public struct RedisStore: RecordStore {
     let kept = RedisCompletion(completion)
     let capacity = 768 + text.utf8.count + kept.capacity
     try await writeResponse(of: kept, claim.id, claim.owner)
-    return try await nodes.run(.complete, .record(claim.id), capacity: capacity) {
+    let reply = try await nodes.run(.complete, .record(claim.id), capacity: capacity) {
       writer, times in
       writer.owner(argument: claim.owner)
       writer.argument(Int64(claim.attempt))
@@ -283,6 +283,9 @@ public struct RedisStore: RecordStore {
       writer.argument(claim.firstSeen.milliseconds)
       writer.argument { if let present = times.present { $0.number(present.milliseconds) } }
     }
+    // A Redis that has lost the claim since may have lost the response, too, or never had it.
+    if reply.isOfLostClaim { try await writeResponse(of: kept, claim.id, claim.owner) }
+    return reply
   }
 
   /// Writes a response that gets a key of its own. The script follows once it is there: a record must not name a response
@@ -297,7 +300,7 @@ public struct RedisStore: RecordStore {
   /// Counts a live claim that Redis had lost.
   @inline(never)
   private func note(_ reply: ScriptReply, of claim: Claim) {
-    guard case .result(let result) = reply.ending, result.word == .created else { return }
+    guard reply.isOfLostClaim else { return }
     nodes.counters.suspected()
     subscriber.alarm.logSuspect(claim.id)
   }

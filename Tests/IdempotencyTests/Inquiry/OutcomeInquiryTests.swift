@@ -55,6 +55,18 @@ struct OutcomeInquiryTests {
         == id("/v1/orders", caller: "bob"))
   }
 
+  @Test func `a key beside the body counts where the body may have one`() throws {
+    var policy = KeyPolicy()
+    policy.from = [.json("/id"), .query("id"), .header("x-key")]
+    let routes = Self.table { [policy] in $0.key = policy }
+    let account = ("X-Account", "alice")
+    let order = try id("/v1/orders", policy: policy)
+    #expect(try inquiry(Self.order + "%3Fid=k", [account], routes: routes).id == order)
+    #expect(try inquiry(Self.order, [account, ("X-Key", "k")], routes: routes).id == order)
+    #expect(try inquiry(Self.order + "&key=k", [account, ("X-Key", "other")], routes: routes).id == order)
+    #expect(throws: Problem.keyMissingInInquiry) { try inquiry(Self.order, [account], routes: routes) }
+  }
+
   @Test(arguments: [
     "", "method=POST", "path=/v1/orders", order + "&method=POST", order + "&path=/v1/orders",
     order + "&atach=1s",

@@ -134,6 +134,26 @@ struct RedisSubscriberTests {
     }
   }
 
+  @Test func `a subscription that was refused is asked for again`() async throws {
+    let server = try await RedisServer(arguments: ["--user", "muted", "on", ">word", "~*", "&*", "+@all"])
+    var settings = RedisEndpointSettings.on(server)
+    settings.login.user = "muted"
+    settings.login.password = "word"
+    try await RedisNode.run(settings) { node in
+      let events = Events()
+      node.subscriber.observe { events.record($0) }
+      #expect(await events.next() == .up)
+      try server.command(["ACL", "SETUSER", "muted", "-subscribe"])
+      try server.command(["CLIENT", "KILL", "TYPE", "pubsub"])
+      #expect(await events.next() == .down)
+      try await until("the subscription is refused") {
+        try server.command(["ACL", "LOG"])?.contains("subscribe") == true
+      }
+      try server.command(["ACL", "SETUSER", "muted", "+subscribe"])
+      #expect(await events.next() == .up)
+    }
+  }
+
   /// The events in their order, awaited one by one.
   private final class Events: Sendable {
     private let stream: AsyncStream<RedisSubscriber.Event>

@@ -150,3 +150,11 @@ extension ScriptResult {
     return record?.standing(now: now, response: response) ?? .absent
   }
 }
+
+extension ScriptReply {
+  /// Whether Redis had no record of a claim that was granted, and made one.
+  var isOfLostClaim: Bool {
+    guard case .result(let result) = ending else { return false }
+    return result.word == .created
+  }
+}

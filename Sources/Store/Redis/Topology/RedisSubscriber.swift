@@ -37,6 +37,8 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
   private var heartbeat: RepeatedTask?
   private var observers: [@Sendable (Event) -> Void] = []
   private var isHearing = false
+  /// Whether Redis has refused the subscription to invalidations on this connection, and was asked again since.
+  private var isRefused = false
   /// Whether observers were notified that invalidations arrive.
   private var isCoherent = false
   /// The nodes of a cluster that may carry the subscriptions, and the turn of the next one.
@@ -160,6 +162,7 @@ public final class RedisSubscriber: RedisLinkUser, @unchecked Sendable {
     }
     isBeatDue = true
     send(["PING"], .beat)
+    if isRefused { hear() }
   }
 
   /// Stops a debug build that calls from another thread.
@@ -233,7 +236,8 @@ extension RedisSubscriber {
   func linkIsUp(_ result: RedisHandshakeResult) -> String? {
     context.loop.assertInEventLoop()
     inspector.take(publishRefusal: result.publishRefusal)
-    send(["SUBSCRIBE", keys.invalidations], .invalidations)
+    isRefused = false
+    hear()
     for (channel, topic) in topics { subscribe(to: topic, on: channel) }
     return nil
   }
@@ -256,6 +260,8 @@ extension RedisSubscriber {
     }
   }
 
+  private func hear() { send(["SUBSCRIBE", keys.invalidations], .invalidations) }
+
   private func pushed(_ channel: String, _ payload: String) {
     guard channel != keys.invalidations else {
       if payload == RedisKeys.renewal { return alarm.renewLeases() }
@@ -273,6 +279,8 @@ extension RedisSubscriber {
       isBeatDue = false
       replyDeadline.hasRead()
     case .invalidations:
+      if isRefused { logger.notice("Redis lets Semel subscribe to invalidations again") }
+      isRefused = false
       isHearing = true
       notifyCoherence()
     case .topic(let topic):
@@ -289,7 +297,11 @@ extension RedisSubscriber {
     case .leaving: break
     case .beat: isBeatDue = false
     case .invalidations:
-      logger.error("Redis refuses the subscription to invalidations", metadata: ["reason": "\(reason)"])
+      guard !isRefused else { return }
+      isRefused = true
+      logger.error(
+        "Redis refuses the subscription to invalidations, without which no cache is used; it is asked again with each ping",
+        metadata: ["reason": "\(reason)"])
     case .topic(let topic):
       // The next watch subscribes anew, and wakes those of an earlier connection, which stay.
       topic.subscription = .missing

@@ -277,6 +277,7 @@ struct TLSTests {
               key: \(key)
               client_ca: \(clientCA)
         upstreams: {orders: {url: "http://127.0.0.1:9000"}}
+        routes: [{name: all, caller: {parts: [address]}}]
         """
       try text.write(toFile: directory.file("c.yaml"), atomically: true, encoding: .utf8)
       let process = try ManagedProcess([SemelProcess.binary, "check", directory.file("c.yaml")])

@@ -174,14 +174,21 @@ public struct RecordAdmin: Sendable {
   /// and the danger of letting its key run again now; `nil` if none is known.
   private func condition(of id: RecordID) async throws(AdminError) -> (state: String, danger: String?) {
     guard case .success(let view) = try await inspected(id) else { return (RecordDocument.unreadable, nil) }
-    let state = RecordDocument(id, view?.standing ?? .absent).state
-    let name = view?.attribution?.route ?? RecordTrails(journal)[id]?.route
-    let settle = await currentRoutes().first { $0.name == name }?.upstream.settle
-    return (state, view.flatMap { Self.danger($0, settle: settle ?? 0) })
+    return (RecordDocument(id, view?.standing ?? .absent).state, await danger(of: view))
   }
 
-  /// The warning of a change after which the next delivery runs, where the request may still be at work.
-  private static func danger(_ record: RecordView, settle: Milliseconds) -> String? {
+  private static func result<Reply: Sendable>(
+    _ body: () async throws(StoreError) -> Reply
+  ) async -> Result<Reply, StoreError> {
+    do throws(StoreError) { return .success(try await body()) } catch { return .failure(error) }
+  }
+
+  /// The warning of a change after which the next delivery runs, where the request may still be at work; `nil` where it
+  /// is certainly not, or nobody knows.
+  private func danger(of record: RecordView?) async -> String? {
+    guard let record else { return nil }
+    let name = record.attribution?.route ?? RecordTrails(journal)[record.id]?.route
+    let settle = await currentRoutes().first { $0.name == name }?.upstream.settle ?? 0
     switch record.standing {
     case .inFlight(_, let attempt):
       return "attempt \(attempt) was still running: the next delivery runs beside it"
@@ -205,13 +212,19 @@ public struct RecordAdmin: Sendable {
     let resolution = try document.resolution(among: await currentRoutes())
     let store = store
     let (amends, attempt) = (document.amend ?? false, document.attempt)
-    let (before, danger) = try await condition(of: id)
+    let before = amends ? try await condition(of: id).state : nil
     var details: Logger.Metadata = ["as": "\(document.outcome.rawValue)"]
     if let attempt { details["attempt"] = .stringConvertible(attempt) }
-    if amends { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
+    if let before { details.merge(["amend": "true", "was": "\(before)"]) { _, new in new } }
     if case .applied(let completion) = resolution { details["status"] = "\(completion.outcome.status)" }
-    let outcome = try await change("resolve", id, peer, details) { () throws(StoreError) in
-      try await store.resolve(id, as: resolution, amending: amends, attempt: attempt)
+    let (outcome, view) = try await change("resolve", id, peer, details) { () async throws(StoreError) in
+      // Both are on their way at once, in this order: a store without a reply must not keep the change from being tried.
+      async let view = try? store.inspect(id)
+      async let outcome = Self.result { () throws(StoreError) in
+        try await store.resolve(id, as: resolution, amending: amends, attempt: attempt)
+      }
+      let found = await view
+      return (try await outcome.get(), found ?? nil)
     }
     switch outcome {
     case .done:
@@ -220,7 +233,7 @@ public struct RecordAdmin: Sendable {
       case .applied(let completion): noteChange(of: id, .ended(completion))
       case .notApplied:
         noteChange(of: id, .freed)
-        warning = Self.joined(danger, warning)
+        warning = Self.joined(await danger(of: view), warning)
       }
       audit("resolve", id, peer, details, warning)
       return try await show(id, warning)

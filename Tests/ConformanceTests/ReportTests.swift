@@ -15,7 +15,7 @@ struct ReportTests {
       Delivery(.values(["\"{a}\n\0\""])), keys: ["a": "key-1"])
     let response = RawResponse(
       status: 201, fields: [HeaderLine(name: "Set-Cookie", value: "id=hidden")],
-      body: Array("you are \(Self.secret)".utf8))
+      body: Array("you are \(Self.secret)\u{1B}[31m\u{8}".utf8))
     let evidence = Evidence(exchanges: [Exchange(request: request, outcome: .response(response))])
     let verdicts = [
       Verdict(.pass), Verdict(.fail, "run twice # instead of <once>"), Verdict(.warn, "so"),
@@ -42,6 +42,7 @@ struct ReportTests {
     #expect(text.contains(#"--data-binary '{"item":"it'\''s"}'"#))
     #expect(text.contains("1 pass, 1 fail, 1 warn, 1 info, 1 skip, 1 inconclusive"))
     #expect(text.contains("Semel behaves alike with\n  listen:"))
+    #expect(!text.unicodeScalars.contains { $0.properties.generalCategory == .control && $0 != "\n" })
   }
 
   @Test func `TAP fails no run by a SHOULD, and passes nothing that was not examined`() {

@@ -83,6 +83,17 @@ struct AdminListenerTests {
     }
   }
 
+  @Test func `pages that are probed by HEAD are there`() async throws {
+    try await Rig.run { rig in
+      for path in ["/livez", "/readyz", "/metrics"] {
+        let client = try await RawClient(port: rig.semel.ports.admin)
+        try await client.send("HEAD \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        let text = String(decoding: try await client.closedByPeer(), as: UTF8.self)
+        #expect(text.hasPrefix("HTTP/1.1 200") && text.hasSuffix("\r\n\r\n"), "\(text)")
+      }
+    }
+  }
+
   @Test func `a change is taken in JSON alone`() async throws {
     try await Rig.run { rig in
       let body = #"{"outcome":"not_applied"}"#

@@ -26,30 +26,43 @@ struct CaptureReservationTests {
     }
   }
 
-  @Test func `a retry has the memory of its first attempt`() async throws {
-    let (refusal, rest) = (ScriptGate(), ScriptGate())
-    let part = String(repeating: "x", count: 100 << 10)
-    let backend = try RawServer { connection in
-      while true {
-        let request = try connection.readRequest()
-        if request.hasPrefix("POST /v1/large") {
-          try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 204800\r\n\r\n\(part)")
-          rest.pass()
-          try connection.write(part)
-        } else if request.contains("Idempotency-Attempt: 1\r\n") {
-          refusal.pass()
-          try connection.write("HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
-        } else {
-          try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+  /// A backend whose first response to an order is 503, once `refusal` is open, and whose response of 200 KiB to
+  /// `/v1/large` stops in the middle until `rest` is.
+  private struct StagedBackend {
+    let refusal = ScriptGate()
+    let rest = ScriptGate()
+    let server: RawServer
+
+    init() throws {
+      let part = String(repeating: "x", count: 100 << 10)
+      server = try RawServer { [refusal, rest] connection in
+        while true {
+          let request = try connection.readRequest()
+          if request.hasPrefix("POST /v1/large") {
+            try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 204800\r\n\r\n\(part)")
+            rest.pass()
+            try connection.write(part)
+          } else if request.contains("Idempotency-Attempt: 1\r\n") {
+            refusal.pass()
+            try connection.write("HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
+          } else {
+            try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+          }
         }
       }
     }
+
+    var upstream: [String: String] { ["url": "'http://127.0.0.1:\(server.port)'"] }
+  }
+
+  @Test func `a retry has the memory of its first attempt`() async throws {
+    let backend = try StagedBackend()
     let configuration = Configuration(
-      top: Self.limits, upstream: ["url": "'http://127.0.0.1:\(backend.port)'"],
+      top: Self.limits, upstream: backend.upstream,
       route: ["retries": "{max: 1, backoff: 1ms}"])
     try await Rig.run(configuration) { rig in
       async let first = rig.order("k")
-      await backend.reached { $0.requests == 1 }
+      await backend.server.reached { $0.requests == 1 }
       // An upload that does not end, and then a response that does not: more than three quarters are taken.
       let upload = try await RawClient(port: rig.semel.ports.proxy)
       let fields = Rig.fields(key: "upload") + [("Transfer-Encoding", "chunked")]
@@ -59,48 +72,32 @@ struct CaptureReservationTests {
       async let large = rig.order("large", path: "/v1/large")
       try await rig.semel.counter("semel_body_bytes", isAtLeast: 769 << 10)
       expectRefused(try await rig.order("other"), 503, "overloaded", retryable: true)
-      refusal.open()
+      backend.refusal.open()
       expectExecuted(try await first)
       #expect(try await rig.semel.counter("semel_client_retries_total") == 1)
-      rest.open()
+      backend.rest.open()
       #expect(try await large.body.count == 200 << 10)
     }
   }
 
   @Test(arguments: StoreKind.allCases)
   func `a waiter that finds no memory releases its claim`(store: StoreKind) async throws {
-    let (refusal, rest) = (ScriptGate(), ScriptGate())
-    let part = String(repeating: "x", count: 100 << 10)
-    let backend = try RawServer { connection in
-      while true {
-        let request = try connection.readRequest()
-        if request.hasPrefix("POST /v1/large") {
-          try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 204800\r\n\r\n\(part)")
-          rest.pass()
-          try connection.write(part)
-        } else if request.contains("Idempotency-Attempt: 1\r\n") {
-          refusal.pass()
-          try connection.write("HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
-        } else {
-          try connection.write("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
-        }
-      }
-    }
+    let backend = try StagedBackend()
     let configuration = Configuration(
-      store: store, top: Self.limits, upstream: ["url": "'http://127.0.0.1:\(backend.port)'"])
+      store: store, top: Self.limits, upstream: backend.upstream)
     try await Rig.run(configuration) { rig in
       async let first = rig.order("k")
-      await backend.reached { $0.requests == 1 }
+      await backend.server.reached { $0.requests == 1 }
       async let waiter = rig.order("k")
       try await rig.semel.counter("semel_waiting_requests", becomes: 1)
       async let large = rig.order("large", path: "/v1/large")
       // The whole length is taken with the head.
       try await rig.semel.counter("semel_body_bytes", isAtLeast: 190 << 10)
-      refusal.open()
+      backend.refusal.open()
       #expect(try await first.status == 503)
       expectRefused(try await waiter, 503, "overloaded", retryable: true)
-      #expect(backend.tally.requests == 2)
-      rest.open()
+      #expect(backend.server.tally.requests == 2)
+      backend.rest.open()
       #expect(try await large.body.count == 200 << 10)
       // Free at once: nobody has to wait for the lease of the waiter's claim.
       expectExecuted(try await rig.order("k"))

@@ -72,6 +72,14 @@ struct CheckTests {
     }
   }
 
+  @Test func `a file may come from a pipe`() async throws {
+    for (text, status) in [("upstreams: {b: {url: 'http://h'}}", Int32(0)), ("upstreams: {}", 78), ("", 78)] {
+      let words = ["sh", "-c", "printf %s \"$1\" | \"$0\" check /dev/stdin", SemelProcess.binary, text]
+      let check = try ManagedProcess(words)
+      #expect(try await check.exit() == .code(status), "\(check.errors)")
+    }
+  }
+
   @Test func `a collector's URL with the path that is added is refused`() async throws {
     let (exit, lines) = try await check("lease: 30s", top: "tracing: {otlp: 'http://127.0.0.1:1/v1/traces'}")
     #expect(exit == .code(78))

@@ -10,7 +10,8 @@ enum TextReport {
     }
     lines += problems(report)
     lines += [summary(report), ""] + Profile(report).lines
-    return lines.joined(separator: "\n") + "\n"
+    // A terminal would take control characters of the endpoint for commands.
+    return lines.joined(separator: "\n").filter { $0 == "\n" || !Self.isControl($0) } + "\n"
   }
 
   private static func row(_ result: CaseResult) -> String {
@@ -47,15 +48,12 @@ enum TextReport {
     case .none(let reason), .endless(let reason): return reason
     case .response(let response):
       let names: Set = ["content-type", "link", "retry-after", "location"]
-      let fields = response.fields.filter { names.contains($0.name.lowercased()) }.map {
-        $0.line.filter { !Self.isControl($0) }
-      }
-      let body = CurlLine.shortened(response.text).filter { !$0.isNewline && !Self.isControl($0) }
+      let fields = response.fields.filter { names.contains($0.name.lowercased()) }.map(\.line)
+      let body = CurlLine.shortened(response.text).filter { !$0.isNewline }
       return (["\(response.status)"] + fields + (body.isEmpty ? [] : [body])).joined(separator: " | ")
     }
   }
 
-  /// Whether a terminal may take the character for a command.
   private static func isControl(_ character: Character) -> Bool {
     character.unicodeScalars.contains { $0.properties.generalCategory == .control }
   }

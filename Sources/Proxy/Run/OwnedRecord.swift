@@ -26,7 +26,7 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
         delivery.logEntry.timeToSuccessMilliseconds = (record.recordedAt - lease.claim.firstSeen).count
       }
       worker.countSuperseded(reply.outcome)
-      noteContradiction(reply.outcome, by: completion)
+      worker.noteContradiction(reply.outcome, by: completion, of: lease)
       return call.lifecycle.stored(reply.outcome, of: completion)
     } catch {
       let action = call.lifecycle.storingFailed()
@@ -38,20 +38,6 @@ struct OwnedRecord<Store: RecordStore, Backend: Upstream> {
       }
       return action
     }
-  }
-
-  /// Reports an outcome that contradicts an operator's statement: its record was resolved as not applied, or forgotten,
-  /// before the response came, so that a later delivery runs, or has run, beside this one.
-  @inline(never)
-  private func noteContradiction(_ outcome: OwnerOutcome, by completion: Completion) {
-    switch outcome {
-    case .lost(.absent), .replaced: break
-    case .lost(.released) where !outcome.isOvertaking(lease.claim): break
-    case .done, .lost: return
-    }
-    runner.environment.logger.error(
-      "a response came after an operator had freed its record, and is not recorded: the request was applied, and may run again",
-      metadata: lease.metadata.merging(["status": "\(completion.outcome.status)"]) { own, _ in own })
   }
 
   /// Counts an intent that a final response has ended because no further attempt is allowed.

@@ -120,6 +120,7 @@ extension Worker {
       }
       if let outcome {
         countSuperseded(outcome)
+        if let completion { noteContradiction(outcome, by: completion, of: lease) }
         if let completion, outcome.isOvertaking(lease.claim) {
           let overtaken = OvertakenOutcome(completion, of: lease.claim)
           keepOvertaken(PendingOutcome(overtaken, .taken(lease.claim.request()), of: lease.delivery.logEntry))
@@ -162,6 +163,20 @@ extension Worker {
       }
     }
     return nil
+  }
+
+  /// Reports an outcome that contradicts an operator's statement: its record was resolved as not applied, or forgotten,
+  /// before it could be stored, so that a later delivery runs, or has run, beside this one.
+  @inline(never)
+  func noteContradiction(_ outcome: OwnerOutcome, by completion: Completion, of lease: LeaseKeeper<Store>) {
+    switch outcome {
+    case .lost(.absent), .replaced: break
+    case .lost(.released) where !outcome.isOvertaking(lease.claim): break
+    case .done, .lost: return
+    }
+    environment.logger.error(
+      "a response came after an operator had freed its record, and is not recorded: the request was applied, and may run again",
+      metadata: lease.metadata.merging(["status": "\(completion.outcome.status)"]) { own, _ in own })
   }
 
   /// Counts an owner that has lost its record while it lived.

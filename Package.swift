@@ -4,6 +4,10 @@ import PackageDescription
 /// Whether `deploy/fuzz` builds: for libFuzzer and the address sanitizer, which no other build needs.
 let isFuzzing = Context.environment["SEMEL_FUZZ"] != nil
 
+/// Whether the modules' tests alone are built, as `deploy/test` does in release: the tests end to end and the benchmarks
+/// are a third of what there is to compile, and run on builds of their own.
+let isForModuleTests = Context.environment["SEMEL_MODULE_TESTS"] != nil
+
 /// One set of compiler settings for every module: the Swift 6 language mode, warnings as errors, and in release one
 /// optimisation over all modules, without which the proxy's generic code would not be specialised for its store. That
 /// takes in what is `public` and nothing else, which is why modules are `public` to each other although nobody imports
@@ -203,6 +207,10 @@ let package = Package(
     tests("EndToEndTests", ["TestSupport"], resources: [.copy("Clients"), .copy("VTC")]),
   ]
 )
+
+if isForModuleTests {
+  package.targets.removeAll { $0.name == "EndToEndTests" || $0.name.hasSuffix("Benchmark") }
+}
 
 if isFuzzing {
   package.targets += [

@@ -4,27 +4,43 @@ import NIOCore
 /// Writes directly to a connection's socket while no earlier bytes wait in NIO. NIO's list of pending writes would make
 /// a replay a twelfth more expensive, although its bytes can leave at once.
 ///
-/// Confined to its loop. All bytes of the connection must be written through it.
+/// Confined to its loop. All bytes of the connection must be written through it, and it must be flushed before the
+/// connection is closed.
 public final class SocketWriter: @unchecked Sendable {
+  /// The size up to which bytes join a batch. More gain nothing by waiting.
+  private static let maxBatchedBytes = 16 << 10
+
   /// The socket; `nil` if all bytes go through NIO.
   private let descriptor: NIOBSDSocket.Handle?
+  /// The batch that small writes join; `nil` if each leaves by itself.
+  private let batch: WriteBatch?
+  /// The bytes that leave with the batch.
+  private var batched: (bytes: ByteBuffer, context: ChannelHandlerContext)?
   /// The number of writes that NIO has not completed yet. No direct write may overtake them.
   private var waiting = 0
   /// Called when a pending write has completed or failed.
   public var didLeave: (() -> Void)?
+  /// Called when not all bytes of a batch could leave.
+  public var didStall: (() -> Void)?
   /// Whether this writer is passing bytes to NIO.
   fileprivate var isPassingOn = false
 
-  /// Whether a part of what was written has not left yet.
+  /// Whether a part of what was written has not left, because the peer does not take it or NIO has not sent it yet.
   public var isWaiting: Bool { waiting > 0 }
+
+  /// Whether bytes leave with the next batch.
+  public var hasBatched: Bool { batched != nil }
 
   /// Creates a writer.
   ///
-  /// - Parameter isPlain: False if the bytes do not leave unchanged, as under TLS; all then go through NIO.
-  public init(below channel: any Channel, isPlain: Bool) {
+  /// - Parameters:
+  ///   - isPlain: False if the bytes do not leave unchanged, as under TLS; all then go through NIO.
+  ///   - batch: The batch that small writes join; `nil` if each is to leave by itself.
+  public init(below channel: any Channel, isPlain: Bool, batch: WriteBatch? = nil) {
     let handlers = channel.pipeline.syncOperations
     descriptor =
       isPlain ? try? handlers.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { $0 } : nil
+    self.batch = descriptor == nil ? nil : batch
     #if DEBUG
       if descriptor != nil { try? handlers.addHandler(SocketWriterFence(self), position: .first) }
     #endif
@@ -37,17 +53,40 @@ public final class SocketWriter: @unchecked Sendable {
     return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
   }
 
-  /// Writes as much as the kernel takes now and passes the rest to NIO, which also handles a write error.
+  /// Writes as much as the kernel takes, now or with the batch, and passes the rest to NIO, which also handles a write
+  /// error.
   ///
-  /// - Returns: True if all bytes have left.
+  /// - Returns: False if a part waits already. `didStall` reports the same of a batch.
   @discardableResult
   public func write(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) -> Bool {
     context.eventLoop.assertInEventLoop()
+    guard let batch, waiting == 0,
+      bytes.readableBytes + (batched?.bytes.readableBytes ?? 0) <= Self.maxBatchedBytes
+    else {
+      flush()
+      return send(bytes, context)
+    }
+    if batched == nil {
+      batched = (bytes, context)
+      batch.add(self)
+    } else {
+      batched?.bytes.writeImmutableBuffer(bytes)
+    }
+    return true
+  }
+
+  /// Sends what waits for the batch, unless the connection is closed.
+  public func flush() {
+    guard let (bytes, context) = batched.take(), context.channel.isActive else { return }
+    if !send(bytes, context) { didStall?() }
+  }
+
+  private func send(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) -> Bool {
     var bytes = bytes
     // An active channel owns its descriptor.
     if waiting == 0, let descriptor, context.channel.isActive {
       let count = bytes.withUnsafeReadableBytes { bytes in
-        send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+        Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
       }
       if count > 0 { bytes.moveReaderIndex(forwardBy: count) }
       if bytes.readableBytes == 0 { return true }
@@ -68,8 +107,8 @@ public final class SocketWriter: @unchecked Sendable {
 
 #if DEBUG
   /// Stops the process on bytes that did not pass the connection's writer, because the writer's next bytes could
-  /// overtake them. An empty write, which marks the end of those before it, may pass, and so may everything once the
-  /// writer is gone: the connection was left to HTTP/2. In debug builds only.
+  /// overtake them. An empty write, which marks the end of those before it, may pass once the writer is flushed, and so
+  /// may everything once the writer is gone: the connection was left to HTTP/2. In debug builds only.
   private final class SocketWriterFence: ChannelOutboundHandler {
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -81,7 +120,8 @@ public final class SocketWriter: @unchecked Sendable {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
       let mayPass = writer?.isPassingOn ?? true
       precondition(
-        mayPass || unwrapOutboundIn(data).readableBytes == 0, "SocketWriter: bytes were written past it")
+        mayPass || unwrapOutboundIn(data).readableBytes == 0 && writer?.hasBatched != true,
+        "SocketWriter: bytes were written past it")
       context.write(data, promise: promise)
     }
   }

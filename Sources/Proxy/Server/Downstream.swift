@@ -36,6 +36,8 @@ final class Downstream: @unchecked Sendable {
   /// The configuration of deliveries that begin now.
   private(set) var configuration: ConfigurationSnapshot
   let sharedBodies: SharedBodies
+  /// The small writes of one turn to the clients that take HTTP/1.1 without TLS.
+  let writes: WriteBatch
   var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
   /// Runs one delivery to its end, which may outlive the client's connection.
   var start: (Delivery) -> Void = { _ in
@@ -51,6 +53,7 @@ final class Downstream: @unchecked Sendable {
     self.configuration = configuration
     self.metrics = metrics
     sharedBodies = SharedBodies(counters: environment.counters)
+    writes = WriteBatch(loop: context.loop)
   }
 
   /// The limits of requests that begin now.

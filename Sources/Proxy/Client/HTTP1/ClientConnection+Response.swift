@@ -165,15 +165,22 @@ extension ClientConnection {
   func write(bytes: ByteBuffer) {
     guard let context else { return }
     written += bytes.readableBytes
-    let hasLeft = writer?.write(bytes, context) == true
-    if !hasLeft, writer?.isWaiting == true { account() }
-    if hasLeft || context.channel.isWritable {
-      extendDeadline(
-        by: delivery?.isTunnel == true ? downstream.limits.tunnelTimeout : downstream.limits.idleTimeout)
-    } else {
-      taken = written - unread
-      extendDeadline(by: downstream.limits.writeTimeout)
-    }
+    guard writer?.write(bytes, context) == true else { return noteStalled() }
+    extendDeadlineOfWriting()
+  }
+
+  /// Counts what the client does not take now, and gives it `write_timeout` if that is more than NIO holds gladly.
+  func noteStalled() {
+    if writer?.isWaiting == true { account() }
+    guard let context else { return }
+    guard !context.channel.isWritable else { return extendDeadlineOfWriting() }
+    taken = written - unread
+    extendDeadline(by: downstream.limits.writeTimeout)
+  }
+
+  private func extendDeadlineOfWriting() {
+    extendDeadline(
+      by: delivery?.isTunnel == true ? downstream.limits.tunnelTimeout : downstream.limits.idleTimeout)
   }
 }
 

@@ -35,7 +35,9 @@ extension ClientConnection {
     switch machine.timedOut(hasUndecoded: inbound.readableBytes > 0) {
     case .extend: startTimer(in: downstream.limits.idleTimeout)
     case .refuse: refuseSlowHead()
-    case .close: context?.close(promise: nil)
+    case .close:
+      writer?.flush()
+      context?.close(promise: nil)
     }
   }
 

@@ -65,8 +65,9 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   func handlerAdded(context: ChannelHandlerContext) {
     downstream.context.loop.assertInEventLoop()
     self.context = context
-    writer = SocketWriter(below: context.channel, isPlain: !peer.isSecure)
+    writer = SocketWriter(below: context.channel, isPlain: !peer.isSecure, batch: downstream.writes)
     writer?.didLeave = { [self] in if outgoingMemory.heldBytes > 0 { account() } }
+    writer?.didStall = { [self] in noteStalled() }
     downstream.connections[ObjectIdentifier(self)] = self
     startTimer()
   }
@@ -107,6 +108,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    writer?.flush()
     context.close(promise: nil)
   }
 
@@ -231,6 +233,7 @@ extension ClientConnection {
 
   /// Leaves the connection to the handlers of HTTP/2, with the bytes that are here.
   private func becomeHTTP2() {
+    writer?.flush()
     guard let context else { return }
     detach()
     isLeftToHTTP2 = true
@@ -312,6 +315,7 @@ extension ClientConnection {
 
   /// Calls `act` once all bytes written before have left, because closing drops unsent bytes.
   private func onceWritten(_ act: @escaping @Sendable (any Channel) -> Void) {
+    writer?.flush()
     guard let context else { return }
     let channel = context.channel
     let written = context.eventLoop.makePromise(of: Void.self)
@@ -334,6 +338,7 @@ extension ClientConnection {
 
   /// Ends the connection by a reset: the client must not take a cut response for a whole one.
   func reset() {
+    writer?.flush()
     if let socket = context?.channel as? any SocketOptionProvider {
       _ = socket.setSoLinger(linger(l_onoff: 1, l_linger: 0))
     }
@@ -359,5 +364,5 @@ extension ClientConnection {
     closeOnceWritten()
   }
 
-  var hasUnread: Bool { !outgoing.isEmpty || unread > 0 }
+  var hasUnread: Bool { !outgoing.isEmpty || unread > 0 || writer?.hasBatched == true }
 }

@@ -22,13 +22,15 @@ public final class RequestJournal: Sendable {
 
   public init() {}
 
-  /// Appends an entry, in place of the oldest if there is no room.
-  public func add(_ entry: JournalEntry) {
+  /// Appends the entry of an event that has just happened, in place of the oldest if there is no room.
+  ///
+  /// The entry is made in its place: a copy of it would retain each of its strings.
+  public func add(_ event: JournalEntry.Event, _ entry: borrowing AccessLogEntry, record: RecordID?) {
     ring.withLock { ring in
       if ring.entries.count < Self.capacity {
-        ring.entries.append(entry)
+        ring.entries.append(JournalEntry(event, entry, record: record))
       } else {
-        ring.entries[ring.end % Self.capacity] = entry
+        ring.entries[ring.end % Self.capacity] = JournalEntry(event, entry, record: record)
       }
       ring.end += 1
     }
@@ -92,8 +94,7 @@ public struct JournalEntry: Sendable {
   /// The time until the response ended; `nil` if it has not.
   public var microseconds: Int64?
 
-  /// Creates the entry of an event that has just happened.
-  public init(_ event: Event, _ entry: borrowing AccessLogEntry, record: RecordID?) {
+  init(_ event: Event, _ entry: borrowing AccessLogEntry, record: RecordID?) {
     self.event = event
     time = WallClock.milliseconds()
     self.record = record

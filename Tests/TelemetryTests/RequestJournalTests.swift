@@ -8,7 +8,7 @@ struct RequestJournalTests {
     for number in 0..<count {
       var entry = AccessLogEntry()
       entry.status = number
-      journal.add(JournalEntry(.ended, entry, record: nil))
+      journal.add(.ended, entry, record: nil)
     }
     return journal
   }

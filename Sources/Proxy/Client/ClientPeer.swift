@@ -2,19 +2,21 @@ import Idempotency
 import Wire
 
 /// The peer of a client's connection, or the client behind a trusted proxy, and the connection's protocol.
-struct ClientPeer: Sendable {
+///
+/// A class, so that the deliveries of a connection share it instead of copying its texts.
+final class ClientPeer: Sendable {
   /// The client's IP address, which a unix socket and an unknown client do not have, and the certificate.
-  private(set) var caller: CallerPeer
+  let caller: CallerPeer
   /// The same for the log, with the nearest proxy's address for an unknown one; `nil` for a unix socket.
-  private(set) var loggedAddress: String?
+  let loggedAddress: String?
   /// Whether the connection's peer is a trusted proxy, whose fields state the client.
-  private(set) var isTrusted = false
+  let isTrusted: Bool
   let isSecure: Bool
-  var isHTTP2 = false
+  let isHTTP2: Bool
   /// `X-Forwarded-For` and `X-Forwarded-Proto` for the backend, as field lines.
-  private(set) var forwardedLines: String
+  let forwardedLines: String
   /// The `X-Forwarded-Host` of a trusted proxy, which is passed on; `nil` if it is made from the request's host.
-  private(set) var forwardedHost: String?
+  let forwardedHost: String?
   /// The connection's own address; `nil` for a unix socket.
   private let ownAddress: IPAddress?
   /// Whether a balancer named no client. The fields are then not trusted: the unknown client may have written them.
@@ -32,9 +34,39 @@ struct ClientPeer: Sendable {
     let address = address.utf8.contains(UInt8(ascii: ":")) ? ownAddress?.text ?? address : address
     caller = CallerPeer(address: isUnknown || address.isEmpty ? nil : address, certificate: certificate)
     loggedAddress = address.isEmpty ? nil : address
+    (isTrusted, isHTTP2, forwardedHost) = (false, false, nil)
     self.isUnknown = isUnknown
     self.isSecure = isSecure
     forwardedLines = Self.lines([], caller.address, isSecure ? "https" : "http")
+  }
+
+  /// Creates the peer of a connection that has turned out to be HTTP/2's.
+  init(overHTTP2 peer: ClientPeer) {
+    (caller, loggedAddress, isTrusted) = (peer.caller, peer.loggedAddress, peer.isTrusted)
+    (isSecure, isHTTP2) = (peer.isSecure, true)
+    (forwardedLines, forwardedHost) = (peer.forwardedLines, peer.forwardedHost)
+    (ownAddress, isUnknown) = (peer.ownAddress, peer.isUnknown)
+  }
+
+  /// Creates the client that a trusted proxy's request states.
+  private init(behind proxy: ClientPeer, statedIn head: MessageHead, by trusted: TrustedProxies) {
+    (isSecure, isHTTP2, isTrusted) = (proxy.isSecure, proxy.isHTTP2, true)
+    (ownAddress, isUnknown) = (proxy.ownAddress, proxy.isUnknown)
+    let client = trusted.client(in: head)?.text
+    var caller = proxy.caller
+    caller.address = client
+    self.caller = caller
+    guard Self.forwarding.contains(where: { head.first($0) != nil }) else {
+      (loggedAddress, forwardedLines) = (proxy.loggedAddress, proxy.forwardedLines)
+      forwardedHost = proxy.forwardedHost
+      return
+    }
+    loggedAddress = client ?? proxy.loggedAddress
+    let chain = head.fields.filter { $0.name == .xForwardedFor }.map { head.string($0.valueRange) }
+    let claimed = Self.only(.xForwardedProto, of: head)?.lowercased()
+    let believed = claimed.flatMap { ["http", "https"].contains($0) ? $0 : nil }
+    forwardedLines = Self.lines(chain, proxy.caller.address, believed ?? (isSecure ? "https" : "http"))
+    forwardedHost = Self.only(.xForwardedHost, of: head)
   }
 
   /// The `Via` line, with the version by which the request came.
@@ -49,18 +81,7 @@ extension ClientPeer {
   /// unknown: its own address would be that of all its clients.
   func believing(_ head: MessageHead, by trusted: TrustedProxies) -> ClientPeer {
     guard !trusted.isEmpty, !isUnknown, trusted.trusts(ownAddress) else { return self }
-    var peer = self
-    peer.isTrusted = true
-    let client = trusted.client(in: head)?.text
-    peer.caller.address = client
-    guard Self.forwarding.contains(where: { head.first($0) != nil }) else { return peer }
-    if let client { peer.loggedAddress = client }
-    let chain = head.fields.filter { $0.name == .xForwardedFor }.map { head.string($0.valueRange) }
-    let claimed = Self.only(.xForwardedProto, of: head)?.lowercased()
-    let believed = claimed.flatMap { ["http", "https"].contains($0) ? $0 : nil }
-    peer.forwardedLines = Self.lines(chain, caller.address, believed ?? (isSecure ? "https" : "http"))
-    peer.forwardedHost = Self.only(.xForwardedHost, of: head)
-    return peer
+    return ClientPeer(behind: self, statedIn: head, by: trusted)
   }
 
   private static let forwarding: [FieldName] = [.xForwardedFor, .xForwardedProto, .xForwardedHost]

@@ -5,7 +5,9 @@ import Wire
 /// A keyed request of which all but its body has been accepted.
 ///
 /// Reading the body takes time that grows with it, and needs nothing of the event loop.
-public struct AcceptedHead: Sendable {
+///
+/// A class, so that the keyed request shares it instead of copying its parts.
+public final class AcceptedHead: Sendable {
   /// The result of a search for the caller before the body has arrived.
   public enum CallerFinding: Sendable {
     case known(Caller)
@@ -66,9 +68,7 @@ public struct AcceptedHead: Sendable {
     let id = recordID(of: key, caller)
     var fingerprint = made ?? fingerprint(of: body)
     if let digests { explain(&fingerprint, of: body, id, by: digests) }
-    return KeyedCall(
-      route: route, target: target, method: fingerprintMethod, body: body, fingerprint: fingerprint, id: id,
-      caller: caller, key: key)
+    return KeyedCall(self, body: body, fingerprint: fingerprint, id: id, caller: caller, key: key)
   }
 
   /// The id of the record of a key.

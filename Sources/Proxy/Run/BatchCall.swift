@@ -54,8 +54,7 @@ extension AcceptedHead {
       items.append(index)
       calls.append(
         KeyedCall(
-          route: route, target: target, method: fingerprintMethod, body: item.text,
-          fingerprint: prints[index], id: id, caller: caller, key: item.key))
+          self, body: item.text, fingerprint: prints[index], id: id, caller: caller, key: item.key))
     }
     return BatchCall(
       route: route, policy: policy, target: target, request: request, calls: calls, items: items,

@@ -9,10 +9,7 @@ import Wire
 /// A class, so that it is not copied into the frame of every step that a request takes. It may be made on any thread;
 /// the machine is used on the event loop of its delivery alone.
 public final class KeyedCall: @unchecked Sendable {
-  let route: Route
-  let target: RequestTarget
-  /// The method that enters the fingerprint.
-  let method: ByteBuffer
+  private let accepted: AcceptedHead
   let body: ByteBuffer
   public let id: RecordID
   public let caller: Caller
@@ -25,24 +22,28 @@ public final class KeyedCall: @unchecked Sendable {
   var retried: RetriedCall?
 
   init(
-    route: Route, target: RequestTarget, method: ByteBuffer, body: ByteBuffer, fingerprint: Fingerprint,
-    id: RecordID, caller: Caller, key: IdempotencyKey
+    _ accepted: AcceptedHead, body: ByteBuffer, fingerprint: Fingerprint, id: RecordID, caller: Caller,
+    key: IdempotencyKey
   ) {
-    self.route = route
-    self.target = target
-    self.method = method
+    self.accepted = accepted
     self.body = body
     self.id = id
     self.caller = caller
     self.key = key
     self.fingerprint = fingerprint
-    lifecycle = ClaimLifecycle(route: route)
+    lifecycle = ClaimLifecycle(route: accepted.route)
   }
+
+  var route: Route { accepted.route }
+  var target: RequestTarget { accepted.target }
+  /// The method that enters the fingerprint.
+  var method: ByteBuffer { accepted.fingerprintMethod }
 
   /// The fingerprint by the recipe of a record that another configuration has made.
   func fingerprint(by recipe: Recipe, head: MessageHead) -> Fingerprint {
     .make(
-      recipe: recipe, head: head, method: method, path: target.path, query: target.query, body: body)
+      recipe: recipe, head: head, method: method, path: target.path, query: target.query,
+      body: body)
   }
 
   /// The bytes from which a fingerprint is made.

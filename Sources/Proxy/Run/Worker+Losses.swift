@@ -44,6 +44,6 @@ extension Delivery {
     guard let journal = environment.journal else { return }
     if logEntry.client == nil { logEntry.client = peer.loggedAddress }
     if logEntry.method == nil { logEntry.method = request.head.methodText }
-    journal.add(JournalEntry(event, logEntry, record: recordID))
+    journal.add(event, logEntry, record: recordID)
   }
 }

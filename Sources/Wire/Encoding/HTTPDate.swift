@@ -70,27 +70,23 @@ public enum HTTPDate {
     let day = (seconds - (seconds < 0 ? 86_399 : 0)) / 86_400
     let ofDay = seconds - day * 86_400
     let date = CivilDate(days: day)
-    space.copyMemory(from: UnsafeRawBufferPointer(start: template.utf8Start, count: length))
+    precondition(space.count >= length, "HTTPDate: no room")
+    guard let start = space.baseAddress else { return }
+    start.copyMemory(from: template.utf8Start, byteCount: length)
     // Day 0 was a Thursday.
-    name(space, 0, weekdays, ((day % 7) + 7) % 7)
-    twoDigits(space, 5, date.day)
-    name(space, 8, months, date.month - 1)
-    twoDigits(space, 12, date.year / 100)
-    twoDigits(space, 14, date.year % 100)
-    twoDigits(space, 17, ofDay / 3600)
-    twoDigits(space, 20, ofDay / 60 % 60)
-    twoDigits(space, 23, ofDay % 60)
+    start.copyMemory(from: weekdays.utf8Start + ((day % 7) + 7) % 7 * 3, byteCount: 3)
+    twoDigits(start + 5, date.day)
+    (start + 8).copyMemory(from: months.utf8Start + (date.month - 1) * 3, byteCount: 3)
+    twoDigits(start + 12, date.year / 100)
+    twoDigits(start + 14, date.year % 100)
+    twoDigits(start + 17, ofDay / 3600)
+    twoDigits(start + 20, ofDay / 60 % 60)
+    twoDigits(start + 23, ofDay % 60)
   }
 
-  private static func name(
-    _ space: UnsafeMutableRawBufferPointer, _ at: Int, _ names: StaticString, _ index: Int
-  ) {
-    for offset in 0..<3 { space[at + offset] = names.utf8Start[index * 3 + offset] }
-  }
-
-  private static func twoDigits(_ space: UnsafeMutableRawBufferPointer, _ at: Int, _ number: Int) {
-    space[at] = 0x30 + UInt8(truncatingIfNeeded: number / 10)
-    space[at + 1] = 0x30 + UInt8(truncatingIfNeeded: number % 10)
+  private static func twoDigits(_ place: UnsafeMutableRawPointer, _ number: Int) {
+    place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: number / 10), as: UInt8.self)
+    place.storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: number % 10), toByteOffset: 1, as: UInt8.self)
   }
 
   private static func number(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {

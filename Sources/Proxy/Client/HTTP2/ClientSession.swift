@@ -38,9 +38,7 @@ final class ClientSession: ChannelInboundHandler, DownstreamConnection, @uncheck
 
   /// Adds the handlers of HTTP/2 to the end of a connection's pipeline.
   static func start(on channel: any Channel, downstream: Downstream, peer: ClientPeer) throws {
-    var peer = peer
-    peer.isHTTP2 = true
-    let session = ClientSession(downstream: downstream, peer: peer)
+    let session = ClientSession(downstream: downstream, peer: ClientPeer(overHTTP2: peer))
     let (connection, stream) = (downstream.limits.http2Connection, downstream.limits.http2Stream)
     let codec = NIOHTTP2Handler(
       mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: connection,

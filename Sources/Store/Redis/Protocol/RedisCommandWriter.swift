@@ -61,10 +61,15 @@ struct RedisCommandWriter: ~Copyable {
     guard fits(length), let target = memory.baseAddress else { return }
     var rest = number
     var end = target + count + length
-    for _ in 0..<length {
-      end -= 1
-      end.storeBytes(of: UInt8(truncatingIfNeeded: 0x30 + rest % 10), as: UInt8.self)
-      rest /= 10
+    // Two digits for each division, which takes longer than all else.
+    while rest >= 10 {
+      let pair = UInt16(truncatingIfNeeded: rest % 100)
+      rest /= 100
+      end -= 2
+      end.storeBytes(of: (0x3030 + (pair / 10 | (pair % 10) << 8)).littleEndian, as: UInt16.self)
+    }
+    if end > target + count {
+      (end - 1).storeBytes(of: 0x30 + UInt8(truncatingIfNeeded: rest), as: UInt8.self)
     }
   }
 

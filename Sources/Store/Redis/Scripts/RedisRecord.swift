@@ -1,8 +1,11 @@
 import Idempotency
 import NIOCore
+import Wire
 
 /// The parts of a record's text that are needed outside Redis; `RedisScript` documents the format.
-struct RedisRecord: Equatable {
+///
+/// A class, so that passing it copies nothing.
+final class RedisRecord: Sendable {
   enum State { case inFlight, unknown, released, completed, forgotten }
 
   /// The place of a completed record's response, by the flag that names it.
@@ -15,30 +18,23 @@ struct RedisRecord: Equatable {
     case sharedKey = 0x6B
   }
 
-  var owner: OwnerToken
-  var state: State
-  var attempt: Int
-  var firstSeen: StoreInstant
-  var since: StoreInstant
-  var span: Milliseconds
-  var unknownRetention: Milliseconds
-  var remember: Milliseconds
-  var onlyRejectedSoFar = false
-  var followsUnknown = false
-  /// The place of the response; `nil` if it is not kept.
-  var responsePlace: ResponsePlace?
-  /// Whether location and response are encoded, as `OutcomeCodec` does it.
-  var isEncoded = false
-  /// The end of the fence, as in `StoredRecord`.
-  var fencedUntil: StoreInstant?
+  let owner: OwnerToken
+  let state: State
+  let attempt: Int
+  let firstSeen: StoreInstant
+  let since: StoreInstant
+  let span: Milliseconds
+  let unknownRetention: Milliseconds
+  let remember: Milliseconds
+  private let flags: Flags
   /// Digest and recipe, with a space between them.
-  var fingerprint: String
-  var status = 0
-  var location: String?
+  let fingerprint: String
+  let status: Int
+  let location: String?
   /// The response if it is part of the record's text and can be read.
-  var response: Outcome?
+  let response: Outcome?
   /// The origin of the latest attempt; `nil` if it is not known, or was not to be read.
-  var attribution: Attribution?
+  let attribution: Attribution?
 
   /// The flag of a record whose location and response are encoded.
   static let encodedFlag = UInt8(ascii: "x")
@@ -56,7 +52,8 @@ struct RedisRecord: Equatable {
     guard cursor.next()?.elementsEqual("1".utf8) == true, let owner = cursor.next().flatMap(Self.token),
       let state = cursor.next().flatMap(Self.state), let attempt = cursor.number(),
       let firstSeen = cursor.number(), let since = cursor.number(), let span = cursor.number(),
-      let unknownRetention = cursor.number(), let remember = cursor.number(), let flags = cursor.next(),
+      let unknownRetention = cursor.number(), let remember = cursor.number(),
+      let flags = cursor.next().flatMap(Flags.init),
       let fingerprint = cursor.next(2)
     else { return nil }
     self.owner = owner
@@ -68,21 +65,32 @@ struct RedisRecord: Equatable {
     self.span = Milliseconds(span)
     self.unknownRetention = Milliseconds(unknownRetention)
     self.remember = Milliseconds(remember)
+    self.flags = flags
     self.fingerprint = String(decoding: fingerprint, as: UTF8.self)
-    guard read(flags: flags) else { return nil }
     let origin = cursor.next(after: Self.attributionMark)
-    if isAttributed {
-      attribution = origin.flatMap { Attribution(text: String(decoding: $0, as: UTF8.self)) }
-    }
-    guard state == .completed else { return }
-    guard let status = cursor.number() else { return nil }
-    self.status = Int(status)
-    guard responsePlace != .record else {
-      response = cursor.remainder.flatMap { RedisResponse.read(ByteBuffer(bytes: $0))?.outcome }
+    attribution =
+      isAttributed ? origin.flatMap { Attribution(text: String(decoding: $0, as: UTF8.self)) } : nil
+    guard state == .completed else {
+      (status, location, response) = (0, nil, nil)
       return
     }
-    location = cursor.remainder.map { String(decoding: $0, as: UTF8.self) }
+    guard let status = cursor.number() else { return nil }
+    self.status = Int(status)
+    if flags.responsePlace == .record {
+      response = cursor.remainder.flatMap { RedisResponse.read(ByteBuffer(bytes: $0))?.outcome }
+      location = nil
+    } else {
+      response = nil
+      location = cursor.remainder.map { String(decoding: $0, as: UTF8.self) }
+    }
   }
+
+  var onlyRejectedSoFar: Bool { flags.onlyRejectedSoFar }
+  var followsUnknown: Bool { flags.followsUnknown }
+  /// The place of the response; `nil` if it is not kept.
+  var responsePlace: ResponsePlace? { flags.responsePlace }
+  /// The end of the fence, as in `StoredRecord`.
+  var fencedUntil: StoreInstant? { flags.fencedUntil }
 
   /// The text of the fingerprint's recipe.
   var recipe: String { String(fingerprint.drop { $0 != " " }.dropFirst()) }
@@ -125,23 +133,33 @@ struct RedisRecord: Equatable {
     return token
   }
 
-  private mutating func read(flags: UnsafeRawBufferPointer) -> Bool {
-    for flag in flags {
-      switch flag {
-      case UInt8(ascii: "o"): onlyRejectedSoFar = true
-      case UInt8(ascii: "u"): followsUnknown = true
-      case ResponsePlace.record.rawValue, ResponsePlace.ownKey.rawValue, ResponsePlace.sharedKey.rawValue:
-        responsePlace = ResponsePlace(rawValue: flag)
-      case Self.encodedFlag: isEncoded = true
-      case UInt8(ascii: "f"): fencedUntil = StoreInstant(milliseconds: 0)
-      case UInt8(ascii: "0")...UInt8(ascii: "9"):
-        guard let until = fencedUntil?.milliseconds, until < 1 << 53 else { return false }
-        fencedUntil = StoreInstant(milliseconds: until * 10 + Int64(flag - 0x30))
-      case UInt8(ascii: "-"): break
-      default: return false
+  /// The word of flags.
+  private struct Flags {
+    var onlyRejectedSoFar = false
+    var followsUnknown = false
+    var responsePlace: ResponsePlace?
+    /// Whether location and response are encoded, as `OutcomeCodec` does it.
+    var isEncoded = false
+    var fencedUntil: StoreInstant?
+
+    /// Parses the word; `nil` if it has a flag that this version does not know.
+    init?(_ word: UnsafeRawBufferPointer) {
+      for flag in word {
+        switch flag {
+        case UInt8(ascii: "o"): onlyRejectedSoFar = true
+        case UInt8(ascii: "u"): followsUnknown = true
+        case ResponsePlace.record.rawValue, ResponsePlace.ownKey.rawValue, ResponsePlace.sharedKey.rawValue:
+          responsePlace = ResponsePlace(rawValue: flag)
+        case encodedFlag: isEncoded = true
+        case UInt8(ascii: "f"): fencedUntil = StoreInstant(milliseconds: 0)
+        case UInt8(ascii: "0")...UInt8(ascii: "9"):
+          guard let until = fencedUntil?.milliseconds, until < 1 << 53 else { return nil }
+          fencedUntil = StoreInstant(milliseconds: until * 10 + Int64(flag - 0x30))
+        case UInt8(ascii: "-"): break
+        default: return nil
+        }
       }
     }
-    return true
   }
 
   private static func state(_ word: UnsafeRawBufferPointer) -> State? {
@@ -170,9 +188,9 @@ struct RedisRecord: Equatable {
     mutating func next() -> UnsafeRawBufferPointer? {
       guard position <= bytes.count else { return nil }
       let start = position
-      while position < bytes.count, bytes[position] != 0x20 { position += 1 }
-      defer { position += 1 }
-      return UnsafeRawBufferPointer(rebasing: bytes[start..<position])
+      let end = ASCII.index(of: ASCII.space, in: bytes, start..<bytes.count) ?? bytes.count
+      position = end + 1
+      return UnsafeRawBufferPointer(rebasing: bytes[start..<end])
     }
 
     /// The rest of the next part if it begins with a mark; `nil` if it does not.
@@ -250,7 +268,7 @@ extension RedisRecord {
   }
 
   private var outcomeWithoutResponse: Outcome {
-    isEncoded
+    flags.isEncoded
       ? .encoded(EncodedOutcome(status: status, location: location, response: nil))
       : .statusOnly(status: status, location: location)
   }

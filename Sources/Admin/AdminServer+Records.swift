@@ -58,13 +58,17 @@ extension AdminServer {
 
   private static func decode<Document: OperatorDocument>(_ request: Request) async throws -> Document {
     let body = try await request.body.collect(upTo: maxBytes)
-    let decoder = JSONDecoder()
-    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    let text = Array(body.readableBytesView)
+    let document: Document
     do {
-      return try decoder.decode(Strict<Document>.self, from: Data(body.readableBytesView)).wrappedValue
+      document = try JSONDecoder().decode(Strict<Document>.self, from: Data(text)).wrappedValue
     } catch {
       throw AdminError(.badRequest, "the body is not the JSON that is expected here: \(reason(error))")
     }
+    if let repeated = RepeatedMember(in: text) {
+      throw AdminError(.badRequest, "\(repeated.path) is given twice: give it once")
+    }
+    return document
   }
 
   /// The text for a decoding error, which names the member at fault but never contains its value.
@@ -72,12 +76,17 @@ extension AdminServer {
     switch error {
     case let error as UnknownMember:
       "there is no member \(error.path); there are: \(error.known.joined(separator: ", "))"
-    case DecodingError.keyNotFound(let key, _): "\(key.stringValue) is missing"
+    case DecodingError.keyNotFound(let key, let context):
+      "\(path(context.codingPath + [key]).joined(separator: ".")) is missing"
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context),
       DecodingError.dataCorrupted(let context):
-      context.codingPath.isEmpty
-        ? "it cannot be read" : context.codingPath.map(\.stringValue).joined(separator: ".") + " is not valid"
+      MemberForm.demand(at: path(context.codingPath))
     default: "it cannot be read"
     }
+  }
+
+  /// The names down to a member, without the indices of lists.
+  private static func path(_ keys: [any CodingKey]) -> [String] {
+    keys.filter { $0.intValue == nil }.map(\.stringValue)
   }
 }

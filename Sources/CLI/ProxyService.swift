@@ -97,6 +97,9 @@ final class ProxyService<Store: RecordStore, Backend: Upstream>: Service {
   private func bind(_ listener: Listener) async throws -> any Channel {
     do {
       return try await server.bind(listener)
+    } catch let error as SocketAddressError.UnknownHost {
+      // `UnknownListenHost` names the listener.
+      throw error
     } catch {
       throw ListenError(address: "\(listener)", error)
     }

@@ -1,3 +1,4 @@
+import Idempotency
 import Wire
 
 /// The settings of the listener for operators.
@@ -20,11 +21,13 @@ public struct AdminSettings: Hashable, Sendable {
 }
 
 extension AdminSettings {
+  /// The minimum length of a token that cannot be guessed, in bytes.
+  private static let minTokenBytes = 16
+
   static func read(_ section: Section) -> AdminSettings? {
-    let tokenFile = section.member("token_file")?.parsed("the path of a file that holds a token") {
+    let token = section.member("token_file")?.parsed("the path of a file that holds a token") {
       path throws(Refusal) in
-      _ = try SecretFile.named(path)
-      return path
+      (path: path, secret: try SecretFile.named(path))
     }
     let hosts = section.member("hosts")?.list("a list such as [semel.internal]", of: "a host name", hostName)
     guard let address = section.member("address") else {
@@ -41,7 +44,13 @@ extension AdminSettings {
     if section["token_file"] == nil, !HostPort.isLoopback(parsed.host) {
       address.refuse("can be reached from other machines: add a token_file, or listen on 127.0.0.1")
     }
-    var settings = AdminSettings(host: parsed.host, port: parsed.port, tokenFile: tokenFile)
+    if let token, token.secret.revealed.utf8.count < minTokenBytes, !HostPort.isLoopback(parsed.host) {
+      section["token_file"]?.warn(
+        "names a token of fewer than \(minTokenBytes) bytes, and the listener can be reached from other machines: "
+          + "whoever guesses it reads and changes records; write a random one, such as openssl rand -hex 32 makes"
+      )
+    }
+    var settings = AdminSettings(host: parsed.host, port: parsed.port, tokenFile: token?.path)
     settings.hosts = hosts ?? []
     return settings
   }

@@ -115,4 +115,52 @@ struct ReportTests {
     }
     #expect(Profile(report).behaviour.contains { $0.name == "keys" && $0.value == "bare only" })
   }
+
+  /// The profile of an API that accepts another payload under a used key, by the bodies and the number of executions of
+  /// three equal deliveries.
+  private func profile(_ bodies: [String], executions: Int) throws -> Profile {
+    var setup = Setup(
+      endpoint: try #require(Endpoint("http://127.0.0.1:8080/v1/orders")),
+      payloads: Payloads(Array(#"{"item":"book"}"#.utf8)))
+    setup.keyHeader = "X_Request"
+    let request = RawRequest(method: "POST", target: "/", lines: [])
+    let exchanges = bodies.map {
+      Exchange(request: request, outcome: .response(RawResponse(status: 201, body: Array($0.utf8))))
+    }
+    let results = try ["2.6/retry-runs-once", "2.7/reuse-status"].map { id in
+      CaseResult(
+        try #require(Catalogue.cases.first { $0.id == id }), Verdict(.warn),
+        Evidence(exchanges: exchanges, executions: .exactly(executions)))
+    }
+    return Profile(Report(setup: setup, keyStyle: .bare, results: results))
+  }
+
+  @Test func `an API that ignores keys gets the route that protects it`() throws {
+    let ignoring = try profile(["1", "2", "3"], executions: 3)
+    #expect(ignoring.behaviour.first { $0.name == "keys" }?.value.hasPrefix("ignored") == true)
+    #expect(ignoring.lines.contains("Semel in front of the API makes keys count there, with"))
+    #expect(!ignoring.configuration.contains("fingerprint"), "\(ignoring.configuration)")
+    // Its own port is not taken, and its key's field reaches it.
+    #expect(ignoring.configuration.contains(#"listen: [{address: "127.0.0.1:8090"}]"#))
+    #expect(ignoring.configuration.contains("\nunderscores: pass\nroutes:\n"))
+    // The responses alone do not tell.
+    #expect(try profile(["", "", ""], executions: 3).configuration.contains("fingerprint") == false)
+  }
+
+  @Test func `an API that compares no payloads gets a fingerprint without the body`() throws {
+    let keeping = try profile(["1", "1", "1"], executions: 1)
+    #expect(keeping.lines.contains("Semel behaves alike with"))
+    #expect(keeping.configuration.contains("fingerprint: {body: none}"), "\(keeping.configuration)")
+  }
+
+  @Test func `a field for the next proxy is no part of the caller`() throws {
+    var setup = Setup(
+      endpoint: try #require(Endpoint("http://127.0.0.1/")), payloads: Payloads(Array("{}".utf8)))
+    setup.headers = [HeaderLine(name: "Proxy-Authorization", value: "Basic YTpi")]
+    let alone = Profile(Report(setup: setup, keyStyle: .bare, results: []))
+    #expect(alone.configuration.contains("caller: {shared: true}"))
+    setup.headers.append(HeaderLine(name: "X-Api-Key", value: "secret"))
+    let both = Profile(Report(setup: setup, keyStyle: .bare, results: []))
+    #expect(both.configuration.contains(#"caller: {parts: ["header:X-Api-Key"]}"#))
+  }
 }

@@ -55,6 +55,9 @@ struct CommandLineTests {
     ["explain", "a", "POST", "/b", "--address", "garbage"], ["explain", "a", "POST", "/b", "--address", ""],
     ["explain", "a", "POST", "/b", "--address", "192.0.2.1:80"], ["tail", "--outcome", "done"],
     ["explain", "a", "POST"], ["explain", "a", "POST", "/b", "-H", "c"], ["explain", "a", "POST\n", "/b"],
+    ["explain", "a", "POST", "b"], ["explain", "a", "POST", "ftp://b/c"], ["explain", "a", "POST", ""],
+    ["demo", "--port", "65536"], ["demo", "--port=-1"],
+    ["demo", "--only-backend", "--backend-port", "99999"],
     ["store", "stats"], ["store", "backup", "a"], ["init", "a", "b"], ["tail", "--last=-1"],
     ["conformance"], ["conformance", "http://127.0.0.1/"],
   ])
@@ -185,6 +188,32 @@ struct CommandLineTests {
       #expect(exit == .code(1))
       #expect((output + errors).contains("\(rig.semel.ports.proxy)"))
     }
+  }
+
+  @Test(arguments: ["listen", "admin"])
+  func `a listener whose host has no address is named, with what to write`(member: String) async throws {
+    let directory = TemporaryDirectory()
+    try String(repeating: "t", count: 32).write(
+      toFile: directory.file("token"), atomically: true, encoding: .utf8)
+    let ports = (FreePort.find(), FreePort.find())
+    let text = """
+      listen: [{address: '127.0.0.1:\(ports.0)'}]
+      admin: {address: '127.0.0.1:\(ports.1)', token_file: \(directory.file("token"))}
+      upstreams: {orders: {url: 'http://127.0.0.1:1'}}
+      store: {kind: embedded, path: \(directory.file("semel.db"))}
+      routes: [{name: orders, match: {path: /v1/**}, caller: {parts: [address]}}]
+      """
+    let port = member == "listen" ? ports.0 : ports.1
+    try text.replacing("127.0.0.1:\(port)", with: "none.invalid:\(port)").write(
+      toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+    let (exit, output, errors) = try await semel("run", "--config", directory.file("semel.yaml"))
+    #expect(exit == .code(1))
+    let place = member == "listen" ? "listen[0].address" : "admin.address"
+    let start =
+      "cannot listen on none.invalid:\(port) (\(place)): this machine finds no address of that name ("
+    #expect(errors.contains("semel: " + start) && output.contains(start), "\(output)\(errors)")
+    #expect(errors.contains("write an address of its own, such as 127.0.0.1"), "\(errors)")
+    #expect(!(output + errors).contains("SocketAddressError"), "\(output)\(errors)")
   }
 
   @Test func `a second process on the same embedded store is refused`() async throws {

@@ -113,6 +113,31 @@ struct ConformanceCommandTests {
     }
   }
 
+  @Test func `the configuration is a good one for an API that ignores keys, and for one that shares them`()
+    async throws
+  {
+    try await Rig.run(Configuration(route: ["caller": "{shared: true}"])) { rig in
+      let only = [
+        "--only", "2.6/retry-runs-once,2.7/reuse-status,2.7/missing-400,5/other-caller-runs",
+      ]
+      for (port, isShared) in [(rig.backend.port, false), (rig.semel.ports.proxy, true)] {
+        let outcome = try await self.conformance(at: port, before: rig.backend, only)
+        #expect(outcome.exit == .code(1), "\(outcome.errors)")
+        let keys = try #require(outcome.document?.behaviour["keys"])
+        #expect((keys == "ignored: each delivery with the same key runs") != isShared, "\(keys)")
+        let text = try #require(outcome.document?.semel_configuration)
+        #expect(text.contains("caller: {shared: true}") == isShared, "\(text)")
+        // Another payload has run under the same key, or was refused.
+        #expect(!text.contains("fingerprint:"), "\(text)")
+        let directory = TemporaryDirectory()
+        try text.write(toFile: directory.file("semel.yaml"), atomically: true, encoding: .utf8)
+        let check = try ManagedProcess([SemelProcess.binary, "check", directory.file("semel.yaml")])
+        #expect(try await check.exit() == .code(0), "\(text)\(check.errors)")
+        #expect(check.output.contains("good: 1 route, 1 upstream"), "\(check.output)")
+      }
+    }
+  }
+
   @Test func `the demo's backend without Semel fails`() async throws {
     try await Rig.withSlots {
       let port = FreePort.find()

@@ -86,6 +86,9 @@ struct OperatorAccessTests {
   @Test(arguments: [
     ["tail", "--no-follow", "--route", "ordres"],
     ["key", "resolve", "--not-applied", "--older-than", "0s", "--yes", "--route", "ordres"],
+    ["key", "find", "--key", "a", "--route", "ordres"],
+    ["key", "show", "--key", "a", "--route", "ordres"],
+    ["key", "resolve", "--not-applied", "--key", "a", "--route", "ordres"],
   ])
   func `a route that does not exist is an error with the names of those that do`(command: [String])
     async throws

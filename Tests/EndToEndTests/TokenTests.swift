@@ -73,6 +73,53 @@ struct TokenTests {
     }
   }
 
+  /// The record would be that of a token without `iss`, and the delivery would run.
+  @Test func `a caller by token is put with its issuer`() async throws {
+    let tokens = try await Tokens(
+      keys: ["rsa": "RSA"], [Self.token(), Self.token(#"{"aud":"orders","sub":"alice"}"#)])
+    try await run(tokens, ["rsa"]) { rig, _ in
+      let put = ["put", "--applied", "--status", "200", "-H", "Content-Type: application/json"]
+      let payload = ["-d", #"{"amount":1999}"#, "--caller", "jwt:sub=alice"]
+      for command in [put + payload, ["show", "--caller", "jwt:sub=alice"]] {
+        let refused = try await rig.key(command + Self.record("a"), ends: .code(1))
+        #expect(
+          refused.errors.contains(
+            "route orders takes tokens of any issuer: give the caller's jwt_issuer, too"),
+          "\(refused.errors)")
+      }
+      for (key, issuer, token) in [("a", "https://id", tokens.tokens[0]), ("b", "", tokens.tokens[1])] {
+        try await rig.key(put + payload + ["--caller", "jwt_issuer=\(issuer)"] + Self.record(key))
+        expectReplayed(try await rig.order(key, caller: "Bearer \(token)"), 200)
+      }
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  @Test func `a caller by the claim iss needs no issuer besides, and has no other one`() async throws {
+    let tokens = try await Tokens(keys: ["rsa": "RSA"], [Self.token()])
+    try await run(tokens, ["rsa"], caller: "{parts: ['jwt:iss', 'jwt:sub']}") { rig, _ in
+      let put = [
+        "put", "--applied", "--status", "200", "-H", "Content-Type: application/json", "-d",
+        #"{"amount":1999}"#, "--caller", "jwt:sub=alice", "--caller", "jwt:iss=https://id",
+      ]
+      let other = ["--caller", "jwt_issuer=https://other"]
+      let refused = try await rig.key(put + other + Self.record("a"), ends: .code(1))
+      #expect(
+        refused.errors.contains("no token has this caller: jwt:iss is another issuer"), "\(refused.errors)")
+      try await rig.key(put + Self.record("a"))
+      expectReplayed(try await rig.order("a", caller: "Bearer \(tokens.tokens[0])"), 200)
+      #expect(rig.backend.requests.isEmpty)
+    }
+  }
+
+  /// The options that select the record of an order, but for its caller.
+  private static func record(_ key: String) -> [String] {
+    [
+      "--route", "orders", "--key", key, "--path", "/v1/orders", "--method", "POST", "--host",
+      "orders.example",
+    ]
+  }
+
   @Test(arguments: ["refuse", "allow"])
   func `a token that cannot be trusted names nobody`(anonymous: String) async throws {
     let wrong: [(String, String)] = [

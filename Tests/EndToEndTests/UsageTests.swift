@@ -37,4 +37,23 @@ struct UsageTests {
     #expect(usage.first?.hasPrefix("Usage: semel conformance ") == true)
     #expect(usage.last == "  See 'semel conformance --help' for more information.")
   }
+
+  @Test(arguments: [
+    (["demo", "--port", "99999"], "--port is a port from 0 to 65535, and 0 is any free one"),
+    (["demo", "--backend-port=-1"], "--backend-port is a port from 0 to 65535, and 0 is any free one"),
+    (
+      ["explain", "semel.yaml", "POST", "v1/orders"],
+      "give an absolute URL, or a path with its slash: http://host/v1/orders or /v1/orders"
+    ),
+    (
+      ["explain", "semel.yaml", "POST", "127.0.0.1:8080/v1/orders"],
+      "give an absolute URL, or a path with its slash: http://host/v1/orders or /v1/orders"
+    ),
+  ])
+  func `a port or a URL that cannot be is refused with what is expected`(
+    arguments: [String], error: String
+  ) async throws {
+    let refused = try await errors(arguments)
+    #expect(refused.first == "Error: \(error)", "\(refused)")
+  }
 }

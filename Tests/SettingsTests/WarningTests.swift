@@ -1,3 +1,4 @@
+import Foundation
 import Idempotency
 import Settings
 import TestSupport
@@ -228,6 +229,21 @@ struct WarningTests {
       ])
     let long = try takeOverWarnings(", lease: 1m", defaults: ", on_unknown: retry, lease: 2m")
     #expect(long.map { $0.contains("routes[0].lease: with") } == [true])
+  }
+
+  @Test(arguments: [
+    ("0.0.0.0", 15, true), ("[::]", 1, true), ("semel.internal", 15, true), ("0.0.0.0", 16, false),
+    ("127.0.0.1", 1, false), ("[::1]", 1, false), ("localhost", 1, false),
+  ])
+  func `a short token is warned of where other machines reach the listener`(
+    host: String, bytes: Int, isWarned: Bool
+  ) throws {
+    let directory = TemporaryDirectory()
+    let file = directory.file("token")
+    try (String(repeating: "t", count: bytes) + "\n").write(toFile: file, atomically: true, encoding: .utf8)
+    let found = try warnings(upstream + "admin: {address: '\(host):1', token_file: '\(file)'}\n")
+    let warning = "admin.token_file: names a token of fewer than 16 bytes, and the listener can be reached"
+    #expect(found.map { $0.contains(warning) } == (isWarned ? [true] : []), "\(found)")
   }
 
   @Test func `a configuration that protects nothing is warned of, and so is a word that stays`() throws {

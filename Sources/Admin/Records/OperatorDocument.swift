@@ -1,5 +1,5 @@
 /// A JSON object that an operator sends. It has no members but its own: one that is mistyped would be left out
-/// silently, and the statement mean more than was meant.
+/// silently, and the statement mean more than was meant. Its coding keys are the names as JSON has them.
 protocol OperatorDocument: Decodable {
   associatedtype CodingKeys: CodingKey & CaseIterable
 }
@@ -13,7 +13,7 @@ protocol OperatorDocument: Decodable {
     if let unknown = found.first(where: { Document.CodingKeys(stringValue: $0.stringValue) == nil }) {
       throw UnknownMember(
         path: (decoder.codingPath + [unknown]).map(\.stringValue).joined(separator: "."),
-        known: Document.CodingKeys.allCases.map(\.stringValue.snakeCase))
+        known: Document.CodingKeys.allCases.map(\.stringValue))
     }
     wrappedValue = try Document(from: decoder)
   }
@@ -36,9 +36,41 @@ private struct AnyMember: CodingKey {
   init?(intValue: Int) { nil }
 }
 
-extension String {
-  /// The name as JSON has it: `bodyBase64` as `body_base64`.
-  fileprivate var snakeCase: String {
-    String(flatMap { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" })
+/// A number without a fraction. Foundation's own error for another number does not say which member has it.
+struct WholeNumber: Decodable {
+  let value: Int
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    do {
+      value = try container.decode(Int.self)
+    } catch {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a whole number")
+    }
+  }
+}
+
+/// The values that the members of operators' documents can have, in words.
+enum MemberForm {
+  /// The forms of those that are neither texts nor objects with members of their own.
+  private static let forms = [
+    "outcome": #""applied" or "not_applied""#,
+    "status": "a whole number, such as 201",
+    "attempt": "a whole number, such as 1",
+    "amend": "true or false",
+    "headers": #"an object of texts, such as {"Content-Type": "application/json"}"#,
+    "caller": #"an object of texts, such as {"header:Authorization": "Bearer alice"}"#,
+    "key": "a text, or a list with a text for each part",
+  ]
+  private static let objects: Set = ["record", "payload", "resolution"]
+
+  /// The sentence that says which value the member at a path can have.
+  ///
+  /// The first name that has a form counts: what is in `headers` and `caller` has names of the operator's choice.
+  static func demand(at path: [String]) -> String {
+    guard let last = path.last else { return "it is not a JSON object" }
+    let place = path.firstIndex { forms[$0] != nil } ?? path.count - 1
+    let form = forms[path[place]] ?? (objects.contains(last) ? "an object" : "a text")
+    return "\(path[...place].joined(separator: ".")) must be \(form)"
   }
 }

@@ -8,7 +8,10 @@ struct RecordStatement: OperatorDocument {
 
   /// The request as its client will deliver it.
   struct Payload: OperatorDocument {
-    enum CodingKeys: CodingKey, CaseIterable { case query, headers, body, bodyBase64 }
+    enum CodingKeys: String, CodingKey, CaseIterable {
+      case query, headers, body
+      case bodyBase64 = "body_base64"
+    }
 
     /// The query, without its question mark.
     var query: String?

@@ -4,7 +4,12 @@ import Telemetry
 
 /// The description of records by a key or a caller, without the other.
 struct RecordSearch: OperatorDocument {
-  enum CodingKeys: CodingKey, CaseIterable { case key, keyDigest, callerDigest, route, cursor }
+  enum CodingKeys: String, CodingKey, CaseIterable {
+    case key
+    case keyDigest = "key_digest"
+    case callerDigest = "caller_digest"
+    case route, cursor
+  }
 
   /// A key as its client writes it, or the texts of its parts.
   var key: KeyTexts?
@@ -68,9 +73,7 @@ extension RecordAdmin {
   private func keyDigests(
     of search: RecordSearch, among routes: [RoutePolicy]
   ) throws(AdminError) -> [String] {
-    if let route = search.route, !routes.contains(where: { $0.name == route }) {
-      throw AdminError(.notFound, "there is no route \(route)")
-    }
+    if let route = search.route { _ = try routes.route(named: route) }
     guard let key = search.key else {
       guard let keyDigest = search.keyDigest else {
         guard search.callerDigest != nil else {
@@ -82,16 +85,16 @@ extension RecordAdmin {
     }
     guard search.keyDigest == nil else { throw AdminError(.badRequest, "give key or key_digest, not both") }
     var found: Set<String> = []
-    var fault: String?
+    var fault: AdminError?
     for policy in routes where policy.isProtected && (search.route == nil || search.route == policy.name) {
-      do throws(Problem) {
-        found.insert(try policy.key.key(texts: key.texts).digestText(by: digests))
+      do throws(AdminError) {
+        found.insert(try policy.statedKey(key.texts).digestText(by: digests))
       } catch {
-        fault = error.detail
+        fault = fault ?? error
       }
     }
     guard !found.isEmpty else {
-      throw AdminError(.badRequest, fault ?? "no route keeps records under keys of clients")
+      throw fault ?? AdminError(.badRequest, "no route keeps records under keys of clients")
     }
     return found.sorted()
   }

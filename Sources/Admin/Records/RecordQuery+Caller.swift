@@ -4,11 +4,37 @@ import Idempotency
 extension RecordQuery {
   /// The caller that the operator's values make by the route's policy, as those of a delivery would.
   func caller(_ policy: CallerPolicy) throws(AdminError) -> Caller {
+    let values = try withIssuer(caller ?? [:], policy)
     do {
-      return try policy.caller(values: caller ?? [:])
+      return try policy.caller(values: values)
     } catch {
       throw AdminError(.badRequest, advice(on: error))
     }
+  }
+
+  /// The values with the issuer of the caller's token, which is a part of the caller. Without it they would be those of
+  /// a token without `iss`, whose record no other token meets.
+  private func withIssuer(
+    _ values: [String: String], _ policy: CallerPolicy
+  ) throws(AdminError) -> [String: String] {
+    let claims = policy.parts.filter { $0.isOfToken && values[$0.text]?.isEmpty == false }
+    guard !claims.isEmpty else { return values }
+    var completed = values
+    if claims.contains(.jwt("iss")), let issuer = completed["jwt:iss"] {
+      guard (completed["jwt_issuer"] ?? policy.issuer ?? issuer) == issuer else {
+        throw AdminError(
+          .badRequest,
+          "no token has this caller: jwt:iss is another issuer than jwt_issuer, or than the route's")
+      }
+      completed["jwt_issuer"] = issuer
+    }
+    guard policy.issuer != nil || completed["jwt_issuer"] != nil else {
+      throw AdminError(
+        .badRequest,
+        "route \(route) takes tokens of any issuer: give the caller's jwt_issuer, too, as the token's iss has it; an "
+          + "empty one stands for a token without iss")
+    }
+    return completed
   }
 
   /// The sentence that says what to write.

@@ -23,10 +23,7 @@ struct RecordQuery: OperatorDocument {
   func identity(
     among routes: [RoutePolicy], under identityKey: IdentityKey?
   ) throws(AdminError) -> RecordIdentity {
-    guard let policy = routes.first(where: { $0.name == route }) else {
-      let names = routes.map(\.name).joined(separator: ", ")
-      throw AdminError(.notFound, "there is no route \(route); there are: \(names)")
-    }
+    let policy = try routes.route(named: route)
     guard let callerPolicy = policy.caller else {
       throw AdminError(.badRequest, "route \(route) keeps no records: its idempotency is off")
     }
@@ -39,7 +36,8 @@ struct RecordQuery: OperatorDocument {
       throw AdminError(
         .badRequest, "route \(route) takes no method \(method); give one of its methods, in capitals")
     }
-    let (caller, key, host) = (try caller(callerPolicy), try key(policy), try requestHost(policy))
+    let (caller, key) = (try caller(callerPolicy), try policy.statedKey(self.key.texts))
+    let host = try requestHost(policy)
     let id = RecordID.make(
       caller: caller, upstream: policy.upstream.name, host: host, method: ByteBuffer(string: method),
       place: try place(policy, method), key: key, under: identityKey)
@@ -80,17 +78,6 @@ struct RecordQuery: OperatorDocument {
       throw AdminError(.badRequest, "route \(route) does not take the path \(path): it takes \(own.text)")
     }
     return isPathNeeded ? .path(normal) : .route(policy.name)
-  }
-
-  private func key(_ policy: RoutePolicy) throws(AdminError) -> IdempotencyKey {
-    guard policy.key.from != [.payload] else {
-      throw AdminError(.badRequest, "route \(route) makes its keys of payloads: give the record's id")
-    }
-    do {
-      return try policy.key.key(texts: key.texts)
-    } catch {
-      throw AdminError(.badRequest, error.detail)
-    }
   }
 }
 

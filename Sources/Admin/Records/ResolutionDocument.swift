@@ -1,4 +1,3 @@
-import Foundation
 import HTTPTypes
 import Idempotency
 import NIOCore
@@ -6,8 +5,10 @@ import Wire
 
 /// An operator's statement about an unknown outcome.
 struct ResolutionDocument: OperatorDocument {
-  enum CodingKeys: CodingKey, CaseIterable {
-    case outcome, status, headers, body, bodyBase64, route, amend, attempt
+  enum CodingKeys: String, CodingKey, CaseIterable {
+    case outcome, status, headers, body
+    case bodyBase64 = "body_base64"
+    case route, amend, attempt
   }
 
   enum Outcome: String, Decodable {
@@ -45,12 +46,9 @@ struct ResolutionDocument: OperatorDocument {
       return .notApplied
     }
     var policy: RoutePolicy?
-    if let route {
-      policy = routes.first { $0.name == route }
-      guard policy != nil else { throw AdminError(.notFound, "there is no route \(route)") }
-    }
+    if let route { policy = try routes.route(named: route) }
     try refuseCookies(policy)
-    let (status, body) = (try checkedStatus, try content())
+    let (status, body) = (try checkedStatus, try StatedBody.bytes(self.body, base64: bodyBase64))
     guard body.readableBytes == 0 || !Self.bodilessStatuses.contains(status) else {
       throw AdminError(.badRequest, "a response of status \(status) has no body: take the body out")
     }
@@ -123,12 +121,18 @@ struct ResolutionDocument: OperatorDocument {
     }
     return out
   }
+}
 
-  private func content() throws(AdminError) -> ByteBuffer {
-    guard let bodyBase64 else { return ByteBuffer(string: body ?? "") }
-    guard body == nil, let data = Data(base64Encoded: bodyBase64) else {
-      throw AdminError(.badRequest, "give the body once: as text, or in base64")
-    }
-    return ByteBuffer(bytes: data)
+extension ResolutionDocument {
+  init(from decoder: any Decoder) throws {
+    let members = try decoder.container(keyedBy: CodingKeys.self)
+    outcome = try members.decode(Outcome.self, forKey: .outcome)
+    status = try members.decodeIfPresent(WholeNumber.self, forKey: .status)?.value
+    headers = try members.decodeIfPresent([String: String].self, forKey: .headers)
+    body = try members.decodeIfPresent(String.self, forKey: .body)
+    bodyBase64 = try members.decodeIfPresent(String.self, forKey: .bodyBase64)
+    route = try members.decodeIfPresent(String.self, forKey: .route)
+    amend = try members.decodeIfPresent(Bool.self, forKey: .amend)
+    attempt = try members.decodeIfPresent(WholeNumber.self, forKey: .attempt)?.value
   }
 }

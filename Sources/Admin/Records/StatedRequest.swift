@@ -49,20 +49,12 @@ struct StatedRequest {
         "no request with this key has a field that overrides its method: give the overriding method in record, and "
           + "take the field out of the payload's headers")
     }
-    body = try Self.body(of: payload)
+    body = try StatedBody.bytes(payload.body, base64: payload.bodyBase64, in: "payload.")
   }
 
   /// The name of a host by which records are told apart; `nil` for an address.
   private static func name(_ host: RequestHost?) -> ByteBuffer? {
     host.flatMap { $0.isAddress ? nil : $0.name }
-  }
-
-  private static func body(of payload: RecordStatement.Payload) throws(AdminError) -> ByteBuffer {
-    guard let encoded = payload.bodyBase64 else { return ByteBuffer(string: payload.body ?? "") }
-    guard payload.body == nil, let data = Data(base64Encoded: encoded) else {
-      throw AdminError(.badRequest, "give the payload's body once: as text, or in base64")
-    }
-    return ByteBuffer(bytes: data)
   }
 
   /// The fingerprint that the client's delivery will have.

@@ -49,9 +49,10 @@ struct Assembly {
         metadata: ["reasons": "\(refusal.reasons.joined(separator: "; "))"])
       throw ExitCode.badConfiguration
     } catch {
-      logger.critical("semel stops", metadata: ["error": "\(error)"])
+      let reason = UnknownListenHost(error, in: settings)?.description ?? "\(error)"
+      logger.critical("semel stops", metadata: ["error": "\(reason)"])
       log.flush()
-      StandardError.print("semel: \(error)")
+      StandardError.print("semel: \(reason)")
       throw ExitCode.failure
     }
     logger.info("semel has stopped")

@@ -22,6 +22,13 @@ struct Demo: AsyncParsableCommand {
   @Flag(help: "Run the demo backend alone, for a Semel that runs elsewhere.")
   var onlyBackend = false
 
+  func validate() throws {
+    for (name, number) in [("--port", port), ("--backend-port", backendPort)]
+    where !(0...65535 ~= number) {
+      throw ValidationError("\(name) is a port from 0 to 65535, and 0 is any free one")
+    }
+  }
+
   func run() async throws {
     var backend = DemoBackend(host: backendHost, port: backendPort)
     if onlyBackend {

@@ -36,6 +36,8 @@ struct DemoBackend: Service {
       try await application.runService(gracefulShutdownSignals: [])
     } catch let error as IOError {
       throw ListenError(address: "\(host):\(port)", error)
+    } catch let error as SocketAddressError.UnknownHost {
+      throw UnknownListenHost(error, member: "--backend-host")
     }
   }
 

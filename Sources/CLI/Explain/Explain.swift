@@ -43,6 +43,10 @@ struct Explain: AsyncParsableCommand {
     guard words.count == (config == nil ? 3 : 2) else {
       throw ValidationError("give the file, the method and the URL: semel explain FILE METHOD URL")
     }
+    guard Self.isTarget(words[words.count - 1], of: words[words.count - 2]) else {
+      throw ValidationError(
+        "give an absolute URL, or a path with its slash: http://host/v1/orders or /v1/orders")
+    }
     for line in header where !line.contains(":") { throw ValidationError("-H is 'Name: value'") }
     guard IPAddress(address) != nil else {
       throw ValidationError("--address is an IP address without a port, such as 192.0.2.1 or 2001:db8::1")
@@ -50,6 +54,12 @@ struct Explain: AsyncParsableCommand {
     for text in words + header where text.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
       throw ValidationError("a request's line holds no control characters")
     }
+  }
+
+  /// Whether the text is a URL or a path, or what the method takes in place of one (RFC 9112, section 3.2).
+  private static func isTarget(_ text: String, of method: String) -> Bool {
+    if text.hasPrefix("/") || text == "*" || method == "CONNECT" { return true }
+    return ["http://", "https://"].contains { text.lowercased().hasPrefix($0) }
   }
 
   func run() async throws {

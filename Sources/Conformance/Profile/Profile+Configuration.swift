@@ -1,16 +1,30 @@
 import Wire
 
 extension Profile {
-  /// A whole configuration of Semel whose route behaves like the API, as far as Semel can.
+  /// A whole configuration of Semel whose route behaves like the API, as far as Semel can. For an API that ignores
+  /// keys, it is a route that protects its requests.
   var configuration: String {
     """
-    listen: [{address: "127.0.0.1:8080"}]
-    upstreams: {api: {url: \(origin.jsonString)}}
-    store: {kind: embedded, path: semel.db}
+    \(members.joined(separator: "\n"))
     routes:
       - \(routeMembers.joined(separator: "\n    "))
 
     """
+  }
+
+  /// The top-level members but for the routes.
+  private var members: [String] {
+    // The API itself may have the usual port of this machine.
+    let port = setup.endpoint.isLoopback && setup.endpoint.port == 8080 ? 8090 : 8080
+    return [
+      "listen: [{address: \"127.0.0.1:\(port)\"}]", "upstreams: {api: {url: \(origin.jsonString)}}",
+      "store: {kind: embedded, path: semel.db}",
+    ] + (passesUnderscores ? ["underscores: pass"] : [])
+  }
+
+  /// Whether a field by which requests are identified reaches the API only if Semel passes underscores.
+  private var passesUnderscores: Bool {
+    setup.keyHeader.contains("_") || callerField?.contains("_") == true
   }
 
   private var origin: String {
@@ -34,10 +48,16 @@ extension Profile {
 
   /// The fields by which the check knows callers; without one all are one caller.
   private var caller: String {
-    if verdict("5/other-caller-runs")?.kind == .fail { return "{shared: true}" }
-    let names = setup.headers.map(\.name).filter(Setup.isCredential)
-    guard let name = setup.otherCaller?.name ?? names.first else { return "{shared: true}" }
-    return "{parts: [\("header:\(name)".jsonString)]}"
+    callerField.map { "{parts: [\("header:\($0)".jsonString)]}" } ?? "{shared: true}"
+  }
+
+  private var callerField: String? {
+    if verdict("5/other-caller-runs")?.kind == .fail { return nil }
+    let credentials = setup.headers.map(\.name).filter(Setup.isCredential)
+    // A field for the next proxy alone may not identify a caller.
+    return ([setup.otherCaller?.name].compactMap(\.self) + credentials).first {
+      $0.lowercased() != "proxy-authorization"
+    }
   }
 
   /// The status of a mismatch, if Semel has it.
@@ -51,8 +71,11 @@ extension Profile {
   }
 
   private var fingerprint: String? {
-    guard let second = response("2.7/reuse-status", 1) else { return nil }
-    if second.isSuccess { return "none" }
+    guard let first = response("2.7/reuse-status", 0), let second = response("2.7/reuse-status", 1) else {
+      return nil
+    }
+    // A payload that ran under the same key was told apart, although it was not refused.
+    if second.isSuccess { return second.hasSameResult(as: first) && !ignoresKeys ? "none" : nil }
     return reason("2.4/white-space")?.hasPrefix("distinguished") == true ? "raw" : nil
   }
 

@@ -23,11 +23,23 @@ struct Profile {
     let rows = behaviour.map {
       "  " + $0.name + String(repeating: " ", count: width - $0.name.count) + $0.value
     }
-    return ["The API's behaviour"] + rows + ["", "Semel behaves alike with"]
+    let title =
+      ignoresKeys ? "Semel in front of the API makes keys count there, with" : "Semel behaves alike with"
+    return ["The API's behaviour"] + rows + ["", title]
       + configuration.split(separator: "\n").map { "  " + $0 }
   }
 
+  /// Whether every delivery with one key ran, as far as an oracle of executions shows it.
+  var ignoresKeys: Bool {
+    guard let evidence = report.evidence("2.6/retry-runs-once"), evidence.exchanges.count > 1 else {
+      return false
+    }
+    let count = evidence.exchanges.count
+    return evidence.executions == .exactly(count) || evidence.executions == .atLeast(count)
+  }
+
   private var keys: String? {
+    guard !ignoresKeys else { return "ignored: each delivery with the same key runs" }
     var texts = [report.keyStyle == .quoted ? "quoted" : "bare only"]
     if let both = reason("2.1/quoted-is-bare") { texts.append("quoted and bare: \(both)") }
     return texts.joined(separator: "; ")
@@ -41,6 +53,7 @@ struct Profile {
   }
 
   private var scope: String? {
+    guard !ignoresKeys else { return nil }
     let texts = [
       reason("2.2/trailing-slash").map { "with a slash behind the path \($0)" },
       (verdict("5/other-caller-runs")?.kind == .pass) ? "each caller has keys of its own" : nil,

@@ -82,8 +82,11 @@ struct RouteReader {
 
   /// Refuses a route that never matches, since the requests that it should protect would go unprotected unnoticed.
   private func refuseShadowed(_ routes: [(policy: RoutePolicy, place: Value)]) {
-    for (index, (policy, place)) in routes.enumerated() {
-      guard let other = routes[..<index].first(where: { $0.policy.covers(policy) }) else { continue }
+    var earlier = CoverIndex()
+    for (policy, place) in routes {
+      let number = earlier.candidates(for: policy).first { routes[$0].policy.covers(policy) }
+      earlier.add(policy)
+      guard let other = number.map({ routes[$0] }) else { continue }
       let line = other.place.position.line
       place.refuse(
         "\(policy.name) is never met: \(other.policy.name) (\(other.place.path), line \(line)) takes all of its "

@@ -114,6 +114,37 @@ struct AttributionTests {
     }
   }
 
+  @Test func `a request whose head cannot be read has an entry with its client and the reason`() async throws
+  {
+    try await Rig.run(Configuration(top: ["limits": "{header_timeout: 500ms, header_bytes: 4KiB}"])) { rig in
+      let heads: [(text: String, status: Int, reason: String)] = [
+        (
+          "POST /v1/orders HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400,
+          "bad_request"
+        ),
+        (
+          "GET / HTTP/1.1\r\nHost: h\r\nX: \(String(repeating: "a", count: 9000))\r\n\r\n", 431,
+          "header_too_large"
+        ),
+        ("GET / HTTP/1.1\r\nHost:", 408, "request_timeout"),
+      ]
+      for (number, head) in heads.enumerated() {
+        let connection = try await RawClient(port: rig.semel.ports.proxy)
+        try await connection.send(head.text)
+        #expect(try await connection.response().status == head.status)
+        let entry = try await rig.semel.requests(atLeast: number + 1)[number]
+        #expect(entry["status"] == "\(head.status)" && entry["reason"] == head.reason, "\(entry)")
+        #expect(entry["outcome"] == "refused" && entry["client"] == "127.0.0.1", "\(entry)")
+        #expect(entry["route"] == nil && entry["path"] == nil, "\(entry)")
+      }
+      let malformed = HTTP2Script.order("k", [["connection", "close"]])
+      let report = try await HTTP2Script.run(rig, [["open", 1, malformed, true], ["response", 1]])
+      #expect(try report[1].status == 400)
+      let entry = try await rig.semel.requests(atLeast: 4)[3]
+      #expect(entry["status"] == "400" && entry["client"] == "127.0.0.1", "\(entry)")
+    }
+  }
+
   @Test func `an inquiry names the record that it is about`() async throws {
     try await Rig.run { rig in
       expectExecuted(try await rig.order("a"))

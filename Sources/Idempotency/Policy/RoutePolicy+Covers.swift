@@ -38,7 +38,10 @@ extension PathMatcher {
   ///
   /// - Parameter isFolded: Whether the other segment is matched without regard to letter case.
   private func covers(_ own: PathPattern.Segment, _ other: PathPattern.Segment, isFolded: Bool) -> Bool {
-    guard case .literal(let name) = own else { return true }
+    guard case .literal(let name) = own else {
+      // A placeholder takes no empty segment, such as the one behind a last slash.
+      return other != .literal([])
+    }
     guard case .literal(let otherName) = other else { return false }
     if spelling == .caseless { return name.map(ASCII.lowercased) == otherName.map(ASCII.lowercased) }
     return name == otherName && !(isFolded && name.contains(where: ASCII.isLetter))

@@ -59,6 +59,19 @@ final class Downstream: @unchecked Sendable {
   /// The limits of requests that begin now.
   var limits: LimitSettings { configuration.limits }
 
+  /// Counts and logs a request that is refused because its head cannot be read.
+  func noteUnread(_ problem: Problem, from peer: ClientPeer) {
+    let reason = RefusalReason(problem.code)
+    metrics.refusedUnread(reason)
+    guard configuration.accessLog.isEnabled else { return }
+    var entry = AccessLogEntry()
+    entry.client = peer.loggedAddress
+    entry.status = problem.status
+    entry.outcome = .refused
+    entry.refusal = reason
+    configuration.accessLog.write(entry)
+  }
+
   /// Replaces the configuration. Deliveries under way keep theirs.
   func adopt(_ configuration: ConfigurationSnapshot) {
     context.loop.assertInEventLoop()

@@ -60,6 +60,7 @@ struct RouteCoversTests {
     #expect(try covers("/a//b", .exact, "/a//b", .exact))
     #expect(try !covers("/a", .exact, "/a", .lenient))
     #expect(try !covers("/a", .exact, "/a/", .exact))
+    #expect(try !covers("/a/{id}", .exact, "/a/", .exact))
     #expect(try !covers("/a", .lenient, "/a", .caseless))
     #expect(try !covers("/a/**", .exact, "/a/b", .lenient))
   }

@@ -63,7 +63,7 @@ extension ClientConnection {
   }
 
   private func refuseSlowHead() {
-    downstream.metrics.refusedUnread(.requestTimeout)
+    downstream.noteUnread(.requestTimeout, from: peer)
     refuse(.requestTimeout)
   }
 }

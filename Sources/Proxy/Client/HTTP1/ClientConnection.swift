@@ -20,7 +20,7 @@ final class ClientConnection: ChannelInboundHandler, RemovableChannelHandler, Do
   private static var lingering: TimeAmount { .seconds(2) }
 
   let downstream: Downstream
-  private let peer: ClientPeer
+  let peer: ClientPeer
   private(set) var context: ChannelHandlerContext?
   var machine = HTTP1ConnectionMachine()
   private(set) var decoder: RequestDecoder
@@ -222,7 +222,7 @@ extension ClientConnection {
     let problem = Problem.unreadable(error)
     switch action {
     case .refuse:
-      downstream.metrics.refusedUnread(RefusalReason(problem.code))
+      downstream.noteUnread(problem, from: peer)
       refuse(problem)
     case .failBody:
       delivery?.bodyFailed(problem)

@@ -108,7 +108,7 @@ extension ClientStream {
       machine.didRefuseHead(isMalformed: error.status == 400, isEnd: isEnd)
       downstream.environment.counters.add(.framingErrors)
       let problem = Problem.unreadable(error)
-      downstream.metrics.refusedUnread(RefusalReason(problem.code))
+      downstream.noteUnread(problem, from: session.peer)
       _ = respond(with: ClientResponse(problem))
     }
   }

@@ -14,6 +14,7 @@ import Synchronization
 public final class EmbeddedStore: RecordStore {
   private let writer: EmbeddedWriter
   private let file: DatabaseQueue
+  private let presence: FilePresence
   private let lock: FileLock
   private let codec: OutcomeCodec
   /// The number below which no attempt of this generation is: see `CopyMark`.
@@ -56,6 +57,7 @@ public final class EmbeddedStore: RecordStore {
       clock: opened.clock, timeout: timeout, logBound: logBound, monitor: monitor, logger: logger)
     let presence = FilePresence(path: path, database: lock.database)
     file = opened.queue
+    self.presence = presence
     self.writer = writer
     self.lock = lock
     self.codec = codec
@@ -109,7 +111,14 @@ public final class EmbeddedStore: RecordStore {
     await withUnsafeContinuation { continuation in
       file.asyncWriteWithoutTransaction { _ in continuation.resume() }
     }
-    try? file.close()
+    if presence.fault == nil {
+      try? file.close()
+    } else {
+      // SQLite would empty its log into the database, of which neither may be what it was. The next start reads what is
+      // there.
+      _ = Unmanaged.passRetained(file)
+    }
+    presence.close()
     lock.release()
   }
 
